@@ -1,0 +1,33 @@
+"""Every error that a user can cause. Each message names the cause and the cure.
+
+A bug in ansorlite is never an :class:`AnsorliteError`: it keeps its own type and traceback.
+The command line turns an :class:`AnsorliteError` into one sentence and exit code 2.
+"""
+
+
+class AnsorliteError(Exception):
+    """Base of all errors that come from what the user gave, not from a bug."""
+
+
+class ExpressionError(AnsorliteError, ValueError):
+    """A tensor expression that means nothing: wrong rank, unknown axis, a misplaced reduction, a refused dtype mix."""
+
+
+class ArgumentError(AnsorliteError, ValueError):
+    """An array handed to a kernel or model has the wrong shape, dtype, count or name."""
+
+
+class ModelError(AnsorliteError):
+    """A model file that is malformed, or that needs something ansorlite does not have."""
+
+
+class RecordsError(AnsorliteError):
+    """A tuning database that cannot be opened, read or understood."""
+
+
+class TargetError(AnsorliteError, ValueError):
+    """A target that is unknown, or that this machine cannot serve."""
+
+
+class TuningError(AnsorliteError):
+    """Tuning cannot go on at all, for example because not even the naive program runs."""

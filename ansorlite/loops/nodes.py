@@ -1,0 +1,208 @@
+"""Loop IR: what a schedule is lowered to, and what every back end is given.
+
+A :class:`Function` is a tree of statements over :class:`Buffer` elements. Values and indices are the expression nodes
+of ``te.expr`` with two leaves of their own: :class:`te.expr.Var` (a loop variable) and :class:`Load`.
+
+Meaning (the interpreter is the living definition):
+
+* Everything runs in program order, as if every loop were serial. Loop kinds are promises and wishes, never meaning:
+  ``PARALLEL`` promises that iterations may run in any order at once, ``VECTORIZED`` that iterations may run in
+  lockstep, ``UNROLLED`` wishes for straight-line code.
+* A :class:`Select` executes only the taken arm, so a :class:`Load` behind one may have an index that is out of bounds
+  when the arm is not taken. Everywhere else every index is within its buffer.
+* A fresh :class:`Alloc` holds garbage. Buffers never alias, except that an argument may be passed twice if it is only read.
+* Parallel iterations may store the same value to the same element (shifted tiles recompute an overlap).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+
+from ansorlite.te import dtypes
+from ansorlite.te.expr import Const, Expr, Var
+
+
+class Scope(Enum):
+    """Where a buffer lives, and who sees it."""
+
+    ARGUMENT = "given by the caller; seen by all threads"
+    GLOBAL = "a temporary seen by all threads; allocated outside of parallel loops"
+    LOCAL = "a temporary private to the thread that runs the enclosing Alloc; stack or thread workspace"
+    REGISTER = "as LOCAL, but small, and every index is constant once UNROLLED and VECTORIZED loops are expanded"
+
+
+@dataclass(frozen=True, eq=False)
+class Buffer:
+    """A dense row-major array. Identity is equality.
+
+    Attributes:
+        shape: extents in elements; ``()`` is one element.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    scope: Scope
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Elements between neighbours, per dimension."""
+        strides = [1]
+        for extent in reversed(self.shape[1:]):
+            strides.append(strides[-1] * extent)
+        return tuple(reversed(strides)) if self.shape else ()
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        result = 1
+        for extent in self.shape:
+            result *= extent
+        return result
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * dtypes.size(self.dtype)
+
+    def __repr__(self) -> str:
+        return f"Buffer({self.name}, {self.shape}, {self.dtype}, {self.scope.name})"
+
+
+@dataclass(frozen=True, eq=False)
+class Load(Expr):
+    """One element of a buffer."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    dtype: str
+
+    def children(self) -> tuple[Expr, ...]:
+        return self.indices
+
+    def with_children(self, children: tuple[Expr, ...]) -> Expr:
+        return Load(self.buffer, children, self.dtype)
+
+
+class LoopKind(Enum):
+    SERIAL = "for"
+    PARALLEL = "parallel"
+    VECTORIZED = "vectorized"
+    UNROLLED = "unrolled"
+
+
+class Stmt:
+    """A statement. Immutable; compared by identity."""
+
+
+@dataclass(frozen=True, eq=False)
+class For(Stmt):
+    """``for var in range(extent): body``.
+
+    Attributes:
+        extent: an int64 expression; a :class:`Const` except for the last, shorter tile of a reduction.
+            PARALLEL and UNROLLED extents are always constant.
+        lanes: for VECTORIZED: how many iterations one vector holds; the extent need not be a multiple of it.
+            A VECTORIZED loop is innermost: its body has no loops. 1 otherwise.
+    """
+
+    var: Var
+    extent: Expr
+    kind: LoopKind
+    body: Stmt
+    lanes: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Store(Stmt):
+    """``buffer[indices] = value``.
+
+    Attributes:
+        stage: name of the schedule's stage that this statement computes (a label for people, features and profiles).
+        role: which part of the stage it is.
+    """
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    value: Expr
+    stage: str = ""
+    role: Role = field(default_factory=lambda: Role.COMPUTE)
+
+
+class Role(Enum):
+    """Which part of a stage a store is."""
+
+    COMPUTE = "the element itself"
+    INIT = "a reduction's start value"
+    UPDATE = "a reduction's step"
+    MOVE = "a copy between memory and registers, or the fold of partial sums; made by lowering"
+
+
+@dataclass(frozen=True, eq=False)
+class Block(Stmt):
+    """Statements one after another."""
+
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class If(Stmt):
+    """``if cond: body``; there is no else."""
+
+    cond: Expr
+    body: Stmt
+
+
+@dataclass(frozen=True, eq=False)
+class Alloc(Stmt):
+    """``buffer`` exists, uninitialised, for the time of ``body``."""
+
+    buffer: Buffer
+    body: Stmt
+
+
+@dataclass(frozen=True, eq=False)
+class Function:
+    """A whole kernel.
+
+    Attributes:
+        params: buffers of scope ARGUMENT in call order: inputs, then outputs.
+        outputs: how many of the last ``params`` are written; the others are only read.
+    """
+
+    name: str
+    params: tuple[Buffer, ...]
+    outputs: int
+    body: Stmt
+
+
+def index(value: int) -> Const:
+    """An int64 literal."""
+    return Const(value, dtypes.INDEX)
+
+
+def block(*statements: Stmt) -> Stmt:
+    """The statements in a row: nested blocks flattened, a single one as itself."""
+    flat: list[Stmt] = []
+    for statement in statements:
+        flat.extend(statement.body if isinstance(statement, Block) else (statement,))
+    return flat[0] if len(flat) == 1 else Block(tuple(flat))
+
+
+def children(stmt: Stmt) -> tuple[Stmt, ...]:
+    """The direct sub-statements."""
+    match stmt:
+        case Block(body):
+            return body
+        case For() | If() | Alloc():
+            return (stmt.body,)
+        case _:
+            return ()
+
+
+def statements(stmt: Stmt) -> Iterator[Stmt]:
+    """Every statement below and including ``stmt``, in program order, parents first."""
+    yield stmt
+    for child in children(stmt):
+        yield from statements(child)

@@ -1,0 +1,100 @@
+"""The machine that programs are made for: one row of facts, read from the machine itself."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import llvmlite.binding as llvm
+
+from ansorlite.errors import TargetError
+from ansorlite.te import dtypes
+
+_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A CPU as the search and the code generator see it.
+
+    Attributes:
+        kind: ``"llvm"``: a CPU through LLVM.
+        triple, cpu, features: LLVM's names for the machine.
+        vector_bytes: width of one vector register.
+        vector_registers: how many of them there are.
+        threads: how many threads a kernel runs on.
+        l1, l2: bytes of data cache of one core.
+        l3: bytes of the last-level cache.
+        cache_line: bytes.
+    """
+
+    kind: str
+    triple: str
+    cpu: str
+    features: str
+    vector_bytes: int
+    vector_registers: int
+    threads: int
+    l1: int
+    l2: int
+    l3: int
+    cache_line: int = 64
+
+    def lanes(self, dtype: str) -> int:
+        """How many elements of ``dtype`` one vector register holds."""
+        return max(1, self.vector_bytes // dtypes.size(dtype))
+
+    @property
+    def key(self) -> str:
+        """A readable name under which records are kept: measurements of one target say nothing about another."""
+        return f"{self.kind} {self.triple.split('-')[0]} {self.cpu} v{self.vector_bytes} t{self.threads}"
+
+
+def _cache_bytes(level: int, default: int) -> int:
+    for entry in sorted(_CACHES.glob("index*")):
+        if (entry / "level").read_text().strip() == str(level) and (entry / "type").read_text().strip() != "Instruction":
+            size = (entry / "size").read_text().strip()
+            return int(size.rstrip("KM")) * {"K": 1 << 10, "M": 1 << 20}.get(size[-1], 1)
+    return default
+
+
+def _vectors(triple: str, features: dict[str, bool]) -> tuple[int, int]:
+    """(bytes, count) of the vector registers."""
+    if triple.startswith("x86_64"):
+        if features.get("avx512f"):
+            return 64, 32
+        return (32, 16) if features.get("avx2") else (16, 16)
+    return 16, 32
+
+
+def host(threads: int | None = None) -> Target:
+    """The machine this runs on."""
+    triple = llvm.get_process_triple()
+    features = llvm.get_host_cpu_features()
+    vector_bytes, vector_registers = _vectors(triple, features)
+    return Target(
+        kind="llvm",
+        triple=triple,
+        cpu=llvm.get_host_cpu_name(),
+        features=features.flatten(),
+        vector_bytes=vector_bytes,
+        vector_registers=vector_registers,
+        threads=threads or len(os.sched_getaffinity(0)),
+        l1=_cache_bytes(1, 32 << 10),
+        l2=_cache_bytes(2, 1 << 20),
+        l3=_cache_bytes(3, 8 << 20),
+    )
+
+
+def resolve(target: str | Target) -> Target:
+    """``"llvm"`` (this machine's CPU) or a :class:`Target` as it is.
+
+    Raises:
+        TargetError: another name.
+    """
+    if isinstance(target, Target):
+        return target
+    if target == "llvm":
+        return host()
+    raise TargetError(f"unknown target {target!r}; the targets are: llvm")

@@ -1,0 +1,40 @@
+"""A task: one computation on one target, the unit of tuning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from ansorlite.target import Target, resolve
+from ansorlite.te.dag import ComputeDAG
+from ansorlite.te.tensor import Tensor
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Task:
+    """What is to be computed, and on what machine.
+
+    Attributes:
+        dag: the computation.
+        target: the machine.
+    """
+
+    dag: ComputeDAG
+    target: Target
+
+    def __init__(self, tensors: Sequence[Tensor] | ComputeDAG, target: str | Target = "llvm") -> None:
+        """Make a task of argument tensors in call order: inputs, then outputs.
+
+        Raises:
+            ExpressionError: the tensors do not make a computation.
+            TargetError: an unknown target.
+        """
+        dag = tensors if isinstance(tensors, ComputeDAG) else ComputeDAG.of(tensors)
+        object.__setattr__(self, "dag", dag)
+        object.__setattr__(self, "target", resolve(target))
+
+    @cached_property
+    def key(self) -> str:
+        """The workload key: readable, and equal for equal computations whatever the names."""
+        return self.dag.key

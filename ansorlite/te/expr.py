@@ -1,0 +1,460 @@
+"""Expression nodes: frozen and hash-consed, so that equal expressions are one object and ``is`` is equality.
+
+The same nodes serve tensor expressions (leaves :class:`Axis` and :class:`Read`) and the loop IR (leaves :class:`Var`
+and ``loops.Load``). Every node has a dtype; index arithmetic is plain ``int64`` arithmetic.
+
+Build expressions with Python's operators on nodes, or with ``te.functions``: both check types. The node classes
+themselves check nothing, and simplify nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from ansorlite.errors import ExpressionError
+from ansorlite.te import dtypes
+from ansorlite.te.ops import BINARY, UNARY, BinaryOp, OpInfo, ReduceOp, UnaryOp
+
+if TYPE_CHECKING:
+    from ansorlite.te.tensor import Tensor
+
+Scalar: TypeAlias = bool | int | float
+
+
+class _HashConsed(type):
+    """Metaclass: constructing a node that exists returns the one that exists."""
+
+    _table: ClassVar[WeakValueDictionary[tuple[Any, ...], Expr]] = WeakValueDictionary()
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        node = super().__call__(*args, **kwargs)
+        return _HashConsed._table.setdefault(node._key(), node)
+
+
+class Expr(metaclass=_HashConsed):
+    """A value that depends on axes. Immutable; ``==`` builds a comparison whose truth is identity.
+
+    ``a == b`` and ``a != b`` are expressions like any other operator, but may be used as a Python condition: then they
+    say whether both are the same node. Any other comparison as a Python condition is an error.
+    """
+
+    dtype: str
+
+    def children(self) -> tuple[Expr, ...]:
+        """The direct operands, in order."""
+        return ()
+
+    def with_children(self, children: tuple[Expr, ...]) -> Expr:
+        """This node over other operands (same number)."""
+        assert not children
+        return self
+
+    def _key(self) -> tuple[Any, ...]:
+        return (type(self), *(getattr(self, f.name) for f in fields(self)))  # type: ignore[arg-type]
+
+    def __hash__(self) -> int:
+        return id(self) >> 4
+
+    # Python's operators -------------------------------------------------------------------------------------------
+    def __add__(self, other: Expr | Scalar) -> Expr:
+        return binary(BinaryOp.ADD, self, other)
+
+    def __radd__(self, other: Scalar) -> Expr:
+        return binary(BinaryOp.ADD, other, self)
+
+    def __sub__(self, other: Expr | Scalar) -> Expr:
+        return binary(BinaryOp.SUB, self, other)
+
+    def __rsub__(self, other: Scalar) -> Expr:
+        return binary(BinaryOp.SUB, other, self)
+
+    def __mul__(self, other: Expr | Scalar) -> Expr:
+        return binary(BinaryOp.MUL, self, other)
+
+    def __rmul__(self, other: Scalar) -> Expr:
+        return binary(BinaryOp.MUL, other, self)
+
+    def __truediv__(self, other: Expr | Scalar) -> Expr:
+        return binary(BinaryOp.DIV, self, other)
+
+    def __rtruediv__(self, other: Scalar) -> Expr:
+        return binary(BinaryOp.DIV, other, self)
+
+    def __floordiv__(self, other: Expr | Scalar) -> Expr:
+        return binary(BinaryOp.FLOORDIV, self, other)
+
+    def __rfloordiv__(self, other: Scalar) -> Expr:
+        return binary(BinaryOp.FLOORDIV, other, self)
+
+    def __mod__(self, other: Expr | Scalar) -> Expr:
+        return binary(BinaryOp.MOD, self, other)
+
+    def __rmod__(self, other: Scalar) -> Expr:
+        return binary(BinaryOp.MOD, other, self)
+
+    def __pow__(self, other: Expr | Scalar) -> Expr:
+        return binary(BinaryOp.POW, self, other)
+
+    def __rpow__(self, other: Scalar) -> Expr:
+        return binary(BinaryOp.POW, other, self)
+
+    def __and__(self, other: Expr | Scalar) -> Expr:
+        return binary(BinaryOp.BITAND, self, other)
+
+    def __or__(self, other: Expr | Scalar) -> Expr:
+        return binary(BinaryOp.BITOR, self, other)
+
+    def __xor__(self, other: Expr | Scalar) -> Expr:
+        return binary(BinaryOp.BITXOR, self, other)
+
+    def __lshift__(self, other: Expr | Scalar) -> Expr:
+        return binary(BinaryOp.SHL, self, other)
+
+    def __rshift__(self, other: Expr | Scalar) -> Expr:
+        return binary(BinaryOp.SHR, self, other)
+
+    def __lt__(self, other: Expr | Scalar) -> Expr:
+        return binary(BinaryOp.LT, self, other)
+
+    def __le__(self, other: Expr | Scalar) -> Expr:
+        return binary(BinaryOp.LE, self, other)
+
+    def __gt__(self, other: Expr | Scalar) -> Expr:
+        return binary(BinaryOp.GT, self, other)
+
+    def __ge__(self, other: Expr | Scalar) -> Expr:
+        return binary(BinaryOp.GE, self, other)
+
+    def __eq__(self, other: object) -> Expr:  # type: ignore[override]
+        if not isinstance(other, Expr | bool | int | float | np.generic):
+            return NotImplemented
+        return binary(BinaryOp.EQ, self, other)
+
+    def __ne__(self, other: object) -> Expr:  # type: ignore[override]
+        if not isinstance(other, Expr | bool | int | float | np.generic):
+            return NotImplemented
+        return binary(BinaryOp.NE, self, other)
+
+    def __neg__(self) -> Expr:
+        return unary(UnaryOp.NEG, self)
+
+    def __abs__(self) -> Expr:
+        return unary(UnaryOp.ABS, self)
+
+    def __invert__(self) -> Expr:
+        if self.dtype == "bool":
+            return unary(UnaryOp.NOT, self)
+        return binary(BinaryOp.BITXOR, self, -1 if dtypes.is_signed(self.dtype) else np.iinfo(self.dtype).max)
+
+    def __bool__(self) -> bool:
+        raise ExpressionError(
+            "an expression has no truth value while it is being written; use te.if_then_else, te.all and te.any "
+            "instead of Python's if, and, or"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Const(Expr):
+    """A literal. ``value`` is a Python bool, int or float according to ``dtype``."""
+
+    value: Scalar
+    dtype: str
+
+    def _key(self) -> tuple[Any, ...]:
+        # float.hex keeps 0.0 and -0.0 apart and makes NaN equal to itself.
+        value = self.value.hex() if isinstance(self.value, float) else self.value
+        return (Const, type(self.value), value, self.dtype)
+
+
+_serial = itertools.count()
+
+
+@dataclass(frozen=True, eq=False)
+class Var(Expr):
+    """A loop variable. Each one made is a new one, whatever its name."""
+
+    name: str
+    dtype: str = dtypes.INDEX
+    serial: int = field(default_factory=lambda: next(_serial), repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Axis(Var):
+    """An axis of a compute definition: ``0 <= axis < extent``. ``reduce`` axes are folded away by a reduction."""
+
+    extent: int = 1
+    reduce: bool = False
+
+    def __repr__(self) -> str:
+        return f"Axis({self.name}, {self.extent}{', reduce' if self.reduce else ''})"
+
+
+@dataclass(frozen=True, eq=False)
+class Binary(Expr):
+    op: BinaryOp
+    a: Expr
+    b: Expr
+    dtype: str
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.a, self.b)
+
+    def with_children(self, children: tuple[Expr, ...]) -> Expr:
+        return Binary(self.op, *children, self.dtype)
+
+    def __bool__(self) -> bool:
+        if self.op is BinaryOp.EQ:
+            return self.a is self.b
+        if self.op is BinaryOp.NE:
+            return self.a is not self.b
+        return super().__bool__()
+
+
+@dataclass(frozen=True, eq=False)
+class Unary(Expr):
+    op: UnaryOp
+    a: Expr
+    dtype: str
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.a,)
+
+    def with_children(self, children: tuple[Expr, ...]) -> Expr:
+        return Unary(self.op, *children, self.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Select(Expr):
+    """``then if cond else otherwise``, lazily: reads in the arm that is not taken are never executed."""
+
+    cond: Expr
+    then: Expr
+    otherwise: Expr
+    dtype: str
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.cond, self.then, self.otherwise)
+
+    def with_children(self, children: tuple[Expr, ...]) -> Expr:
+        return Select(*children, self.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Cast(Expr):
+    """``a`` converted as ``numpy.ndarray.astype`` does (float to integer truncates toward zero)."""
+
+    a: Expr
+    dtype: str
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.a,)
+
+    def with_children(self, children: tuple[Expr, ...]) -> Expr:
+        return Cast(*children, self.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Read(Expr):
+    """One element of a tensor."""
+
+    tensor: Tensor
+    indices: tuple[Expr, ...]
+    dtype: str
+
+    def children(self) -> tuple[Expr, ...]:
+        return self.indices
+
+    def with_children(self, children: tuple[Expr, ...]) -> Expr:
+        return Read(self.tensor, children, self.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Reduce(Expr):
+    """``body`` folded over ``axes``. Only ever the root of a compute body."""
+
+    op: ReduceOp
+    body: Expr
+    axes: tuple[Axis, ...]
+    dtype: str
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.body,)
+
+    def with_children(self, children: tuple[Expr, ...]) -> Expr:
+        return Reduce(self.op, *children, self.axes, self.dtype)
+
+
+# Checked construction --------------------------------------------------------------------------------------------
+
+
+def const(value: Scalar | np.generic, dtype: str) -> Const:
+    """A literal of ``dtype``, rounded to it.
+
+    Raises:
+        ExpressionError: an integer that ``dtype`` cannot hold.
+    """
+    plain = value.item() if isinstance(value, np.generic) else value
+    if dtype == "bool":
+        return Const(bool(plain), dtype)
+    if dtypes.is_float(dtype):
+        return Const(float(dtypes.NUMPY[dtype].type(plain)), dtype)
+    info = np.iinfo(dtype)
+    number = int(plain)
+    if not info.min <= number <= info.max:
+        raise ExpressionError(f"{number} does not fit in {dtype}; te.cast the other operand to a wider dtype")
+    return Const(number, dtype)
+
+
+def as_expr(value: Expr | Scalar | np.generic, beside: str | None = None) -> Expr:
+    """``value`` as a node. A Python number takes the dtype ``beside`` it when that can hold its kind (NEP 50).
+
+    Alone, a float is float32, the default dtype, and an int an index.
+    """
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, np.generic):
+        return const(value, dtypes.check(value.dtype))
+    if isinstance(value, bool):
+        return const(value, "bool")
+    if isinstance(value, int):
+        return const(value, beside if beside is not None and beside != "bool" else dtypes.INDEX)
+    if isinstance(value, float):
+        dtype = "float32" if beside is None else beside if dtypes.is_float(beside) else "float64"
+        return const(value, dtype)
+    raise ExpressionError(f"{value!r} is not an expression or a number; index a tensor to read an element of it")
+
+
+def _checked_operands(symbol: str, info: OpInfo, operands: tuple[Expr, ...], dtype: str) -> tuple[Expr, ...]:
+    kind = "b" if dtype == "bool" else "f" if dtypes.is_float(dtype) else "i"
+    if kind not in info.kinds:
+        raise ExpressionError(f"{symbol} is not defined on {dtype}; te.cast the operand first")
+    if info.to_float and kind == "i":
+        dtype = "float64"
+    return tuple(cast(x, dtype) for x in operands)
+
+
+def binary(op: BinaryOp, a: Expr | Scalar, b: Expr | Scalar) -> Expr:
+    """``a op b`` with numpy's type rules.
+
+    Raises:
+        ExpressionError: the operation is not defined on these dtypes, or numpy refuses to mix them.
+    """
+    x = as_expr(a, b.dtype if isinstance(b, Expr) else None)
+    y = as_expr(b, x.dtype)
+    info = BINARY[op]
+    x, y = _checked_operands(op.value, info, (x, y), dtypes.promote(x.dtype, y.dtype))
+    if isinstance(x, Const) and isinstance(y, Const):
+        folded = _fold(op, x, y)
+        if folded is not None:
+            return folded
+    return Binary(op, x, y, "bool" if info.boolean else x.dtype)
+
+
+def _fold(op: BinaryOp, x: Const, y: Const) -> Const | None:
+    """Constant folding of exact integer arithmetic, so that index expressions stay small."""
+    python: dict[BinaryOp, Callable[[Any, Any], Any]] = {
+        BinaryOp.ADD: operator.add,
+        BinaryOp.SUB: operator.sub,
+        BinaryOp.MUL: operator.mul,
+        BinaryOp.FLOORDIV: operator.floordiv,
+        BinaryOp.MOD: operator.mod,
+        BinaryOp.MIN: min,
+        BinaryOp.MAX: max,
+    }
+    if x.dtype != dtypes.INDEX or op not in python or (op in (BinaryOp.FLOORDIV, BinaryOp.MOD) and y.value == 0):
+        return None
+    return const(python[op](x.value, y.value), dtypes.INDEX)
+
+
+def unary(op: UnaryOp, a: Expr | Scalar) -> Expr:
+    """``op(a)`` with numpy's type rules.
+
+    Raises:
+        ExpressionError: the operation is not defined on the operand's dtype.
+    """
+    x = as_expr(a)
+    info = UNARY[op]
+    if op in (UnaryOp.FLOOR, UnaryOp.CEIL, UnaryOp.ROUND) and dtypes.is_integer(x.dtype):
+        return x
+    (x,) = _checked_operands(op.value, info, (x,), x.dtype)
+    return Unary(op, x, "bool" if info.boolean else x.dtype)
+
+
+def cast(a: Expr | Scalar, dtype: object) -> Expr:
+    """``a`` converted to ``dtype`` as ``astype`` does."""
+    name = dtypes.check(dtype)
+    x = as_expr(a)
+    if x.dtype == name:
+        return x
+    if isinstance(x, Const) and (dtypes.is_float(name) or not dtypes.is_float(x.dtype)):
+        return const(x.value, name)
+    return Cast(x, name)
+
+
+def select(cond: Expr | Scalar, then: Expr | Scalar, otherwise: Expr | Scalar) -> Expr:
+    """``then if cond else otherwise``; only the taken arm is executed.
+
+    Raises:
+        ExpressionError: the condition is not bool, or the arms' dtypes do not mix.
+    """
+    c = as_expr(cond)
+    if c.dtype != "bool":
+        raise ExpressionError(f"the condition of if_then_else is {c.dtype}, not bool; compare it with something")
+    x = as_expr(then, otherwise.dtype if isinstance(otherwise, Expr) else None)
+    y = as_expr(otherwise, x.dtype)
+    dtype = dtypes.promote(x.dtype, y.dtype)
+    return Select(c, cast(x, dtype), cast(y, dtype), dtype)
+
+
+# Walking ---------------------------------------------------------------------------------------------------------
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """Every distinct node below and including ``expr``, operands before users."""
+    seen: set[int] = set()
+    stack: list[tuple[Expr, bool]] = [(expr, False)]
+    while stack:
+        node, ready = stack.pop()
+        if ready:
+            yield node
+        elif id(node) not in seen:
+            seen.add(id(node))
+            stack.append((node, True))
+            stack.extend((child, False) for child in reversed(node.children()))
+
+
+def rewrite(expr: Expr, rule: Callable[[Expr], Expr | None]) -> Expr:
+    """``expr`` with ``rule`` applied to every node, operands first; ``None`` keeps the node."""
+    done: dict[Expr, Expr] = {}
+    for node in walk(expr):
+        children = node.children()
+        fresh = tuple(done[child] for child in children)
+        same = all(a is b for a, b in zip(children, fresh, strict=True))
+        rebuilt = node if same else node.with_children(fresh)
+        replacement = rule(rebuilt)
+        done[node] = rebuilt if replacement is None else replacement
+    return done[expr]
+
+
+def substitute(expr: Expr, values: dict[Var, Expr]) -> Expr:
+    """``expr`` with variables replaced."""
+    return rewrite(expr, lambda node: values.get(node) if isinstance(node, Var) else None)
+
+
+def reads(expr: Expr) -> tuple[Read, ...]:
+    """The distinct tensor reads in ``expr``, in order of first appearance."""
+    return tuple(node for node in walk(expr) if isinstance(node, Read))
+
+
+@lru_cache(maxsize=4096)
+def free_vars(expr: Expr) -> frozenset[Var]:
+    """The variables and axes that ``expr`` depends on."""
+    return frozenset(node for node in walk(expr) if isinstance(node, Var))

@@ -1,0 +1,144 @@
+"""The element-wise operations: one table row each.
+
+Everything that must know an operation reads this table: type rules here, the numpy meaning (the interpreter and the
+reference evaluator), the price (flops, features). The LLVM emitter has the one other table.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+import numpy as np
+from scipy import special
+
+
+class BinaryOp(Enum):
+    ADD = "+"
+    SUB = "-"
+    MUL = "*"
+    DIV = "/"
+    FLOORDIV = "//"
+    MOD = "%"
+    POW = "pow"
+    MIN = "min"
+    MAX = "max"
+    EQ = "=="
+    NE = "!="
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+    AND = "and"
+    OR = "or"
+    BITAND = "&"
+    BITOR = "|"
+    BITXOR = "^"
+    SHL = "<<"
+    SHR = ">>"
+
+
+class UnaryOp(Enum):
+    NEG = "neg"
+    NOT = "not"
+    ABS = "abs"
+    EXP = "exp"
+    LOG = "log"
+    SQRT = "sqrt"
+    RSQRT = "rsqrt"
+    TANH = "tanh"
+    SIGMOID = "sigmoid"
+    ERF = "erf"
+    FLOOR = "floor"
+    CEIL = "ceil"
+    ROUND = "round"
+
+
+class ReduceOp(Enum):
+    SUM = "sum"
+    PROD = "prod"
+    MAX = "max"
+    MIN = "min"
+
+
+class Cost(Enum):
+    """What an operation costs on a machine: the classes that the features count."""
+
+    CHEAP = "add, sub, min, max, compare, logic: one instruction"
+    MUL = "multiply: one instruction"
+    DIV = "divide, modulo, square root"
+    MATH = "exp, log, tanh, ...: tens of instructions"
+
+
+@dataclass(frozen=True)
+class OpInfo:
+    """One operation.
+
+    Attributes:
+        numpy: its meaning on numpy scalars and arrays of the result's operand dtype.
+        cost: its price class.
+        kinds: what operands may be: a subset of the letters ``f`` (float), ``i`` (integer), ``b`` (bool).
+        boolean: whether the result is bool whatever the operands are.
+        to_float: whether integer operands are first converted to float64, as numpy does.
+    """
+
+    numpy: Callable[..., Any]
+    cost: Cost
+    kinds: str = "fib"
+    boolean: bool = False
+    to_float: bool = False
+
+
+BINARY: Final[dict[BinaryOp, OpInfo]] = {
+    BinaryOp.ADD: OpInfo(np.add, Cost.CHEAP, "fi"),
+    BinaryOp.SUB: OpInfo(np.subtract, Cost.CHEAP, "fi"),
+    BinaryOp.MUL: OpInfo(np.multiply, Cost.MUL, "fi"),
+    BinaryOp.DIV: OpInfo(np.true_divide, Cost.DIV, "fi", to_float=True),
+    BinaryOp.FLOORDIV: OpInfo(np.floor_divide, Cost.DIV, "fi"),
+    BinaryOp.MOD: OpInfo(np.remainder, Cost.DIV, "fi"),
+    BinaryOp.POW: OpInfo(np.power, Cost.MATH, "fi"),
+    BinaryOp.MIN: OpInfo(np.minimum, Cost.CHEAP),
+    BinaryOp.MAX: OpInfo(np.maximum, Cost.CHEAP),
+    BinaryOp.EQ: OpInfo(np.equal, Cost.CHEAP, boolean=True),
+    BinaryOp.NE: OpInfo(np.not_equal, Cost.CHEAP, boolean=True),
+    BinaryOp.LT: OpInfo(np.less, Cost.CHEAP, boolean=True),
+    BinaryOp.LE: OpInfo(np.less_equal, Cost.CHEAP, boolean=True),
+    BinaryOp.GT: OpInfo(np.greater, Cost.CHEAP, boolean=True),
+    BinaryOp.GE: OpInfo(np.greater_equal, Cost.CHEAP, boolean=True),
+    BinaryOp.AND: OpInfo(np.logical_and, Cost.CHEAP, "b", boolean=True),
+    BinaryOp.OR: OpInfo(np.logical_or, Cost.CHEAP, "b", boolean=True),
+    BinaryOp.BITAND: OpInfo(np.bitwise_and, Cost.CHEAP, "ib"),
+    BinaryOp.BITOR: OpInfo(np.bitwise_or, Cost.CHEAP, "ib"),
+    BinaryOp.BITXOR: OpInfo(np.bitwise_xor, Cost.CHEAP, "ib"),
+    BinaryOp.SHL: OpInfo(np.left_shift, Cost.CHEAP, "i"),
+    BinaryOp.SHR: OpInfo(np.right_shift, Cost.CHEAP, "i"),
+}
+
+
+def _rsqrt(x: Any) -> Any:
+    return np.true_divide(np.ones_like(x), np.sqrt(x))
+
+
+UNARY: Final[dict[UnaryOp, OpInfo]] = {
+    UnaryOp.NEG: OpInfo(np.negative, Cost.CHEAP, "fi"),
+    UnaryOp.NOT: OpInfo(np.logical_not, Cost.CHEAP, "b", boolean=True),
+    UnaryOp.ABS: OpInfo(np.abs, Cost.CHEAP, "fi"),
+    UnaryOp.EXP: OpInfo(np.exp, Cost.MATH, "fi", to_float=True),
+    UnaryOp.LOG: OpInfo(np.log, Cost.MATH, "fi", to_float=True),
+    UnaryOp.SQRT: OpInfo(np.sqrt, Cost.DIV, "fi", to_float=True),
+    UnaryOp.RSQRT: OpInfo(_rsqrt, Cost.DIV, "fi", to_float=True),
+    UnaryOp.TANH: OpInfo(np.tanh, Cost.MATH, "fi", to_float=True),
+    UnaryOp.SIGMOID: OpInfo(special.expit, Cost.MATH, "fi", to_float=True),
+    UnaryOp.ERF: OpInfo(special.erf, Cost.MATH, "fi", to_float=True),
+    UnaryOp.FLOOR: OpInfo(np.floor, Cost.CHEAP, "fi"),
+    UnaryOp.CEIL: OpInfo(np.ceil, Cost.CHEAP, "fi"),
+    UnaryOp.ROUND: OpInfo(np.rint, Cost.CHEAP, "fi"),
+}
+
+#: A reduction folds with this operation.
+COMBINE: Final[dict[ReduceOp, BinaryOp]] = {
+    ReduceOp.SUM: BinaryOp.ADD,
+    ReduceOp.PROD: BinaryOp.MUL,
+    ReduceOp.MAX: BinaryOp.MAX,
+    ReduceOp.MIN: BinaryOp.MIN,
+}

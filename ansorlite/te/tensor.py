@@ -1,0 +1,150 @@
+"""Tensors: placeholders that the caller fills, and computes that define each element by an expression."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansorlite.errors import ExpressionError
+from ansorlite.te import dtypes
+from ansorlite.te.expr import Axis, Expr, Read, Reduce, Scalar, as_expr, cast, free_vars, walk
+from ansorlite.te.ops import ReduceOp
+
+_serial = itertools.count()
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """A tensor of fixed shape. ``body`` is ``None`` for a placeholder; identity is equality.
+
+    Attributes:
+        axes: one space axis per dimension (empty for a placeholder).
+        body: the element at ``axes``; a :class:`Reduce` only at its root.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    axes: tuple[Axis, ...] = ()
+    body: Expr | None = None
+    serial: int = field(default_factory=lambda: next(_serial), repr=False)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def reduce_axes(self) -> tuple[Axis, ...]:
+        return self.body.axes if isinstance(self.body, Reduce) else ()
+
+    def __call__(self, *indices: Expr | int) -> Expr:
+        return self[indices]
+
+    def __getitem__(self, indices: Any) -> Expr:
+        items = indices if isinstance(indices, tuple) else (indices,)
+        if len(items) != self.ndim:
+            raise ExpressionError(f"{self.name} has {self.ndim} dimensions {self.shape} but is read with {len(items)} indices")
+        nodes = []
+        for dimension, item in enumerate(items):
+            node = as_expr(item)
+            if not dtypes.is_integer(node.dtype):
+                raise ExpressionError(f"index {dimension} of {self.name} is {node.dtype}, not an integer; te.cast it to int64")
+            nodes.append(cast(node, dtypes.INDEX))
+        return Read(self, tuple(nodes), self.dtype)
+
+    def __repr__(self) -> str:
+        return f"Tensor({self.name}, {self.shape}, {self.dtype})"
+
+
+def _checked_shape(shape: int | Sequence[int], name: str) -> tuple[int, ...]:
+    extents = (shape,) if isinstance(shape, int) else tuple(shape)
+    for extent in extents:
+        if isinstance(extent, bool) or not hasattr(extent, "__index__"):
+            raise ExpressionError(f"the shape of {name} has {extent!r}, which is not an integer")
+        if extent < 1:
+            raise ExpressionError(f"the shape of {name} is {extents}; every extent must be at least 1")
+    return tuple(int(extent) for extent in extents)
+
+
+def placeholder(shape: int | Sequence[int], dtype: object = "float32", name: str = "placeholder") -> Tensor:
+    """A tensor that the caller provides.
+
+    Raises:
+        ExpressionError: an extent that is not a positive integer, or an unknown dtype.
+    """
+    return Tensor(name, _checked_shape(shape, name), dtypes.check(dtype))
+
+
+def reduce_axis(domain: int | tuple[int, int], name: str = "k") -> Axis:
+    """An axis to reduce over: ``(0, extent)`` or an int extent.
+
+    Raises:
+        ExpressionError: the domain does not begin at 0 or is empty.
+    """
+    begin, end = (0, domain) if isinstance(domain, int) else domain
+    if begin != 0 or end < 1:
+        raise ExpressionError(f"the domain of reduce axis {name} is ({begin}, {end}); it must be (0, extent) with extent at least 1")
+    return Axis(name, extent=int(end), reduce=True)
+
+
+def compute(shape: int | Sequence[int], fcompute: Callable[..., Expr | Scalar], name: str = "compute") -> Tensor:
+    """A tensor whose element at ``(i, j, ...)`` is ``fcompute(i, j, ...)``.
+
+    Args:
+        shape: the extents; may be empty for a scalar.
+        fcompute: called once with one axis per dimension.
+
+    Raises:
+        ExpressionError: the function takes another number of axes, uses an axis of another compute, or has a
+            reduction anywhere but at the root of its result.
+    """
+    extents = _checked_shape(shape, name)
+    axes = tuple(Axis(label, extent=extent) for label, extent in zip(_axis_names(fcompute, len(extents), name), extents, strict=True))
+    body = as_expr(fcompute(*axes), beside="float32")
+    _check_body(name, axes, body)
+    return Tensor(name, extents, body.dtype, axes, body)
+
+
+def _axis_names(fcompute: Callable[..., Any], rank: int, name: str) -> list[str]:
+    parameters = list(inspect.signature(fcompute).parameters.values())
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return [f"i{d}" for d in range(rank)]
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    required = [p for p in positional if p.default is p.empty]
+    if not len(required) <= rank <= len(positional):
+        raise ExpressionError(f"{name} has {rank} dimensions but its function takes {len(positional)} axes")
+    return [p.name for p in positional[:rank]]
+
+
+def _check_body(name: str, axes: tuple[Axis, ...], body: Expr) -> None:
+    inner = body.body if isinstance(body, Reduce) else body
+    for node in walk(inner):
+        if isinstance(node, Reduce):
+            raise ExpressionError(
+                f"{name} has a reduction inside an element-wise expression; give the reduction a te.compute of its own and read that"
+            )
+    known = set(axes) | (set(body.axes) if isinstance(body, Reduce) else set())
+    for var in free_vars(body):
+        if var not in known:
+            cure = "reduce over it with te.sum(..., axis=...)" if isinstance(var, Axis) and var.reduce else "it belongs to another compute"
+            raise ExpressionError(f"{name} uses axis {var.name}, which is not one of its own; {cure}")
+
+
+def reduce(op: ReduceOp, body: Expr | Scalar, axis: Axis | Sequence[Axis]) -> Expr:
+    """``body`` folded over one or several reduce axes.
+
+    Raises:
+        ExpressionError: an axis that is not a reduce axis, none at all, one given twice, or a bool sum.
+    """
+    axes = (axis,) if isinstance(axis, Axis) else tuple(axis)
+    if not axes or not all(isinstance(a, Axis) and a.reduce for a in axes):
+        raise ExpressionError(f"{op.value} needs axis= one or several te.reduce_axis; got {axis!r}")
+    if len(set(axes)) != len(axes):
+        raise ExpressionError(f"{op.value} is given the same axis twice")
+    value = as_expr(body, beside="float32")
+    if value.dtype == "bool" and op in (ReduceOp.SUM, ReduceOp.PROD):
+        raise ExpressionError(f"{op.value} of bool is not defined; te.cast the body to int32 or int64 first")
+    return Reduce(op, value, axes, value.dtype)
