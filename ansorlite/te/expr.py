@@ -26,7 +26,7 @@ from ansorlite.te.ops import BINARY, UNARY, BinaryOp, OpInfo, ReduceOp, UnaryOp
 if TYPE_CHECKING:
     from ansorlite.te.tensor import Tensor
 
-Scalar: TypeAlias = bool | int | float
+Scalar: TypeAlias = bool | int | float | np.generic
 
 
 class _HashConsed(type):
@@ -165,7 +165,7 @@ class Expr(metaclass=_HashConsed):
 class Const(Expr):
     """A literal. ``value`` is a Python bool, int or float according to ``dtype``."""
 
-    value: Scalar
+    value: bool | int | float
     dtype: str
 
     def _key(self) -> tuple[Any, ...]:
@@ -208,7 +208,8 @@ class Binary(Expr):
         return (self.a, self.b)
 
     def with_children(self, children: tuple[Expr, ...]) -> Expr:
-        return Binary(self.op, *children, self.dtype)
+        a, b = children
+        return Binary(self.op, a, b, self.dtype)
 
     def __bool__(self) -> bool:
         if self.op is BinaryOp.EQ:
@@ -228,7 +229,8 @@ class Unary(Expr):
         return (self.a,)
 
     def with_children(self, children: tuple[Expr, ...]) -> Expr:
-        return Unary(self.op, *children, self.dtype)
+        (a,) = children
+        return Unary(self.op, a, self.dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +246,8 @@ class Select(Expr):
         return (self.cond, self.then, self.otherwise)
 
     def with_children(self, children: tuple[Expr, ...]) -> Expr:
-        return Select(*children, self.dtype)
+        cond, then, otherwise = children
+        return Select(cond, then, otherwise, self.dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,7 +261,8 @@ class Cast(Expr):
         return (self.a,)
 
     def with_children(self, children: tuple[Expr, ...]) -> Expr:
-        return Cast(*children, self.dtype)
+        (a,) = children
+        return Cast(a, self.dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,13 +293,14 @@ class Reduce(Expr):
         return (self.body,)
 
     def with_children(self, children: tuple[Expr, ...]) -> Expr:
-        return Reduce(self.op, *children, self.axes, self.dtype)
+        (body,) = children
+        return Reduce(self.op, body, self.axes, self.dtype)
 
 
 # Checked construction --------------------------------------------------------------------------------------------
 
 
-def const(value: Scalar | np.generic, dtype: str) -> Const:
+def const(value: Scalar, dtype: str) -> Const:
     """A literal of ``dtype``, rounded to it.
 
     Raises:
@@ -313,7 +318,7 @@ def const(value: Scalar | np.generic, dtype: str) -> Const:
     return Const(number, dtype)
 
 
-def as_expr(value: Expr | Scalar | np.generic, beside: str | None = None) -> Expr:
+def as_expr(value: Expr | Scalar, beside: str | None = None) -> Expr:
     """``value`` as a node. A Python number takes the dtype ``beside`` it when that can hold its kind (NEP 50).
 
     Alone, a float is float32, the default dtype, and an int an index.

@@ -9,7 +9,6 @@ from ansorlite.te.ops import BinaryOp, ReduceOp, UnaryOp
 from ansorlite.te.tensor import reduce
 
 # The reductions and a few functions carry the names of Python's own, as te.sum, te.max, te.all do everywhere.
-# ruff: noqa: A001
 
 
 def sum(body: Expr | Scalar, axis: Axis | Sequence[Axis]) -> Expr:

@@ -86,7 +86,7 @@ def reduce_axis(domain: int | tuple[int, int], name: str = "k") -> Axis:
     """
     begin, end = (0, domain) if isinstance(domain, int) else domain
     if begin != 0 or end < 1:
-        raise ExpressionError(f"the domain of reduce axis {name} is ({begin}, {end}); it must be (0, extent) with extent at least 1")
+        raise ExpressionError(f"the domain of reduce axis {name} is ({begin}, {end}); it must be (0, extent), extent at least 1")
     return Axis(name, extent=int(end), reduce=True)
 
 
@@ -102,7 +102,8 @@ def compute(shape: int | Sequence[int], fcompute: Callable[..., Expr | Scalar], 
             reduction anywhere but at the root of its result.
     """
     extents = _checked_shape(shape, name)
-    axes = tuple(Axis(label, extent=extent) for label, extent in zip(_axis_names(fcompute, len(extents), name), extents, strict=True))
+    labels = _axis_names(fcompute, len(extents), name)
+    axes = tuple(Axis(label, extent=extent) for label, extent in zip(labels, extents, strict=True))
     body = as_expr(fcompute(*axes), beside="float32")
     _check_body(name, axes, body)
     return Tensor(name, extents, body.dtype, axes, body)
@@ -124,12 +125,14 @@ def _check_body(name: str, axes: tuple[Axis, ...], body: Expr) -> None:
     for node in walk(inner):
         if isinstance(node, Reduce):
             raise ExpressionError(
-                f"{name} has a reduction inside an element-wise expression; give the reduction a te.compute of its own and read that"
+                f"{name} has a reduction inside an element-wise expression; "
+                "give the reduction a te.compute of its own and read that"
             )
     known = set(axes) | (set(body.axes) if isinstance(body, Reduce) else set())
     for var in free_vars(body):
         if var not in known:
-            cure = "reduce over it with te.sum(..., axis=...)" if isinstance(var, Axis) and var.reduce else "it belongs to another compute"
+            reducible = isinstance(var, Axis) and var.reduce
+            cure = "reduce over it with te.sum(..., axis=...)" if reducible else "it belongs to another compute"
             raise ExpressionError(f"{name} uses axis {var.name}, which is not one of its own; {cure}")
 
 
