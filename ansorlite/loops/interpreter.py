@@ -1,0 +1,66 @@
+"""The living definition of the loop IR: runs a function on numpy arrays, one scalar at a time.
+
+Every back end, pass and schedule is held against this, and this against ``te.evaluate``. It is for tests and for
+checking, not for speed: about a million stores a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from ansorlite.errors import ArgumentError
+from ansorlite.loops.nodes import Buffer, Function
+from ansorlite.loops.python_source import OutOfBoundsError, translate
+from ansorlite.te import dtypes
+
+__all__ = ["OutOfBoundsError", "interpret"]
+
+_translate = lru_cache(maxsize=16)(translate)
+
+
+def interpret(
+    function: Function,
+    arrays: Sequence[np.ndarray],
+    *,
+    check: bool = True,
+    reorder: np.random.Generator | None = None,
+) -> None:
+    """Run ``function``; the last ``function.outputs`` arrays are written in place.
+
+    Args:
+        arrays: one per param, of its shape and dtype.
+        check: raise on an index outside of its buffer. Without it, such an access is undefined.
+        reorder: if given, the promises of the loop kinds are put to the test: PARALLEL loops run in an order drawn from
+            it, and VECTORIZED loops in lockstep, ``lanes`` iterations at a time. The results of a legal function are
+            the same.
+
+    Raises:
+        ArgumentError: wrong number, shape or dtype of arrays.
+        OutOfBoundsError: an access outside of a buffer, naming it, the index and the loop variables' values.
+    """
+    if len(arrays) != len(function.params):
+        raise ArgumentError(f"{function.name} takes {len(function.params)} arrays, not {len(arrays)}")
+    for buffer, array in zip(function.params, arrays, strict=True):
+        _check_array(buffer, array)
+    flat = [list(array.ravel()) for array in arrays]
+    run = _translate(function, check=check, lockstep=reorder is not None)
+    with np.errstate(all="ignore"):
+        run(*flat, range if reorder is None else _shuffled(reorder))
+    for buffer, array, values in list(zip(function.params, arrays, flat, strict=True))[len(arrays) - function.outputs :]:
+        array[...] = np.array(values, dtypes.NUMPY[buffer.dtype]).reshape(buffer.shape)
+
+
+def _check_array(buffer: Buffer, array: np.ndarray) -> None:
+    if array.shape != buffer.shape or array.dtype != dtypes.NUMPY[buffer.dtype]:
+        raise ArgumentError(f"{buffer.name} is {buffer.dtype}{list(buffer.shape)}, not {array.dtype}{list(array.shape)}")
+
+
+def _shuffled(rng: np.random.Generator) -> Callable[[int], list[int]]:
+    def order(extent: int) -> list[int]:
+        result: list[int] = rng.permutation(extent).tolist()
+        return result
+
+    return order
