@@ -6,39 +6,13 @@ import pytest
 
 from ansorlite.errors import ArgumentError
 from ansorlite.loops.interpreter import OutOfBoundsError, interpret
-from ansorlite.loops.nodes import Alloc, Buffer, Function, If, LoopKind, Scope, Stmt, block, index
+from ansorlite.loops.nodes import Alloc, Buffer, Function, If, LoopKind, Scope, Stmt, block
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Var, binary, cast, const, select, unary
-from ansorlite.te.functions import maximum, minimum
+from ansorlite.te.functions import maximum
 from ansorlite.te.ops import BINARY, UNARY, BinaryOp, UnaryOp
 
-from .build import argument, load, loop, store
-
-
-def tiled_matmul(n: int, m: int, k: int, tile: int) -> Function:
-    """Rows in parallel, a register tile of ``tile`` columns, the last one shorter."""
-    a, b, c = argument("A", n, k), argument("B", k, m), argument("C", n, m)
-    acc = Buffer("acc", (tile,), "float32", Scope.REGISTER)
-
-    def columns(i: Var, j0: Var) -> Stmt:
-        width = minimum(index(tile), index(m) - j0 * tile)
-        clear = loop("j1", tile, lambda j: store(acc, (j,), const(0.0, "float32")), LoopKind.VECTORIZED, 4)
-        update = loop(
-            "r",
-            k,
-            lambda r: loop(
-                "j2",
-                width,
-                lambda j: store(acc, (j,), load(acc, j) + load(a, i, r) * load(b, r, j0 * tile + j)),
-                LoopKind.VECTORIZED,
-                4,
-            ),
-        )
-        move = loop("j3", width, lambda j: store(c, (i, j0 * tile + j), load(acc, j)), LoopKind.VECTORIZED, 4)
-        return Alloc(acc, block(clear, update, move))
-
-    body = loop("i", n, lambda i: loop("j0", -(-m // tile), lambda j0: columns(i, j0)), LoopKind.PARALLEL)
-    return Function("matmul", (a, b, c), 1, body)
+from .build import argument, load, loop, store, tiled_matmul
 
 
 @pytest.mark.parametrize("reorder", [None, np.random.default_rng(0)], ids=["in order", "reordered"])

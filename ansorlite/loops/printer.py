@@ -1,0 +1,105 @@
+"""A function as text: one line per statement, indented, with the stage and role of each store behind it.
+
+Equal loop nests have equal text, whatever their variables were called, as long as the names were given in one order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ansorlite.loops.nodes import Alloc, Block, Buffer, For, Function, If, Load, LoopKind, Role, Stmt, Store
+from ansorlite.te.expr import Expr, Read, Var, rewrite
+from ansorlite.te.printer import Names, expression
+from ansorlite.te.tensor import Tensor
+
+_INDENT = "    "
+
+
+def text(what: Function | Stmt) -> str:
+    """A function, or one statement with what is below it.
+
+    An ``alloc`` that ends with a colon holds the lines indented below it; one without lasts until the end of the block
+    that it is in.
+    """
+    printer = _Printer()
+    if isinstance(what, Function):
+        return "\n".join(printer.function(what))
+    return "\n".join(printer.statement(what, 0, last=True))
+
+
+@dataclass
+class _Printer:
+    """Gives buffers and variables distinct names as it meets them."""
+
+    names: Names = field(default_factory=Names)
+    stand_ins: dict[Buffer, Tensor] = field(default_factory=dict)
+
+    def function(self, function: Function) -> Iterator[str]:
+        inputs = len(function.params) - function.outputs
+        params = [self.declaration(buffer) for buffer in function.params]
+        yield f"def {function.name}({', '.join(params[:inputs])}) -> {', '.join(params[inputs:])}:"
+        yield from self.statement(function.body, 1, last=True)
+
+    def statement(self, stmt: Stmt, depth: int, *, last: bool) -> Iterator[str]:
+        """The lines of ``stmt``; ``last`` if nothing follows it in its block."""
+        indent = _INDENT * depth
+        match stmt:
+            case Block(body):
+                for child in body:
+                    yield from self.statement(child, depth, last=last and child is body[-1])
+                if not body:
+                    yield f"{indent}pass"
+            case For():
+                yield f"{indent}{self.head(stmt)}:"
+                yield from self.statement(stmt.body, depth + 1, last=True)
+            case If(cond, body):
+                yield f"{indent}if {self.expression(cond)}:"
+                yield from self.statement(body, depth + 1, last=True)
+            case Store(buffer, indices, value):
+                line = f"{indent}{self.element(buffer, indices)} = {self.expression(value)}"
+                label = _label(stmt)
+                yield f"{line}  # {label}" if label else line
+            case Alloc(buffer, body):
+                yield f"{indent}alloc {self.declaration(buffer)} in {buffer.scope.name}{'' if last else ':'}"
+                yield from self.statement(body, depth if last else depth + 1, last=True)
+            case _:
+                raise TypeError(f"not a statement of the loop IR: {stmt!r}")
+
+    def head(self, loop: For) -> str:
+        extent = self.expression(loop.extent)
+        lanes = f"({loop.lanes})" if loop.kind is LoopKind.VECTORIZED else ""
+        return f"{loop.kind.value}{lanes} {self.variable(loop.var)} in 0..{extent}"
+
+    def declaration(self, buffer: Buffer) -> str:
+        return f"{self.tensor(buffer)}: {buffer.dtype}[{', '.join(map(str, buffer.shape))}]"
+
+    def tensor(self, buffer: Buffer) -> str:
+        if buffer not in self.stand_ins:
+            self.stand_ins[buffer] = Tensor(buffer.name, buffer.shape, buffer.dtype)
+            self.names.name_tensor(self.stand_ins[buffer])
+        return self.names.tensors[self.stand_ins[buffer]]
+
+    def variable(self, var: Var) -> str:
+        if var not in self.names.axes:
+            self.names.name_axes((*self.names.axes, var))
+        return self.names.axes[var]
+
+    def element(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:
+        return f"{self.tensor(buffer)}[{', '.join(self.expression(index) for index in indices)}]"
+
+    def expression(self, expr: Expr) -> str:
+        """As a tensor expression is printed, a load as the read of a tensor."""
+
+        def as_read(node: Expr) -> Expr | None:
+            if not isinstance(node, Load):
+                return None
+            self.tensor(node.buffer)
+            return Read(self.stand_ins[node.buffer], node.indices, node.dtype)
+
+        return expression(rewrite(expr, as_read), self.names)
+
+
+def _label(store: Store) -> str:
+    role = "" if store.role is Role.COMPUTE else store.role.name.lower()
+    return ".".join(part for part in (store.stage, role) if part)

@@ -1,0 +1,81 @@
+"""Walking and rebuilding statements: what passes are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ansorlite.loops.nodes import Alloc, Block, For, If, Load, Stmt, Store, block, statements
+from ansorlite.te.expr import Expr, walk
+
+
+def map_stmt(stmt: Stmt, fn: Callable[[Stmt], Stmt | None]) -> Stmt:
+    """``stmt`` with ``fn`` applied to every statement, sub-statements first; ``None`` keeps it.
+
+    An empty ``block()`` removes a statement from the block it is in. What does not change stays the same object.
+    """
+    match stmt:
+        case Block(body):
+            children = tuple(map_stmt(child, fn) for child in body)
+            rebuilt = stmt if _same(children, body) else block(*children)
+        case For():
+            inner = map_stmt(stmt.body, fn)
+            rebuilt = stmt if inner is stmt.body else For(stmt.var, stmt.extent, stmt.kind, inner, stmt.lanes)
+        case If(cond, body):
+            inner = map_stmt(body, fn)
+            rebuilt = stmt if inner is body else If(cond, inner)
+        case Alloc(buffer, body):
+            inner = map_stmt(body, fn)
+            rebuilt = stmt if inner is body else Alloc(buffer, inner)
+        case _:
+            rebuilt = stmt
+    replacement = fn(rebuilt)
+    return rebuilt if replacement is None else replacement
+
+
+def map_exprs(stmt: Stmt, fn: Callable[[Expr], Expr]) -> Stmt:
+    """``stmt`` with every whole expression (extents, conditions, indices, values) replaced by ``fn`` of it."""
+
+    def rule(node: Stmt) -> Stmt | None:
+        match node:
+            case For(var, extent, kind, body, lanes):
+                fresh = fn(extent)
+                return None if fresh is extent else For(var, fresh, kind, body, lanes)
+            case If(cond, body):
+                fresh = fn(cond)
+                return None if fresh is cond else If(fresh, body)
+            case Store(buffer, indices, value, stage, role):
+                new_indices, new_value = tuple(map(fn, indices)), fn(value)
+                same = new_value is value and _same(new_indices, indices)
+                return None if same else Store(buffer, new_indices, new_value, stage, role)
+        return None
+
+    return map_stmt(stmt, rule)
+
+
+def expressions(stmt: Stmt) -> tuple[Expr, ...]:
+    """The whole expressions of this statement itself, not of those below it."""
+    match stmt:
+        case For():
+            return (stmt.extent,)
+        case If(cond, _):
+            return (cond,)
+        case Store():
+            return (*stmt.indices, stmt.value)
+        case _:
+            return ()
+
+
+def loads(what: Stmt | Expr) -> Iterator[Load]:
+    """Every load in a statement and below, or in an expression; one that is used in two statements comes twice."""
+    roots = (what,) if isinstance(what, Expr) else (expr for stmt in statements(what) for expr in expressions(stmt))
+    for root in roots:
+        yield from (node for node in walk(root) if isinstance(node, Load))
+
+
+def stores(stmt: Stmt) -> Iterator[Store]:
+    """Every store in a statement and below, in program order."""
+    return (node for node in statements(stmt) if isinstance(node, Store))
+
+
+def _same(a: tuple[object, ...], b: tuple[object, ...]) -> bool:
+    return all(x is y for x, y in zip(a, b, strict=True))
