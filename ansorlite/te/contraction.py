@@ -1,0 +1,109 @@
+"""Sums of products of two values, evaluated as a batched matrix product."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ansorlite.te import dtypes
+from ansorlite.te.expr import Binary, Expr, Reduce, free_vars
+from ansorlite.te.ops import BinaryOp, ReduceOp
+from ansorlite.te.tensor import Tensor
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """``sum(a * b)``. The fields below list dimensions of the tensor's grid (space axes, then reduce axes).
+
+    Attributes:
+        a, b: the factors.
+        batch: space dimensions that both factors depend on, or neither.
+        rows, columns: space dimensions that only ``a``, only ``b`` depends on.
+        reduced: reduce dimensions; both factors depend on each.
+    """
+
+    a: Expr
+    b: Expr
+    batch: tuple[int, ...]
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    reduced: tuple[int, ...]
+
+    def elements(self, extents: tuple[int, ...]) -> int:
+        """Elements of the largest array for a block of these extents: a factor, or the result."""
+
+        def size(*dimensions: int) -> int:
+            return math.prod(extents[d] for d in dimensions)
+
+        return size(*self.batch) * max(
+            size(*self.rows, *self.reduced), size(*self.reduced, *self.columns), size(*self.rows, *self.columns)
+        )
+
+
+def contraction(tensor: Tensor) -> Contraction | None:
+    """``tensor`` as a contraction, or ``None`` if it is not one.
+
+    It must be a sum of products in which both factors depend on every reduce axis. float16 and bfloat16 are left out:
+    there every single product is rounded.
+    """
+    body = tensor.body
+    if not isinstance(body, Reduce) or body.op is not ReduceOp.SUM or body.dtype in ("float16", "bfloat16"):
+        return None
+    product = body.body
+    if not isinstance(product, Binary) or product.op is not BinaryOp.MUL:
+        return None
+    in_a, in_b = free_vars(product.a), free_vars(product.b)
+    if not all(axis in in_a and axis in in_b for axis in body.axes):
+        return None
+    space = list(enumerate(tensor.axes))
+    return Contraction(
+        product.a,
+        product.b,
+        batch=tuple(d for d, axis in space if (axis in in_a) == (axis in in_b)),
+        rows=tuple(d for d, axis in space if axis in in_a and axis not in in_b),
+        columns=tuple(d for d, axis in space if axis in in_b and axis not in in_a),
+        reduced=tuple(range(tensor.ndim, tensor.ndim + len(body.axes))),
+    )
+
+
+def contract(a: Array, b: Array, of: Contraction, shape: tuple[int, ...]) -> Array:
+    """The sum over the reduced dimensions of ``a * b``.
+
+    Args:
+        a, b: the factors, broadcastable to ``shape``.
+        shape: the extents of the block.
+
+    Returns:
+        An array over the space dimensions: float64 for floats, else of the factors' dtype, wrapped.
+    """
+
+    def matrix(x: Array, first: tuple[int, ...], second: tuple[int, ...]) -> Array:
+        own = {*of.batch, *first, *second}
+        whole = np.broadcast_to(x, tuple(extent if d in own else 1 for d, extent in enumerate(shape)))
+        ordered = whole.transpose(*of.batch, *first, *second, *(d for d in range(len(shape)) if d not in own))
+        sizes = (math.prod(shape[d] for d in dimensions) for dimensions in (of.batch, first, second))
+        return ordered.reshape(tuple(sizes))
+
+    product = _matmul(matrix(a, of.rows, of.reduced), matrix(b, of.reduced, of.columns))
+    order = (*of.batch, *of.rows, *of.columns)
+    return product.reshape(tuple(shape[d] for d in order)).transpose(tuple(np.argsort(order)))
+
+
+def _matmul(a: Array, b: Array) -> Array:
+    if dtypes.is_integer(a.dtype.name):
+        # A product of doubles is exact, and far faster than numpy's integer one, while every sum stays below 2**53.
+        largest = _magnitude(a) * _magnitude(b) * a.shape[-1]
+        if largest >= 1 << 53:
+            return np.asarray(np.matmul(a, b))
+        exact = np.matmul(a.astype(np.float64), b.astype(np.float64))
+        return np.asarray(exact.astype(np.int64).astype(a.dtype))
+    return np.asarray(np.matmul(a.astype(np.float64, copy=False), b.astype(np.float64, copy=False)))
+
+
+def _magnitude(x: Array) -> int:
+    return max(abs(int(x.min())), abs(int(x.max())))
