@@ -1,0 +1,106 @@
+"""Evolution of a population of rows under a score: arrays in, arrays out.
+
+Every generation is one call of each of ``space.crossover``, ``space.mutate``, ``space.canonical``, ``space.valid`` and
+``score``. A program is scored once, however often it comes up. Nothing is retried until it works: a generation that
+finds fewer new programs than it wants is simply smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Set
+from itertools import islice
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ansorlite.evolution.keys import first_of_each, keys
+from ansorlite.evolution.selection import best_first, tournament
+from ansorlite.evolution.settings import EvolutionSettings
+from ansorlite.sketch.space import Space
+
+Rows: TypeAlias = NDArray[np.int64]
+Scores: TypeAlias = NDArray[np.float64]
+
+
+def evolve(
+    space: Space,
+    score: Callable[[Rows], Scores],
+    seeds: Rows,
+    settings: EvolutionSettings,
+    rng: np.random.Generator,
+    seen: Set[bytes] = frozenset(),
+) -> tuple[Rows, Scores]:
+    """Breed rows of a high score.
+
+    Args:
+        space: where the rows live.
+        score: ``(n, holes)`` rows to ``(n,)`` scores, higher is better; NaN and -inf mark what must not be proposed.
+        seeds: ``(s, holes)`` rows to start from besides random ones, for example the best measured; may be empty.
+        settings: sizes and shares.
+        rng: the one source of randomness: equal generators give equal results.
+        seen: canonical keys that may be parents but are not returned.
+
+    Returns:
+        ``(rows, scores)``, best first, at most ``settings.keep``: valid programs, no two with one key, none in
+        ``seen``. Empty if there is none.
+    """
+    archive = _Archive(space, score)
+    first = space.sample(max(0, settings.population - len(seeds)), rng)
+    archive.add(np.concatenate([seeds, first]))
+    immigrants = round(settings.immigrants * settings.population)
+    for _ in range(settings.generations):
+        parents, scores = archive.best(settings.parents)
+        if not len(parents):
+            archive.add(space.sample(settings.population, rng))
+            continue
+        children = _offspring(space, parents, scores, settings.population - immigrants, settings, rng)
+        archive.add(np.concatenate([children, space.sample(immigrants, rng)]))
+    return archive.unseen(seen, settings.keep)
+
+
+def _offspring(
+    space: Space, parents: Rows, scores: Scores, n: int, settings: EvolutionSettings, rng: np.random.Generator
+) -> Rows:
+    children = parents[tournament(scores, n, settings.tournament, rng)]
+    crossed = rng.random(n) < settings.crossover
+    mates = parents[tournament(scores, int(crossed.sum()), settings.tournament, rng)]
+    children[crossed] = space.crossover(children[crossed], mates, rng)
+    # A child of one parent that is not mutated would be a copy.
+    mutated = ~crossed | (rng.random(n) < settings.mutation)
+    children[mutated] = space.mutate(children[mutated], rng)
+    return children
+
+
+class _Archive:
+    """Every program scored so far, each once; what cannot be proposed is remembered only as known."""
+
+    def __init__(self, space: Space, score: Callable[[Rows], Scores]) -> None:
+        self._space = space
+        self._score = score
+        self._known: set[bytes] = set()
+        self._keys: list[bytes] = []
+        self.rows: Rows = np.zeros((0, len(space.sizes)), np.int64)
+        self.scores: Scores = np.zeros(0)
+
+    def add(self, rows: Rows) -> None:
+        """Score the new programs among ``rows``."""
+        row_keys = keys(self._space, rows)
+        fresh = np.asarray(first_of_each(row_keys, self._known), dtype=np.int64)
+        fresh = fresh[self._space.valid(rows[fresh])]
+        if not len(fresh):
+            return
+        scores = np.asarray(self._score(rows[fresh]), dtype=np.float64)
+        usable = scores > -np.inf
+        self.rows = np.concatenate([self.rows, rows[fresh[usable]]])
+        self.scores = np.concatenate([self.scores, scores[usable]])
+        self._keys += [row_keys[i] for i in fresh[usable].tolist()]
+
+    def best(self, n: int) -> tuple[Rows, Scores]:
+        order = best_first(self.scores)[:n]
+        return self.rows[order], self.scores[order]
+
+    def unseen(self, seen: Set[bytes], n: int) -> tuple[Rows, Scores]:
+        order = best_first(self.scores).tolist()
+        chosen = list(islice((i for i in order if self._keys[i] not in seen), n))
+        return self.rows[chosen], self.scores[chosen]
