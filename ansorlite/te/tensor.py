@@ -10,7 +10,8 @@ from typing import Any
 
 from ansorlite.errors import ExpressionError
 from ansorlite.te import dtypes
-from ansorlite.te.expr import Axis, Expr, Read, Reduce, Scalar, as_expr, cast, free_vars, walk
+from ansorlite.te.checks import check_body
+from ansorlite.te.expr import Axis, Expr, Read, Reduce, Scalar, as_expr, cast
 from ansorlite.te.ops import ReduceOp
 
 _serial = itertools.count()
@@ -98,14 +99,14 @@ def compute(shape: int | Sequence[int], fcompute: Callable[..., Expr | Scalar], 
         fcompute: called once with one axis per dimension.
 
     Raises:
-        ExpressionError: the function takes another number of axes, uses an axis of another compute, or has a
-            reduction anywhere but at the root of its result.
+        ExpressionError: the function takes another number of axes, uses an axis of another compute, has a reduction
+            anywhere but at the root of its result, or reads a tensor where it has no elements.
     """
     extents = _checked_shape(shape, name)
     labels = _axis_names(fcompute, len(extents), name)
     axes = tuple(Axis(label, extent=extent) for label, extent in zip(labels, extents, strict=True))
     body = as_expr(fcompute(*axes), beside="float32")
-    _check_body(name, axes, body)
+    check_body(name, axes, body)
     return Tensor(name, extents, body.dtype, axes, body)
 
 
@@ -118,22 +119,6 @@ def _axis_names(fcompute: Callable[..., Any], rank: int, name: str) -> list[str]
     if not len(required) <= rank <= len(positional):
         raise ExpressionError(f"{name} has {rank} dimensions but its function takes {len(positional)} axes")
     return [p.name for p in positional[:rank]]
-
-
-def _check_body(name: str, axes: tuple[Axis, ...], body: Expr) -> None:
-    inner = body.body if isinstance(body, Reduce) else body
-    for node in walk(inner):
-        if isinstance(node, Reduce):
-            raise ExpressionError(
-                f"{name} has a reduction inside an element-wise expression; "
-                "give the reduction a te.compute of its own and read that"
-            )
-    known = set(axes) | (set(body.axes) if isinstance(body, Reduce) else set())
-    for var in free_vars(body):
-        if var not in known:
-            reducible = isinstance(var, Axis) and var.reduce
-            cure = "reduce over it with te.sum(..., axis=...)" if reducible else "it belongs to another compute"
-            raise ExpressionError(f"{name} uses axis {var.name}, which is not one of its own; {cure}")
 
 
 def reduce(op: ReduceOp, body: Expr | Scalar, axis: Axis | Sequence[Axis]) -> Expr:
