@@ -1,0 +1,238 @@
+"""The verifier's checks: each looks at one node in its place and says what is wrong with it, or ``None``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ansorlite.loops.index_algebra import IndexAlgebra, Linear
+from ansorlite.loops.nodes import Alloc, Buffer, For, Function, If, Load, LoopKind, Scope, Store, index, statements
+from ansorlite.loops.visit import loads, stores
+from ansorlite.te import dtypes
+from ansorlite.te.expr import Binary, Const, Expr, Select, Var, free_vars
+from ansorlite.te.ops import BinaryOp
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a node is.
+
+    Attributes:
+        algebra: knows the ranges of the loop variables.
+        loops: the loops around the node, outermost first.
+        buffers: every buffer that exists here, with the number of loops around its allocation.
+        guarded: whether the node is under an ``If`` or in an arm of a select.
+        seen: every variable and buffer bound before, here or elsewhere.
+    """
+
+    function: Function
+    algebra: IndexAlgebra
+    loops: tuple[For, ...] = ()
+    buffers: Mapping[Buffer, int] = field(default_factory=dict)
+    guarded: bool = False
+    seen: frozenset[Var | Buffer] = frozenset()
+
+    def kind(self, kind: LoopKind) -> tuple[For, ...]:
+        return tuple(loop for loop in self.loops if loop.kind is kind)
+
+
+# Function --------------------------------------------------------------------------------------------------------
+
+
+def params_are_arguments(function: Function, _: Place) -> str | None:
+    wrong = [buffer.name for buffer in function.params if buffer.scope is not Scope.ARGUMENT]
+    if wrong:
+        return f"params {', '.join(wrong)} are not of scope ARGUMENT"
+    return None if len(set(function.params)) == len(function.params) else "a buffer is a param twice"
+
+
+def has_outputs(function: Function, _: Place) -> str | None:
+    fits = 1 <= function.outputs <= len(function.params)
+    return None if fits else f"{function.outputs} outputs of {len(function.params)} params"
+
+
+# Loops, conditions, allocations -------------------------------------------------------------------------------------
+
+
+def variable_is_bound_once(loop: For, place: Place) -> str | None:
+    return f"{loop.var.name} is the variable of two loops" if loop.var in place.seen else None
+
+
+def variable_is_in_scope(var: Var, place: Place) -> str | None:
+    return None if any(loop.var is var for loop in place.loops) else f"{var.name} is used outside of its loop"
+
+
+def extent_is_an_index(loop: For, _: Place) -> str | None:
+    for what, expr in (("variable", loop.var), ("extent", loop.extent)):
+        if expr.dtype != dtypes.INDEX:
+            return f"the {what} is {expr.dtype}"
+    return None
+
+
+def extent_is_constant(loop: For, _: Place) -> str | None:
+    if loop.kind not in (LoopKind.PARALLEL, LoopKind.UNROLLED) or isinstance(loop.extent, Const):
+        return None
+    return f"the extent of a loop of kind {loop.kind.name} is not constant"
+
+
+def lanes_suit_the_kind(loop: For, _: Place) -> str | None:
+    if loop.kind is LoopKind.VECTORIZED:
+        return None if loop.lanes >= 1 else f"{loop.lanes} lanes"
+    return None if loop.lanes == 1 else f"{loop.lanes} lanes in a loop that is not vectorized"
+
+
+def vectorized_is_innermost(loop: For, _: Place) -> str | None:
+    if loop.kind is not LoopKind.VECTORIZED:
+        return None
+    for inner in statements(loop.body):
+        if isinstance(inner, For | Alloc):
+            return f"a vectorized loop holds a {type(inner).__name__}"
+    return None
+
+
+def parallel_is_not_nested(loop: For, place: Place) -> str | None:
+    if loop.kind is LoopKind.PARALLEL and place.kind(LoopKind.PARALLEL):
+        return "a parallel loop is inside another"
+    return None
+
+
+def condition_is_bool(stmt: If, _: Place) -> str | None:
+    return None if stmt.cond.dtype == "bool" else f"the condition is {stmt.cond.dtype}"
+
+
+def buffer_is_new(alloc: Alloc, place: Place) -> str | None:
+    known = alloc.buffer in place.buffers or alloc.buffer in place.seen
+    return f"{alloc.buffer.name} is allocated twice" if known else None
+
+
+def scope_suits_the_place(alloc: Alloc, place: Place) -> str | None:
+    if alloc.buffer.scope is Scope.ARGUMENT:
+        return f"{alloc.buffer.name} is of scope ARGUMENT, but allocated"
+    if alloc.buffer.scope is Scope.GLOBAL and place.kind(LoopKind.PARALLEL):
+        return f"{alloc.buffer.name} is of scope GLOBAL, but allocated by each parallel iteration"
+    return None
+
+
+# Accesses --------------------------------------------------------------------------------------------------------
+
+
+def buffer_exists(access: Load | Store, place: Place) -> str | None:
+    return None if access.buffer in place.buffers else f"{access.buffer.name} is not a param and not allocated here"
+
+
+def buffer_may_be_stored(store: Store, place: Place) -> str | None:
+    inputs = place.function.params[: len(place.function.params) - place.function.outputs]
+    return f"{store.buffer.name} is an input, but stored" if store.buffer in inputs else None
+
+
+def indices_suit_the_buffer(access: Load | Store, _: Place) -> str | None:
+    rank = len(access.buffer.shape)
+    if len(access.indices) != rank:
+        return f"{access.buffer.name} has {rank} dimensions but {len(access.indices)} indices"
+    wrong = {i.dtype for i in access.indices} - {dtypes.INDEX}
+    return f"an index of {access.buffer.name} is {', '.join(wrong)}" if wrong else None
+
+
+def load_has_the_buffers_dtype(load: Load, _: Place) -> str | None:
+    return None if load.dtype == load.buffer.dtype else f"{load.buffer.name} is {load.buffer.dtype}, loaded as {load.dtype}"
+
+
+def value_has_the_buffers_dtype(store: Store, _: Place) -> str | None:
+    same = store.value.dtype == store.buffer.dtype
+    return None if same else f"{store.buffer.name} is {store.buffer.dtype}, the value {store.value.dtype}"
+
+
+def register_indices_are_constant(access: Load | Store, place: Place) -> str | None:
+    """Constant once UNROLLED and VECTORIZED loops are expanded."""
+    if access.buffer.scope is not Scope.REGISTER:
+        return None
+    expanded = {loop.var for loop in place.loops if loop.kind in (LoopKind.UNROLLED, LoopKind.VECTORIZED)}
+    for expr in access.indices:
+        for var in free_vars(expr) - expanded:
+            return f"an index of {access.buffer.name}, of scope REGISTER, depends on {var.name}, whose loop is not expanded"
+        if any(True for _ in loads(expr)):
+            return f"an index of {access.buffer.name}, of scope REGISTER, is loaded"
+    return None
+
+
+def indices_are_within_bounds(access: Load | Store, place: Place) -> str | None:
+    """Reports what is certain: bounds that are attained, or an index that is never inside."""
+    if place.guarded:
+        return None
+    fixed = {loop.var for loop in place.loops if isinstance(loop.extent, Const)}
+    for dimension, (expr, extent) in enumerate(zip(access.indices, access.buffer.shape, strict=True)):
+        low, high = place.algebra.range(expr)
+        attained = all(atom in fixed for atom, _ in place.algebra.linear(expr).terms)
+        never_inside = high < 0 or low >= extent
+        if never_inside or (attained and (low < 0 or high >= extent)):
+            return f"index {dimension} of {access.buffer.name}{list(access.buffer.shape)} runs from {low} to {high}"
+    return None
+
+
+# Promises of parallel and vectorized loops -----------------------------------------------------------------------------
+
+
+def parallel_iterations_do_not_collide(store: Store, place: Place) -> str | None:
+    """What one iteration accumulates must be its own: storing the same value twice is harmless, adding twice is not."""
+    if not any(load.buffer is store.buffer for load in loads(store.value)):
+        return None
+    for depth, loop in enumerate(place.loops):
+        if loop.kind is not LoopKind.PARALLEL or place.buffers[store.buffer] > depth or _runs_once(loop):
+            continue
+        if not _tells_apart(flat_index(store, place.algebra), loop.var):
+            return f"parallel iterations of {loop.var.name} may update the same element of {store.buffer.name}"
+    return None
+
+
+def lanes_do_not_depend_on_each_other(loop: For, place: Place) -> str | None:
+    """Lanes store to elements of their own, and no lane loads what another one stores in the same step."""
+    if loop.kind is not LoopKind.VECTORIZED or loop.lanes == 1 or _runs_once(loop):
+        return None
+    inside = list(stores(loop.body))
+    for position, store in enumerate(inside):
+        stored = flat_index(store, place.algebra)
+        if not _tells_apart(stored, loop.var):
+            return f"lanes of {loop.var.name} may store to the same element of {store.buffer.name}"
+        for other_position, other in enumerate(inside):
+            for load in loads(other.value):
+                if load.buffer is store.buffer:
+                    distance = _distance(stored, flat_index(load, place.algebra), loop.var)
+                    # In lockstep a later statement sees what all lanes stored, an earlier one or the same none of it.
+                    wrong = distance < 0 if other_position > position else distance > 0
+                    if wrong and abs(distance) < loop.lanes:
+                        return f"a lane of {loop.var.name} loads what another lane stores to {store.buffer.name}"
+    return None
+
+
+def _runs_once(loop: For) -> bool:
+    return isinstance(loop.extent, Const) and loop.extent.value == 1
+
+
+def flat_index(access: Load | Store, algebra: IndexAlgebra) -> Linear:
+    """The element number within the buffer."""
+    total: Expr = index(0)
+    for expr, stride in zip(access.indices, access.buffer.strides, strict=True):
+        total = total + expr * stride
+    return algebra.linear(total)
+
+
+def _tells_apart(address: Linear, var: Var) -> bool:
+    """Whether iterations of ``var`` touch elements of their own, as far as can be told.
+
+    A clamp may send two of them to one element; a quotient is taken to come with its remainder.
+    """
+    return any(not _clamps(atom) and var in free_vars(atom) for atom, _ in address.terms)
+
+
+def _clamps(atom: Expr) -> bool:
+    return isinstance(atom, Select) or (isinstance(atom, Binary) and atom.op in (BinaryOp.MIN, BinaryOp.MAX))
+
+
+def _distance(stored: Linear, loaded: Linear, var: Var) -> int:
+    """How many iterations after the store the load of the same element comes; 0 if never or not known."""
+    a, b = dict(stored.terms), dict(loaded.terms)
+    step = a.get(var, 0)
+    if a != b or step == 0:
+        return 0
+    distance, rest = divmod(stored.constant - loaded.constant, step)
+    return 0 if rest else distance
