@@ -1,0 +1,85 @@
+"""Activation functions of neural networks: element-wise, one operand."""
+
+from __future__ import annotations
+
+import math
+
+from ansorlite import te
+from ansorlite.te.expr import Expr
+from ansorlite.te.tensor import Tensor
+from ansorlite.topi.elementwise import elementwise
+
+
+def relu(x: Tensor) -> Tensor:
+    return elementwise(lambda v: te.maximum(v, 0), x, name="relu")
+
+
+def leaky_relu(x: Tensor, *, alpha: float = 0.01) -> Tensor:
+    return elementwise(lambda v: te.if_then_else(v >= 0, v, v * alpha), x, name="leaky_relu")
+
+
+def prelu(x: Tensor, slope: Tensor) -> Tensor:
+    """``x`` where it is positive, else ``x * slope``; ``slope`` broadcasts to ``x``."""
+    return elementwise(lambda v, s: te.if_then_else(v >= 0, v, v * s), x, slope, name="prelu")
+
+
+def thresholded_relu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
+    return elementwise(lambda v: te.if_then_else(v > alpha, v, te.cast(0, v.dtype)), x, name="thresholded_relu")
+
+
+def elu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
+    return elementwise(lambda v: te.if_then_else(v > 0, v, (te.exp(v) - 1) * alpha), x, name="elu")
+
+
+def selu(x: Tensor, *, alpha: float = 1.67326319217681884765625, gamma: float = 1.05070102214813232421875) -> Tensor:
+    return elementwise(lambda v: te.if_then_else(v > 0, v, (te.exp(v) - 1) * alpha) * gamma, x, name="selu")
+
+
+def celu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
+    return elementwise(lambda v: te.maximum(v, 0) + te.minimum((te.exp(v / alpha) - 1) * alpha, 0), x, name="celu")
+
+
+def sigmoid(x: Tensor) -> Tensor:
+    return elementwise(te.sigmoid, x, name="sigmoid")
+
+
+def hard_sigmoid(x: Tensor, *, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
+    return elementwise(lambda v: te.maximum(te.minimum(v * alpha + beta, 1), 0), x, name="hard_sigmoid")
+
+
+def hard_swish(x: Tensor) -> Tensor:
+    return elementwise(lambda v: v * te.maximum(te.minimum(v / 6 + 0.5, 1), 0), x, name="hard_swish")
+
+
+def swish(x: Tensor, *, alpha: float = 1.0) -> Tensor:
+    """``x * sigmoid(alpha * x)``; SiLU when ``alpha`` is 1."""
+    return elementwise(lambda v: v * te.sigmoid(v * alpha), x, name="swish")
+
+
+def _softplus(v: Expr) -> Expr:
+    # log(1 + e^v) without overflow for large v.
+    return te.maximum(v, 0) + te.log(te.exp(-te.abs(v)) + 1)
+
+
+def softplus(x: Tensor) -> Tensor:
+    return elementwise(_softplus, x, name="softplus")
+
+
+def softsign(x: Tensor) -> Tensor:
+    return elementwise(lambda v: v / (te.abs(v) + 1), x, name="softsign")
+
+
+def mish(x: Tensor) -> Tensor:
+    return elementwise(lambda v: v * te.tanh(_softplus(v)), x, name="mish")
+
+
+def gelu(x: Tensor, *, approximate: bool = False) -> Tensor:
+    """Gaussian error linear unit: by erf, or by its tanh approximation."""
+
+    def exact(v: Expr) -> Expr:
+        return v * 0.5 * (te.erf(v * math.sqrt(0.5)) + 1)
+
+    def by_tanh(v: Expr) -> Expr:
+        return v * 0.5 * (te.tanh((v + v * v * v * 0.044715) * math.sqrt(2 / math.pi)) + 1)
+
+    return elementwise(by_tanh if approximate else exact, x, name="gelu")

@@ -1,0 +1,147 @@
+"""Convolutions over any number of spatial dimensions, channels first: ``(n, c, spatial...)``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ansorlite import te
+from ansorlite.errors import ExpressionError
+from ansorlite.te.expr import Expr
+from ansorlite.te.tensor import Tensor
+from ansorlite.topi.padding import pad
+from ansorlite.topi.windows import window
+
+_SPATIAL = ("d", "h", "w")
+
+
+def _axis_names(prefix: str, rank: int) -> list[str]:
+    return [prefix + label for label in _SPATIAL[-rank:]] if rank <= len(_SPATIAL) else [f"{prefix}{d}" for d in range(rank)]
+
+
+def conv(
+    x: Tensor,
+    weight: Tensor,
+    *,
+    strides: Sequence[int] | None = None,
+    before: Sequence[int] | None = None,
+    after: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    groups: int = 1,
+) -> Tensor:
+    """Cross-correlation of ``x (n, ci, spatial...)`` with ``weight (co, ci / groups, kernel...)`` → ``(n, co, ...)``.
+
+    The border is a stage of its own (:func:`ansorlite.topi.padding.pad`). Depthwise convolution is ``groups == ci``.
+
+    Raises:
+        ExpressionError: ranks, channels or groups that do not fit together, or a kernel larger than the padded data.
+    """
+    if x.ndim < 3 or weight.ndim != x.ndim:
+        raise ExpressionError(f"conv needs data (n, c, spatial...) and a weight of that rank, not {x.shape} and {weight.shape}")
+    outputs, depth = weight.shape[:2]
+    if groups < 1 or x.shape[1] != depth * groups or outputs % groups:
+        raise ExpressionError(f"conv: {x.shape[1]} channels, weight {weight.shape} and {groups} groups do not fit together")
+    kernel = weight.shape[2:]
+    slide = window(kernel, strides=strides, before=before, after=after, dilations=dilations)
+    shape = (x.shape[0], outputs, *slide.outputs(x.shape[2:]))
+    padded = pad(x, before=(0, 0, *slide.before), after=(0, 0, *slide.after))
+
+    taps = [te.reduce_axis(extent, name=name) for extent, name in zip(kernel, _axis_names("r", len(kernel)), strict=True)]
+    rc = te.reduce_axis(depth, name="rc")
+    share = outputs // groups
+
+    def element(n: Expr, co: Expr, *spatial: Expr) -> Expr:
+        places = [
+            (s * stride if stride > 1 else s) + (tap * dilation if dilation > 1 else tap)
+            for s, stride, tap, dilation in zip(spatial, slide.strides, taps, slide.dilations, strict=True)
+        ]
+        if depth == 1 and groups > 1:
+            # No channel to sum over: one filter, or a few, for each input channel.
+            return te.sum(padded[(n, co // share if share > 1 else co, *places)] * weight[(co, 0, *taps)], axis=taps)
+        channel = rc if groups == 1 else (co // share) * depth + rc
+        return te.sum(padded[(n, channel, *places)] * weight[(co, rc, *taps)], axis=[rc, *taps])
+
+    return te.compute(shape, element, name="conv" if depth > 1 or groups == 1 else "depthwise_conv")
+
+
+def conv_transpose(
+    x: Tensor,
+    weight: Tensor,
+    *,
+    strides: Sequence[int] | None = None,
+    before: Sequence[int] | None = None,
+    after: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    groups: int = 1,
+    output_padding: Sequence[int] | None = None,
+) -> Tensor:
+    """Transposed convolution of ``x (n, ci, spatial...)`` with ``weight (ci, co / groups, kernel...)`` → ``(n, co, ...)``.
+
+    The gradient of :func:`conv` with respect to its data. ``before`` and ``after`` elements are cut off at the ends,
+    ``output_padding`` more rows are computed at the end. An output at ``p`` meets the taps ``p % stride``,
+    ``p % stride + stride``, ... and no others, so only those are multiplied; the weight's taps are filled up with
+    zeros to a multiple of the stride in a stage of its own.
+
+    Raises:
+        ExpressionError: ranks, channels or groups that do not fit together, or an empty result.
+    """
+    if x.ndim < 3 or weight.ndim != x.ndim:
+        raise ExpressionError(
+            f"conv_transpose needs data (n, c, spatial...) and a weight of that rank, not {x.shape} and {weight.shape}"
+        )
+    depth, share = weight.shape[:2]
+    if groups < 1 or x.shape[1] != depth or depth % groups:
+        raise ExpressionError(f"conv_transpose: {x.shape[1]} channels, weight {weight.shape} and {groups} groups do not fit")
+    slide = window(weight.shape[2:], strides=strides, before=before, after=after, dilations=dilations)
+    extra = tuple(output_padding) if output_padding is not None else (0,) * len(slide.kernel)
+    extents = tuple(
+        (e - 1) * s + span - b - a + o
+        for e, s, span, b, a, o in zip(x.shape[2:], slide.strides, slide.span, slide.before, slide.after, extra, strict=True)
+    )
+    if min(extents) < 1:
+        raise ExpressionError(f"conv_transpose of {x.shape} with pads {slide.before} and {slide.after} leaves nothing")
+
+    # How many taps meet one output, and the borders that make every read of the data legal.
+    counts = [-(-span // s) for span, s in zip(slide.span, slide.strides, strict=True)]
+    lead = [c - 1 for c in counts]
+    tail = [
+        max(0, (o - 1 + b) // s - (e - 1)) for o, b, s, e in zip(extents, slide.before, slide.strides, x.shape[2:], strict=True)
+    ]
+    padded = pad(x, before=(0, 0, *lead), after=(0, 0, *tail))
+    taps = _spread(weight, slide.dilations, [c * s for c, s in zip(counts, slide.strides, strict=True)])
+
+    steps = [te.reduce_axis(extent, name=name) for extent, name in zip(counts, _axis_names("r", len(counts)), strict=True)]
+    inner = depth // groups
+    rc = te.reduce_axis(inner, name="rc")
+
+    def element(n: Expr, co: Expr, *spatial: Expr) -> Expr:
+        shifted = [p + b if b else p for p, b in zip(spatial, slide.before, strict=True)]
+        places = [
+            (p // s if s > 1 else p) + (le - step) for p, s, le, step in zip(shifted, slide.strides, lead, steps, strict=True)
+        ]
+        tap = [step * s + p % s if s > 1 else step for p, s, step in zip(shifted, slide.strides, steps, strict=True)]
+        channel = rc if groups == 1 else (co // share) * inner + rc
+        filters = co if groups == 1 else co % share
+        return te.sum(padded[(n, channel, *places)] * taps[(channel, filters, *tap)], axis=[rc, *steps])
+
+    return te.compute((x.shape[0], share * groups, *extents), element, name="conv_transpose")
+
+
+def _spread(weight: Tensor, dilations: Sequence[int], lengths: Sequence[int]) -> Tensor:
+    """The taps of ``weight``, ``dilations`` apart with zeros between them, and zeros after them up to ``lengths``."""
+    kernel = weight.shape[2:]
+    if all(d == 1 for d in dilations) and tuple(lengths) == kernel:
+        return weight
+
+    def element(ci: Expr, co: Expr, *taps: Expr) -> Expr:
+        conditions: list[Expr] = []
+        places: list[Expr] = []
+        for tap, dilation, extent, length in zip(taps, dilations, kernel, lengths, strict=True):
+            if dilation > 1:
+                conditions.append(tap % dilation == 0)
+            if (extent - 1) * dilation + 1 < length:
+                conditions.append(tap < (extent - 1) * dilation + 1)
+            places.append(tap // dilation if dilation > 1 else tap)
+        read = weight[(ci, co, *places)]
+        return te.if_then_else(te.all(*conditions), read, te.cast(0, weight.dtype)) if conditions else read
+
+    return te.compute((*weight.shape[:2], *lengths), element, name="taps")

@@ -1,0 +1,55 @@
+"""Matrix products."""
+
+from __future__ import annotations
+
+from ansorlite import te
+from ansorlite.errors import ExpressionError
+from ansorlite.te.expr import Expr
+from ansorlite.te.tensor import Tensor
+from ansorlite.topi.elementwise import broadcast_read, broadcast_shape
+
+
+def gemm(a: Tensor, b: Tensor, *, transpose_a: bool = False, transpose_b: bool = False) -> Tensor:
+    """``a @ b`` of two matrices, each read transposed if so said: no transposed copy is made.
+
+    Raises:
+        ExpressionError: not matrices, or inner extents that differ.
+    """
+    if a.ndim != 2 or b.ndim != 2:
+        raise ExpressionError(f"gemm needs two matrices; the shapes are {a.shape} and {b.shape}")
+    rows, inner = reversed(a.shape) if transpose_a else a.shape
+    inner_b, columns = reversed(b.shape) if transpose_b else b.shape
+    if inner != inner_b:
+        raise ExpressionError(f"gemm: the inner extents {inner} and {inner_b} of {a.shape} and {b.shape} differ")
+    k = te.reduce_axis(inner, name="k")
+    return te.compute(
+        (rows, columns),
+        lambda i, j: te.sum((a[k, i] if transpose_a else a[i, k]) * (b[j, k] if transpose_b else b[k, j]), axis=k),
+        name="gemm",
+    )
+
+
+def matmul(a: Tensor, b: Tensor) -> Tensor:
+    """``numpy.matmul``: the last two dimensions multiply, those before them broadcast, vectors are rows or columns.
+
+    Raises:
+        ExpressionError: a scalar operand, inner extents that differ, or batch shapes that do not broadcast.
+    """
+    if a.ndim == 0 or b.ndim == 0:
+        raise ExpressionError("matmul needs operands of at least one dimension")
+    inner, inner_b = a.shape[-1], b.shape[-2] if b.ndim > 1 else b.shape[0]
+    if inner != inner_b:
+        raise ExpressionError(f"matmul: the inner extents {inner} and {inner_b} of {a.shape} and {b.shape} differ")
+    batch = broadcast_shape(a.shape[:-2], b.shape[:-2])
+    rows, columns = a.shape[-2:-1], b.shape[-1:] if b.ndim > 1 else ()
+    k = te.reduce_axis(inner, name="k")
+
+    def element(*axes: Expr) -> Expr:
+        lead = axes[: len(batch)]
+        i = axes[len(batch) : len(batch) + len(rows)]
+        j = axes[len(axes) - len(columns) :] if columns else ()
+        left = broadcast_read(a, (*lead, *i, k), (*batch, *rows, inner))
+        right = broadcast_read(b, (*lead, k, *j), (*batch, inner, *columns))
+        return te.sum(left * right, axis=k)
+
+    return te.compute((*batch, *rows, *columns), element, name="matmul")

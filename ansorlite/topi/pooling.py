@@ -1,0 +1,118 @@
+"""Pooling over any number of spatial dimensions, channels first: ``(n, c, spatial...)``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ansorlite import te
+from ansorlite.te import dtypes
+from ansorlite.te.expr import Expr, Scalar
+from ansorlite.te.tensor import Tensor
+from ansorlite.topi.padding import pad
+from ansorlite.topi.reduction import reduce_max, reduce_mean
+from ansorlite.topi.windows import Window, window
+
+
+def lowest(dtype: str) -> Scalar:
+    """The start of a maximum: no value of ``dtype`` is lower."""
+    if dtype == "bool":
+        return False
+    return -math.inf if dtypes.is_float(dtype) else int(np.iinfo(dtype).min)
+
+
+def _reduce_windows(x: Tensor, slide: Window, fill: Scalar, fold: Callable[..., Expr], name: str) -> Tensor:
+    """``fold`` over each window of ``x``, whose border is ``fill``."""
+    spatial = x.shape[2:]
+    shape = (*x.shape[:2], *slide.outputs(spatial))
+    padded = pad(x, before=(0, 0, *slide.before), after=(0, 0, *slide.reach(spatial)), value=fill)
+    taps = [te.reduce_axis(extent, name=f"r{d}") for d, extent in enumerate(slide.kernel)]
+
+    def element(n: Expr, c: Expr, *places: Expr) -> Expr:
+        indices = [
+            (p * s if s > 1 else p) + (tap * d if d > 1 else tap)
+            for p, s, tap, d in zip(places, slide.strides, taps, slide.dilations, strict=True)
+        ]
+        return fold(padded[(n, c, *indices)], axis=taps)
+
+    return te.compute(shape, element, name=name)
+
+
+def max_pool(
+    x: Tensor,
+    *,
+    kernel: Sequence[int],
+    strides: Sequence[int] | None = None,
+    before: Sequence[int] | None = None,
+    after: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    ceil_mode: bool = False,
+) -> Tensor:
+    """The maximum of each window.
+
+    Raises:
+        ExpressionError: a window that does not fit the data.
+    """
+    slide = window(kernel, strides=strides, before=before, after=after, dilations=dilations, ceil_mode=ceil_mode)
+    return _reduce_windows(x, slide, lowest(x.dtype), te.max, "max_pool")
+
+
+def average_pool(
+    x: Tensor,
+    *,
+    kernel: Sequence[int],
+    strides: Sequence[int] | None = None,
+    before: Sequence[int] | None = None,
+    after: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    ceil_mode: bool = False,
+    count_include_pad: bool = False,
+) -> Tensor:
+    """The mean of each window: of the elements that are data, or with ``count_include_pad`` of the border too.
+
+    Elements that a last window of ``ceil_mode`` takes from beyond the border never count.
+
+    Raises:
+        ExpressionError: a window that does not fit the data.
+    """
+    slide = window(kernel, strides=strides, before=before, after=after, dilations=dilations, ceil_mode=ceil_mode)
+    total = _reduce_windows(x, slide, 0, te.sum, "pool_sum")
+
+    def element(*axes: Expr) -> Expr:
+        return total[axes] / te.cast(_count(axes[2:], slide, x.shape[2:], count_include_pad), x.dtype)
+
+    return te.compute(total.shape, element, name="average_pool")
+
+
+def _count(places: Sequence[Expr], slide: Window, extents: Sequence[int], include_pad: bool) -> Expr | int:
+    """How many elements of the window at ``places`` count."""
+    result: Expr | int = 1
+    outputs = slide.outputs(extents)
+    for d, place in enumerate(places):
+        begin = -slide.before[d] if include_pad else 0
+        end = extents[d] + (slide.after[d] if include_pad else 0)
+        kernel, dilation = slide.kernel[d], slide.dilations[d]
+        last = (outputs[d] - 1) * slide.strides[d] - slide.before[d] + slide.span[d]
+        if begin <= -slide.before[d] and last <= end:
+            result = result * kernel
+            continue
+        start = place * slide.strides[d] - slide.before[d]
+
+        def below(bound: int, start: Expr = start, kernel: int = kernel, dilation: int = dilation) -> Expr:
+            """How many taps lie before ``bound``."""
+            return te.minimum(te.maximum((bound - start + (dilation - 1)) // dilation, 0), kernel)
+
+        result = (below(end) - below(begin)) * result
+    return result
+
+
+def global_average_pool(x: Tensor) -> Tensor:
+    """The mean over all spatial dimensions, which stay with extent 1."""
+    return reduce_mean(x, axes=tuple(range(2, x.ndim)), keepdims=True)
+
+
+def global_max_pool(x: Tensor) -> Tensor:
+    """The maximum over all spatial dimensions, which stay with extent 1."""
+    return reduce_max(x, axes=tuple(range(2, x.ndim)), keepdims=True)

@@ -1,0 +1,100 @@
+"""Reductions over some dimensions of a tensor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ansorlite import te
+from ansorlite.errors import ExpressionError
+from ansorlite.te.expr import Axis, Expr
+from ansorlite.te.tensor import Tensor
+from ansorlite.topi.elementwise import elementwise
+
+
+def normalized_axes(axes: Sequence[int] | None, rank: int) -> tuple[int, ...]:
+    """``axes`` counted from the front, sorted; ``None`` is all of them.
+
+    Raises:
+        ExpressionError: one that the tensor does not have, or one given twice.
+    """
+    chosen = range(rank) if axes is None else axes
+    result = sorted(axis + rank if axis < 0 else axis for axis in chosen)
+    if any(not 0 <= axis < rank for axis in result):
+        raise ExpressionError(f"axes {tuple(chosen)} are not all among the {rank} dimensions")
+    if len(set(result)) != len(result):
+        raise ExpressionError(f"axes {tuple(chosen)} name one dimension twice")
+    return tuple(result)
+
+
+def reduce(
+    fold: Callable[..., Expr],
+    x: Tensor,
+    axes: Sequence[int] | None,
+    keepdims: bool,
+    name: str,
+    prologue: Callable[[Expr], Expr] = lambda v: v,
+) -> Tensor:
+    """``fold`` (one of ``te.sum``, ``te.prod``, ``te.max``, ``te.min``) of ``prologue(x)`` over ``axes``."""
+    gone = normalized_axes(axes, x.ndim)
+    folded = {d: te.reduce_axis(x.shape[d], name=f"r{d}") for d in gone}
+    shape = tuple(1 if d in folded else e for d, e in enumerate(x.shape) if keepdims or d not in folded)
+
+    def element(*own: Expr) -> Expr:
+        kept = iter(own if not keepdims else [axis for d, axis in enumerate(own) if d not in folded])
+        indices: list[Any] = [folded[d] if d in folded else next(kept) for d in range(x.ndim)]
+        value = prologue(x[tuple(indices)])
+        reduced: list[Axis] = list(folded.values())
+        return fold(value, axis=reduced) if reduced else value
+
+    return te.compute(shape, element, name=name)
+
+
+def reduce_sum(x: Tensor, *, axes: Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
+    return reduce(te.sum, x, axes, keepdims, "sum")
+
+
+def reduce_prod(x: Tensor, *, axes: Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
+    return reduce(te.prod, x, axes, keepdims, "prod")
+
+
+def reduce_max(x: Tensor, *, axes: Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
+    return reduce(te.max, x, axes, keepdims, "max")
+
+
+def reduce_min(x: Tensor, *, axes: Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
+    return reduce(te.min, x, axes, keepdims, "min")
+
+
+def reduce_mean(x: Tensor, *, axes: Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
+    count = math.prod(x.shape[d] for d in normalized_axes(axes, x.ndim))
+    total = reduce(te.sum, x, axes, keepdims, "sum")
+    return elementwise(lambda v: te.cast(v / count, x.dtype), total, name="mean")
+
+
+def reduce_l1(x: Tensor, *, axes: Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
+    return reduce(te.sum, x, axes, keepdims, "l1", te.abs)
+
+
+def reduce_sum_square(x: Tensor, *, axes: Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
+    return reduce(te.sum, x, axes, keepdims, "sum_square", lambda v: v * v)
+
+
+def reduce_l2(x: Tensor, *, axes: Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
+    squares = reduce_sum_square(x, axes=axes, keepdims=keepdims)
+    return elementwise(lambda v: te.cast(te.sqrt(v), x.dtype), squares, name="l2")
+
+
+def reduce_log_sum(x: Tensor, *, axes: Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
+    return elementwise(lambda v: te.cast(te.log(v), x.dtype), reduce_sum(x, axes=axes, keepdims=keepdims), name="log_sum")
+
+
+def reduce_log_sum_exp(x: Tensor, *, axes: Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
+    """``log(sum(exp(x)))``, shifted by the maximum so that nothing overflows."""
+    gone = normalized_axes(axes, x.ndim)
+    peak = reduce_max(x, axes=gone, keepdims=True)
+    shifted = elementwise(lambda v, m: te.exp(v - m), x, peak, name="shifted_exp")
+    total = reduce_sum(shifted, axes=gone, keepdims=keepdims)
+    flat_peak = reduce_max(x, axes=gone, keepdims=keepdims) if not keepdims else peak
+    return elementwise(lambda s, m: te.log(s) + m, total, flat_peak, name="log_sum_exp")

@@ -1,0 +1,26 @@
+"""Softmax and its logarithm, over one or several dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ansorlite import te
+from ansorlite.te.tensor import Tensor
+from ansorlite.topi.elementwise import elementwise
+from ansorlite.topi.reduction import reduce_max, reduce_sum
+
+
+def softmax(x: Tensor, *, axes: Sequence[int] = (-1,)) -> Tensor:
+    """``exp(x) / sum(exp(x))`` over ``axes``, shifted by the maximum so that nothing overflows."""
+    peak = reduce_max(x, axes=axes, keepdims=True)
+    shifted = elementwise(lambda v, m: te.exp(v - m), x, peak, name="softmax_exp")
+    total = reduce_sum(shifted, axes=axes, keepdims=True)
+    return elementwise(lambda e, s: e / s, shifted, total, name="softmax")
+
+
+def log_softmax(x: Tensor, *, axes: Sequence[int] = (-1,)) -> Tensor:
+    """``log(softmax(x))`` over ``axes``."""
+    peak = reduce_max(x, axes=axes, keepdims=True)
+    shifted = elementwise(lambda v, m: te.exp(v - m), x, peak, name="softmax_exp")
+    total = reduce_sum(shifted, axes=axes, keepdims=True)
+    return elementwise(lambda v, m, s: v - m - te.log(s), x, peak, total, name="log_softmax")

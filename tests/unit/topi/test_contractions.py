@@ -1,0 +1,124 @@
+"""Matrix products and convolutions against numpy and the ONNX reference."""
+
+import numpy as np
+import pytest
+
+from ansorlite import te
+from ansorlite.errors import ExpressionError
+from ansorlite.topi.conv import conv, conv_transpose
+from ansorlite.topi.matmul import gemm, matmul
+from tests.unit.topi.support import meaning, normal, onnx_meaning
+
+CLOSE = {"rtol": 1e-4, "atol": 1e-5}
+
+
+@pytest.mark.parametrize("transpose_a", [False, True])
+@pytest.mark.parametrize("transpose_b", [False, True])
+def test_gemm(transpose_a, transpose_b):
+    a, b = normal(5, 7), normal(7, 3, seed=1)
+    result = meaning(
+        gemm, a.T.copy() if transpose_a else a, b.T.copy() if transpose_b else b, transpose_a=transpose_a, transpose_b=transpose_b
+    )
+    np.testing.assert_allclose(result, a @ b, **CLOSE)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ((4, 5), (5, 6)),
+        ((2, 4, 5), (5, 6)),
+        ((3, 1, 4, 5), (2, 5, 6)),
+        ((5,), (5, 6)),
+        ((4, 5), (5,)),
+        ((5,), (5,)),
+        ((2, 4, 5), (5,)),
+        ((1, 1), (1, 1)),
+    ],
+)
+def test_matmul(left, right):
+    a, b = normal(*left), normal(*right, seed=1)
+    np.testing.assert_allclose(meaning(matmul, a, b), np.matmul(a, b), **CLOSE)
+
+
+def test_matmul_refuses_inner_extents_that_differ():
+    with pytest.raises(ExpressionError, match="inner extents 5 and 4"):
+        matmul(te.placeholder((3, 5)), te.placeholder((4, 3)))
+    with pytest.raises(ExpressionError, match="inner extents 5 and 4"):
+        gemm(te.placeholder((3, 5)), te.placeholder((4, 3)))
+
+
+@pytest.mark.parametrize(
+    ("data", "weight", "strides", "before", "after", "dilations", "groups"),
+    [
+        ((1, 3, 9), (4, 3, 3), (2,), (1,), (0,), (1,), 1),
+        ((2, 3, 8, 7), (4, 3, 3, 3), (1, 1), (0, 0), (0, 0), (1, 1), 1),
+        ((1, 3, 8, 7), (4, 3, 3, 2), (2, 1), (1, 0), (2, 1), (1, 1), 1),
+        ((1, 2, 11, 9), (3, 2, 3, 3), (1, 2), (2, 1), (2, 1), (2, 3), 1),
+        ((1, 6, 7, 7), (6, 1, 3, 3), (1, 1), (1, 1), (1, 1), (1, 1), 6),
+        ((1, 4, 7, 7), (8, 1, 3, 3), (2, 2), (1, 1), (1, 1), (1, 1), 4),
+        ((1, 6, 5, 5), (9, 2, 1, 1), (1, 1), (0, 0), (0, 0), (1, 1), 3),
+        ((1, 2, 4, 5, 6), (3, 2, 2, 3, 3), (1, 2, 1), (1, 0, 1), (0, 1, 1), (1, 1, 1), 1),
+    ],
+)
+def test_conv(data, weight, strides, before, after, dilations, groups):
+    x, w = normal(*data), normal(*weight, seed=1)
+    result = meaning(conv, x, w, strides=strides, before=before, after=after, dilations=dilations, groups=groups)
+    expected = onnx_meaning("Conv", x, w, strides=strides, pads=[*before, *after], dilations=dilations, group=groups)
+    np.testing.assert_allclose(result, expected, **CLOSE)
+
+
+def _scattered(x, w, strides, before, after, dilations, groups, output_padding):
+    """Transposed convolution by its definition: each datum is spread over the places that it was a sum for."""
+    n, ci, height, width = x.shape
+    share, kh, kw = w.shape[1:]
+    full = np.zeros((n, share * groups, (height - 1) * strides[0] + (kh - 1) * dilations[0] + 1 + output_padding[0],
+                     (width - 1) * strides[1] + (kw - 1) * dilations[1] + 1 + output_padding[1]))  # fmt: skip
+    for c in range(ci):
+        group = c // (ci // groups)
+        for h in range(height):
+            for v in range(width):
+                rows = slice(h * strides[0], h * strides[0] + (kh - 1) * dilations[0] + 1, dilations[0])
+                columns = slice(v * strides[1], v * strides[1] + (kw - 1) * dilations[1] + 1, dilations[1])
+                full[:, group * share : (group + 1) * share, rows, columns] += x[:, c, h, v, None, None, None] * w[c]
+    return full[:, :, before[0] : full.shape[2] - after[0], before[1] : full.shape[3] - after[1]]
+
+
+@pytest.mark.parametrize(
+    ("weight", "strides", "before", "after", "dilations", "groups", "output_padding"),
+    [
+        ((4, 3, 3, 3), (1, 1), (0, 0), (0, 0), (1, 1), 1, (0, 0)),
+        ((4, 3, 4, 4), (2, 2), (1, 1), (1, 1), (1, 1), 1, (0, 0)),
+        ((4, 3, 3, 3), (2, 3), (1, 0), (0, 2), (1, 1), 1, (1, 2)),
+        ((4, 2, 2, 2), (3, 3), (0, 0), (0, 0), (1, 1), 2, (0, 0)),
+        ((4, 3, 3, 2), (1, 2), (1, 1), (1, 0), (2, 3), 1, (0, 1)),
+        ((4, 1, 3, 3), (2, 2), (1, 1), (1, 1), (1, 1), 4, (1, 1)),
+    ],
+)
+def test_conv_transpose(weight, strides, before, after, dilations, groups, output_padding):
+    x, w = normal(2, 4, 5, 4), normal(*weight, seed=1)
+    arguments = {
+        "strides": strides,
+        "before": before,
+        "after": after,
+        "dilations": dilations,
+        "groups": groups,
+        "output_padding": output_padding,
+    }
+    np.testing.assert_allclose(meaning(conv_transpose, x, w, **arguments), _scattered(x, w, **arguments), **CLOSE)
+
+
+def test_conv_without_border_has_no_padding_stage():
+    x, w = te.placeholder((1, 3, 8, 8)), te.placeholder((4, 3, 3, 3))
+    assert [r.tensor for r in te.expr.reads(conv(x, w).body)] == [x, w]
+    padded = conv(x, w, before=(1, 1), after=(1, 1))
+    assert [r.tensor.name for r in te.expr.reads(padded.body)] == ["pad", "placeholder"]
+
+
+def test_conv_refuses_what_does_not_fit():
+    x = te.placeholder((1, 3, 8, 8))
+    with pytest.raises(ExpressionError, match="3 channels"):
+        conv(x, te.placeholder((4, 2, 3, 3)))
+    with pytest.raises(ExpressionError, match="groups do not fit"):
+        conv(x, te.placeholder((4, 1, 3, 3)), groups=3)
+    with pytest.raises(ExpressionError, match="does not fit into"):
+        conv(x, te.placeholder((4, 3, 9, 9)))
