@@ -75,10 +75,10 @@ def _maybe_python_int(expr: Expr) -> bool:
     match expr:
         case Var() | Const():
             return expr.dtype == dtypes.INDEX
+        case Binary((BinaryOp.MIN | BinaryOp.MAX), a, b) | Select(_, a, b) if expr.dtype == dtypes.INDEX:
+            return _maybe_python_int(a) or _maybe_python_int(b)
         case Binary(_, a, b) if expr.dtype == dtypes.INDEX:
             return _maybe_python_int(a) and _maybe_python_int(b)
-        case Select(_, a, b):
-            return _maybe_python_int(a) or _maybe_python_int(b)
         case Unary(_, a) if expr.dtype == dtypes.INDEX:
             return _maybe_python_int(a)
     return False

@@ -94,6 +94,14 @@ def kind_of(dtype: str) -> str:
     return "b" if dtype == "bool" else "f" if dtypes.is_float(dtype) else "i"
 
 
+def test_int64_that_is_now_a_literal_now_loaded() -> None:
+    n, y = argument("N", 2, dtype="int64"), argument("Y", 2)
+    body = loop("i", 2, lambda i: store(y, (i,), cast(maximum(load(n, i), 3), "float32")))
+    result = np.zeros(2, np.float32)
+    interpret(Function("f", (n, y), 1, body), [np.array([1, 7]), result])
+    np.testing.assert_array_equal(result, [3, 7])
+
+
 VALUES = {
     "f": [0.0, -0.0, 1.5, -2.5, 3.0, 100.0, float("inf"), float("-inf"), float("nan")],
     "i": [0, 1, 2, 3, 7, 100, 127],
