@@ -1,0 +1,1 @@
+"""What a person looks at: progress while tuning runs, and tables afterwards."""

@@ -1,0 +1,133 @@
+"""The verbs: :func:`from_onnx`, :func:`tune`, :func:`compile`. The same ones for a task, several tasks, and a model."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TypeAlias, overload
+
+import numpy as np
+
+from ansorlite.best import Programs
+from ansorlite.errors import ArgumentError
+from ansorlite.frontends.onnx import load_model
+from ansorlite.graph.executable import Executable, compile_model
+from ansorlite.graph.model import Model
+from ansorlite.measure.measurer import Measurer
+from ansorlite.measure.settings import MeasureSettings
+from ansorlite.records.database import Database
+from ansorlite.report.progress import listener
+from ansorlite.runtime.kernel import Kernel
+from ansorlite.search import STRATEGIES
+from ansorlite.sketch.default import default_candidate
+from ansorlite.sketch.derivation import derive
+from ansorlite.target import Target
+from ansorlite.task import Task
+from ansorlite.task_scheduler import GradientScheduler
+from ansorlite.tuner.loop import TaskState, Tuner
+from ansorlite.tuner.result import TuneResult
+from ansorlite.tuner.workload import Workload, tasks_of
+
+_log = logging.getLogger(__name__)
+
+#: Trials for each task where the caller does not say.
+TRIALS = 64
+
+Path_: TypeAlias = str | os.PathLike[str]
+
+
+def from_onnx(path: Path_, shapes: Mapping[str, tuple[int, ...]] | None = None, target: str | Target = "llvm") -> Model:
+    """Load an ONNX model.
+
+    Args:
+        shapes: shapes for inputs that the file leaves open, by name.
+
+    Raises:
+        ModelError: the file is not there or malformed, a shape is still open, or an operator is not supported.
+    """
+    return load_model(path, shapes or {}, target)
+
+
+def tune(
+    workload: Workload,
+    *,
+    trials: int | None = None,
+    database: Path_ | Database | None = None,
+    strategy: str = "evolutionary",
+    seed: int = 0,
+    progress: bool | None = None,
+    time_limit: float | None = None,
+) -> TuneResult:
+    """Find fast programs by measuring on this machine.
+
+    What the database knows already counts as done: calling this again with the same arguments goes on where the last call
+    stopped, and returns at once when nothing is left to do. Ctrl-C ends it early with all that was found.
+
+    Args:
+        workload: a task, several tasks, or a model.
+        trials: measurements in all, over all tasks, those in the database included; by default 64 for each task.
+        database: where measurements are kept: a path, or an open database. ``None`` keeps them in memory only.
+        strategy: how to search: a key of ``ansorlite.search.STRATEGIES``.
+        seed: of every random draw.
+        progress: whether to show progress on stderr; ``None`` shows it on a terminal only.
+        time_limit: seconds after which to stop, whatever the trials.
+
+    Raises:
+        ArgumentError: no task, an unknown strategy, or a limit that is not positive.
+        RecordsError: the database cannot be used.
+        TuningError: no program runs at all.
+    """
+    tasks = tasks_of(workload)
+    if strategy not in STRATEGIES:
+        raise ArgumentError(f"unknown strategy {strategy!r}; the strategies are: {', '.join(STRATEGIES)}")
+    for name, limit in (("trials", trials), ("time_limit", time_limit)):
+        if limit is not None and not limit > 0:
+            raise ArgumentError(f"{name} is {limit}; it must be greater than 0")
+    streams = np.random.default_rng(seed).spawn(len(tasks))
+    states = []
+    for (task, weight), rng in zip(tasks, streams, strict=True):
+        sketches = derive(task)
+        states.append(TaskState(task, weight, STRATEGIES[strategy](task, sketches, rng), (default_candidate(task, sketches),)))
+    with ExitStack() as stack:
+        tuner = Tuner(
+            states,
+            trials=TRIALS * len(tasks) if trials is None else trials,
+            time_limit=time_limit,
+            database=_opened(database, stack),
+            scheduler=GradientScheduler(tasks),
+            open_measurer=lambda: Measurer(tasks[0][0].target, MeasureSettings(seed=seed)),
+            listener=stack.enter_context(listener(progress)),
+        )
+        return tuner.run()
+
+
+@overload
+def compile(workload: Task, database: Path_ | Database | None = None) -> Kernel: ...
+@overload
+def compile(workload: Model, database: Path_ | Database | None = None) -> Executable: ...
+def compile(workload: Task | Model, database: Path_ | Database | None = None) -> Kernel | Executable:
+    """Make a callable of the best programs known.
+
+    Args:
+        database: of measurements; without one, or where it knows no program of a task, a good default is taken, at once.
+
+    Raises:
+        RecordsError: the database cannot be used.
+    """
+    with ExitStack() as stack:
+        if isinstance(database, str | os.PathLike) and not Path(database).exists():
+            _log.warning("there is no tuning database at %s: compiling default programs", os.fspath(database))
+            database = None
+        programs = Programs(None if database is None else _opened(database, stack))
+        if isinstance(workload, Task):
+            return programs.kernel(workload)
+        return compile_model(workload, programs.candidate)
+
+
+def _opened(database: Path_ | Database | None, stack: ExitStack) -> Database:
+    if isinstance(database, Database):
+        return database
+    return stack.enter_context(Database(":memory:" if database is None else database))

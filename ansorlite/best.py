@@ -1,0 +1,61 @@
+"""The best program known of a task: from a database, else a default."""
+
+from __future__ import annotations
+
+import logging
+
+from ansorlite.codegen import build
+from ansorlite.records.database import Database
+from ansorlite.records.measurement import Measurement, Outcome
+from ansorlite.runtime.kernel import Kernel
+from ansorlite.sketch.candidate import NAIVE, Candidate
+from ansorlite.sketch.default import default_candidate
+from ansorlite.sketch.derivation import derive
+from ansorlite.sketch.program import lower
+from ansorlite.task import Task
+
+_log = logging.getLogger(__name__)
+
+
+class Programs:
+    """Looks programs up.
+
+    Args:
+        database: of measurements; ``None`` for default programs only.
+    """
+
+    def __init__(self, database: Database | None) -> None:
+        self._database = database
+
+    def candidate(self, task: Task) -> Candidate:
+        """The fastest checked program of ``task`` on its target, else the default one.
+
+        The loops as written are not preferred to a default that was never tried. A record whose sketch the task no longer
+        has, from another version, does not apply; a warning says so.
+        """
+        sketches = derive(task)
+        default = default_candidate(task, sketches)
+        measured = self._measured(task, {sketch.signature for sketch in sketches})
+        ran = [m for m in measured if m.outcome is Outcome.OK and m.checked and m.latency is not None]
+        best = min(ran, key=lambda m: m.latency or 0.0, default=None)
+        if best is None or (best.candidate == NAIVE and all(m.candidate != default for m in measured)):
+            return default
+        return best.candidate
+
+    def kernel(self, task: Task) -> Kernel:
+        """The best program of ``task``, compiled."""
+        function = lower(task, self.candidate(task), derive(task))
+        return Kernel(build(function, task.target), function.params, task.target)
+
+    def _measured(self, task: Task, signatures: set[str]) -> list[Measurement]:
+        """What the database knows of programs that ``task`` has."""
+        if self._database is None:
+            return []
+        measured = [record.measurement for record in self._database.records(task.key, task.target.key)]
+        known = [m for m in measured if m.candidate.sketch in signatures or m.candidate == NAIVE]
+        if len(known) < len(measured):
+            _log.warning("%d records of another version do not apply any more; tune again", len(measured) - len(known))
+        elsewhere = self._database.targets(task.key)
+        if elsewhere and task.target.key not in elsewhere:
+            _log.warning("the database knows this task on other machines only (%s); tune it here", ", ".join(elsewhere))
+        return known

@@ -1,0 +1,69 @@
+"""``ansorlite bench``"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import click
+
+from ansorlite.cli import options
+from ansorlite.cli.program import Array, Program, load_inputs
+from ansorlite.cli.source import load
+from ansorlite.errors import ArgumentError
+from ansorlite.graph.model import Model
+from ansorlite.report.compare import Comparison, compare, time_alone
+from ansorlite.report.peers import onnxruntime_session
+from ansorlite.report.text import duration, times
+from ansorlite.task import Task
+
+_AGAINST = ("naive", "onnxruntime")
+
+
+@click.command("bench", cls=options.IntListCommand)
+@options.source
+@options.database()
+@options.target
+@click.option("--against", type=click.Choice(_AGAINST), help="What to compare with, timed in turns with ours.")
+@click.option("--seconds", default=5.0, show_default=True, type=click.FloatRange(min=0, min_open=True), help="How long to time.")
+@options.seed
+@options.as_json
+def command(
+    source: str,
+    sizes: tuple[int, ...],
+    shapes: tuple[str, ...],
+    database: Path | None,
+    target: str,
+    against: str | None,
+    seconds: float,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Time SOURCE with the best programs known: the median of many runs.
+
+    \b
+    ansorlite bench resnet50.onnx --database tuning.db --against onnxruntime
+    """
+    workload = load(source, sizes, options.parse_shapes(shapes), target)
+    program = Program.make(workload, database)
+    arrays = load_inputs(program, {}, seed)
+    ours: Callable[[], object] = lambda: program(arrays)  # noqa: E731
+    if against is None:
+        result = Comparison(time_alone(ours, seconds), None)
+    else:
+        result = compare(ours, _other(against, source, workload, arrays), seconds)
+    if as_json:
+        options.print_json({"ours": result.ours, "against": result.against, "ratio": result.ratio, "compared_with": against})
+        return
+    click.echo(f"ours         {duration(result.ours)}")
+    if result.against is not None and result.ratio is not None:
+        click.echo(f"{against:<12} {duration(result.against)}\nratio        {times(result.ratio)}")
+
+
+def _other(against: str, source: str, workload: Task | Model, arrays: Mapping[str, Array]) -> Callable[[], object]:
+    if against == "naive":
+        naive = Program.make_naive(workload)
+        return lambda: naive(arrays)
+    if isinstance(workload, Task):
+        raise ArgumentError("onnxruntime runs ONNX models, not functions in a Python file; compare with --against naive")
+    return onnxruntime_session(source, workload.target.threads, arrays)

@@ -1,0 +1,61 @@
+"""The ``ansorlite`` command and the table of its subcommands."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+import click
+
+from ansorlite.errors import AnsorliteError
+
+#: Subcommand -> what it is for, in the words of ``--help``. Each lives in the module of its name, as the function ``command``.
+COMMANDS: Final[Mapping[str, str]] = {
+    "tune": "Find fast programs for a model or a kernel, and keep them in a database.",
+    "run": "Run a model or a kernel with the best programs known.",
+    "bench": "Time a model or a kernel, also against something else.",
+    "tasks": "List the tasks that a model consists of.",
+    "records": "Look into a database; export, import and repeat measurements.",
+}
+
+
+class UserError(click.ClickException):
+    """A user's mistake: one sentence on stderr, exit code 2."""
+
+    exit_code = 2
+
+
+class _LazyGroup(click.Group):
+    """Imports a subcommand's module when the subcommand is called, not before."""
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"ansorlite.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except AnsorliteError as error:
+            raise UserError(str(error)) from error
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="ansorlite", message="%(version)s")
+def main() -> None:
+    """Finds fast programs for tensor computations on this machine.
+
+    \b
+    ansorlite tune resnet50.onnx --trials 2000 --database tuning.db
+    ansorlite bench resnet50.onnx --database tuning.db --against onnxruntime
+    """

@@ -1,0 +1,119 @@
+"""The options that several commands share, and the one way they print JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from ansorlite.errors import ArgumentError
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout, and nothing else there.")
+target = click.option("--target", default="llvm", show_default=True, help="What to make programs for.")
+seed = click.option("--seed", default=0, show_default=True, help="Seed of every random draw.")
+
+
+def database(required: bool = False) -> Callable[[_Command], _Command]:
+    """``--database``: where the best programs are kept."""
+    return click.option(
+        "--database",
+        type=click.Path(dir_okay=False, path_type=Path),
+        default=Path("tuning.db") if required else None,
+        show_default=required,
+        help="The file of measurements." if required else "The file of measurements; without one, default programs.",
+    )
+
+
+def source(command: _Command) -> _Command:
+    """The SOURCE argument, and how to turn it into tasks."""
+    options = (
+        click.argument("source"),
+        click.option(
+            "--args",
+            "sizes",
+            multiple=True,
+            type=int,
+            help="The ints that the function of kernels.py:function is called with: --args 512 512 512.",
+        ),
+        click.option("--shape", "shapes", multiple=True, metavar="NAME=D,D,...", help="Fix the shape of a model's input."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+class IntListCommand(click.Command):
+    """A command whose ``--args`` takes every int that follows it: ``--args 512 512 512``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, _spread(args, "--args"))
+
+
+def _spread(args: list[str], name: str) -> list[str]:
+    """Repeat ``name`` before each of the ints after it, which is how click wants an option with several values."""
+    spread: list[str] = []
+    inside = False
+    for word in args:
+        if word == name:
+            inside = True
+        elif inside and word.lstrip("-").isdigit():
+            spread += [name, word]
+        else:
+            inside = False
+            spread.append(word)
+    return spread
+
+
+def parse_shapes(shapes: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
+    """``("data=1,3,224,224",)`` as ``{"data": (1, 3, 224, 224)}``.
+
+    Raises:
+        ArgumentError: not of that form.
+    """
+    return {name: _ints(name, value) for name, value in (_assignment(item, "--shape data=1,3,224,224") for item in shapes)}
+
+
+def parse_assignments(items: tuple[str, ...], example: str) -> dict[str, str]:
+    """``("data=x.npy",)`` as ``{"data": "x.npy"}``.
+
+    Raises:
+        ArgumentError: not of that form; the message shows ``example``.
+    """
+    return dict(_assignment(item, example) for item in items)
+
+
+def _assignment(item: str, example: str) -> tuple[str, str]:
+    name, equals, value = item.partition("=")
+    if not name or not equals or not value:
+        raise ArgumentError(f"{item!r} should be a name, '=' and a value, as in {example}")
+    return name, value
+
+
+def _ints(name: str, value: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(extent) for extent in value.replace("x", ",").split(","))
+    except ValueError:
+        raise ArgumentError(f"the shape of {name} is {value!r}; give integers with commas between, as in 1,3,224,224") from None
+
+
+def print_json(value: Mapping[str, Any]) -> None:
+    """One JSON object on stdout. What is not a number (infinite, NaN) becomes ``null``."""
+    click.echo(json.dumps(_finite(value), allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    match value:
+        case float():
+            return value if math.isfinite(value) else None
+        case Mapping():
+            return {key: _finite(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_finite(item) for item in value]
+        case _:
+            return value

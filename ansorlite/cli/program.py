@@ -1,0 +1,91 @@
+"""A compiled kernel or model, seen alike: named arrays in, named arrays out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ansorlite.api import compile
+from ansorlite.errors import ArgumentError
+from ansorlite.graph.model import Model
+from ansorlite.measure.inputs import make_inputs
+from ansorlite.task import Task
+from ansorlite.te import placeholder
+from ansorlite.te.dag import ComputeDAG
+from ansorlite.te.tensor import Tensor
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Program:
+    """Something that runs.
+
+    Attributes:
+        inputs: the inputs that it needs, as placeholders.
+        random: makes random arrays for them.
+    """
+
+    inputs: tuple[Tensor, ...]
+    random: Callable[[np.random.Generator], list[Array]]
+    _call: Callable[[Mapping[str, Array]], Mapping[str, Array]]
+
+    def __call__(self, arrays: Mapping[str, Array]) -> Mapping[str, Array]:
+        return self._call(arrays)
+
+    @staticmethod
+    def make(workload: Task | Model, database: Path | None) -> Program:
+        """Compile with the best programs that the database knows."""
+        if isinstance(workload, Task):
+            return _of_task(workload, database)
+        inputs = tuple(placeholder(spec.shape, spec.dtype, name) for name, spec in workload.inputs.items())
+        return Program(inputs, lambda rng: _random(inputs, rng), compile(workload, database))
+
+
+def _of_task(task: Task, database: Path | None) -> Program:
+    kernel = compile(task, database)
+    names = [t.name for t in task.dag.inputs], [t.name for t in task.dag.outputs]
+
+    def call(arrays: Mapping[str, Array]) -> Mapping[str, Array]:
+        outputs = kernel(*(arrays[name] for name in names[0]))
+        return dict(zip(names[1], outputs if isinstance(outputs, tuple | list) else (outputs,), strict=True))
+
+    return Program(task.dag.inputs, lambda rng: make_inputs(task.dag, rng), call)
+
+
+def load_inputs(program: Program, files: Mapping[str, str], seed: int) -> dict[str, Array]:
+    """Arrays for every input: from the ``.npy`` files given by name, and seeded random ones for the rest.
+
+    Raises:
+        ArgumentError: a name that is no input, or a file that cannot be read or has another shape or dtype.
+    """
+    known = {tensor.name: tensor for tensor in program.inputs}
+    arrays = dict(zip(known, program.random(np.random.default_rng(seed)), strict=True))
+    for name, file in files.items():
+        if name not in known:
+            raise ArgumentError(f"there is no input {name!r}; the inputs are: {', '.join(known)}")
+        arrays[name] = _read(Path(file), known[name])
+    return arrays
+
+
+def _read(path: Path, tensor: Tensor) -> Array:
+    try:
+        array = np.load(path, allow_pickle=False)
+    except FileNotFoundError:
+        raise ArgumentError(f"there is no file {path} for input {tensor.name}") from None
+    except (OSError, ValueError, EOFError):
+        raise ArgumentError(f"{path} for input {tensor.name} is not a .npy file; write it with numpy.save") from None
+    if not isinstance(array, np.ndarray):
+        raise ArgumentError(f"{path} for input {tensor.name} holds several arrays; write one with numpy.save")
+    if array.shape != tensor.shape or array.dtype.name != tensor.dtype:
+        found, wanted = f"{array.dtype.name} of shape {array.shape}", f"{tensor.dtype} of shape {tensor.shape}"
+        raise ArgumentError(f"{path} holds {found}, but input {tensor.name} is {wanted}")
+    return array
+
+
+def _random(inputs: tuple[Tensor, ...], rng: np.random.Generator) -> list[Array]:
+    return make_inputs(ComputeDAG(inputs, (), inputs), rng)

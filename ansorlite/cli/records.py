@@ -1,0 +1,97 @@
+"""``ansorlite records``"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from ansorlite.cli import options
+from ansorlite.records.database import Database
+from ansorlite.records.jsonlines import export_lines, import_lines, measurement_json
+from ansorlite.records.measurement import Outcome, Record
+from ansorlite.report.text import duration
+
+
+@click.command("records")
+@click.argument("database", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--task", help="Only records of the task with this key.")
+@click.option("--outcome", type=click.Choice([outcome.value for outcome in Outcome]), help="Only records that ended so.")
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(min=0), help="How many to list; --json lists all.")
+@click.option("--export", "export_path", type=click.Path(path_type=Path), help="Write everything as JSON lines ('-' is stdout).")
+@click.option("--import", "import_path", type=click.Path(dir_okay=False, path_type=Path), help="First add a file of JSON lines.")
+@options.as_json
+def command(
+    database: Path,
+    task: str | None,
+    outcome: str | None,
+    limit: int,
+    export_path: Path | None,
+    import_path: Path | None,
+    as_json: bool,
+) -> None:
+    """Look into a database of measurements: how many ended how, and which.
+
+    \b
+    ansorlite records tuning.db
+    ansorlite records tuning.db --outcome crash
+    ansorlite records tuning.db --export tuning.jsonl
+    ansorlite records other.db --import tuning.jsonl
+    """
+    if as_json and export_path == Path("-"):
+        raise click.UsageError("--export - and --json both want stdout; export to a file")
+    with Database(database, create=import_path is not None) as records:
+        added = None if import_path is None else import_lines(records, import_path)
+        if export_path is not None:
+            _export(records, export_path)
+        wanted = None if outcome is None else Outcome(outcome)
+        counts = {found.value: count for found, count in records.outcomes(task).items()}
+        found = records.records(task=task, outcome=wanted)
+    if as_json:
+        options.print_json({"outcomes": counts, "records": [_json(record) for record in found], "imported": added})
+    elif export_path is None:
+        if added is not None:
+            click.echo(f"{added} new measurements from {import_path}")
+        _print(counts, found, limit)
+
+
+def _export(database: Database, path: Path) -> None:
+    with click.open_file(str(path), "w", encoding="utf-8") as out:
+        for line in export_lines(database):
+            out.write(line + "\n")
+
+
+def _json(record: Record) -> dict[str, Any]:
+    candidate = record.measurement.candidate
+    fields = measurement_json(record)
+    return {
+        "id": record.id,
+        "candidate": {"sketch": candidate.sketch, "row": list(candidate.row)},
+        **{name: fields[name] for name in fields if name not in ("kind", "schema", "sketch", "row")},
+        "command": list(record.command),
+    }
+
+
+def _print(counts: dict[str, int], records: list[Record], limit: int) -> None:
+    screen = Console()
+    total = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+    screen.print(f"{sum(counts.values())} measurements: {total or 'none'}", highlight=False)
+    if not records or not limit:
+        return
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for title in ("id", "outcome", "latency", "candidate", "task"):
+        table.add_column(title, no_wrap=True, overflow="ellipsis", max_width=60)
+    for record in records[-limit:]:
+        measurement = record.measurement
+        row = " ".join(map(str, measurement.candidate.row))
+        program = f"{measurement.candidate.sketch} {row}"
+        table.add_row(str(record.id), measurement.outcome.value, duration(measurement.latency), program, record.task)
+    screen.print(table)
+    failures = [record for record in records[-limit:] if record.measurement.outcome.failed]
+    for record in failures[-3:]:
+        reason = record.measurement.error.partition("\n")[0]
+        again = " ".join(record.command)
+        screen.print(f"{record.id}: {reason}\n    again: {again}", highlight=False, soft_wrap=True, markup=False)

@@ -1,0 +1,72 @@
+"""``ansorlite run``"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from ansorlite.cli import options
+from ansorlite.cli.program import Program, load_inputs
+from ansorlite.cli.source import load
+
+
+@click.command("run", cls=options.IntListCommand)
+@options.source
+@options.database()
+@options.target
+@click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="An input; those not given are random.")
+@options.seed
+@click.option("--output-dir", type=click.Path(file_okay=False, path_type=Path), help="Write each output there, as NAME.npy.")
+@options.as_json
+def command(
+    source: str,
+    sizes: tuple[int, ...],
+    shapes: tuple[str, ...],
+    database: Path | None,
+    target: str,
+    inputs: tuple[str, ...],
+    seed: int,
+    output_dir: Path | None,
+    as_json: bool,
+) -> None:
+    """Run SOURCE once with the best programs known.
+
+    \b
+    ansorlite run resnet50.onnx --database tuning.db --input data=x.npy --output-dir out
+    """
+    program = Program.make(load(source, sizes, options.parse_shapes(shapes), target), database)
+    arrays = load_inputs(program, options.parse_assignments(inputs, "--input data=x.npy"), seed)
+    outputs = program(arrays)
+    files: dict[str, str] = {}
+    if output_dir is not None:
+        output_dir.mkdir(parents=True, exist_ok=True)
+        for name, array in outputs.items():
+            path = output_dir / f"{_file_name(name)}.npy"
+            np.save(path, array)
+            files[name] = str(path)
+    if as_json:
+        entries = [
+            {"name": name, "shape": list(array.shape), "dtype": array.dtype.name, "file": files.get(name)}
+            for name, array in outputs.items()
+        ]
+        options.print_json({"outputs": entries, "random_inputs": sorted(set(arrays) - _given(inputs))})
+        return
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for title in ("output", "shape", "dtype", "file"):
+        table.add_column(title)
+    for name, array in outputs.items():
+        table.add_row(name, "x".join(map(str, array.shape)), array.dtype.name, files.get(name, "(not written: no --output-dir)"))
+    Console().print(table)
+
+
+def _given(inputs: tuple[str, ...]) -> set[str]:
+    return {item.partition("=")[0] for item in inputs}
+
+
+def _file_name(name: str) -> str:
+    """``name`` without what a file name may not have."""
+    return "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in name).lstrip(".") or "output"

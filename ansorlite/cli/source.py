@@ -1,0 +1,88 @@
+"""From what the user names, an ONNX file or a function in a Python file, to a model or a task."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import inspect
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ansorlite.api import from_onnx
+from ansorlite.errors import ArgumentError, ExpressionError, ModelError
+from ansorlite.graph.model import Model
+from ansorlite.task import Task
+
+
+def load(source: str, sizes: Sequence[int], shapes: Mapping[str, tuple[int, ...]], target: str) -> Task | Model:
+    """The model of ``model.onnx``, or the task of ``kernels.py:function``.
+
+    Args:
+        sizes: the ints that the function is called with.
+        shapes: input shapes of the model.
+
+    Raises:
+        ModelError: a model file that does not exist or cannot be used.
+        ArgumentError: a Python file or function that does not exist, or that does not take these ints.
+        ExpressionError: the function makes no sense of them; the message names the line.
+    """
+    path, colon, function = source.rpartition(":")
+    if colon and path.endswith(".py"):
+        return _load_kernel(Path(path), function, sizes, target)
+    if source.endswith(".py"):
+        raise ArgumentError(f"{source} needs the name of a function: {source}:matmul")
+    if sizes:
+        raise ArgumentError(f"--args is for a function in a Python file; {source} is a model, whose inputs --shape fixes")
+    if not Path(source).is_file():
+        raise ModelError(f"there is no file {source}; give an ONNX model, or a function in a Python file as in kernels.py:matmul")
+    return from_onnx(source, shapes=dict(shapes), target=target)
+
+
+def _load_kernel(path: Path, name: str, sizes: Sequence[int], target: str) -> Task:
+    if not path.is_file():
+        raise ArgumentError(f"there is no file {path}")
+    # What the user's file prints must not get between us and whoever reads our stdout.
+    with contextlib.redirect_stdout(sys.stderr), _errors_name_the_line(path):
+        function = _function(_import(path), path, name)
+        _check_call(function, f"{path}:{name}", sizes)
+        return Task(function(*sizes), target)
+
+
+def _import(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(path.stem, module)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _function(module: ModuleType, path: Path, name: str) -> Callable[..., Any]:
+    function = getattr(module, name, None)
+    if not inspect.isfunction(function):
+        own = [key for key, value in vars(module).items() if inspect.isfunction(value) and value.__module__ == module.__name__]
+        raise ArgumentError(f"{path} has no function {name!r}; it has: {', '.join(own) or 'none'}")
+    return function
+
+
+def _check_call(function: Callable[..., Any], name: str, sizes: Sequence[int]) -> None:
+    signature = inspect.signature(function)
+    try:
+        signature.bind(*sizes)
+    except TypeError:
+        given = f"{len(sizes)} ints were given" if sizes else "none was given"
+        raise ArgumentError(f"{name} takes {signature}, but {given}; give them with --args") from None
+
+
+@contextlib.contextmanager
+def _errors_name_the_line(path: Path) -> Any:
+    try:
+        yield
+    except ExpressionError as error:
+        lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).resolve() == path.resolve()]
+        raise ExpressionError(f"{path}:{lines[-1]}: {error}" if lines else str(error)) from error

@@ -1,0 +1,36 @@
+"""``ansorlite tasks``"""
+
+from __future__ import annotations
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from ansorlite.cli import options
+from ansorlite.cli.source import load
+from ansorlite.tuner.result import label
+from ansorlite.tuner.workload import tasks_of
+
+
+@click.command("tasks", cls=options.IntListCommand)
+@options.source
+@options.target
+@options.as_json
+def command(source: str, sizes: tuple[int, ...], shapes: tuple[str, ...], target: str, as_json: bool) -> None:
+    """List the tasks that SOURCE consists of: what is tuned, and how often a run uses it.
+
+    \b
+    ansorlite tasks resnet50.onnx
+    """
+    tasks = tasks_of(load(source, sizes, options.parse_shapes(shapes), target))
+    if as_json:
+        entries = [{"name": label(t), "task": t.key, "weight": weight, "flops": t.dag.flops} for t, weight in tasks]
+        options.print_json({"tasks": entries})
+        return
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("task", no_wrap=True, overflow="ellipsis")
+    table.add_column("uses", justify="right")
+    table.add_column("Mflop", justify="right")
+    for task, weight in tasks:
+        table.add_row(label(task), str(weight), f"{task.dag.flops / 1e6:.2f}")
+    Console().print(table)

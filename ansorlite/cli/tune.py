@@ -1,0 +1,93 @@
+"""``ansorlite tune``"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from ansorlite.api import tune
+from ansorlite.cli import options
+from ansorlite.cli.source import load
+from ansorlite.report.tables import outcome, summary
+from ansorlite.search import STRATEGIES
+from ansorlite.tuner.result import TaskResult, TuneResult
+
+#: What a shell expects of a program that Ctrl-C ended.
+INTERRUPTED = 130
+
+
+@click.command("tune", cls=options.IntListCommand)
+@options.source
+@click.option("--trials", type=click.IntRange(min=1), help="Measurements in all, earlier ones too. [default: 64 for each task]")
+@click.option("--time-limit", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Stop after so many seconds.")
+@options.database(required=True)
+@options.target
+@click.option("--strategy", type=click.Choice(list(STRATEGIES)), default="evolutionary", show_default=True, help="How to search.")
+@options.seed
+@click.option("--progress/--no-progress", default=None, help="Show progress on stderr. [default: on a terminal only]")
+@options.as_json
+def command(
+    source: str,
+    sizes: tuple[int, ...],
+    shapes: tuple[str, ...],
+    trials: int | None,
+    time_limit: float | None,
+    database: Path,
+    target: str,
+    strategy: str,
+    seed: int,
+    progress: bool | None,
+    as_json: bool,
+) -> None:
+    """Find fast programs for SOURCE and keep them in a database.
+
+    SOURCE is an ONNX model, or a function of ints in a Python file that returns [inputs..., outputs...]. The same command
+    again goes on where the last one stopped. Ctrl-C stops at once and keeps everything that was measured.
+
+    \b
+    ansorlite tune resnet50.onnx --trials 2000 --database tuning.db
+    ansorlite tune kernels.py:matmul --args 512 512 512 --trials 64
+    """
+    workload = load(source, sizes, options.parse_shapes(shapes), target)
+    result = tune(
+        workload, trials=trials, time_limit=time_limit, database=database, strategy=strategy, seed=seed, progress=progress
+    )
+    if as_json:
+        options.print_json(_json(result, database))
+    else:
+        screen = Console()
+        screen.print(outcome(result))
+        screen.print(f"{summary(result)}\nkept in {database}", highlight=False, soft_wrap=True)
+    if result.interrupted:
+        raise click.exceptions.Exit(INTERRUPTED)
+
+
+def _json(result: TuneResult, database: Path) -> dict[str, Any]:
+    return {
+        "best_latency": result.best_latency,
+        "naive_latency": result.naive_latency,
+        "trials": result.trials,
+        "restored": result.restored,
+        "seconds": result.seconds,
+        "phases": dict(result.phases),
+        "interrupted": result.interrupted,
+        "database": str(database),
+        "tasks": [_task_json(task) for task in result.tasks],
+    }
+
+
+def _task_json(task: TaskResult) -> dict[str, Any]:
+    best = task.best and {"sketch": task.best.sketch, "row": list(task.best.row)}
+    return {
+        "name": task.name,
+        "task": task.task.key,
+        "weight": task.weight,
+        "naive_latency": task.naive,
+        "best_latency": task.best_latency,
+        "candidate": best,
+        "trials": task.trials,
+        "errors": task.errors,
+    }

@@ -1,0 +1,96 @@
+"""What a person sees while tuning runs: a live display on a terminal, a line a round in a log, or nothing."""
+
+from __future__ import annotations
+
+import time
+from contextlib import AbstractContextManager, nullcontext
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from ansorlite.report.board import Board
+from ansorlite.report.tables import standing
+from ansorlite.report.text import clock, duration, speed_up, times
+from ansorlite.tuner.events import Event, Listener, RoundFinished, Started
+
+
+def listener(progress: bool | None, console: Console | None = None) -> AbstractContextManager[Listener]:
+    """What to listen to the tuner with.
+
+    Args:
+        progress: ``True`` shows progress, drawn live on a terminal and as lines elsewhere; ``False`` shows nothing;
+            ``None`` shows it on a terminal only.
+        console: where; by default stderr.
+    """
+    screen = console or Console(stderr=True)
+    if progress is None:
+        progress = screen.is_terminal
+    if not progress:
+        return nullcontext(_ignore)
+    return LiveProgress(screen) if screen.is_terminal else nullcontext(LineProgress(screen))
+
+
+def _ignore(_event: Event) -> None:
+    return
+
+
+class LiveProgress:
+    """Redraws the standing of all tasks in place, a few times a second."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._board = Board()
+        self._begin = time.monotonic()
+        self._live = Live(console=console, refresh_per_second=4, get_renderable=self.render, transient=True)
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._live.stop()
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Started):
+            self._begin = time.monotonic()
+        self._board(event)
+
+    def render(self) -> Group:
+        """The display as it stands."""
+        board, elapsed = self._board, time.monotonic() - self._begin
+        bar = Table.grid(padding=(0, 1), expand=True)
+        bar.add_column(ratio=1)
+        bar.add_column(no_wrap=True)
+        bar.add_row(ProgressBar(total=max(1, board.trials), completed=board.done), Text(_standing_line(board, elapsed)))
+        return Group(standing(board.lines, board.current, room=self._console.height - 5), bar)
+
+
+class LineProgress:
+    """One line a round, for logs."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._board = Board()
+        self._begin = time.monotonic()
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Started):
+            self._begin = time.monotonic()
+        self._board(event)
+        if isinstance(event, RoundFinished):
+            line = self._board.lines[event.task]
+            trust = "" if event.correlation is None else f" · model's rank correlation {event.correlation:.2f}"
+            text = f"{_standing_line(self._board, time.monotonic() - self._begin)} · {line.name}: {duration(line.best)}{trust}"
+            self._console.print(text, highlight=False, soft_wrap=True)
+
+
+def _standing_line(board: Board, elapsed: float) -> str:
+    gain = times(speed_up(board.naive, board.best))
+    errors = f"{board.errors} error{'' if board.errors == 1 else 's'}"
+    best = f"best {duration(board.best)} ({gain} naive)"
+    return f"{board.done}/{board.trials} trials · {best} · {errors} · {clock(board.seconds_left(elapsed))} left"

@@ -1,0 +1,57 @@
+"""Where the seconds of a tuning run go."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+#: The phases of tuning; ``other`` is what is left of the wall clock: starting workers, the database, drawing.
+PHASES: Final = ("search", "compile", "measure", "check", "other")
+
+
+class PhaseClock:
+    """Splits the wall clock, from its making on, among :data:`PHASES`."""
+
+    def __init__(self) -> None:
+        self._begin = time.perf_counter()
+        self._search = 0.0
+        self._measuring = 0.0
+        self._busy = {"compile": 0.0, "measure": 0.0, "check": 0.0}
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the clock was made."""
+        return time.perf_counter() - self._begin
+
+    @contextmanager
+    def search(self) -> Iterator[None]:
+        """The seconds inside are search."""
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._search += time.perf_counter() - begin
+
+    @contextmanager
+    def measuring(self) -> Iterator[None]:
+        """The seconds inside belong to the measurer: they are split in proportion to what :meth:`busy` is told."""
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._measuring += time.perf_counter() - begin
+
+    def busy(self, *, compile: float, measure: float, check: float) -> None:
+        """Seconds that workers spent on one candidate. Workers compile side by side, so these may exceed the wall clock."""
+        self._busy["compile"] += compile
+        self._busy["measure"] += measure
+        self._busy["check"] += check
+
+    def phases(self, total: float) -> dict[str, float]:
+        """Seconds by phase; they add up to ``total``."""
+        busy = sum(self._busy.values())
+        scale = self._measuring / busy if busy > self._measuring else 1.0
+        spent = {"search": self._search, **{phase: seconds * scale for phase, seconds in self._busy.items()}}
+        return {**spent, "other": max(0.0, total - sum(spent.values()))}

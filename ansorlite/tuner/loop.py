@@ -1,0 +1,236 @@
+"""The loop that joins everything: the scheduler picks a task, its strategy proposes, the measurer measures, the database keeps.
+
+Nothing here knows how any of them does its work; each is handed in, so that tests hand in their own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from ansorlite.errors import TuningError
+from ansorlite.records.database import Database
+from ansorlite.records.measurement import Measurement, Outcome
+from ansorlite.search.strategy import Strategy
+from ansorlite.sketch.candidate import NAIVE, Candidate
+from ansorlite.task import Task
+from ansorlite.task_scheduler import TaskScheduler
+from ansorlite.tuner.clock import PhaseClock
+from ansorlite.tuner.events import Finished, Listener, Measured, RoundFinished, Started
+from ansorlite.tuner.interrupt import deferred_interrupt
+from ansorlite.tuner.result import TaskResult, Trial, TuneResult
+
+#: The most candidates that one round measures, so that the model is fitted anew at least this often.
+MAX_ROUND: Final = 16
+#: The fewest, so that workers compile side by side.
+MIN_ROUND: Final = 4
+
+
+class Measures(Protocol):
+    """What the loop needs of ``measure.Measurer``."""
+
+    def measure(self, task: Task, candidates: Sequence[Candidate], best: float | None = None) -> Iterator[Measurement]: ...
+
+
+@dataclass
+class TaskState:
+    """One task while it is being tuned.
+
+    Attributes:
+        first: what is measured before anything that the strategy proposes.
+        seen: every candidate measured so far; none is measured twice.
+        exhausted: whether its strategy has nothing new to propose.
+    """
+
+    task: Task
+    weight: int
+    strategy: Strategy
+    first: tuple[Candidate, ...] = ()
+    seen: set[Candidate] = field(default_factory=set)
+    naive: float | None = None
+    best: Measurement | None = None
+    trials: int = 0
+    errors: int = 0
+    exhausted: bool = False
+
+    @property
+    def best_latency(self) -> float | None:
+        return None if self.best is None else self.best.latency
+
+    def add(self, measurement: Measurement) -> None:
+        """Count a measurement and keep it if it is the best."""
+        self.seen.add(measurement.candidate)
+        self.trials += 1
+        if measurement.outcome is not Outcome.OK or measurement.latency is None:
+            self.errors += measurement.outcome.failed
+            return
+        if measurement.candidate == NAIVE:
+            self.naive = measurement.latency
+        if measurement.checked and measurement.latency < (self.best_latency or math.inf):
+            self.best = measurement
+
+    def result(self) -> TaskResult:
+        best = None if self.best is None else self.best.candidate
+        latency = math.inf if self.best_latency is None else self.best_latency
+        return TaskResult(self.task, self.weight, self.naive, latency, best, self.trials, self.errors)
+
+
+class Tuner:
+    """One run of tuning. Make one, call :meth:`run` once.
+
+    Args:
+        states: the tasks, each with its weight and its strategy.
+        trials: measurements to be made in all, those in the database included.
+        time_limit: seconds after which to stop; a batch in flight is given up.
+        open_measurer: opens what measures; called only when there is something to measure.
+        listener: told every event.
+    """
+
+    def __init__(
+        self,
+        states: Sequence[TaskState],
+        *,
+        trials: int,
+        time_limit: float | None,
+        database: Database,
+        scheduler: TaskScheduler,
+        open_measurer: Callable[[], AbstractContextManager[Measures]],
+        listener: Listener,
+    ) -> None:
+        self._states = tuple(states)
+        self._limit = trials
+        self._time_limit = time_limit
+        self._database = database
+        self._scheduler = scheduler
+        self._open_measurer = open_measurer
+        self._listener = listener
+        self._clock = PhaseClock()
+        self._history: list[Trial] = []
+        self._restored = 0
+
+    def run(self) -> TuneResult:
+        """Tune until the trials or the time are spent, every strategy is at its end, or Ctrl-C.
+
+        Raises:
+            TuningError: no program of any task runs, not even the loops as written.
+        """
+        self._listener(Started(tuple((state.task, state.weight) for state in self._states), self._limit, self._time_limit))
+        interrupted = False
+        try:
+            self._restore()
+            if not self._finished:
+                self._tune()
+        except KeyboardInterrupt:
+            interrupted = True
+        result = self._result(interrupted)
+        self._listener(Finished(result))
+        return result
+
+    @property
+    def _finished(self) -> bool:
+        return len(self._history) >= self._limit or self._out_of_time or all(state.exhausted for state in self._states)
+
+    @property
+    def _out_of_time(self) -> bool:
+        return self._time_limit is not None and self._clock.elapsed >= self._time_limit
+
+    def _restore(self) -> None:
+        """Take up what the database knows: these measurements are not made again."""
+        for index, state in enumerate(self._states):
+            known = [record.measurement for record in self._database.records(state.task.key, state.task.target.key)]
+            for measurement in known:
+                self._note(index, measurement, restored=True)
+            if known:
+                with self._clock.search():
+                    state.strategy.observe([(m.candidate, m.latency) for m in known])
+                self._scheduler.update(index, state.best_latency, len(known))
+        self._restored = len(self._history)
+
+    def _tune(self) -> None:
+        with self._open_measurer() as measurer:
+            self._measure_naive(measurer)
+            rounds = 0
+            while not self._finished:
+                with self._clock.search():
+                    index = self._scheduler.next()
+                    batch = [] if index is None else self._proposals(self._states[index])
+                if index is None:
+                    break
+                rounds += 1
+                measured = self._measure(measurer, index, batch)
+                correlation = self._observe(index, measured)
+                self._listener(RoundFinished(index, rounds, correlation))
+
+    def _measure_naive(self, measurer: Measures) -> None:
+        """The loops as written come first, so that there is always an answer, and something to compare with."""
+        for index, state in enumerate(self._states):
+            if NAIVE not in state.seen and not self._finished:
+                self._observe(index, self._measure(measurer, index, [NAIVE]))
+        if all(state.trials and state.best is None for state in self._states):
+            errors = [trial.error for trial in self._history if trial.error]
+            raise TuningError(f"no program runs, not even the loops as written: {errors[0] if errors else 'no reason known'}")
+
+    def _proposals(self, state: TaskState) -> list[Candidate]:
+        left = self._limit - len(self._history)
+        share = left // (2 * len(self._states))
+        size = min(left, max(MIN_ROUND, min(MAX_ROUND, share)))
+        first = [candidate for candidate in state.first if candidate not in state.seen][:size]
+        proposed = state.strategy.propose(size - len(first)) if size > len(first) else []
+        batch = list(dict.fromkeys(c for c in (*first, *proposed) if c not in state.seen))
+        state.exhausted = not batch
+        return batch
+
+    def _measure(self, measurer: Measures, index: int, batch: Sequence[Candidate]) -> list[Measurement]:
+        state = self._states[index]
+        measured: list[Measurement] = []
+        with self._clock.measuring():
+            for measurement in measurer.measure(state.task, batch, best=state.best_latency):
+                with deferred_interrupt():
+                    self._database.add(state.task, measurement)
+                    self._note(index, measurement, restored=False)
+                measured.append(measurement)
+                if self._out_of_time:
+                    break
+        return measured
+
+    def _observe(self, index: int, measured: Sequence[Measurement]) -> float | None:
+        state = self._states[index]
+        with self._clock.search():
+            state.strategy.observe([(m.candidate, m.latency) for m in measured])
+            self._scheduler.update(index, state.best_latency, len(measured))
+        return None
+
+    def _note(self, index: int, measurement: Measurement, restored: bool) -> None:
+        self._states[index].add(measurement)
+        if not restored:
+            seconds = measurement.seconds
+            self._clock.busy(compile=seconds.build, measure=seconds.run, check=seconds.check)
+        ran = measurement.outcome is Outcome.OK
+        trial = Trial(
+            task=index,
+            candidate=measurement.candidate,
+            outcome=measurement.outcome,
+            latency=measurement.latency if ran else None,
+            error=None if ran else measurement.error or measurement.outcome.value,
+            at=0.0 if restored else self._clock.elapsed,
+            restored=restored,
+        )
+        self._history.append(trial)
+        self._listener(Measured(trial))
+
+    def _result(self, interrupted: bool) -> TuneResult:
+        tasks = tuple(state.result() for state in self._states)
+        seconds = self._clock.elapsed
+        return TuneResult(
+            best_latency=math.fsum(task.weight * task.best_latency for task in tasks),
+            trials=len(self._history),
+            restored=self._restored,
+            seconds=seconds,
+            history=tuple(self._history),
+            tasks=tasks,
+            phases=self._clock.phases(seconds),
+            interrupted=interrupted,
+        )
