@@ -1,0 +1,21 @@
+"""What the measurement needs of a code generator. A backend is a module with these two functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from ansorlite.measure.inputs import Array
+from ansorlite.measure.timing import Call
+from ansorlite.sketch.candidate import Candidate
+from ansorlite.task import Task
+
+
+class Backend(Protocol):
+    """Builds programs in one process, and loads them in another. Whatever it raises becomes the record's error."""
+
+    def build(self, task: Task, candidate: Candidate) -> bytes:
+        """Compile one candidate. The bytes are all that :meth:`load` gets."""
+
+    def load(self, task: Task, artifact: bytes, arrays: Sequence[Array]) -> Call:
+        """The program, bound to its arguments: inputs, then outputs, which each call writes in place."""

@@ -1,0 +1,125 @@
+"""The runner's side of a run: arrays of a task, the check of each program's output, and its time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ansorlite.measure import timing
+from ansorlite.measure.backend import Backend
+from ansorlite.measure.check import Checker, tolerance
+from ansorlite.measure.inputs import Array, empty, make_inputs
+from ansorlite.measure.protocol import Answer, Phase, Prepare, Run, Status
+from ansorlite.measure.settings import MeasureSettings
+from ansorlite.task import Task
+from ansorlite.te import dtypes
+from ansorlite.te.dag import ComputeDAG
+from ansorlite.te.evaluate import evaluate
+
+
+@dataclass(frozen=True)
+class _Workplace:
+    """The arrays of one task, and who checks them."""
+
+    task: str
+    inputs: list[Array]
+    outputs: list[Array]
+    checker: Checker
+
+
+class Bench:
+    """Runs programs of one task after another. Keeps the arrays of the last task only."""
+
+    def __init__(self, backend: Backend, settings: MeasureSettings, enter: Callable[[Phase], None]) -> None:
+        """
+        Args:
+            enter: told whenever a job reaches its next phase.
+        """
+        self._backend = backend
+        self._settings = settings
+        self._enter = enter
+        self._workplace: _Workplace | None = None
+
+    def prepare(self, task: Task, job: Prepare) -> Answer:
+        """Make inputs and reference outputs, and keep the latter in ``job.reference``."""
+        start = time.perf_counter()
+        positive, inputs, references = _reference(task.dag, self._settings.seed)
+        with Path(job.reference).open("wb") as file:
+            file.write(bytes([positive]))
+            for reference in references:
+                file.write(np.ascontiguousarray(reference).tobytes())
+        self._workplace = _workplace(task, inputs, references)
+        return Answer(Status.OK, seconds=time.perf_counter() - start)
+
+    def run(self, task: Task, job: Run) -> Answer:
+        """Check one program, time it, and if it claims to be the best, time it beside the old best."""
+        settings = self._settings
+        place = self._arrange(task, job.reference)
+        arrays = [*place.inputs, *place.outputs]
+        start = time.perf_counter()
+        call = self._backend.load(task, Path(job.artifact).read_bytes(), arrays)
+        place.checker.poison(place.outputs)
+        self._enter(Phase.RUNNING)
+        first = timing.once(call)
+        self._enter(Phase.CHECKING)
+        check_start = time.perf_counter()
+        wrong = place.checker.compare(place.outputs)
+        check_seconds = time.perf_counter() - check_start
+
+        def answer(status: Status, latency: float | None, ours: float | None = None, theirs: float | None = None) -> Answer:
+            seconds = time.perf_counter() - start - check_seconds
+            return Answer(status, wrong, seconds, check_seconds, latency, ours, theirs)
+
+        if wrong:
+            return answer(Status.WRONG, None)
+        slow = timing.slower(call, first, job.best, settings)
+        if slow is not None:
+            return answer(Status.SLOW, slow)
+        latency = timing.latency(call, first, settings)
+        if job.rival is None or job.best is None or latency >= job.best:
+            return answer(Status.OK, latency)
+        rival = self._backend.load(task, Path(job.rival).read_bytes(), arrays)
+        ours, theirs = timing.side_by_side(call, rival, (latency, job.best), settings)
+        return answer(Status.OK, latency, ours, theirs)
+
+    def _arrange(self, task: Task, reference: str) -> _Workplace:
+        """The workplace of ``task``: the one in use, or one made from what an earlier runner prepared."""
+        if self._workplace is None or self._workplace.task != task.key:
+            content = Path(reference).read_bytes()
+            inputs = make_inputs(task.dag, np.random.default_rng(self._settings.seed), positive=bool(content[0]))
+            self._workplace = _workplace(task, inputs, _outputs_from(task.dag, content[1:]))
+        return self._workplace
+
+
+def _workplace(task: Task, inputs: list[Array], references: Sequence[Array]) -> _Workplace:
+    outputs = [empty(tensor.shape, tensor.dtype) for tensor in task.dag.outputs]
+    checker = Checker([tensor.name for tensor in task.dag.outputs], references, tolerance(task.dag))
+    return _Workplace(task.key, inputs, outputs, checker)
+
+
+def _reference(dag: ComputeDAG, seed: int) -> tuple[bool, list[Array], list[Array]]:
+    """(whether the inputs are all positive, inputs, outputs).
+
+    Where numbers of both signs give outputs that are not finite (roots, logarithms), and could hide what is wrong,
+    positive ones are taken.
+    """
+    for positive in (False, True):
+        inputs = make_inputs(dag, np.random.default_rng(seed), positive)
+        outputs = evaluate(dag, inputs)
+        if all(np.isfinite(output).all() for output in outputs if dtypes.is_float(output.dtype.name)):
+            break
+    return positive, inputs, outputs
+
+
+def _outputs_from(dag: ComputeDAG, content: bytes) -> list[Array]:
+    outputs = []
+    for tensor in dag.outputs:
+        array = empty(tensor.shape, tensor.dtype)
+        array.reshape(-1)[...] = np.frombuffer(content, array.dtype, array.size)
+        content = content[array.nbytes :]
+        outputs.append(array)
+    return outputs

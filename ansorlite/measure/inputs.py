@@ -1,0 +1,100 @@
+"""Inputs to measure and check with: well conditioned, in range where they are indices, the same for the same seed."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ansorlite.te import dtypes
+from ansorlite.te.dag import ComputeDAG
+from ansorlite.te.expr import Binary, Expr, Read, reads, walk
+from ansorlite.te.ops import BinaryOp
+from ansorlite.te.tensor import Tensor
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+#: Arrays start at multiples of this many bytes, so that a program's time does not depend on where its data fell.
+ALIGNMENT = 64
+
+_DIVISIONS = (BinaryOp.FLOORDIV, BinaryOp.MOD)
+_SHIFTS = (BinaryOp.SHL, BinaryOp.SHR)
+
+
+def empty(shape: tuple[int, ...], dtype: str) -> Array:
+    """An uninitialised, contiguous, aligned array."""
+    kind = dtypes.NUMPY[dtype]
+    count = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
+    raw = np.empty(count + ALIGNMENT, np.uint8)
+    start = -raw.ctypes.data % ALIGNMENT
+    return raw[start : start + count].view(kind).reshape(shape)
+
+
+def make_inputs(dag: ComputeDAG, rng: np.random.Generator, positive: bool = False) -> list[Array]:
+    """Arrays for the inputs of ``dag``, in call order.
+
+    Floats are uniform in [-1, 1), or in [0.5, 1.5) if ``positive`` (for what takes roots and logarithms). Integers are
+    small: so small that they fit where they index a tensor, and never zero where they divide.
+    """
+    ranges = _integer_ranges(dag)
+    return [_fill(tensor, rng, positive, *ranges.get(tensor, _default_range(tensor))) for tensor in dag.inputs]
+
+
+def _default_range(tensor: Tensor) -> tuple[int, int]:
+    return (-4, 5) if dtypes.is_signed(tensor.dtype) else (0, 9)
+
+
+def _fill(tensor: Tensor, rng: np.random.Generator, positive: bool, low: int, high: int) -> Array:
+    array = empty(tensor.shape, tensor.dtype)
+    if tensor.dtype == "float32" or tensor.dtype == "float64":
+        rng.random(out=array, dtype=array.dtype.type)  # type: ignore[call-overload]
+        _stretch(array, positive)
+    elif dtypes.is_float(tensor.dtype):
+        wide = rng.random(tensor.shape, dtype=np.float32)
+        _stretch(wide, positive)
+        array[...] = wide
+    elif tensor.dtype == "bool":
+        array[...] = rng.integers(0, 2, tensor.shape, dtype=np.bool_)
+    else:
+        array[...] = rng.integers(low, high, tensor.shape)
+    return array
+
+
+def _stretch(array: Array, positive: bool) -> None:
+    """From [0, 1) to the range wanted, in place."""
+    if positive:
+        array += 0.5
+    else:
+        array *= 2
+        array -= 1
+
+
+def _integer_ranges(dag: ComputeDAG) -> dict[Tensor, tuple[int, int]]:
+    """For integer tensors that index, shift or divide: the range ``[low, high)`` in which that is defined.
+
+    A tensor hands the range of its values to the integer tensors it is made from: exact for copies and sums of
+    nothing else, a good guess otherwise.
+    """
+    ranges: dict[Tensor, tuple[int, int]] = {}
+
+    def limit(expr: Expr, low: int, high: int) -> None:
+        for read in reads(expr):
+            if dtypes.is_integer(read.tensor.dtype):
+                old_low, old_high = ranges.get(read.tensor, (low, high))
+                low, high = max(low, old_low), min(high, old_high)
+                ranges[read.tensor] = (low, max(high, low + 1))
+
+    for tensor in reversed(dag.computes):
+        assert tensor.body is not None
+        if tensor in ranges:
+            limit(tensor.body, *ranges[tensor])
+        for node in walk(tensor.body):
+            if isinstance(node, Read):
+                for index, extent in zip(node.indices, node.tensor.shape, strict=True):
+                    limit(index, 0, extent)
+            elif isinstance(node, Binary) and dtypes.is_integer(node.dtype):
+                if node.op in _DIVISIONS:
+                    limit(node.b, 1, 9)
+                elif node.op in _SHIFTS:
+                    limit(node.b, 0, 5)
+    return ranges

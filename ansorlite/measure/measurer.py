@@ -1,0 +1,245 @@
+"""From candidates to measurements.
+
+The road of a batch: the builders compile all of it at once; then, the builders idle (a compiler on the next core
+would be in the numbers), one runner takes the programs one by one, checks the output of each and times it. A program
+that claims to be the best is timed once more in turns with the one it claims to beat, and believed only then.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from ansorlite.errors import TuningError
+from ansorlite.measure.pool import Death, Job, Pool
+from ansorlite.measure.protocol import Answer, Build, Phase, Prepare, Run
+from ansorlite.measure.settings import MeasureSettings
+from ansorlite.measure.verdict import Streak, Verdict, build_verdict, run_verdict
+from ansorlite.records.measurement import Measurement, Outcome, Seconds
+from ansorlite.sketch.candidate import NAIVE, Candidate
+from ansorlite.target import Target, resolve
+from ansorlite.task import Task
+
+_log = logging.getLogger(__name__)
+
+#: Candidates per builder in one batch: enough that no builder waits long for the slowest, few enough that results flow.
+_BATCH_PER_BUILDER: Final = 8
+
+#: The builders only compile: their libraries' thread pools would fight over the cores.
+_BUILDER_ENVIRONMENT: Final = {"OMP_WAIT_POLICY": "passive", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+#: The runner's programs must meet the thread team that they will meet in use, so OpenMP is left as the user has it;
+#: the BLAS behind the reference outputs must not leave threads of its own about.
+_RUNNER_ENVIRONMENT: Final = {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+
+@dataclass(frozen=True)
+class _Program:
+    """A candidate after the builders had it.
+
+    Attributes:
+        file: the program, if ``verdict`` is ``OK``.
+    """
+
+    candidate: Candidate
+    file: Path
+    verdict: Verdict
+    seconds: float
+    when: float
+
+
+@dataclass
+class _Best:
+    """The program to beat."""
+
+    candidate: Candidate
+    latency: float
+    file: Path
+
+
+class Measurer:
+    """Measures candidates in supervised worker processes. Use it as a context manager: leaving it ends the workers.
+
+    A candidate that crashes, hangs, eats memory or computes the wrong thing costs one measurement, which says so.
+    """
+
+    def __init__(self, target: str | Target = "llvm", settings: MeasureSettings | None = None) -> None:
+        """Start the workers.
+
+        Args:
+            target: the machine to measure on: this one.
+            settings: limits, repeats, number of workers.
+        """
+        self.target = resolve(target)
+        self.settings = settings or MeasureSettings()
+        self._version = version("ansorlite")
+        self._folder = Path(tempfile.mkdtemp(prefix="ansorlite-"))
+        self._files = itertools.count()
+        self._references: dict[str, Path] = {}
+        self._bests: dict[str, _Best] = {}
+        self._streak = Streak()
+        start = {"do": "start", "target": asdict(self.target), "settings": asdict(self.settings)}
+        recycle = self.settings.recycle
+        self._builders = Pool(self.settings.builders, start, self._folder, recycle, _BUILDER_ENVIRONMENT)
+        self._runner = Pool(1, start, self._folder, recycle, _RUNNER_ENVIRONMENT)
+
+    def close(self) -> None:
+        """Kill the workers, whatever they do, and remove their files. Closing twice does nothing."""
+        self._builders.close()
+        self._runner.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def measure(
+        self,
+        task: Task,
+        candidates: Sequence[Candidate],
+        keys: Sequence[str] | None = None,
+        best: Measurement | None = None,
+    ) -> Iterator[Measurement]:
+        """Measure candidates of one task; yields one measurement for each, in order, as they are done.
+
+        Args:
+            keys: the candidates' canonical keys, for their measurements.
+            best: the best measurement known, from a database say. What is measured here is remembered without it.
+
+        Raises:
+            TuningError: the workers cannot start, the task itself cannot be evaluated, or the same failure happened
+                :attr:`MeasureSettings.identical_failures` times in a row. Says what happened first.
+        """
+        self._prepare(task)
+        self._know(task, best)
+        keyed = list(zip(candidates, keys if keys is not None else [""] * len(candidates), strict=True))
+        size = self.settings.builders * _BATCH_PER_BUILDER
+        for start in range(0, len(keyed), size):
+            batch = keyed[start : start + size]
+            programs = self._build(task, [candidate for candidate, _ in batch])
+            for program, (_, key) in zip(programs, batch, strict=True):
+                measurement = replace(self._measure(task, program), key=key, version=self._version)
+                yield measurement
+                self._give_up_if_hopeless(measurement)
+
+    # One step each ------------------------------------------------------------------------------------------------
+
+    def _prepare(self, task: Task) -> None:
+        """Have the runner make the task's inputs and reference outputs, once."""
+        if task.key in self._references:
+            return
+        reference = self._new_file()
+        settings = self.settings
+        order = Prepare(task.key, str(reference))
+        ((_, result),) = self._runner.run([Job(task, order, {Phase.WORKING: settings.prepare_seconds})])
+        verdict = run_verdict(result)
+        if verdict.outcome is not Outcome.OK:
+            raise TuningError(f"the reference output of task {task.key} cannot be computed: {verdict.error}")
+        self._references[task.key] = reference
+
+    def _know(self, task: Task, best: Measurement | None) -> None:
+        """Have the program of ``best`` at hand, if it is news."""
+        known = self._bests.get(task.key)
+        if best is None or best.latency is None or (known is not None and known.latency <= best.latency):
+            return
+        (program,) = self._build(task, [best.candidate])
+        if program.verdict.outcome is Outcome.OK:
+            self._bests[task.key] = _Best(best.candidate, best.latency, program.file)
+        else:
+            _log.warning("the best record of task %s does not compile and is not used: %s", task.key, program.verdict.error)
+
+    def _build(self, task: Task, candidates: Sequence[Candidate]) -> list[_Program]:
+        """Compile candidates, all builders at once."""
+        when = time.time()
+        orders = [Build(task.key, candidate, str(self._new_file())) for candidate in candidates]
+        jobs = [Job(task, order, {Phase.WORKING: self.settings.build_seconds}) for order in orders]
+        results = {id(job.order): result for job, result in self._builders.run(jobs)}
+        return [
+            _Program(order.candidate, Path(order.artifact), build_verdict(result), _spent(result), when)
+            for order, result in ((order, results[id(order)]) for order in orders)
+        ]
+
+    def _measure(self, task: Task, program: _Program) -> Measurement:
+        """Check and time one program."""
+        if program.verdict.outcome is not Outcome.OK:
+            return _measurement(program, program.verdict, None, 0.0, 0.0)
+        best = self._bests.get(task.key)
+        order = Run(
+            task=task.key,
+            artifact=str(program.file),
+            reference=str(self._references[task.key]),
+            best=best.latency if best else None,
+            rival=str(best.file) if best and best.candidate != program.candidate else None,
+        )
+        ((_, result),) = self._runner.run([Job(task, order, self._run_limits(program.candidate, best))])
+        verdict = run_verdict(result)
+        latency, check = None, 0.0
+        if isinstance(result, Answer):
+            latency, check = _believed(result, best), result.check_seconds
+        if verdict.outcome is Outcome.OK and latency is not None and (best is None or latency < best.latency):
+            self._bests[task.key] = _Best(program.candidate, latency, program.file)
+            if best is not None:
+                best.file.unlink()
+        else:
+            program.file.unlink()
+        return _measurement(program, verdict, latency, _spent(result), check)
+
+    def _run_limits(self, candidate: Candidate, best: _Best | None) -> dict[Phase, float]:
+        settings = self.settings
+        running = settings.naive_seconds if candidate == NAIVE else settings.run_seconds
+        checking = settings.check_seconds
+        if best is not None:
+            running = min(running, max(settings.patience, settings.hopeless_factor * best.latency))
+            checking += 2 * best.latency
+        return {Phase.WORKING: settings.prepare_seconds, Phase.RUNNING: running, Phase.CHECKING: checking}
+
+    def _give_up_if_hopeless(self, measurement: Measurement) -> None:
+        self._streak.add(measurement)
+        first = self._streak.first
+        if first is not None and self._streak.length >= self.settings.identical_failures:
+            raise TuningError(
+                f"the last {self._streak.length} candidates all failed in one way ({first.outcome.value}); "
+                f"the first was {first.candidate}: {first.error}"
+            )
+
+    def _new_file(self) -> Path:
+        return self._folder / str(next(self._files))
+
+
+def _spent(result: Answer | Death) -> float:
+    return result.seconds if isinstance(result, Answer) else result.elapsed
+
+
+def _believed(answer: Answer, best: _Best | None) -> float | None:
+    """The latency to record. Where two programs were timed in turns, they rank as they did there.
+
+    The machine may be slower or faster now than when the old best was recorded, so the new one's latency is moved past
+    the old one's if it has to be, by what the turns say.
+    """
+    if best is None or answer.ours is None or answer.theirs is None:
+        return answer.latency
+    relative = best.latency * answer.ours / answer.theirs
+    return min(answer.ours, relative) if answer.ours < answer.theirs else max(answer.ours, relative)
+
+
+def _measurement(program: _Program, verdict: Verdict, latency: float | None, run: float, check: float) -> Measurement:
+    return Measurement(
+        candidate=program.candidate,
+        outcome=verdict.outcome,
+        latency=latency,
+        checked=verdict.outcome is Outcome.OK,
+        error=verdict.error,
+        seconds=Seconds(program.seconds, run, check),
+        when=program.when,
+    )

@@ -1,0 +1,143 @@
+"""What the tuner and its workers say to each other: JSON objects, one a line.
+
+=============  =============================================================================================
+tuner says     ``do``: ``start`` (once: target, settings), ``task`` (once a task), then jobs: ``build``,
+               ``prepare``, ``run``, each with the number ``job`` and what its dataclass below holds
+worker says    ``event``: ``ready`` (once, after its imports); ``running`` and ``checking`` (a job reaches that
+               phase: each has a time limit of its own); ``done`` (the job's answer)
+=============  =============================================================================================
+
+Programs and arrays do not travel in messages: they lie in files of the tuner's private folder, which messages name.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import Any, TypeAlias
+
+from ansorlite.sketch.candidate import Candidate
+
+Message: TypeAlias = dict[str, Any]
+
+
+class Phase(Enum):
+    """Where a worker is in its job. The value is the name of the event that begins it."""
+
+    STARTING = "starting"
+    WORKING = "ready"
+    RUNNING = "running"
+    CHECKING = "checking"
+
+
+@dataclass(frozen=True)
+class Build:
+    """Lower and compile one candidate.
+
+    Attributes:
+        task: key of a task that was sent.
+        artifact: file to write the program to.
+    """
+
+    task: str
+    candidate: Candidate
+    artifact: str
+
+
+@dataclass(frozen=True)
+class Prepare:
+    """Make the inputs and the reference outputs of a task.
+
+    Attributes:
+        reference: file for the reference outputs, so that they outlive this worker.
+    """
+
+    task: str
+    reference: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """Check and time one program.
+
+    Attributes:
+        artifact: its file.
+        reference: the file that :class:`Prepare` wrote.
+        best: latency in seconds beyond which (times a factor) it need not be timed to the end.
+        rival: file of the best program so far, to be timed beside this one if this one is faster.
+    """
+
+    task: str
+    artifact: str
+    reference: str
+    best: float | None
+    rival: str | None
+
+
+class Status(Enum):
+    """How a job ended in a worker that lives."""
+
+    OK = "ok"
+    ERROR = "error"
+    MEMORY = "memory"
+    WRONG = "wrong"
+    SLOW = "slow"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a worker says when a job is done.
+
+    Attributes:
+        seconds: of building or running.
+        check_seconds: of comparing with the reference.
+        latency: of one call, in seconds.
+        ours, theirs: latencies side by side, if they were taken.
+    """
+
+    status: Status
+    error: str = ""
+    seconds: float = 0.0
+    check_seconds: float = 0.0
+    latency: float | None = None
+    ours: float | None = None
+    theirs: float | None = None
+
+
+def encode(message: Message) -> bytes:
+    """One line."""
+    return json.dumps(message).encode() + b"\n"
+
+
+def decode(line: bytes) -> Message:
+    """The object on one line."""
+    message: Message = json.loads(line)
+    return message
+
+
+def job_message(number: int, job: Build | Prepare | Run) -> Message:
+    return {"do": type(job).__name__.lower(), "job": number, **asdict(job)}
+
+
+def job_of(message: Message) -> Build | Prepare | Run:
+    fields = {name: value for name, value in message.items() if name not in ("do", "job")}
+    match message["do"]:
+        case "build":
+            candidate = Candidate(fields["candidate"]["sketch"], tuple(fields["candidate"]["row"]))
+            return Build(**{**fields, "candidate": candidate})
+        case "prepare":
+            return Prepare(**fields)
+        case "run":
+            return Run(**fields)
+        case other:
+            raise ValueError(f"unknown job {other!r}")
+
+
+def answer_message(job: int, answer: Answer) -> Message:
+    return {"event": "done", "job": job, **asdict(answer), "status": answer.status.value}
+
+
+def answer_of(message: Message) -> Answer:
+    fields = {name: value for name, value in message.items() if name not in ("event", "job")}
+    return Answer(**{**fields, "status": Status(fields["status"])})

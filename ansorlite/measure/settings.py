@@ -1,0 +1,64 @@
+"""How to measure: limits, repeats, and how many workers."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Final
+
+import psutil
+
+#: The backend that builds and loads programs; tests put one of their own in its place.
+NATIVE: Final = "ansorlite.measure.native"
+
+
+def _half_of_memory() -> int:
+    return int(psutil.virtual_memory().total) // 2
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+@dataclass(frozen=True)
+class MeasureSettings:
+    """How to measure. Times are in seconds.
+
+    Attributes:
+        build_seconds: limit on lowering and compiling one candidate.
+        run_seconds: limit on one call of a candidate.
+        naive_seconds: the same for the naive program, which is allowed to be slow.
+        prepare_seconds: limit on making a task's inputs and reference outputs.
+        check_seconds: limit on all that follows the first call: comparing the output, and the calls that are timed.
+        memory_bytes: limit on the memory of one worker.
+        slow_factor: a candidate whose first calls take so many times the best latency is not timed further.
+        hopeless_factor: a call that has taken so many times the best latency (and :attr:`patience`) is not waited for.
+        patience: no call is given up as slow before this time.
+        repeats: how many times a candidate is timed; the median counts.
+        repeat_seconds: how long one repeat lasts at least, in as many calls as that takes.
+        long_seconds: a program that takes longer than this is timed by one repeat of one call.
+        builders: how many workers compile at once.
+        recycle: a worker is replaced by a fresh one after so many candidates.
+        identical_failures: so many equal failures in a row end the tuning. (Not of a program that is cut short for being
+            slower than the best: one sketch may be slow, and others not.)
+        seed: of the inputs.
+        backend: the module that builds and loads programs.
+    """
+
+    build_seconds: float = 15.0
+    run_seconds: float = 10.0
+    naive_seconds: float = 120.0
+    prepare_seconds: float = 300.0
+    check_seconds: float = 60.0
+    memory_bytes: int = field(default_factory=_half_of_memory)
+    slow_factor: float = 3.0
+    hopeless_factor: float = 10.0
+    patience: float = 1.0
+    repeats: int = 5
+    repeat_seconds: float = 0.01
+    long_seconds: float = 0.5
+    builders: int = field(default_factory=_cores)
+    recycle: int = 500
+    identical_failures: int = 60
+    seed: int = 0
+    backend: str = NATIVE

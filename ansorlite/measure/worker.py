@@ -1,0 +1,112 @@
+"""A worker process: builds programs, or runs them. ``python -m ansorlite.measure.worker``; see ``protocol``.
+
+It is started fresh, told everything over its standard input, and ends as soon as that is closed, whatever it is
+doing: a tuner that dies, however it dies, leaves no worker behind.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import queue
+import resource
+import signal
+import sys
+import threading
+import time
+import traceback
+from importlib import import_module
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from ansorlite.measure.backend import Backend
+from ansorlite.measure.bench import Bench
+from ansorlite.measure.protocol import Answer, Build, Message, Phase, Prepare, Status, answer_message, decode, encode, job_of
+from ansorlite.measure.settings import MeasureSettings
+from ansorlite.target import Target
+from ansorlite.task import Task
+from ansorlite.te.serialize import load
+
+
+class Worker:
+    """Answers the jobs that come in, one after another."""
+
+    def __init__(self, incoming: queue.SimpleQueue[Message], outgoing: BinaryIO) -> None:
+        self._incoming = incoming
+        self._outgoing = outgoing
+        start = incoming.get()
+        self._settings = MeasureSettings(**start["settings"])
+        self._target = Target(**start["target"])
+        _limit_memory(self._settings.memory_bytes)
+        self._backend = cast(Backend, import_module(self._settings.backend))
+        self._bench = Bench(self._backend, self._settings, self._enter)
+        self._tasks: dict[str, Task] = {}
+
+    def work(self) -> None:
+        """Answer jobs for ever."""
+        self._enter(Phase.WORKING)
+        while True:
+            message = self._incoming.get()
+            if message["do"] == "task":
+                self._tasks[message["key"]] = Task(load(message["dag"]), self._target)
+            else:
+                self._say(answer_message(message["job"], self._answer(message)))
+
+    def _enter(self, phase: Phase) -> None:
+        self._say({"event": phase.value})
+
+    def _say(self, message: Message) -> None:
+        self._outgoing.write(encode(message))
+        self._outgoing.flush()
+
+    def _answer(self, message: Message) -> Answer:
+        try:
+            job = job_of(message)
+            task = self._tasks[job.task]
+            match job:
+                case Build():
+                    return self._build(task, job)
+                case Prepare():
+                    return self._bench.prepare(task, job)
+                case _:
+                    return self._bench.run(task, job)
+        except MemoryError as error:
+            return Answer(Status.MEMORY, f"it needs more than {self._settings.memory_bytes >> 20} MiB of memory: {error}")
+        except Exception as error:  # whatever a candidate does is data, not the end of the tuning
+            return Answer(Status.ERROR, f"{type(error).__name__}: {error}\n{traceback.format_exc()}")
+
+    def _build(self, task: Task, job: Build) -> Answer:
+        start = time.perf_counter()
+        Path(job.artifact).write_bytes(self._backend.build(task, job.candidate))
+        return Answer(Status.OK, seconds=time.perf_counter() - start)
+
+
+def _limit_memory(limit: int) -> None:
+    """Let allocations beyond ``limit`` bytes fail in this process. (RLIMIT_AS would count what is only reserved.)"""
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    soft = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+def _listen(source: BinaryIO, incoming: queue.SimpleQueue[Message]) -> None:
+    """Queue what the tuner says; end the process when the tuner is gone."""
+    for line in source:
+        incoming.put(decode(line))
+    os._exit(0)
+
+
+def main() -> None:
+    """Run until standard input is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the tuner decides what an interrupt means
+    faulthandler.enable()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # What candidates and libraries print must not get between the messages.
+    outgoing = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    incoming: queue.SimpleQueue[Message] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(sys.stdin.buffer, incoming), daemon=True).start()
+    Worker(incoming, outgoing).work()
+
+
+if __name__ == "__main__":
+    main()

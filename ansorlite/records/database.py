@@ -1,0 +1,213 @@
+"""The database: one SQLite file of tasks and of what became of every candidate measured.
+
+Each measurement is committed at once, so a tuner killed at any instant loses at most the one in flight. Several
+tuners may write one file. A record is data: nothing that is read here is ever run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from ansorlite.errors import RecordsError
+from ansorlite.records.measurement import Measurement, Outcome, Record
+from ansorlite.records.rows import COLUMNS, SELECT, to_record, to_row
+from ansorlite.records.schema import connect, sqlite_errors, transaction
+from ansorlite.task import Task
+from ansorlite.te.serialize import dump
+
+_INSERT = (
+    f"INSERT INTO measurements (task, target, {', '.join(COLUMNS)}) "
+    f"SELECT id, ?, {', '.join('?' * len(COLUMNS))} FROM tasks WHERE key = ? ON CONFLICT DO NOTHING"
+)
+
+
+@dataclass(frozen=True)
+class TaskEntry:
+    """A task as the database knows it.
+
+    Attributes:
+        key: the workload key.
+        dag: the computation, as ``te.serialize.load`` reads it.
+        first_seen: Unix time in seconds.
+    """
+
+    key: str
+    dag: dict[str, Any]
+    first_seen: float
+
+
+class Database:
+    """The tuning records in the file at ``path``, which is made if it does not exist.
+
+    Every method raises :class:`RecordsError` when the file turns out to be damaged, locked for too long, or not writable.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], create: bool = True) -> None:
+        """Open the file.
+
+        Args:
+            create: whether a file that does not exist is made, or an error.
+
+        Raises:
+            RecordsError: a directory, a missing or unwritable file, one that is damaged or not ours, or one that was
+                written by a newer ansorlite.
+        """
+        self.path = Path(path)
+        self._connection = connect(self.path, create)
+
+    def close(self) -> None:
+        """Close the file. Closing twice does nothing."""
+        with sqlite_errors(self.path):
+            self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    # Writing ------------------------------------------------------------------------------------------------------
+
+    def add(self, task: Task, measurement: Measurement) -> int:
+        """Keep one measurement of ``task`` on its target; it is on disk when this returns.
+
+        Returns:
+            The record's id, or 0 where this very measurement (same candidate, same time) was there already.
+        """
+        with sqlite_errors(self.path), transaction(self._connection):
+            known = self._connection.execute("SELECT 1 FROM tasks WHERE key = ?", (task.key,)).fetchone()
+            if known is None:
+                self._add_task(TaskEntry(task.key, dump(task.dag), time.time()))
+            return self._add_measurement(task.key, task.target.key, measurement)
+
+    def merge(self, tasks: Sequence[TaskEntry], records: Sequence[Record]) -> int:
+        """Add what another database held, all of it or nothing. What is here already is not added again.
+
+        Args:
+            tasks: must hold, or this database must know, the task of every record.
+            records: their ``id`` and ``database`` do not matter.
+
+        Returns:
+            How many measurements are new.
+        """
+        with sqlite_errors(self.path), transaction(self._connection):
+            for entry in tasks:
+                self._add_task(entry)
+            added = (self._add_measurement(record.task, record.target, record.measurement) for record in records)
+            return sum(identity != 0 for identity in added)
+
+    def _add_task(self, entry: TaskEntry) -> None:
+        self._connection.execute(
+            "INSERT INTO tasks (key, dag, first_seen) VALUES (?, ?, ?) ON CONFLICT (key) DO NOTHING",
+            (entry.key, json.dumps(entry.dag), entry.first_seen),
+        )
+
+    def _add_measurement(self, task: str, target: str, measurement: Measurement) -> int:
+        cursor = self._connection.execute(_INSERT, (target, *to_row(measurement), task))
+        return int(cursor.lastrowid or 0) if cursor.rowcount == 1 else 0
+
+    # Reading ------------------------------------------------------------------------------------------------------
+
+    def best(self, task: str, target: str) -> Measurement | None:
+        """The fastest checked measurement of a task (key) on a target (key); ``None`` if there is none."""
+        found = self._select(
+            "WHERE t.key = ? AND m.target = ? AND m.outcome = ? AND m.checked ORDER BY m.latency, m.id LIMIT 1",
+            (task, target, Outcome.OK.value),
+        )
+        record = next(found, None)
+        return None if record is None else record.measurement
+
+    def keys(self, task: str, target: str) -> set[str]:
+        """The canonical keys measured so far, whatever the outcome: none of them need ever be measured again."""
+        rows = self._rows(
+            "SELECT DISTINCT m.key FROM measurements AS m JOIN tasks AS t ON t.id = m.task WHERE t.key = ? AND m.target = ?",
+            (task, target),
+        )
+        return {key for (key,) in rows}
+
+    def record(self, identity: int) -> Record:
+        """The record of that id.
+
+        Raises:
+            RecordsError: there is none.
+        """
+        record = next(self._select("WHERE m.id = ?", (identity,)), None)
+        if record is None:
+            raise RecordsError(f"{self.path} has no record {identity}; `ansorlite records {self.path}` lists those it has")
+        return record
+
+    def records(
+        self,
+        task: str | None = None,
+        target: str | None = None,
+        outcome: Outcome | None = None,
+        since: int = 0,
+        limit: int | None = None,
+    ) -> list[Record]:
+        """The records that fit every filter given, oldest first.
+
+        Args:
+            task: a task key.
+            target: a target key.
+            outcome: one outcome.
+            since: only records whose id is greater.
+            limit: at most so many.
+        """
+        where, values = _filters(task, target, outcome)
+        where, values = f"{where} AND m.id > ?", (*values, since)
+        return list(self._select(f"{where} ORDER BY m.id LIMIT ?", (*values, -1 if limit is None else limit)))
+
+    def outcomes(self, task: str | None = None, target: str | None = None) -> dict[Outcome, int]:
+        """How many records there are of each outcome; outcomes that never happened are left out."""
+        where, values = _filters(task, target, None)
+        rows = self._rows(
+            f"SELECT m.outcome, count(*) FROM measurements AS m JOIN tasks AS t ON t.id = m.task {where} GROUP BY m.outcome",
+            values,
+        )
+        counts: dict[str, int] = dict(rows)
+        return {outcome: counts[outcome.value] for outcome in Outcome if outcome.value in counts}
+
+    def targets(self, task: str) -> tuple[str, ...]:
+        """The keys of the targets on which a task was measured: says why another target has no record of it."""
+        rows = self._rows(
+            "SELECT DISTINCT m.target FROM measurements AS m JOIN tasks AS t ON t.id = m.task WHERE t.key = ? ORDER BY m.target",
+            (task,),
+        )
+        return tuple(target for (target,) in rows)
+
+    def tasks(self) -> list[TaskEntry]:
+        """Every task ever seen, oldest first."""
+        return [
+            TaskEntry(key, json.loads(dag), first_seen)
+            for key, dag, first_seen in self._rows("SELECT key, dag, first_seen FROM tasks ORDER BY id", ())
+        ]
+
+    def task(self, key: str) -> TaskEntry:
+        """The task of that key.
+
+        Raises:
+            RecordsError: there is none.
+        """
+        for dag, first_seen in self._rows("SELECT dag, first_seen FROM tasks WHERE key = ?", (key,)):
+            return TaskEntry(key, json.loads(dag), first_seen)
+        raise RecordsError(f"{self.path} has no task {key!r}")
+
+    def _rows(self, query: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        with sqlite_errors(self.path):
+            return self._connection.execute(query, values).fetchall()
+
+    def _select(self, where: str, values: tuple[Any, ...]) -> Iterator[Record]:
+        return (to_record(row, str(self.path)) for row in self._rows(f"{SELECT} {where}", values))
+
+
+def _filters(task: str | None, target: str | None, outcome: Outcome | None) -> tuple[str, tuple[Any, ...]]:
+    wanted = {"t.key": task, "m.target": target, "m.outcome": outcome.value if outcome else None}
+    given = {column: value for column, value in wanted.items() if value is not None}
+    return "WHERE 1" + "".join(f" AND {column} = ?" for column in given), tuple(given.values())

@@ -1,0 +1,182 @@
+"""Export and import of a database as JSON lines: one task or one measurement a line, for people, scripts and merging.
+
+A task line comes before the measurements of that task::
+
+    {"kind": "task", "schema": 1, "key": "...", "dag": {...}, "first_seen": 1.7e9}
+    {"kind": "measurement", "schema": 1, "task": "...", "target": "...", "sketch": "...", "row": [4, 1], "key": "9f...",
+     "outcome": "ok", "latency": 1.2e-4, "checked": true, "error": "", "build_seconds": 0.03, "run_seconds": 0.05,
+     "check_seconds": 0.001, "version": "0.1.0", "time": 1.7e9}
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ansorlite.errors import AnsorliteError, RecordsError
+from ansorlite.records.database import Database, TaskEntry
+from ansorlite.records.measurement import Measurement, Outcome, Record, Seconds
+from ansorlite.records.schema import VERSION
+from ansorlite.sketch.candidate import Candidate
+from ansorlite.te.serialize import load
+
+
+def export_lines(database: Database) -> Iterator[str]:
+    """Everything in the database, one JSON object at a time, without newlines."""
+    for entry in database.tasks():
+        yield json.dumps({"kind": "task", "schema": VERSION, "key": entry.key, "dag": entry.dag, "first_seen": entry.first_seen})
+    for record in database.records():
+        yield json.dumps(measurement_json(record), allow_nan=False)
+
+
+def measurement_json(record: Record) -> dict[str, Any]:
+    """One record as a JSON object."""
+    measurement = record.measurement
+    return {
+        "kind": "measurement",
+        "schema": VERSION,
+        "task": record.task,
+        "target": record.target,
+        "sketch": measurement.candidate.sketch,
+        "row": list(measurement.candidate.row),
+        "key": measurement.key,
+        "outcome": measurement.outcome.value,
+        "latency": measurement.latency,
+        "checked": measurement.checked,
+        "error": measurement.error,
+        "build_seconds": measurement.seconds.build,
+        "run_seconds": measurement.seconds.run,
+        "check_seconds": measurement.seconds.check,
+        "version": measurement.version,
+        "time": measurement.when,
+    }
+
+
+def import_lines(database: Database, path: str | os.PathLike[str]) -> int:
+    """Add the lines of a file that :func:`export_lines` made: all of them, or nothing. Doing it twice adds nothing.
+
+    Returns:
+        How many measurements are new.
+
+    Raises:
+        RecordsError: the file cannot be read, or a line (which is named) is not what it should be.
+    """
+    source = Path(path)
+    known = {entry.key for entry in database.tasks()}
+    tasks: list[TaskEntry] = []
+    records: list[Record] = []
+    try:
+        with source.open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    _read_line(line, f"{source}, line {number}", known, tasks, records)
+    except OSError as error:
+        raise RecordsError(f"{source} cannot be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise RecordsError(f"{source} is not a text file of JSON lines") from error
+    return database.merge(tasks, records)
+
+
+def _read_line(line: str, place: str, known: set[str], tasks: list[TaskEntry], records: list[Record]) -> None:
+    """Validate one line, and put it with ``tasks`` (its key with ``known``) or ``records``."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise RecordsError(f"{place}: this is not JSON ({error})") from error
+    if not isinstance(value, dict):
+        raise RecordsError(f"{place}: this is not a JSON object")
+    fields = _Fields(value, place)
+    schema = fields.integer("schema")
+    if schema > VERSION:
+        raise RecordsError(f"{place}: a newer ansorlite wrote this (schema {schema}, not {VERSION}); upgrade ansorlite")
+    match fields.text("kind"):
+        case "task":
+            tasks.append(_task(fields))
+            known.add(tasks[-1].key)
+        case "measurement":
+            records.append(_record(fields))
+            if records[-1].task not in known:
+                raise RecordsError(f"{place}: the task of this measurement is in no line before it")
+        case other:
+            raise RecordsError(f"{place}: kind is {other!r}; it should be 'task' or 'measurement'")
+
+
+class _Fields:
+    """The fields of one line, each read with the type it must have."""
+
+    def __init__(self, value: dict[str, Any], place: str) -> None:
+        self.value = value
+        self.place = place
+
+    def wrong(self, name: str, wanted: str) -> RecordsError:
+        found = json.dumps(self.value[name])[:80] if name in self.value else "missing"
+        return RecordsError(f"{self.place}: {name!r} should be {wanted}; it is {found}")
+
+    def text(self, name: str) -> str:
+        value = self.value.get(name)
+        if not isinstance(value, str):
+            raise self.wrong(name, "a string")
+        return value
+
+    def integer(self, name: str) -> int:
+        value = self.value.get(name)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise self.wrong(name, "an integer")
+        return value
+
+    def flag(self, name: str) -> bool:
+        value = self.value.get(name)
+        if not isinstance(value, bool):
+            raise self.wrong(name, "true or false")
+        return value
+
+    def seconds(self, name: str) -> float:
+        value = self.value.get(name)
+        if not isinstance(value, int | float) or isinstance(value, bool) or not (0 <= value < math.inf):
+            raise self.wrong(name, "a number of seconds")
+        return float(value)
+
+    def row(self, name: str) -> tuple[int, ...]:
+        value = self.value.get(name)
+        if not isinstance(value, list) or not all(type(item) is int and abs(item) < 1 << 63 for item in value):
+            raise self.wrong(name, "a list of integers")
+        return tuple(value)
+
+
+def _task(fields: _Fields) -> TaskEntry:
+    key, dag = fields.text("key"), fields.value.get("dag")
+    if not isinstance(dag, dict):
+        raise fields.wrong("dag", "an object")
+    try:
+        found = load(dag).key
+    except AnsorliteError as error:
+        raise RecordsError(f"{fields.place}: 'dag' is not a computation ({error})") from error
+    if found != key:
+        raise RecordsError(f"{fields.place}: 'key' does not belong to 'dag', whose key is {found!r}")
+    return TaskEntry(key, dag, fields.seconds("first_seen"))
+
+
+def _record(fields: _Fields) -> Record:
+    try:
+        outcome = Outcome(fields.text("outcome"))
+    except ValueError:
+        raise fields.wrong("outcome", f"one of {', '.join(outcome.value for outcome in Outcome)}") from None
+    timed = outcome in (Outcome.OK, Outcome.EARLY_STOPPED)
+    if not timed and fields.value.get("latency") is not None:
+        raise fields.wrong("latency", f"null, as the outcome is {outcome.value!r}")
+    measurement = Measurement(
+        candidate=Candidate(fields.text("sketch"), fields.row("row")),
+        outcome=outcome,
+        key=fields.text("key"),
+        latency=fields.seconds("latency") if timed else None,
+        checked=fields.flag("checked"),
+        error=fields.text("error"),
+        seconds=Seconds(fields.seconds("build_seconds"), fields.seconds("run_seconds"), fields.seconds("check_seconds")),
+        version=fields.text("version"),
+        when=fields.seconds("time"),
+    )
+    return Record(0, fields.text("task"), fields.text("target"), measurement, "")

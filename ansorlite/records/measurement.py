@@ -1,0 +1,97 @@
+"""What became of one candidate: the row of the database, and what ``measure`` yields."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from ansorlite.sketch.candidate import Candidate
+
+
+class Outcome(Enum):
+    """How a measurement ended. The value is its name in the database and in JSON lines."""
+
+    OK = "ok"
+    COMPILE_ERROR = "compile_error"
+    COMPILE_TIMEOUT = "compile_timeout"
+    RUN_TIMEOUT = "run_timeout"
+    CRASH = "crash"
+    OUT_OF_MEMORY = "out_of_memory"
+    WRONG_RESULT = "wrong_result"
+    EARLY_STOPPED = "early_stopped"
+
+    @property
+    def failed(self) -> bool:
+        """Whether something is wrong with the candidate; one that is merely slow is not."""
+        return self not in (Outcome.OK, Outcome.EARLY_STOPPED)
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """Where the wall time of one measurement went, in seconds.
+
+    Attributes:
+        build: lowering and compiling.
+        run: running for time, the confirmation beside the old best included.
+        check: comparing the output with the reference.
+    """
+
+    build: float = 0.0
+    run: float = 0.0
+    check: float = 0.0
+
+    @property
+    def total(self) -> float:
+        return self.build + self.run + self.check
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What became of one candidate on one task and target.
+
+    Attributes:
+        candidate: what was measured.
+        outcome: how it ended.
+        key: the candidate's canonical key, hex; equal for equal programs.
+        latency: seconds of one call. For ``EARLY_STOPPED`` a lower bound; ``None`` for a failure.
+        checked: whether the output was compared with the reference and found right and, where it claimed to be
+            a new best, the latency is the one confirmed side by side. Only checked measurements can be the best.
+        error: why it failed: one line, then details; empty for ``OK``.
+        seconds: where the time went.
+        version: the ansorlite that measured.
+        when: start, as Unix time in seconds.
+    """
+
+    candidate: Candidate
+    outcome: Outcome
+    key: str = ""
+    latency: float | None = None
+    checked: bool = False
+    error: str = ""
+    seconds: Seconds = field(default_factory=Seconds)
+    version: str = ""
+    when: float = 0.0
+
+
+@dataclass(frozen=True)
+class Record:
+    """A measurement as it lies in a database.
+
+    Attributes:
+        id: its number in that database.
+        task: key of the task.
+        target: key of the target.
+        measurement: what was measured.
+        database: path of the database.
+    """
+
+    id: int
+    task: str
+    target: str
+    measurement: Measurement
+    database: str
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The command that does this measurement again, word by word."""
+        return ("python", "-m", "ansorlite.measure.replay", self.database, str(self.id))

@@ -1,0 +1,159 @@
+"""The tables of the database file, and how one is opened: every way that can fail is one :class:`RecordsError`."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from ansorlite.errors import RecordsError
+
+#: Raised by one whenever an older ansorlite could not read what a newer one writes.
+VERSION: Final = 1
+
+#: Marks the file as ours ("anso").
+APPLICATION: Final = 0x616E736F
+
+#: Seconds that one tuner waits for another one's transaction. Transactions are single rows, milliseconds long.
+BUSY_SECONDS: Final = 30.0
+
+_TABLES: Final = (
+    """
+    CREATE TABLE tasks (
+        id         INTEGER PRIMARY KEY,
+        key        TEXT NOT NULL UNIQUE,    -- ComputeDAG.key
+        dag        TEXT NOT NULL,           -- te.serialize.dump, as JSON
+        first_seen REAL NOT NULL            -- Unix time, seconds
+    )
+    """,
+    """
+    CREATE TABLE measurements (
+        id            INTEGER PRIMARY KEY,
+        task          INTEGER NOT NULL REFERENCES tasks (id),
+        target        TEXT NOT NULL,        -- Target.key
+        sketch        TEXT NOT NULL,        -- Candidate.sketch
+        row           TEXT NOT NULL,        -- Candidate.row, as JSON
+        key           TEXT NOT NULL,        -- canonical key, hex
+        outcome       TEXT NOT NULL,        -- Outcome.value
+        latency       REAL,                 -- seconds
+        checked       INTEGER NOT NULL,     -- 0 or 1
+        error         TEXT NOT NULL,
+        build_seconds REAL NOT NULL,
+        run_seconds   REAL NOT NULL,
+        check_seconds REAL NOT NULL,
+        version       TEXT NOT NULL,
+        time          REAL NOT NULL,        -- Unix time, seconds
+        UNIQUE (task, target, sketch, row, time)   -- what makes an import idempotent
+    )
+    """,
+    "CREATE INDEX by_latency ON measurements (task, target, outcome, checked, latency)",
+    "CREATE INDEX by_key ON measurements (task, target, key)",
+)
+
+
+@contextlib.contextmanager
+def sqlite_errors(path: Path) -> Iterator[None]:
+    """Turn what sqlite3 raises about the file at ``path`` into a :class:`RecordsError`."""
+    try:
+        yield
+    except (sqlite3.ProgrammingError, sqlite3.IntegrityError):
+        raise
+    except sqlite3.DatabaseError as error:
+        raise RecordsError(f"{path}: {_explain(error)}") from error
+
+
+def _explain(error: sqlite3.DatabaseError) -> str:
+    text = str(error)
+    if "not a database" in text:
+        return "this is not a tuning database (nor any SQLite file); give another path"
+    if "malformed" in text or "corrupt" in text:
+        return (
+            f"the tuning database is damaged ({text}); save what can be read with `sqlite3 FILE .recover`, "
+            "or move it away and start a new one"
+        )
+    if "locked" in text or "busy" in text:
+        return f"another program has kept the tuning database locked for {BUSY_SECONDS:.0f} s; stop it, or use a file of your own"
+    if "readonly" in text or "unable to open" in text:
+        return f"the tuning database cannot be opened for writing ({text}); check that its folder exists and may be written to"
+    if "full" in text:
+        return "the disk is full; free some space and run the same command again"
+    return f"the tuning database cannot be used: {text}"
+
+
+def connect(path: Path, create: bool) -> sqlite3.Connection:
+    """A connection to the database at ``path``, its tables made if the file is new.
+
+    Raises:
+        RecordsError: a directory, a file that is missing and not to be created, that cannot be written, is damaged,
+            is not ours, or was written by a newer ansorlite.
+    """
+    if path.is_dir():
+        raise RecordsError(f"{path} is a folder, not a tuning database; give the path of a file")
+    if not path.exists():
+        if not create:
+            raise RecordsError(f"there is no tuning database at {path}; run `ansorlite tune` with this path to make one")
+        if not path.absolute().parent.is_dir():
+            raise RecordsError(f"the folder {path.absolute().parent} does not exist; create it, or give another path")
+    with sqlite_errors(path):
+        connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+        try:
+            _use_wal(connection)
+            _check_or_create(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Write-ahead logging: readers never wait, and a killed writer leaves the file whole.
+
+    SQLite does not apply its busy timeout to this one statement, so two tuners that make the file at the same
+    instant are kept apart here.
+    """
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            break
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+    # In WAL mode NORMAL survives the death of this process at any instant; only a power cut may lose the last commits.
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _check_or_create(connection: sqlite3.Connection, path: Path) -> None:
+    with transaction(connection):
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        application = connection.execute("PRAGMA application_id").fetchone()[0]
+        empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+        if application != APPLICATION and not empty:
+            raise RecordsError(f"{path} is an SQLite file, but not a tuning database; give another path")
+        if version > VERSION:
+            raise RecordsError(
+                f"{path} was written by a newer ansorlite (schema {version}; this one knows {VERSION}); "
+                "upgrade ansorlite, or use another database"
+            )
+        if empty:
+            for statement in _TABLES:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+
+
+@contextlib.contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """One write transaction: all of it, or nothing. Takes the write lock at once, so it never fails half-way for want of it."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")

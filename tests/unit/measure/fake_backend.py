@@ -1,0 +1,82 @@
+"""A backend without a compiler: the name of a candidate's sketch says what its program does, or what goes wrong."""
+
+from __future__ import annotations
+
+import ast
+import ctypes
+import os
+import sys
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from ansorlite.measure.inputs import Array
+from ansorlite.measure.timing import Call
+from ansorlite.sketch.candidate import Candidate
+from ansorlite.task import Task
+from ansorlite.te.evaluate import evaluate
+
+
+def _eat_memory() -> None:
+    eaten = []
+    while True:
+        eaten.append(np.ones(1 << 24, np.uint8))
+
+
+def _crash() -> None:
+    sys.stderr.write("about to read address zero\n")
+    sys.stderr.flush()
+    ctypes.string_at(0)
+
+
+def build(task: Task, candidate: Candidate) -> bytes:
+    match candidate.sketch:
+        case "build raises":
+            raise ValueError(f"row {candidate.row[0]} cannot be compiled")
+        case "build hangs":
+            time.sleep(1000)
+        case "build crashes":
+            _crash()
+        case "build eats memory":
+            _eat_memory()
+        case "build prints":
+            print("a line on standard output")
+            os.write(1, b"and one from native code\n")
+    return repr((candidate.sketch, candidate.row)).encode()
+
+
+def load(task: Task, artifact: bytes, arrays: Sequence[Array]) -> Call:
+    name, row = ast.literal_eval(artifact.decode())
+    inputs = arrays[: len(task.dag.inputs)]
+    outputs = arrays[len(task.dag.inputs) :]
+    results = evaluate(task.dag, inputs)
+    calls = 0
+
+    def call() -> None:
+        nonlocal calls
+        calls += 1
+        for output, result in zip(outputs, results, strict=True):
+            output[...] = result
+        match name:
+            case "sleeps":
+                time.sleep(row[0] / 1000)
+            case "sleeps once":
+                time.sleep(row[0] / 1000 if calls == 1 else 0)
+            case "run raises":
+                raise RuntimeError("the program does not like this")
+            case "run hangs":
+                time.sleep(1000)
+            case "second call hangs":
+                time.sleep(1000 if calls > 1 else 0)
+            case "run crashes":
+                _crash()
+            case "run eats memory":
+                _eat_memory()
+            case "wrong":
+                outputs[0].flat[row[0]] += 1
+
+    def leave_one_out() -> None:
+        outputs[0].flat[1:] = results[0].flat[1:]
+
+    return leave_one_out if name == "leaves one out" else call
