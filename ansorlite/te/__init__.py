@@ -1,5 +1,6 @@
 """Tensor expressions: what is to be computed, with nothing said about how."""
 
+from ansorlite.te.expr import Axis, Expr
 from ansorlite.te.functions import (
     abs,
     all,
@@ -27,6 +28,8 @@ from ansorlite.te.functions import (
 from ansorlite.te.tensor import Tensor, compute, placeholder, reduce_axis
 
 __all__ = [
+    "Axis",
+    "Expr",
     "Tensor",
     "abs",
     "all",

@@ -14,7 +14,7 @@ import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -310,7 +310,8 @@ def const(value: Scalar, dtype: str) -> Const:
     if dtype == "bool":
         return Const(bool(plain), dtype)
     if dtypes.is_float(dtype):
-        return Const(float(dtypes.NUMPY[dtype].type(plain)), dtype)
+        with np.errstate(over="ignore"):
+            return Const(float(dtypes.NUMPY[dtype].type(plain)), dtype)
     info = np.iinfo(dtype)
     number = int(plain)
     if not info.min <= number <= info.max:
@@ -346,8 +347,8 @@ def _checked_operands(symbol: str, info: OpInfo, operands: tuple[Expr, ...], dty
     return tuple(cast(x, dtype) for x in operands)
 
 
-def binary(op: BinaryOp, a: Expr | Scalar, b: Expr | Scalar) -> Expr:
-    """``a op b`` with numpy's type rules.
+def typed_binary(op: BinaryOp, a: Expr | Scalar, b: Expr | Scalar) -> Binary:
+    """``a op b`` with numpy's type rules, as it is written.
 
     Raises:
         ExpressionError: the operation is not defined on these dtypes, or numpy refuses to mix them.
@@ -356,27 +357,46 @@ def binary(op: BinaryOp, a: Expr | Scalar, b: Expr | Scalar) -> Expr:
     y = as_expr(b, x.dtype)
     info = BINARY[op]
     x, y = _checked_operands(op.value, info, (x, y), dtypes.promote(x.dtype, y.dtype))
-    if isinstance(x, Const) and isinstance(y, Const):
-        folded = _fold(op, x, y)
-        if folded is not None:
-            return folded
     return Binary(op, x, y, "bool" if info.boolean else x.dtype)
 
 
-def _fold(op: BinaryOp, x: Const, y: Const) -> Const | None:
-    """Constant folding of exact integer arithmetic, so that index expressions stay small."""
-    python: dict[BinaryOp, Callable[[Any, Any], Any]] = {
-        BinaryOp.ADD: operator.add,
-        BinaryOp.SUB: operator.sub,
-        BinaryOp.MUL: operator.mul,
-        BinaryOp.FLOORDIV: operator.floordiv,
-        BinaryOp.MOD: operator.mod,
-        BinaryOp.MIN: min,
-        BinaryOp.MAX: max,
-    }
-    if x.dtype != dtypes.INDEX or op not in python or (op in (BinaryOp.FLOORDIV, BinaryOp.MOD) and y.value == 0):
-        return None
-    return const(python[op](x.value, y.value), dtypes.INDEX)
+def binary(op: BinaryOp, a: Expr | Scalar, b: Expr | Scalar) -> Expr:
+    """``a op b`` with numpy's type rules; index arithmetic is folded where that is exact, so that it stays small.
+
+    Raises:
+        ExpressionError: the operation is not defined on these dtypes, or numpy refuses to mix them.
+    """
+    node = typed_binary(op, a, b)
+    if node.dtype == dtypes.INDEX:
+        folded = _fold(op, node.a, node.b)
+        return node if folded is None else folded
+    return node
+
+
+#: Index arithmetic on two literals.
+_PYTHON: Final[dict[BinaryOp, Callable[[Any, Any], Any]]] = {
+    BinaryOp.ADD: operator.add,
+    BinaryOp.SUB: operator.sub,
+    BinaryOp.MUL: operator.mul,
+    BinaryOp.FLOORDIV: operator.floordiv,
+    BinaryOp.MOD: operator.mod,
+    BinaryOp.MIN: min,
+    BinaryOp.MAX: max,
+}
+#: ``x op n`` is ``x`` for these numbers; and where the operation commutes, ``n op x`` is too.
+_NEUTRAL: Final = {BinaryOp.ADD: 0, BinaryOp.SUB: 0, BinaryOp.MUL: 1, BinaryOp.FLOORDIV: 1}
+
+
+def _fold(op: BinaryOp, x: Expr, y: Expr) -> Expr | None:
+    if isinstance(y, Const) and _NEUTRAL.get(op) == y.value:
+        return x
+    if isinstance(x, Const) and op in (BinaryOp.ADD, BinaryOp.MUL) and _NEUTRAL[op] == x.value:
+        return y
+    if isinstance(x, Const) and isinstance(y, Const) and op in _PYTHON:
+        if op in (BinaryOp.FLOORDIV, BinaryOp.MOD) and y.value == 0:
+            return None
+        return const(_PYTHON[op](x.value, y.value), dtypes.INDEX)
+    return None
 
 
 def unary(op: UnaryOp, a: Expr | Scalar) -> Expr:
