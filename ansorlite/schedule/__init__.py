@@ -1,0 +1,1 @@
+"""Schedules: steps with holes, the one fold over them, and lowering to loop IR."""

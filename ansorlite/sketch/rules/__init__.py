@@ -1,0 +1,27 @@
+"""The derivation rules, in the order in which they are asked (the order matters: see each file)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ansorlite.sketch.rules.cache_write import ADD_CACHE_WRITE
+from ansorlite.sketch.rules.fusion import MULTI_LEVEL_TILING_WITH_FUSION
+from ansorlite.sketch.rules.inline import ALWAYS_INLINE
+from ansorlite.sketch.rules.reduction import REDUCTION_TILING
+from ansorlite.sketch.rules.rfactor import ADD_RFACTOR
+from ansorlite.sketch.rules.skip import SKIP_STAGE
+from ansorlite.sketch.rules.tiling import MULTI_LEVEL_TILING
+from ansorlite.sketch.state import Rule
+
+#: The rules of each kind of target.
+RULES: Final[dict[str, tuple[Rule, ...]]] = {
+    "llvm": (
+        ALWAYS_INLINE,
+        ADD_RFACTOR,
+        ADD_CACHE_WRITE,
+        MULTI_LEVEL_TILING_WITH_FUSION,
+        MULTI_LEVEL_TILING,
+        REDUCTION_TILING,
+        SKIP_STAGE,
+    ),
+}

@@ -1,0 +1,82 @@
+"""Access relations: which elements of which tensor a compute reads, dimension by dimension."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ansorlite.analysis.affine import Affine, affine
+from ansorlite.te.expr import Axis, Read, Select, free_vars, reads, walk
+from ansorlite.te.tensor import Tensor
+
+
+@dataclass(frozen=True)
+class Access:
+    """One distinct read in a compute.
+
+    Attributes:
+        tensor: what is read.
+        dims: the affine form of each index; ``None`` where it is not affine.
+        axes: every axis of the reader that the indices depend on.
+    """
+
+    tensor: Tensor
+    dims: tuple[Affine | None, ...]
+    axes: frozenset[Axis]
+
+    def stride(self, axis: Axis) -> int | None:
+        """Elements between the reads at neighbouring values of ``axis``; ``None`` when an index is not affine."""
+        if axis not in self.axes:
+            return 0
+        stride, scale = 0, 1
+        for form, extent in zip(reversed(self.dims), reversed(self.tensor.shape), strict=True):
+            if form is None:
+                return None
+            stride += form.coefficients.get(axis, 0) * scale
+            scale *= extent
+        return stride
+
+
+@lru_cache(maxsize=4096)
+def accesses(tensor: Tensor) -> tuple[Access, ...]:
+    """The distinct reads of a compute, in order of appearance (none for a placeholder)."""
+    if tensor.body is None:
+        return ()
+    return tuple(_access(read) for read in reads(tensor.body))
+
+
+def _access(read: Read) -> Access:
+    axes = frozenset(v for index in read.indices for v in free_vars(index) if isinstance(v, Axis))
+    return Access(read.tensor, tuple(affine(index) for index in read.indices), axes)
+
+
+def has_select(tensor: Tensor) -> bool:
+    """Whether the body branches."""
+    return tensor.body is not None and any(isinstance(node, Select) for node in walk(tensor.body))
+
+
+def axes_of(tensor: Tensor) -> tuple[Axis, ...]:
+    """Space axes, then reduce axes."""
+    return tensor.axes + tensor.reduce_axes
+
+
+def lane_axis(tensor: Tensor) -> Axis | None:
+    """The axis whose neighbouring values belong in one vector, or ``None`` for a scalar.
+
+    It is the axis along which most memory is walked with stride 1: the store counts as one access, as each read does.
+    An access that does not move along the axis (a broadcast) neither speaks for nor against it. Ties go to the last
+    space axis, then outward.
+    """
+    shape_axes = [a for a in tensor.axes if a.extent > 1]
+    candidates = [*reversed(shape_axes), *(a for a in reversed(tensor.reduce_axes) if a.extent > 1)]
+    if not candidates:
+        return None
+
+    def score(axis: Axis) -> int:
+        strides = [access.stride(axis) for access in accesses(tensor)]
+        total = sum(1 if s == 1 else 0 if s == 0 else -1 for s in strides)
+        if not axis.reduce:
+            total += 1 if axis is shape_axes[-1] else -1
+        return total
+
+    return max(candidates, key=score)

@@ -1,0 +1,393 @@
+"""The fold: a step list over rows of ints gives loop nests in columns.
+
+This is the one place that says what the steps mean. ``fold(steps, dag, rows)`` takes ``n`` rows at once and returns a
+:class:`Program` whose every number is a column of shape ``(n,)``: trips, steps, lanes, places. One program is a
+population of one: lowering reads element 0, features read whole columns. The printer needs no values at all and prints
+the steps themselves.
+
+Rows always decode: a choice that another choice rules out is projected onto the nearest that is legal (a producer is
+never computed further in than its consumers, an epilogue never before the reduction has ended, ...). Columns come out
+in normal form, so that rows that mean the same program give the same columns (see ``Program.canonical``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+
+from ansorlite.analysis.access import accesses, axes_of
+from ansorlite.schedule.regions import Region, regions
+from ansorlite.schedule.steps import (
+    CacheRead,
+    ComputeAt,
+    Follow,
+    Hole,
+    Parallel,
+    Reorder,
+    Rfactor,
+    Split,
+    Step,
+    Unroll,
+    Vectorize,
+    holes,
+)
+from ansorlite.te.dag import ComputeDAG
+from ansorlite.te.expr import Axis
+from ansorlite.te.tensor import Tensor
+
+Column = np.ndarray
+_S = TypeVar("_S", bound=Vectorize | Parallel | Unroll)
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """One loop of an anchor, for ``n`` programs.
+
+    Attributes:
+        axis: the anchor's axis that the loop walks.
+        band: which band of like loops it belongs to.
+        reduce: whether its iterations add to the same elements.
+        span: (n,) how many elements of the axis one run of the loop covers.
+        step: (n,) how many of them one iteration covers.
+        trip: (n,) iterations.
+        unrolled: (n,) bool.
+    """
+
+    name: str
+    axis: Axis
+    band: int
+    reduce: bool
+    span: Column
+    step: Column
+    trip: Column
+    unrolled: Column
+
+
+@dataclass(frozen=True, eq=False)
+class Attached:
+    """A stage without a nest of its own: computed region by region inside an anchor's loops, or whole at the root.
+
+    Attributes:
+        region: which box of it the anchor's tiles need.
+        at: (n,) after how many bands of the anchor; 0 is the root, where all of it is computed.
+        lengths: for each dimension (n,) elements of the region.
+        lane_axis: the axis that is vectorised; ``None`` for a scalar.
+        lanes: (n,) vector width, 1 for a scalar.
+        parallel: (n,) how many of its outermost loops are fused and parallel; 0 unless at the root.
+    """
+
+    tensor: Tensor
+    region: Region
+    at: Column
+    lengths: tuple[Column, ...]
+    lane_axis: Axis | None
+    lanes: Column
+    parallel: Column
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """A copy of an input of the anchor, laid out in order of use.
+
+    Attributes:
+        tensor: what is copied.
+        name: the copy's name.
+        axis_of_dim: the anchor's axis that indexes each dimension of ``tensor``.
+        at: (n,) after how many bands of the anchor; 0 is the root.
+    """
+
+    tensor: Tensor
+    name: str
+    axis_of_dim: tuple[Axis, ...]
+    at: Column
+
+
+@dataclass(frozen=True, eq=False)
+class Nest:
+    """One root loop nest: an anchor with its loops, and what is computed inside of them.
+
+    Attributes:
+        loops: outermost first.
+        bands: for each band whether it is a reduction's.
+        factor: the axis whose first loop makes partial results, when the anchor is an rfactor.
+        epilogue: the element-wise consumer that runs tile by tile after the anchor, if any.
+        epilogue_at: (n,) after how many bands; 0 without an epilogue.
+        reduce_at: (n,) the first band that really reduces; the number of bands if none does. Accumulators start here.
+        lane_axis: the axis of the innermost loop.
+        lanes: (n,) vector width of the innermost loop, 1 when it is scalar.
+        parallel: (n,) how many of the outermost loops are fused and parallel.
+    """
+
+    anchor: Tensor
+    loops: tuple[Loop, ...]
+    bands: tuple[bool, ...]
+    factor: Axis | None
+    epilogue: Tensor | None
+    epilogue_at: Column
+    reduce_at: Column
+    lane_axis: Axis | None
+    lanes: Column
+    parallel: Column
+    attached: tuple[Attached, ...]
+    packed: tuple[Packed, ...]
+
+    def band_start(self, band: int) -> int:
+        """The position of the first loop of ``band``, or the number of loops."""
+        return next((i for i, loop in enumerate(self.loops) if loop.band >= band), len(self.loops))
+
+    @cached_property
+    def sizes(self) -> tuple[dict[Axis, Column], ...]:
+        """For each number of bands entered, how much of each axis is left below: ``sizes[0]`` is everything."""
+        current = {axis: np.full_like(self.lanes, axis.extent) for axis in axes_of(self.anchor)}
+        result = [dict(current)]
+        for band in range(len(self.bands)):
+            current |= {loop.axis: loop.step for loop in self.loops if loop.band == band}
+            result.append(dict(current))
+        return tuple(result)
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """``n`` programs of one sketch.
+
+    Attributes:
+        dag: the stages, after the steps that change them.
+        nests: in the order in which they run.
+        parts: for the partial results of an rfactor: (n,) how many there are, by the axes ``r`` that count them.
+    """
+
+    dag: ComputeDAG
+    nests: tuple[Nest, ...]
+    parts: Mapping[Axis, Column]
+
+    def canonical(self) -> np.ndarray:
+        """(n, k) int64: equal rows mean one and the same program.
+
+        Loops of one iteration vanish, and places are counted in the loops that are left.
+        """
+        columns: list[Column] = []
+        for nest in self.nests:
+            columns += _canonical_nest(nest)
+        return np.stack(columns, axis=1)
+
+
+def _take(table: np.ndarray, which: Column) -> Column:
+    """``table[i, which[i]]`` for every ``i``."""
+    result: Column = table[np.arange(len(table)), which]
+    return result
+
+
+def _canonical_nest(nest: Nest) -> list[Column]:
+    axes = axes_of(nest.anchor)
+    real = np.stack([loop.trip > 1 for loop in nest.loops], axis=1)
+    order = np.argsort(~real, axis=1, kind="stable")
+    columns: list[Column] = []
+    for what in (
+        [np.where(loop.trip > 1, 1 + axes.index(loop.axis), 0) for loop in nest.loops],
+        [np.where(loop.trip > 1, loop.trip, 0) for loop in nest.loops],
+        [np.where(loop.trip > 1, loop.step, 0) for loop in nest.loops],
+        [np.where(loop.trip > 1, loop.unrolled, 0) for loop in nest.loops],
+    ):
+        columns += list(np.take_along_axis(np.stack(what, axis=1), order, axis=1).T)
+    before = np.concatenate([np.zeros((len(real), 1), np.int64), np.cumsum(real, axis=1)], axis=1)
+
+    def place(bands: Column) -> Column:
+        starts = np.array([nest.band_start(b) for b in range(len(nest.bands) + 1)])
+        return _take(before, starts[bands])
+
+    columns += [_take(before, nest.parallel), nest.lanes, place(nest.epilogue_at)]
+    for stage in nest.attached:
+        columns += [np.where(stage.at == 0, 0, 1 + place(stage.at)), stage.lanes, stage.parallel]
+    columns += [np.where(pack.at == 0, 0, 1 + place(pack.at)) for pack in nest.packed]
+    return columns
+
+
+def fold(steps: tuple[Step, ...], dag: ComputeDAG, rows: np.ndarray) -> Program:
+    """The programs of ``rows``.
+
+    Args:
+        steps: a finished sketch's steps.
+        dag: the computation after the steps that change the set of stages.
+        rows: (n, holes) int64, every value below its hole's size.
+    """
+    return _Fold(steps, dag, rows).program()
+
+
+class _Fold:
+    """The steps of one sketch and one population's columns."""
+
+    def __init__(self, steps: tuple[Step, ...], dag: ComputeDAG, rows: np.ndarray) -> None:
+        self.dag = dag
+        self.steps = steps
+        self.n = len(rows)
+        self.columns = {hole.name: rows[:, position] for position, hole in enumerate(holes(steps))}
+        self.tensors = {tensor.name: tensor for tensor in dag.tensors}
+        self.partials = {step.partial for step in steps if isinstance(step, Rfactor)}
+        self.parts: dict[Axis, Column] = {}
+
+    def program(self) -> Program:
+        position = {tensor.name: i for i, tensor in enumerate(self.dag.tensors)}
+        reorders = sorted((s for s in self.steps if isinstance(s, Reorder)), key=lambda s: position[s.stage])
+        # Producers first: partial results are counted before the nest that folds them is shaped.
+        nests = []
+        for reorder in reorders:
+            nest = self.nest(reorder)
+            nests.append(nest)
+            if nest.factor is not None and nest.epilogue is not None:
+                merge = next(c for c in self.dag.consumers(nest.epilogue))
+                counting = (nest.anchor.axes[0], nest.epilogue.axes[0], merge.reduce_axes[0])
+                self.parts |= dict.fromkeys(counting, nest.loops[0].trip)
+        return Program(self.dag, tuple(nests), self.parts)
+
+    def zeros(self) -> Column:
+        return np.zeros(self.n, dtype=np.int64)
+
+    def value(self, hole: Hole) -> Column:
+        """The choices that a hole's column selects."""
+        result: Column = np.asarray(hole.choices, dtype=np.int64)[self.columns[hole.name]]
+        return result
+
+    def step(self, kind: type[_S], stage: str) -> _S | None:
+        """The one step of this kind on this stage, if there is one."""
+        return next((s for s in self.steps if isinstance(s, kind) and s.stage == stage), None)
+
+    def chosen(self, kind: type[Parallel] | type[Vectorize] | type[Unroll], stage: str, default: int) -> Column:
+        step = self.step(kind, stage)
+        return self.value(step.hole) if step is not None else self.zeros() + default
+
+    def nest(self, reorder: Reorder) -> Nest:
+        anchor = self.tensors[reorder.stage]
+        follow = next((s for s in self.steps if isinstance(s, Follow) and s.leader == anchor.name), None)
+        epilogue = self.tensors[follow.stage] if follow is not None else None
+        factor = anchor.reduce_axes[0] if epilogue is not None and epilogue.name in self.partials else None
+        loops, bands = self.loops(anchor, reorder, factor)
+        unit = [np.all([loop.trip == 1 for loop in loops if loop.band == b], axis=0) for b in range(len(bands))]
+        normal = [self.zeros()]
+        for band in range(len(bands)):
+            normal.append(np.where(unit[band], normal[-1], band + 1))
+        normal_at = np.stack(normal, axis=1)
+
+        def normalised(at: Column) -> Column:
+            return _take(normal_at, at)
+
+        ended = self.zeros() + len(bands)
+        for band in reversed(range(len(bands))):
+            ended = np.where(unit[band] | (not bands[band]), ended, band)
+        epilogue_at = normalised(np.minimum(self.value(follow.hole), ended)) if follow is not None else self.zeros()
+        vectorize = self.step(Vectorize, anchor.name)
+        lane_axis = next((a for a in axes_of(anchor) if vectorize is not None and a.name == vectorize.axis), None)
+        lanes = self.zeros() + 1
+        if lane_axis is not None:
+            lanes = np.minimum(self.chosen(Vectorize, anchor.name, 1), loops[-1].trip)
+        loops = self.unrolled(loops, bands, lanes, self.chosen(Unroll, anchor.name, 0))
+        parallel = self.parallel(anchor.name, [loop.trip for loop in loops])
+        nest = Nest(anchor, loops, bands, factor, epilogue, epilogue_at, ended, lane_axis, lanes, parallel, (), ())
+        packs = (s for s in self.steps if isinstance(s, CacheRead) and s.stage == anchor.name)
+        packed = tuple(self.packed(nest, step, normalised) for step in packs)
+        return replace(nest, attached=self.attached(nest, normalised), packed=packed)
+
+    def loops(self, anchor: Tensor, reorder: Reorder, factor: Axis | None) -> tuple[tuple[Loop, ...], tuple[bool, ...]]:
+        """The split loops of ``anchor`` in their order, and which bands reduce."""
+        by_name: dict[str, Loop] = {}
+        never = np.zeros(self.n, dtype=bool)
+        for split in self.steps:
+            if not isinstance(split, Split) or split.stage != anchor.name:
+                continue
+            axis = next(a for a in axes_of(anchor) if a.name == split.axis)
+            table, column = split.hole.table, self.columns[split.hole.name]
+            assert table is not None
+            spans, trips = table.spans[column], table.trips[column]
+            for level, name in enumerate(split.loops):
+                reduce = axis.reduce and not (axis is factor and level == 0)
+                by_name[name] = Loop(name, axis, 0, reduce, spans[:, level], spans[:, level + 1], trips[:, level], never)
+        for axis in anchor.reduce_axes:
+            if axis in self.parts:
+                # The parts of an rfactor are folded one by one: their number is a column, which no table could tile.
+                count, one = self.parts[axis], self.zeros() + 1
+                by_name[axis.name] = Loop(axis.name, axis, 0, True, count, one, count, never)
+        loops = tuple(replace(by_name[name], band=b) for b, band in enumerate(reorder.bands) for name in band)
+        bands = tuple(any(by_name[name].reduce for name in band) for band in reorder.bands)
+        return loops, bands
+
+    def unrolled(self, loops: tuple[Loop, ...], bands: tuple[bool, ...], lanes: Column, limit: Column) -> tuple[Loop, ...]:
+        """Marks loops, from the innermost outward, while their straight-line code stays within ``limit`` statements.
+
+        The marks stop at the reduction loops around the innermost tile, and at a reduction loop whose last run is short.
+        """
+        statements = np.ones(self.n, dtype=np.int64)
+        going = limit > 0
+        last_space = max((b for b, reduce in enumerate(bands) if not reduce), default=0)
+        result = list(loops)
+        for position in reversed(range(len(loops))):
+            loop = loops[position]
+            if loop.band < last_space and not (bands[loop.band] and loop.band == last_space - 1):
+                break
+            vector = (lanes > 1) if position == len(loops) - 1 else np.zeros(self.n, dtype=bool)
+            trips = np.where(vector, -(-loop.trip // lanes), loop.trip)
+            statements = statements * trips
+            fixed = (self.whole(loops, position) | (loop.trip == 1)) if loop.reduce else np.ones(self.n, dtype=bool)
+            going = going & (statements <= limit) & (fixed | vector)
+            result[position] = replace(loop, unrolled=going & (loop.trip > 1) & ~vector)
+        return tuple(result)
+
+    def whole(self, loops: tuple[Loop, ...], position: int) -> Column:
+        """(n,) bool: whether a reduction loop always runs its full trip, because every outer step divides its span."""
+        loop = loops[position]
+        exact = np.ones(self.n, dtype=bool)
+        for outer in loops[:position]:
+            if outer.axis is loop.axis:
+                exact &= outer.trip * outer.step == outer.span
+        exact &= loop.trip * loop.step == loop.span
+        return exact
+
+    def parallel(self, stage: str, trips: list[Column]) -> Column:
+        """How many outermost loops are fused and parallel, not counting a last one of a single iteration."""
+        wish = self.chosen(Parallel, stage, 0)
+        result = self.zeros()
+        for position, trip in enumerate(trips):
+            result = np.where((position < wish) & (trip > 1), position + 1, result)
+        return result
+
+    def attached(self, nest: Nest, normalised: Callable[[Column], Column]) -> tuple[Attached, ...]:
+        """The stages computed in ``nest``, producers first; none further in than one of its consumers."""
+        steps = {s.stage: s for s in self.steps if isinstance(s, ComputeAt) and s.anchor == nest.anchor.name}
+        members = [t for t in self.dag.computes if t.name in steps]
+        forms = regions(self.dag, nest.anchor, nest.epilogue, members)
+        places: dict[Tensor, Column] = {}
+        result: list[Attached] = []
+        for tensor in reversed(members):
+            at = self.value(steps[tensor.name].hole)
+            for consumer in self.dag.consumers(tensor):
+                if consumer in places:
+                    at = np.minimum(at, places[consumer])
+                elif consumer is nest.epilogue:
+                    at = np.minimum(at, nest.epilogue_at)
+            at = places[tensor] = normalised(at)
+            result.append(self.region_stage(nest, tensor, forms[tensor], at))
+        return tuple(reversed(result))
+
+    def region_stage(self, nest: Nest, tensor: Tensor, region: Region, at: Column) -> Attached:
+        lengths: list[Column] = []
+        for extent, box in zip(tensor.shape, region, strict=True):
+            per_band = [self.zeros() + extent]
+            per_band += [self.zeros() + (extent if box is None else box.length(sizes, extent)) for sizes in nest.sizes[1:]]
+            lengths.append(_take(np.stack(per_band, axis=1), at))
+        vectorize = self.step(Vectorize, tensor.name)
+        lane_axis = next((a for a in axes_of(tensor) if vectorize is not None and a.name == vectorize.axis), None)
+        lanes = self.zeros() + 1
+        if lane_axis is not None:
+            width = lengths[tensor.axes.index(lane_axis)] if lane_axis in tensor.axes else self.zeros() + lane_axis.extent
+            lanes = np.minimum(self.chosen(Vectorize, tensor.name, 1), width)
+        parallel = np.where(at == 0, self.parallel(tensor.name, lengths), 0)
+        return Attached(tensor, region, at, tuple(lengths), lane_axis, lanes, parallel)
+
+    def packed(self, nest: Nest, step: CacheRead, normalised: Callable[[Column], Column]) -> Packed:
+        tensor = self.tensors[step.tensor]
+        (access,) = (a for a in accesses(nest.anchor) if a.tensor is tensor)
+        axes = tuple(form.plain if form is not None else None for form in access.dims)
+        assert all(isinstance(axis, Axis) for axis in axes)
+        return Packed(tensor, step.packed, axes, normalised(self.value(step.hole)))  # type: ignore[arg-type]

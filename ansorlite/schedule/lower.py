@@ -1,0 +1,73 @@
+"""Lowering: one row of a sketch to loop IR.
+
+Map of this file and its neighbours::
+
+    lower_row            the whole kernel: buffers that outlive a nest, then one nest after another
+      lower_nest.py      an anchor's loops, with what is computed inside of them, recursively band by band
+        lower_region.py  the loops of a stage that is attached to an anchor, or stands at the root
+        coordinates.py   loop variables to coordinates
+
+The numbers all come from the fold, element 0 of its columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ansorlite.errors import TuningError
+from ansorlite.loops.nodes import Alloc, Buffer, Function, Scope, Stmt, block
+from ansorlite.loops.simplify import simplify
+from ansorlite.schedule.fold import Program, fold
+from ansorlite.schedule.lower_nest import NestLowering
+from ansorlite.schedule.reading import Reader, whole
+from ansorlite.schedule.steps import Step, holes
+from ansorlite.te.dag import ComputeDAG
+from ansorlite.te.tensor import Tensor
+
+
+def lower_row(steps: tuple[Step, ...], dag: ComputeDAG, row: Sequence[int], name: str = "kernel") -> Function:
+    """The loop IR of one row.
+
+    Args:
+        dag: the computation after the steps that change the set of stages.
+
+    Raises:
+        TuningError: the row does not fit the holes.
+    """
+    columns = holes(steps)
+    if len(row) != len(columns) or not all(0 <= value < hole.size for value, hole in zip(row, columns, strict=True)):
+        raise TuningError(f"row {tuple(row)} does not fit a sketch with holes of sizes {tuple(hole.size for hole in columns)}")
+    return lower_program(fold(steps, dag, np.asarray([row], dtype=np.int64)), name)
+
+
+def lower_program(program: Program, name: str = "kernel") -> Function:
+    """The loop IR of a program in columns of length 1."""
+    dag = program.dag
+    arguments = (*dag.inputs, *dag.outputs)
+    buffers = {t: Buffer(t.name, t.shape, t.dtype, Scope.ARGUMENT) for t in arguments}
+    tiles = {nest.anchor for nest in program.nests if nest.epilogue is not None}
+    outside = [t for t in dag.computes if t not in buffers and t not in tiles and _at_root(program, t)]
+    buffers |= {t: Buffer(t.name, _shape(program, t), t.dtype, Scope.GLOBAL) for t in outside}
+    reads: dict[Tensor, Reader] = {t: whole(buffer) for t, buffer in buffers.items()}
+    body: list[Stmt] = []
+    packs: list[Buffer] = []
+    for nest in program.nests:
+        lowering = NestLowering(nest, program.parts, buffers, reads)
+        body.append(lowering.lower())
+        packs += lowering.root_packs
+    whole_body = block(*body)
+    for buffer in (*reversed(packs), *(buffers[t] for t in reversed(outside))):
+        whole_body = Alloc(buffer, whole_body)
+    return simplify(Function(name, tuple(buffers[t] for t in arguments), len(dag.outputs), whole_body))
+
+
+def _at_root(program: Program, tensor: Tensor) -> bool:
+    """Whether all of ``tensor`` is in memory at once: it is not computed region by region."""
+    return all(stage.at[0] == 0 for nest in program.nests for stage in nest.attached if stage.tensor is tensor)
+
+
+def _shape(program: Program, tensor: Tensor) -> tuple[int, ...]:
+    extents = (program.parts[a][0] if a in program.parts else a.extent for a in tensor.axes)
+    return tuple(int(extent) for extent in extents)

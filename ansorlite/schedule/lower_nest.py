@@ -1,0 +1,296 @@
+"""Lowering of one nest: the anchor's loops, band by band, with everything that is computed inside of them.
+
+What stands where, for the structure S S R S R S of a tiled matrix product::
+
+    parallel i0 j0:
+      i1 j1:                                 stages attached after the first band come before this line
+        alloc tile                           accumulators of what is below the epilogue's place
+        init tile                            before the first loop that reduces
+        k0:                                  packed operands come before the band they are attached to
+          i2 j2:
+            reg = tile                       the innermost tile lives in registers while the inner reduction runs
+            k1: i3 j3: reg += ...
+            tile = reg
+        epilogue: i2 j2 i3 j3: D = f(tile)
+
+A tile is indexed by the loops inside of it, not by coordinates: where shifted tiles overlap in the output, each still
+has accumulators of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from ansorlite.analysis.access import axes_of
+from ansorlite.loops.nodes import Alloc, Buffer, Load, Role, Scope, Stmt, Store, block, index
+from ansorlite.schedule.bodies import combine, identity
+from ansorlite.schedule.coordinates import Level, Position, box_corner, levels, loops_over, nested
+from ansorlite.schedule.fold import Attached, Column, Nest, Packed
+from ansorlite.schedule.lower_region import RegionLowering, folded
+from ansorlite.schedule.parallel import parallel_loop
+from ansorlite.schedule.reading import Reader, fixed, on_buffers, region
+from ansorlite.te.expr import Axis, Expr, Reduce, Var
+from ansorlite.te.intervals import Interval
+from ansorlite.te.tensor import Tensor
+
+
+class NestLowering:
+    """One nest of one program.
+
+    Attributes:
+        root_packs: packed copies made at the root, whose buffers the whole kernel must allocate.
+    """
+
+    def __init__(
+        self, nest: Nest, parts: Mapping[Axis, Column], buffers: Mapping[Tensor, Buffer], reads: Mapping[Tensor, Reader]
+    ) -> None:
+        self.nest = nest
+        self.levels = levels(nest)
+        self.extents = {axis: int(count[0]) for axis, count in parts.items()}
+        self.buffers = buffers
+        self.reads = dict(reads)
+        self.body = nest.anchor.body
+        self.epilogue_at = int(nest.epilogue_at[0])
+        self.reduce_at = int(nest.reduce_at[0])
+        self.last_space = max((band for band, reduces in enumerate(nest.bands) if not reduces), default=0)
+        self.root_packs: list[Buffer] = []
+        self.ranges: dict[Var, Interval] = {}
+        self.packs: dict[Tensor, tuple[Buffer, list[Level]]] = {}
+        # Accumulators: in a tile inside the nest, or in the anchor's own buffer, where no levels index them.
+        self.tile_levels: list[Level] | None = None
+        self.tile = buffers.get(nest.anchor)
+        self.registers: tuple[Buffer, list[Level]] | None = None
+
+    def lower(self) -> Stmt:
+        """The whole nest."""
+        return self.enter(0, Position(self.levels, {}))
+
+    # Band by band ---------------------------------------------------------------------------------------------------
+
+    def enter(self, band: int, position: Position) -> Stmt:
+        """Everything inside the loops of the first ``band`` bands."""
+        before: list[Stmt] = []
+        local: list[Buffer] = []
+        for stage in self.nest.attached:
+            if stage.at[0] == band:
+                self.attach(stage, position, before, local)
+        for pack in self.nest.packed:
+            if pack.at[0] == band:
+                self.pack(pack, position, before, local)
+        with_tile = self.nest.epilogue is not None and band == self.epilogue_at
+        result = block(*before, self.accumulate(band, position) if with_tile else self.deeper(band, position))
+        for buffer in reversed(local):
+            result = Alloc(buffer, result)
+        return result
+
+    def deeper(self, band: int, position: Position) -> Stmt:
+        """The loops of ``band`` around everything further in, or the statement that they are all for."""
+        if self.is_reduction and band == self.register_band:
+            return self.in_registers(band, position)
+        inside = self.statement(position) if band == len(self.nest.bands) else self.band_loops(band, position)
+        starts_here = self.is_reduction and band == self.reduce_at
+        if starts_here and (self.register_band is None or band < self.register_band):
+            return block(self.start_tile(band, position), inside)
+        return inside
+
+    def band_loops(self, band: int, position: Position) -> Stmt:
+        here = [level for level in self.levels if level.band == band]
+        opened, position = loops_over(here, position)
+        self.note(opened)
+        inside = self.enter(band + 1, position)
+        if band == 0:
+            fused = self.parallel_levels
+            inside = nested(opened[fused:], inside)
+            return parallel_loop([(var, level.trip) for level, var, _ in opened[:fused]], inside)
+        return nested(opened, inside)
+
+    @property
+    def parallel_levels(self) -> int:
+        """How many of the real loops are fused and parallel."""
+        return sum(1 for loop in self.nest.loops[: int(self.nest.parallel[0])] if loop.trip[0] > 1)
+
+    def note(self, opened: Iterable[tuple[Level, Var, Expr]]) -> None:
+        self.ranges |= {var: (0, level.trip - 1) for level, var, _ in opened}
+
+    # The anchor's statement ------------------------------------------------------------------------------------------
+
+    @property
+    def is_reduction(self) -> bool:
+        return isinstance(self.body, Reduce)
+
+    @property
+    def register_band(self) -> int | None:
+        """The reduction band around the innermost tile, when that tile lives in registers while the band runs."""
+        band = self.last_space - 1
+        if band < 0 or not self.nest.bands[band]:
+            return None
+        inner = [level for level in self.levels if level.band > band]
+        in_registers = all(level.unrolled or level.lanes > 1 for level in inner)
+        around = any(level.reduce and level.band >= band for level in self.levels)
+        return band if in_registers and around else None
+
+    def inner_levels(self, band: int) -> list[Level]:
+        """The space loops in ``band`` and further in: what a tile there is indexed by."""
+        return [level for level in self.levels if level.band >= band and not level.reduce]
+
+    @property
+    def lane_level(self) -> Level | None:
+        """The vectorised reduce loop, if it is a reduce axis that is vectorised."""
+        last = self.levels[-1] if self.levels else None
+        return last if last is not None and last.lanes > 1 and last.reduce else None
+
+    def accumulate(self, band: int, position: Position) -> Stmt:
+        """The reduction, into a tile of accumulators, and its epilogue."""
+        self.tile_levels = self.inner_levels(band)
+        constant = all(level.unrolled or level.lanes > 1 for level in self.tile_levels)
+        shape, scope = tuple(level.trip for level in self.tile_levels), Scope.REGISTER if constant else Scope.LOCAL
+        self.tile = Buffer(f"{self.nest.anchor.name}_tile", shape, self.nest.anchor.dtype, scope)
+        return Alloc(self.tile, block(self.deeper(band, position), self.run_epilogue(band, position)))
+
+    def tile_indices(self, position: Position) -> tuple[Expr, ...]:
+        """Where the accumulator of the element that ``position`` stands at is kept."""
+        if self.tile_levels is None:
+            return tuple(self.coordinate(axis, position) for axis in self.nest.anchor.axes)
+        return tuple(position.at[level] for level in self.tile_levels)
+
+    def coordinate(self, axis: Axis, position: Position) -> Expr:
+        """Where ``position`` stands on an axis of the anchor; the part's number for the axis that counts parts."""
+        if axis in self.extents:
+            factor = next((level for level in self.levels if level.axis is self.nest.factor and level.band == 0), None)
+            return position.at[factor] if factor is not None and not factor.reduce else index(0)
+        return position.corner(axis)
+
+    def start_tile(self, band: int, position: Position) -> Stmt:
+        """Every accumulator below ``band`` set to the reduction's start."""
+        return self.each(self.inner_levels(band), position, lambda at: self.tile_store(at, self.start, Role.INIT))
+
+    def each(self, chosen: list[Level], position: Position, make: Callable[[Position], Stmt]) -> Stmt:
+        """``make`` at every iteration of the ``chosen`` loops."""
+        opened, inside = loops_over(chosen, position)
+        return nested(opened, make(inside))
+
+    @property
+    def start(self) -> Expr:
+        assert isinstance(self.body, Reduce)
+        return identity(self.body.op, self.nest.anchor.dtype)
+
+    def tile_store(self, at: Position, value: Expr, role: Role) -> Store:
+        assert self.tile is not None
+        return Store(self.tile, self.tile_indices(at), value, self.nest.anchor.name, role)
+
+    def tile_load(self, at: Position) -> Load:
+        assert self.tile is not None
+        return Load(self.tile, self.tile_indices(at), self.tile.dtype)
+
+    def in_registers(self, band: int, position: Position) -> Stmt:
+        """The reduction ``band`` with its innermost tile in registers: the tile's own, or a buffer that it is moved to."""
+        name, dtype = self.nest.anchor.name, self.nest.anchor.dtype
+        inner = [level for level in self.levels if level.band > band and not level.reduce]
+        starts_here = self.reduce_at >= band
+        if self.lane_level is not None:
+            return self.in_lanes(inner, self.lane_level, band, position)
+        if self.tile is not None and self.tile.scope is Scope.REGISTER:
+            self.registers = (self.tile, inner)
+            return block(*([self.start_tile(band, position)] if starts_here else []), self.band_loops(band, position))
+        registers = Buffer(f"{name}_reg", tuple(level.trip for level in inner), dtype, Scope.REGISTER)
+        self.registers = (registers, inner)
+
+        def store(at: Position, value: Expr, role: Role) -> Store:
+            return Store(registers, tuple(at.at[level] for level in inner), value, name, role)
+
+        def first(at: Position) -> Stmt:
+            return store(at, self.start, Role.INIT) if starts_here else store(at, self.tile_load(at), Role.MOVE)
+
+        def last(at: Position) -> Stmt:
+            return self.tile_store(at, Load(registers, tuple(at.at[level] for level in inner), dtype), Role.MOVE)
+
+        loops = self.band_loops(band, position)
+        return Alloc(registers, block(self.each(inner, position, first), loops, self.each(inner, position, last)))
+
+    def in_lanes(self, inner: list[Level], lane: Level, band: int, position: Position) -> Stmt:
+        """The reduction ``band`` in a vector of partial results for each element, folded at the end."""
+        assert isinstance(self.body, Reduce)
+        body, name, chosen = self.body, self.nest.anchor.name, [*inner, lane]
+        scope = Scope.REGISTER if all(level.unrolled for level in inner) else Scope.LOCAL
+        registers = Buffer(f"{name}_reg", tuple(level.trip for level in chosen), self.nest.anchor.dtype, scope)
+        self.registers = (registers, chosen)
+        # The partial results start with full vectors, however short the reduction's last run is.
+        whole = [*inner, replace(lane, exact=True)]
+
+        def first(at: Position) -> Stmt:
+            return Store(registers, tuple(at.at[level] for level in whole), self.start, name, Role.INIT)
+
+        def last(at: Position) -> Stmt:
+            kept = self.start if self.reduce_at >= band else self.tile_load(at)
+            return folded(registers, tuple(at.at[level] for level in inner), self.tile_store(at, kept, Role.MOVE), body, name)
+
+        loops = self.band_loops(band, position)
+        return Alloc(registers, block(self.each(whole, position, first), loops, self.each(inner, position, last)))
+
+    def statement(self, position: Position) -> Stmt:
+        """What the innermost loop of the anchor does."""
+        anchor = self.nest.anchor
+        coordinates = {axis: self.coordinate(axis, position) for axis in axes_of(anchor)}
+        if not isinstance(self.body, Reduce):
+            assert self.body is not None
+            out = tuple(coordinates[axis] for axis in anchor.axes)
+            return Store(self.buffers[anchor], out, on_buffers(self.body, coordinates, self.local_reads(position)), anchor.name)
+        value = on_buffers(self.body.body, coordinates, self.local_reads(position))
+        if self.registers is None:
+            return self.tile_store(position, combine(self.body.op, self.tile_load(position), value), Role.UPDATE)
+        target, chosen = self.registers
+        at = tuple(position.at[level] for level in chosen)
+        return Store(target, at, combine(self.body.op, Load(target, at, target.dtype), value), anchor.name, Role.UPDATE)
+
+    def run_epilogue(self, band: int, position: Position) -> Stmt:
+        """The element-wise consumer over the tile that has just been completed."""
+        epilogue, body = self.nest.epilogue, self.nest.epilogue.body if self.nest.epilogue is not None else None
+        assert epilogue is not None
+        assert body is not None
+
+        def make(at: Position) -> Stmt:
+            coordinates = {own: self.coordinate(a, at) for own, a in zip(epilogue.axes, self.nest.anchor.axes, strict=True)}
+            reads = self.reads | {self.nest.anchor: lambda _: self.tile_load(at)}
+            out = tuple(coordinates[axis] for axis in epilogue.axes)
+            return Store(self.buffers[epilogue], out, on_buffers(body, coordinates, reads), epilogue.name)
+
+        return self.each(self.inner_levels(band), position, make)
+
+    # What is attached ------------------------------------------------------------------------------------------------
+
+    def attach(self, stage: Attached, position: Position, before: list[Stmt], local: list[Buffer]) -> None:
+        """Computes the region of ``stage`` that the loops below ``position`` need."""
+        lengths = tuple(int(length[0]) for length in stage.lengths)
+        corner = box_corner(stage, position, lengths, self.ranges)
+        if stage.at[0] == 0:
+            buffer = self.buffers[stage.tensor]
+        else:
+            buffer = Buffer(stage.tensor.name, lengths, stage.tensor.dtype, Scope.LOCAL)
+            local.append(buffer)
+        before.append(RegionLowering(stage, corner, buffer, self.reads, self.extents).lower())
+        if stage.at[0] > 0:
+            self.reads[stage.tensor] = region(buffer, corner)
+
+    def pack(self, pack: Packed, position: Position, before: list[Stmt], local: list[Buffer]) -> None:
+        """Copies what the loops below ``position`` read of a tensor, in the order in which they read it."""
+        band = int(pack.at[0])
+        chosen = [level for level in self.levels if level.band >= band and level.axis in pack.axis_of_dim]
+        scope = Scope.GLOBAL if band == 0 else Scope.LOCAL
+        buffer = Buffer(pack.name, tuple(level.trip for level in chosen), pack.tensor.dtype, scope)
+        (self.root_packs if band == 0 else local).append(buffer)
+        opened, inside = loops_over(chosen, position)
+        indices = tuple(inside.at[level] for level in chosen)
+        source = self.reads[pack.tensor](tuple(inside.corner(axis) for axis in pack.axis_of_dim))
+        copy = Store(buffer, indices, source, pack.name)
+        if band == 0 and self.nest.parallel[0] > 0 and len(opened) > 1:
+            (level, var, _), *rest = opened
+            before.append(parallel_loop([(var, level.trip)], nested(rest, copy)))
+        else:
+            before.append(nested(opened, copy))
+        self.packs[pack.tensor] = (buffer, chosen)
+
+    def local_reads(self, position: Position) -> dict[Tensor, Reader]:
+        """The readers of the anchor's statement: packed operands are read by loops, not by coordinates."""
+        packed = {t: fixed(b, tuple(position.at[level] for level in chosen)) for t, (b, chosen) in self.packs.items()}
+        return self.reads | packed

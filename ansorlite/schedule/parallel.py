@@ -1,0 +1,27 @@
+"""Fusing loops into one parallel loop."""
+
+from __future__ import annotations
+
+from ansorlite.loops.nodes import For, LoopKind, Stmt, index
+from ansorlite.loops.visit import map_exprs
+from ansorlite.te.expr import Expr, Var, substitute
+
+
+def parallel_loop(loops: list[tuple[Var, int]], body: Stmt) -> Stmt:
+    """Loops fused into one parallel loop; their variables become its quotients and remainders."""
+    if not loops:
+        return body
+    if len(loops) == 1:
+        return For(loops[0][0], index(loops[0][1]), LoopKind.PARALLEL, body)
+    fused = Var("_".join(var.name for var, _ in loops))
+    total = 1
+    for var, trip in reversed(loops):
+        value = fused // total if total > 1 else fused
+        body = let(var, value % trip if var is not loops[0][0] else value, body)
+        total *= trip
+    return For(fused, index(total), LoopKind.PARALLEL, body)
+
+
+def let(var: Var, value: Expr, body: Stmt) -> Stmt:
+    """``body`` with ``var`` replaced by ``value``."""
+    return map_exprs(body, lambda expr: substitute(expr, {var: value}))

@@ -1,0 +1,101 @@
+"""Which box of a producer the loops below a place of its anchor need: bound inference, done once per sketch.
+
+For every dimension of every stage attached to an anchor there is one static form over the *anchor's* axes. With the
+sizes of the anchor's tiles (ints, or columns of a population) the form gives the box's extent; with the tile's lower
+corner (loop variables) it gives the box's lower corner. Nothing is inferred again per candidate.
+
+A box is always as long as its form says and lies within the tensor: it is shifted inwards at the edges, never cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ansorlite.analysis.access import accesses
+from ansorlite.analysis.affine import Affine
+from ansorlite.te.dag import ComputeDAG
+from ansorlite.te.expr import Axis
+from ansorlite.te.tensor import Tensor
+
+
+@dataclass(frozen=True)
+class Box:
+    """One dimension of a region: elements ``[low, low + length)`` with ``low = sum(c * corner) + constant``.
+
+    Attributes:
+        terms: (anchor axis, coefficient); for a negative coefficient the corner is the tile's far end.
+        constant: added to the lower corner.
+        extra: the length is ``1 + extra + sum(|c| * (tile - 1))``.
+    """
+
+    terms: tuple[tuple[Axis, int], ...]
+    constant: int
+    extra: int
+
+    def length(self, sizes: Mapping[Axis, np.ndarray], extent: int) -> np.ndarray:
+        """(n,) elements, at most ``extent``, for tiles of ``sizes``."""
+        total = np.asarray(1 + self.extra)
+        for axis, coefficient in self.terms:
+            total = total + abs(coefficient) * (sizes[axis] - 1)
+        return np.asarray(np.minimum(total, extent))
+
+
+#: A region: one box per dimension; ``None`` where the whole extent is needed.
+Region = tuple[Box | None, ...]
+
+
+def regions(dag: ComputeDAG, anchor: Tensor, epilogue: Tensor | None, attached: Sequence[Tensor]) -> dict[Tensor, Region]:
+    """The regions of the ``attached`` stages, in terms of the anchor's axes.
+
+    Every consumer of an attached stage is the anchor, the epilogue, or attached too.
+    """
+    own = {axis: Box(((axis, 1),), 0, 0) for axis in anchor.axes + anchor.reduce_axes}
+    inside: dict[Tensor, Mapping[Axis, Box | None]] = {anchor: own}
+    if epilogue is not None:
+        inside[epilogue] = {e: own[a] for e, a in zip(epilogue.axes, anchor.axes, strict=True)}
+    found: dict[Tensor, Region] = {}
+    # Consumers come before producers here, so that each region is complete when it is used.
+    for tensor in reversed([t for t in dag.computes if t in attached]):
+        boxes: list[Box | None] | None = None
+        for consumer in dag.consumers(tensor):
+            for access in accesses(consumer):
+                if access.tensor is tensor:
+                    seen = [_through(form, inside[consumer]) for form in access.dims]
+                    boxes = seen if boxes is None else [_hull(a, b) for a, b in zip(boxes, seen, strict=True)]
+        assert boxes is not None
+        found[tensor] = tuple(boxes)
+        whole: dict[Axis, Box | None] = {axis: Box((), 0, axis.extent - 1) for axis in tensor.reduce_axes}
+        inside[tensor] = dict(zip(tensor.axes, boxes, strict=True)) | whole
+    return found
+
+
+def _through(form: Affine | None, axes: Mapping[Axis, Box | None]) -> Box | None:
+    """The box of an index expression whose axes run over boxes."""
+    if form is None:
+        return None
+    terms: dict[Axis, int] = {}
+    constant, extra = form.constant, 0
+    for var, coefficient in form.terms:
+        box = axes[var] if isinstance(var, Axis) else None
+        if box is None:
+            return None
+        if coefficient < 0 and (box.extra or box.terms):
+            # The far end of a box is not a form over lower corners; whole extents are rare here and cheap.
+            return None
+        for axis, inner in box.terms:
+            terms[axis] = terms.get(axis, 0) + coefficient * inner
+        constant += coefficient * box.constant
+        extra += coefficient * box.extra
+    return Box(tuple((a, c) for a, c in terms.items() if c), constant, extra)
+
+
+def _hull(a: Box | None, b: Box | None) -> Box | None:
+    """The smallest box around both, or the whole extent where their corners move differently."""
+    if a is None or b is None or dict(a.terms) != dict(b.terms):
+        return None
+    low = min(a.constant, b.constant)
+    high = max(a.constant + a.extra, b.constant + b.extra)
+    return Box(a.terms, low, high - low)

@@ -1,0 +1,315 @@
+"""Rewrites of a computation that change the set of stages: the schedule steps that need no holes.
+
+Each is a pure function ``ComputeDAG -> ComputeDAG``; tensors that need not change stay the same objects. Stages are
+known by their tensors' names, which :func:`with_unique_names` makes unique once, at the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import prod
+
+from ansorlite.analysis.affine import affine
+from ansorlite.loops.nodes import index
+from ansorlite.te.dag import ComputeDAG
+from ansorlite.te.expr import Axis, Expr, Read, Reduce, Var, rewrite, substitute
+from ansorlite.te.tensor import Tensor
+
+
+def tensor_named(dag: ComputeDAG, name: str) -> Tensor:
+    return next(t for t in dag.tensors if t.name == name)
+
+
+def rebuilt(dag: ComputeDAG, change: Callable[[Tensor, Callable[[Expr], Expr]], Tensor]) -> ComputeDAG:
+    """``dag`` with every tensor passed through ``change``, producers first.
+
+    ``change`` is given the tensor and a function that redirects an expression's reads to the changed producers; it
+    may return a tensor of another shape only if it redirects the readers itself.
+    """
+    new: dict[Tensor, Tensor] = {}
+
+    def redirect(expr: Expr) -> Expr:
+        def rule(node: Expr) -> Expr | None:
+            if isinstance(node, Read) and new[node.tensor] is not node.tensor:
+                return Read(new[node.tensor], node.indices, node.dtype)
+            return None
+
+        return rewrite(expr, rule)
+
+    for tensor in dag.tensors:
+        new[tensor] = change(tensor, redirect)
+    order = [new[t] for t in (*dag.inputs, *dag.outputs)]
+    return ComputeDAG.of(order)
+
+
+def with_body(tensor: Tensor, body: Expr | None, name: str | None = None) -> Tensor:
+    """``tensor`` with another body over the same axes."""
+    return Tensor(name or tensor.name, tensor.shape, tensor.dtype, tensor.axes, body)
+
+
+def redirected(tensor: Tensor, redirect: Callable[[Expr], Expr]) -> Tensor:
+    """``tensor`` reading the changed producers; itself when nothing changed."""
+    if tensor.body is None:
+        return tensor
+    body = redirect(tensor.body)
+    return tensor if body is tensor.body else with_body(tensor, body)
+
+
+def with_unique_names(dag: ComputeDAG) -> ComputeDAG:
+    """Names that are identifiers of one stage each: a name met again gets a number."""
+    taken: set[str] = set()
+    names: dict[Tensor, str] = {}
+    for tensor in dag.tensors:
+        base = "".join(c if c.isalnum() or c == "_" else "_" for c in tensor.name) or "t"
+        name, number = base, 1
+        while name in taken:
+            number += 1
+            name = f"{base}_{number}"
+        taken.add(name)
+        names[tensor] = name
+
+    def change(tensor: Tensor, redirect: Callable[[Expr], Expr]) -> Tensor:
+        fresh = redirected(tensor, redirect)
+        return fresh if fresh.name == names[tensor] else Tensor(names[tensor], fresh.shape, fresh.dtype, fresh.axes, fresh.body)
+
+    return rebuilt(dag, change)
+
+
+def without_unit_reductions(dag: ComputeDAG) -> ComputeDAG:
+    """Reduce axes of extent 1 gone, and affine indices in their shortest form::
+
+        C[h] = sum(A[h + k], k in 0..1)      ->      C[h] = A[h]
+    """
+
+    def change(tensor: Tensor, redirect: Callable[[Expr], Expr]) -> Tensor:
+        if tensor.body is None:
+            return tensor
+        body = redirect(tensor.body)
+        unit: dict[Var, Expr] = {axis: index(0) for axis in tensor.reduce_axes if axis.extent == 1}
+        if isinstance(body, Reduce) and unit:
+            left = tuple(axis for axis in body.axes if axis not in unit)
+            inner = substitute(body.body, unit)
+            body = Reduce(body.op, inner, left, body.dtype) if left else inner
+        body = rewrite(body, _shortest_indices)
+        return tensor if body is tensor.body else with_body(tensor, body)
+
+    return rebuilt(dag, change)
+
+
+def _shortest_indices(node: Expr) -> Expr | None:
+    if not isinstance(node, Read):
+        return None
+    forms = [affine(i) for i in node.indices]
+    return Read(node.tensor, tuple(i if f is None else f.expr() for i, f in zip(node.indices, forms, strict=True)), node.dtype)
+
+
+def inline(dag: ComputeDAG, stage: str) -> ComputeDAG:
+    """Every read of ``stage`` replaced by its body::
+
+        B[i] = A[i] + 1; C[i] = B[i] * 2      ->      C[i] = (A[i] + 1) * 2
+    """
+    target = tensor_named(dag, stage)
+    assert target.body is not None
+    assert not target.reduce_axes
+    assert target not in dag.outputs
+
+    def change(tensor: Tensor, redirect: Callable[[Expr], Expr]) -> Tensor:
+        if tensor.body is None or tensor is target:
+            return tensor
+
+        def rule(node: Expr) -> Expr | None:
+            if isinstance(node, Read) and node.tensor is target:
+                assert target.body is not None
+                return substitute(target.body, dict(zip(target.axes, node.indices, strict=True)))
+            return None
+
+        body = rewrite(tensor.body, rule)
+        return redirected(tensor if body is tensor.body else with_body(tensor, body), redirect)
+
+    return rebuilt(dag, change)
+
+
+def cache_write(dag: ComputeDAG, stage: str, cache: str) -> ComputeDAG:
+    """``stage`` computed into ``cache``, and copied from there::
+
+        C[i] = sum(A[i, k])      ->      C_local[i] = sum(A[i, k]); C[i] = C_local[i]
+    """
+    target = tensor_named(dag, stage)
+
+    def change(tensor: Tensor, redirect: Callable[[Expr], Expr]) -> Tensor:
+        if tensor is not target:
+            return redirected(tensor, redirect)
+        assert target.body is not None
+        axes = tuple(Axis(a.name, extent=a.extent) for a in target.axes)
+        body = substitute(redirect(target.body), dict(zip(target.axes, axes, strict=True)))
+        local = Tensor(cache, target.shape, target.dtype, axes, body)
+        return with_body(target, Read(local, target.axes, target.dtype))
+
+    return rebuilt(dag, change)
+
+
+def rfactor(dag: ComputeDAG, stage: str, partial: str) -> ComputeDAG:
+    """A reduction split over its first reduce axis into independent partial reductions::
+
+        C[i] = sum(A[i, k], k)      ->      C_rf[r, i] = sum(A[i, k], k in part r); C[i] = sum(C_rf[r, i], r)
+
+    How many parts there are is a hole: ``r`` has the nominal extent of ``k`` here, and each fold gives it the real one.
+    """
+    target = tensor_named(dag, stage)
+
+    def change(tensor: Tensor, redirect: Callable[[Expr], Expr]) -> Tensor:
+        if tensor is not target:
+            return redirected(tensor, redirect)
+        assert isinstance(target.body, Reduce)
+        factored = target.body.axes[0]
+        axes = (Axis("r", extent=factored.extent), *(Axis(a.name, extent=a.extent) for a in target.axes))
+        body = substitute(redirect(target.body), dict(zip(target.axes, axes[1:], strict=True)))
+        parts = Tensor(partial, (factored.extent, *target.shape), target.dtype, axes, body)
+        r = Axis("r", extent=factored.extent, reduce=True)
+        return with_body(target, Reduce(target.body.op, Read(parts, (r, *target.axes), target.dtype), (r,), target.dtype))
+
+    return rebuilt(dag, change)
+
+
+def fusible_axes(dag: ComputeDAG) -> dict[Tensor, tuple[int, ...]]:
+    """For each tensor the dimensions ``d`` that can be one with dimension ``d + 1`` everywhere.
+
+    That is so when every compute walks the pair in step with whatever tensors it touches them in: each read has at a
+    fusible pair the two axes of a fusible pair, plain and whole, and nowhere else an axis of one.
+    """
+    pairs = {t: set(range(t.ndim - 1)) for t in dag.tensors}
+    changed = True
+    while changed:
+        changed = False
+        for tensor in dag.computes:
+            changed |= _strike_out(tensor, pairs)
+    return {t: tuple(sorted(found)) for t, found in pairs.items()}
+
+
+def _strike_out(tensor: Tensor, pairs: dict[Tensor, set[int]]) -> bool:
+    """Remove the pairs of ``tensor`` and of what it reads that disagree; whether any was removed."""
+    assert tensor.body is not None
+    changed = False
+    reads = _all_reads(tensor)
+    for read in reads:
+        for d in list(pairs[read.tensor]):
+            if _own_pair(tensor, read, d) not in pairs[tensor]:
+                pairs[read.tensor].discard(d)
+                changed = True
+    for d in list(pairs[tensor]):
+        a, b = tensor.axes[d], tensor.axes[d + 1]
+        if any(not _keeps_together(read, a, b, pairs[read.tensor]) for read in reads) or _used_as_value(tensor, (a, b)):
+            pairs[tensor].discard(d)
+            changed = True
+    return changed
+
+
+def _all_reads(tensor: Tensor) -> list[Read]:
+    found: list[Read] = []
+
+    def note(node: Expr) -> Expr | None:
+        if isinstance(node, Read):
+            found.append(node)
+        return None
+
+    assert tensor.body is not None
+    rewrite(tensor.body, note)
+    return found
+
+
+def _own_pair(tensor: Tensor, read: Read, d: int) -> int | None:
+    """The dimension of ``tensor`` whose axis, with the next, stands whole at ``d`` and ``d + 1`` of the read."""
+    a, b = read.indices[d], read.indices[d + 1]
+    for own in range(tensor.ndim - 1):
+        if tensor.axes[own] is a and tensor.axes[own + 1] is b:
+            whole = read.tensor.shape[d] == tensor.shape[own] and read.tensor.shape[d + 1] == tensor.shape[own + 1]
+            return own if whole else None
+    return None
+
+
+def _keeps_together(read: Read, a: Axis, b: Axis, pairs: set[int]) -> bool:
+    """Whether the read touches neither axis, or only both as one fusible pair."""
+    at = [d for d, node in enumerate(read.indices) if _mentions(node, a) or _mentions(node, b)]
+    if not at:
+        return True
+    return len(at) == 2 and at[0] + 1 == at[1] and read.indices[at[0]] is a and read.indices[at[1]] is b and at[0] in pairs
+
+
+def _mentions(expr: Expr, axis: Axis) -> bool:
+    found = False
+
+    def note(node: Expr) -> Expr | None:
+        nonlocal found
+        found = found or node is axis
+        return None
+
+    rewrite(expr, note)
+    return found
+
+
+def _used_as_value(tensor: Tensor, axes: tuple[Axis, ...]) -> bool:
+    """Whether an axis is used outside of indices (in a condition, or as a number)."""
+    assert tensor.body is not None
+    stack: list[Expr] = [tensor.body]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Var) and node in axes:
+            return True
+        if not isinstance(node, Read):
+            stack.extend(node.children())
+    return False
+
+
+def fuse(dag: ComputeDAG) -> ComputeDAG:
+    """Every fusible pair of dimensions made one, in all tensors at once (the memory is the same)::
+
+        C[n, h, w] = A[n, h, w] + B[n]      ->      C[n, h.w] = A[n, h.w] + B[n]
+    """
+    pairs = fusible_axes(dag)
+    if not any(pairs.values()):
+        return dag
+    groups = {t: _groups(t.ndim, pairs[t]) for t in dag.tensors}
+
+    def shape(tensor: Tensor) -> tuple[int, ...]:
+        return tuple(prod(tensor.shape[d] for d in group) for group in groups[tensor])
+
+    new: dict[Tensor, Tensor] = {}
+    for tensor in dag.tensors:
+        if tensor.body is None:
+            new[tensor] = tensor if not pairs[tensor] else Tensor(tensor.name, shape(tensor), tensor.dtype)
+            continue
+        extents = shape(tensor)
+        axes = tuple(
+            tensor.axes[g[0]] if len(g) == 1 else Axis("_".join(tensor.axes[d].name for d in g), extent=e)
+            for g, e in zip(groups[tensor], extents, strict=True)
+        )
+        leads = {tensor.axes[g[0]]: axis for g, axis in zip(groups[tensor], axes, strict=True)}
+        body = _fused_body(tensor, leads, groups, new)
+        new[tensor] = Tensor(tensor.name, extents, tensor.dtype, axes, body)
+    return ComputeDAG.of([new[t] for t in (*dag.inputs, *dag.outputs)])
+
+
+def _groups(ndim: int, pairs: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    groups: list[list[int]] = []
+    for d in range(ndim):
+        if d > 0 and d - 1 in pairs:
+            groups[-1].append(d)
+        else:
+            groups.append([d])
+    return tuple(tuple(g) for g in groups)
+
+
+def _fused_body(
+    tensor: Tensor, leads: Mapping[Axis, Axis], groups: dict[Tensor, tuple[tuple[int, ...], ...]], new: dict[Tensor, Tensor]
+) -> Expr:
+    def rule(node: Expr) -> Expr | None:
+        if not isinstance(node, Read):
+            return None
+        indices = []
+        for group in groups[node.tensor]:
+            first = node.indices[group[0]]
+            indices.append(leads[first] if len(group) > 1 and isinstance(first, Axis) else first)
+        return Read(new[node.tensor], tuple(indices), node.dtype)
+
+    assert tensor.body is not None
+    return rewrite(tensor.body, rule)

@@ -1,0 +1,129 @@
+"""Tables of multi-level tiles: what a split's hole indexes, so that the hot path gathers and never divides.
+
+A tile of an axis of extent ``N`` in ``parts`` levels is a chain of spans ``N = s0 >= s1 >= ... >= s_parts = 1``: the loop
+of level ``l`` walks a span of ``s_l`` in steps of ``s_{l+1}``, ``ceil(s_l / s_{l+1})`` times. Where the step does not
+divide the span the last step of a space axis is *shifted inwards* (it recomputes an overlap and needs no guard), and
+the last step of a reduce axis is *cut* short. At most one level of a chain is imperfect, so the waste stays small.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+#: The innermost step count of a chain is at most this (Ansor: max_innermost_split_factor = 64).
+MAX_INNER = 64
+#: A chain may run over this share of the extent in vain.
+MAX_WASTE = 0.34
+#: Tables are cut to this many rows, the least wasteful first.
+MAX_ROWS = 3000
+#: Inner spans that are worth trying though they do not divide the extent.
+_NICE = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096)
+_NEIGHBOURS = 12
+
+
+@dataclass(frozen=True, eq=False)
+class TileTable:
+    """Every tile of one axis that the search may choose.
+
+    Attributes:
+        extent: N.
+        spans: (rows, parts + 1) int64, the chains.
+        trips: (rows, parts) int64, iterations of each level's loop.
+        neighbours: (rows, k) int64, rows that differ little, itself excluded; k may be 0.
+    """
+
+    extent: int
+    spans: np.ndarray
+    trips: np.ndarray
+    neighbours: np.ndarray
+
+    @property
+    def rows(self) -> int:
+        """How many tiles there are."""
+        return len(self.spans)
+
+    @property
+    def parts(self) -> int:
+        """How many levels each has."""
+        return int(self.trips.shape[1])
+
+
+def _divisors(n: int) -> list[int]:
+    small = [d for d in range(1, int(n**0.5) + 1) if n % d == 0]
+    return sorted({*small, *(n // d for d in small)})
+
+
+@cache
+def _perfect(span: int, parts: int) -> tuple[tuple[int, ...], ...]:
+    """All chains ``span >= ... >= 1`` of ``parts`` levels in which every step divides its span."""
+    if parts == 1:
+        return ((span, 1),)
+    return tuple((span, *rest) for step in _divisors(span) for rest in _perfect(step, parts - 1))
+
+
+def _imperfect(extent: int, parts: int) -> list[tuple[int, ...]]:
+    """Chains in which exactly one level is imperfect; the levels outside of it do not split."""
+    chains = []
+    inner_spans = [s for s in _NICE if s < extent and extent % s]
+    for level in range(parts - 1):
+        for span in inner_spans:
+            step = span
+            while step < extent:
+                waste = -(-extent // step) * step / extent - 1
+                if waste <= MAX_WASTE and extent % step:
+                    chains += [(extent,) * (level + 1) + rest for rest in _perfect(step, parts - 1 - level)]
+                step *= 2
+    return sorted(set(chains))
+
+
+def _waste(chain: tuple[int, ...]) -> float:
+    total = 1.0
+    for span, step in pairwise(chain):
+        total *= -(-span // step) * step / span
+    return total - 1
+
+
+@cache
+def tile_table(extent: int, parts: int, perfect: bool = False, max_inner: int = MAX_INNER) -> TileTable:
+    """The tiles of an axis of ``extent`` in ``parts`` levels.
+
+    Args:
+        perfect: leave out chains whose steps do not divide their spans.
+        max_inner: largest innermost trip count.
+    """
+    chains = list(_perfect(extent, parts))
+    if not perfect and parts > 1:
+        chains += _imperfect(extent, parts)
+    # An extent without a small divisor must keep its one chain.
+    fitting = [c for c in chains if c[-2] <= max_inner] or chains
+    if len(fitting) > MAX_ROWS:
+        # Thin evenly among equals: order by waste, then take a stable stride through each class of waste.
+        fitting.sort(key=lambda c: (round(_waste(c), 2), c))
+        exact = [c for c in fitting if _waste(c) == 0.0]
+        rest = [c for c in fitting if _waste(c) != 0.0]
+        fitting = _thinned(exact, MAX_ROWS * 2 // 3) + _thinned(rest, MAX_ROWS // 3)
+    spans = np.array(sorted(fitting), dtype=np.int64)
+    trips = -(-spans[:, :-1] // spans[:, 1:])
+    return TileTable(extent, spans, trips, _neighbours(spans))
+
+
+def _thinned(chains: list[tuple[int, ...]], count: int) -> list[tuple[int, ...]]:
+    if not chains:
+        return []
+    return [chains[i] for i in np.unique(np.linspace(0, len(chains) - 1, min(count, len(chains))).astype(int))]
+
+
+def _neighbours(spans: np.ndarray) -> np.ndarray:
+    """For each row the nearest others by the logarithms of their spans."""
+    count = min(_NEIGHBOURS, len(spans) - 1)
+    if count <= 0:
+        return np.zeros((len(spans), 0), dtype=np.int64)
+    points = np.log2(spans.astype(np.float64))
+    _, found = cKDTree(points).query(points, k=count + 1)
+    # A row is its own nearest neighbour, but not necessarily in the first place when two rows coincide (they never do).
+    return np.asarray(found[:, 1:], dtype=np.int64)

@@ -1,0 +1,49 @@
+"""Derivation: from a task to its sketches (Ansor §4.1).
+
+A worklist of states is taken through the rules, last stage first. When every stage has been visited, those without a
+nest get one, or are attached to the nest that uses them (``settle.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ansorlite.schedule.rewrite import fuse, with_unique_names, without_unit_reductions
+from ansorlite.schedule.steps import Fuse, Step
+from ansorlite.sketch.rules import RULES
+from ansorlite.sketch.settle import settle
+from ansorlite.sketch.sketch import Sketch
+from ansorlite.sketch.state import Rule, State, Verdict
+from ansorlite.task import Task
+
+
+def derive(task: Task, rules: Sequence[Rule] | None = None) -> tuple[Sketch, ...]:
+    """The sketches of ``task``, the same ones in the same order every time.
+
+    Args:
+        rules: asked in order; those of the task's target when not given. Put a rule of your own in front of them to
+            have it asked first.
+    """
+    order = tuple(RULES[task.target.kind] if rules is None else rules)
+    work, finished = [_start(task)], []
+    while work:
+        state = work.pop(0)
+        if not state.pending:
+            finished.append(settle(state))
+            continue
+        for rule in order:
+            verdict = rule.condition(state)
+            if verdict is not Verdict.SKIP:
+                work.extend(rule.apply(state))
+            if verdict is Verdict.APPLY_AND_SKIP_REST:
+                break
+    unique = {sketch.signature: sketch for sketch in (Sketch(s.dag, s.steps, s.target) for s in finished)}
+    return tuple(unique.values())
+
+
+def _start(task: Task) -> State:
+    plain = without_unit_reductions(with_unique_names(task.dag))
+    fused = fuse(plain)
+    changed = tuple(t.name for t, f in zip(plain.tensors, fused.tensors, strict=True) if t is not f and t.shape != f.shape)
+    steps: tuple[Step, ...] = (Fuse(changed),) if changed else ()
+    return State(fused, task.target, steps, tuple(t.name for t in reversed(fused.computes)))

@@ -1,0 +1,27 @@
+"""AddCacheWrite: a tiled stage without an element-wise consumer gets one, the copy out of its local tile.
+
+The stage is then visited again, under the cache's name, and fused with the copy. The sketch without the cache stays.
+"""
+
+from __future__ import annotations
+
+from ansorlite.analysis.predicates import fusible_consumer, has_data_reuse
+from ansorlite.schedule.rewrite import cache_write
+from ansorlite.schedule.steps import CacheWrite
+from ansorlite.sketch.state import Rule, State, Verdict
+
+
+def _condition(state: State) -> Verdict:
+    stage = state.stage
+    if not has_data_reuse(stage) or not stage.reduce_axes or state.is_settled(stage):
+        return Verdict.SKIP
+    return Verdict.APPLY if fusible_consumer(state.dag, stage) is None else Verdict.SKIP
+
+
+def _apply(state: State) -> tuple[State, ...]:
+    name = state.stage.name
+    cache = f"{name}_local"
+    return (state.visited(CacheWrite(name, cache), dag=cache_write(state.dag, name, cache), first=(cache,)),)
+
+
+ADD_CACHE_WRITE = Rule("AddCacheWrite", _condition, _apply)

@@ -1,0 +1,62 @@
+"""ReductionTiling (ours): a reduction that reads every element once is tiled S R S, in a local tile of accumulators.
+
+It covers what Ansor leaves to annotation: reductions that are outputs or have an element-wise consumer (pooling, means,
+norms). Vectors run along the axis that memory is contiguous in, which may be a reduce axis. Reductions that another
+stage reads in some other way stay without a nest, so that they can be computed inside of their consumers' rows.
+"""
+
+from __future__ import annotations
+
+from ansorlite.analysis.access import lane_axis
+from ansorlite.analysis.predicates import fusible_consumer, has_data_reuse
+from ansorlite.schedule.rewrite import cache_write, tensor_named
+from ansorlite.schedule.steps import CacheWrite
+from ansorlite.sketch.state import Rule, State, Verdict
+from ansorlite.sketch.tiling import MAX_ROW, follow, multi_level_tile
+from ansorlite.te.expr import Axis
+from ansorlite.te.tensor import Tensor
+
+STRUCTURE = "SRS"
+
+
+def _condition(state: State) -> Verdict:
+    stage = state.stage
+    if not stage.reduce_axes or has_data_reuse(stage) or state.is_settled(stage):
+        return Verdict.SKIP
+    consumer = fusible_consumer(state.dag, stage)
+    free = consumer is not None and not state.is_settled(consumer)
+    return Verdict.APPLY_AND_SKIP_REST if free or stage in state.dag.outputs else Verdict.SKIP
+
+
+def _apply(state: State) -> tuple[State, ...]:
+    return (reduction_nest(state, state.stage),)
+
+
+def reduction_nest(state: State, stage: Tensor, factor: Axis | None = None, counted: Axis | None = None) -> State:
+    """The state after the steps that give ``stage``, the one being visited, a nest of its own.
+
+    Args:
+        factor: the axis of ``stage`` whose outermost loop makes partial results, when it is an rfactor's.
+        counted: the reduce axis of ``stage`` that counts such parts, when it folds them.
+    """
+    consumer = fusible_consumer(state.dag, stage)
+    if consumer is not None and not state.is_settled(consumer):
+        dag, leader, epilogue = state.dag, stage, consumer
+        cached: tuple[CacheWrite, ...] = ()
+    else:
+        cached = (CacheWrite(stage.name, f"{stage.name}_local"),)
+        dag = cache_write(state.dag, stage.name, cached[0].cache)
+        leader, epilogue = tensor_named(dag, cached[0].cache), tensor_named(dag, stage.name)
+    lane = lane_axis(leader)
+    if counted is not None and lane is not None and lane.reduce:
+        lane = next((axis for axis in reversed(leader.axes) if axis.extent > 1), None)
+    if factor is not None and lane is leader.axes[0]:
+        lane = leader.reduce_axes[-1]
+    steps = multi_level_tile(
+        leader, STRUCTURE, lane, state.target, max_inner=MAX_ROW, factor=leader.reduce_axes[0] if factor is not None else None,
+        counted=leader.reduce_axes[0] if counted is not None else None,
+    )  # fmt: skip
+    return state.visited(*cached, *steps, follow(epilogue, leader, (1,)), dag=dag)
+
+
+REDUCTION_TILING = Rule("ReductionTiling", _condition, _apply)

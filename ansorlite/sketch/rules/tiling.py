@@ -1,0 +1,26 @@
+"""MultiLevelTiling: a stage that reads elements again and again is tiled S S R S R S, accumulating in its own output.
+
+Tiles must divide here: an element of the output that two tiles share would be added to twice. Where they do not have
+to, AddCacheWrite and MultiLevelTilingWithFusion accumulate in a local tile.
+"""
+
+from __future__ import annotations
+
+from ansorlite.analysis.predicates import has_data_reuse
+from ansorlite.sketch.state import Rule, State, Verdict
+from ansorlite.sketch.tiling import CPU_STRUCTURE, multi_level_tile, natural_lane, packs
+
+
+def _condition(state: State) -> Verdict:
+    return Verdict.APPLY_AND_SKIP_REST if has_data_reuse(state.stage) and not state.is_settled(state.stage) else Verdict.SKIP
+
+
+def _apply(state: State) -> tuple[State, ...]:
+    stage = state.stage
+    lane = natural_lane(stage)
+    needed = packs(stage, lane, CPU_STRUCTURE) if lane is not None else ((),)
+    steps = multi_level_tile(stage, CPU_STRUCTURE, lane, state.target, perfect=bool(stage.reduce_axes))
+    return (state.visited(*steps, *(needed[0] if needed else ())),)
+
+
+MULTI_LEVEL_TILING = Rule("MultiLevelTiling", _condition, _apply)

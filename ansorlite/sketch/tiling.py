@@ -1,0 +1,130 @@
+"""The steps that give a stage loops of its own, for the rules to use."""
+
+from __future__ import annotations
+
+from ansorlite.analysis.access import accesses
+from ansorlite.analysis.predicates import packable, reused_over
+from ansorlite.schedule.steps import CacheRead, Follow, Hole, Parallel, Reorder, Split, Step, Unroll, Vectorize
+from ansorlite.schedule.tiles import MAX_INNER, tile_table
+from ansorlite.target import Target
+from ansorlite.te.expr import Axis
+from ansorlite.te.tensor import Tensor
+
+#: Ansor's multi-level tile structure on CPUs: S is one level of all space axes, R one of all reduce axes.
+CPU_STRUCTURE = "SSRSRS"
+#: Straight-line code of at most so many vector statements (Ansor's auto_unroll_max_step).
+UNROLL_LIMITS = (0, 16, 64, 512)
+#: Elements along the innermost loop of a stage that is not tiled for reuse: long rows are good.
+MAX_ROW = 4096
+
+
+def lane_choices(target: Target, tensor: Tensor, widest: int = 1) -> tuple[int, ...]:
+    """Vector widths to choose from: scalar, half a register, and one register up to ``widest`` of them."""
+    lanes = target.lanes(tensor.dtype)
+    return tuple(sorted({1, max(1, lanes // 2), *(lanes * m for m in (1, 2, 4) if m <= widest)}))
+
+
+def split(stage: Tensor, axis: Axis, parts: int, perfect: bool, max_inner: int, first: int = 0) -> Split:
+    """The split of one axis into ``parts`` loops named ``axis<first> ...``."""
+    loops = tuple(f"{axis.name}{level}" for level in range(first, first + parts))
+    return Split(stage.name, axis.name, loops, Hole(f"{stage.name}.{axis.name}", table=tile_table(axis.extent, parts, perfect, max_inner)))
+
+
+def multi_level_tile(
+    stage: Tensor,
+    structure: str,
+    lane: Axis | None,
+    target: Target,
+    *,
+    perfect: bool = False,
+    max_inner: int = MAX_INNER,
+    factor: Axis | None = None,
+    counted: Axis | None = None,
+) -> tuple[Step, ...]:
+    """Splits and a reorder into the bands of ``structure``, and the annotations of the nest.
+
+    Args:
+        lane: the axis whose innermost loop is innermost of all; for a reduce axis it makes a last band of its own.
+        perfect: only tiles that divide (accumulators are in the output itself, which must not be added to twice).
+        factor: an axis whose outermost loop makes partial results (rfactor): it leads the first band.
+        counted: a reduce axis that only counts the parts of an rfactor: one loop, never split.
+    """
+    space = [axis for axis in stage.axes if not (factor is not None and axis is stage.axes[0])]
+    reduce = [axis for axis in stage.reduce_axes if axis is not counted]
+    levels = {"S": structure.count("S"), "R": structure.count("R")}
+    steps: list[Step] = [split(stage, axis, levels["S"], perfect, max_inner) for axis in space]
+    for axis in reduce:
+        extra = (axis is factor) + (axis is lane)
+        steps.append(split(stage, axis, levels["R"] + extra, False, max_inner))
+    order = [axis for axis in space if axis is not lane] + [axis for axis in space if axis is lane]
+    bands: list[tuple[str, ...]] = []
+    level = {"S": 0, "R": 0}
+    for kind in structure:
+        last_space = kind == "S" and level["S"] == levels["S"] - 1
+        members = (order if last_space else space) if kind == "S" else reduce
+        names = [f"{axis.name}{level[kind] + (axis is factor)}" for axis in members]
+        names += [counted.name] if kind == "R" and counted is not None and level["R"] == 0 else []
+        bands.append(tuple(names))
+        level[kind] += 1
+    if factor is not None:
+        bands[0] = (f"{factor.name}0", *bands[0])
+    if lane is not None and lane.reduce:
+        bands.append((f"{lane.name}{levels['R'] + (lane is factor)}",))
+    steps.append(Reorder(stage.name, tuple(bands)))
+    steps.append(Parallel(stage.name, Hole(f"{stage.name}.parallel", tuple(range(len(bands[0]) + 1)))))
+    if lane is not None:
+        steps.append(Vectorize(stage.name, lane.name, Hole(f"{stage.name}.lanes", lane_choices(target, stage))))
+    steps.append(Unroll(stage.name, Hole(f"{stage.name}.unroll", UNROLL_LIMITS)))
+    return tuple(steps)
+
+
+def follow(stage: Tensor, leader: Tensor, places: tuple[int, ...]) -> Follow:
+    """``stage`` as the epilogue of ``leader``, after one of these numbers of bands."""
+    return Follow(stage.name, leader.name, Hole(f"{leader.name}.at", places))
+
+
+def space_lanes(stage: Tensor, target: Target) -> tuple[Axis, ...]:
+    """The space axes worth vectorising in a tiled stage, the natural one first.
+
+    That is the last axis, along which the output is contiguous; and where it is short and no multiple of a vector,
+    also the longest other axis, with the output written transposed.
+    """
+    real = [axis for axis in stage.axes if axis.extent > 1]
+    if not real:
+        return ()
+    natural, lanes = real[-1], target.lanes(stage.dtype)
+    if natural.extent % lanes == 0 or natural.extent >= 8 * lanes:
+        return (natural,)
+    others = [axis for axis in real[:-1] if axis.extent >= lanes]
+    return (natural, max(others, key=lambda axis: axis.extent)) if others else (natural,)
+
+
+def packs(stage: Tensor, lane: Axis, structure: str) -> tuple[tuple[CacheRead, ...], ...] | None:
+    """The sets of operands to pack that are worth a sketch each; ``None`` when vectors along ``lane`` cannot be loaded.
+
+    An operand that is walked along ``lane`` with a stride must be packed; one that is walked contiguously, and is used
+    again along another axis, may be. Only inputs of the task are packed: they are there before the nest begins.
+    """
+    places = tuple(range(structure.index("R") + 2))
+    must: list[CacheRead] = []
+    may: list[CacheRead] = []
+    for access in accesses(stage):
+        stride = access.stride(lane)
+        if stride == 0:
+            continue
+        name = f"{access.tensor.name}_packed"
+        step = CacheRead(access.tensor.name, stage.name, name, Hole(f"{name}.at", places))
+        single = sum(other.tensor is access.tensor for other in accesses(stage)) == 1
+        can = access.tensor.body is None and packable(access) and single and bool(reused_over(stage, access))
+        if stride != 1:
+            if not can:
+                return None if lane is not natural_lane(stage) else ((),)
+            must.append(step)
+        elif can:
+            may.append(step)
+    return (tuple(must), (*must, *may)) if may else (tuple(must),)
+
+
+def natural_lane(stage: Tensor) -> Axis | None:
+    """The last space axis of more than one element."""
+    return next((axis for axis in reversed(stage.axes) if axis.extent > 1), None)
