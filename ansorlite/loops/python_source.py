@@ -8,6 +8,7 @@ variables and index literals are Python ints, which numpy scalars accept beside 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,7 +17,7 @@ import numpy as np
 
 from ansorlite.loops.nodes import Alloc, Block, Buffer, For, Function, If, Load, LoopKind, Stmt, Store
 from ansorlite.te import dtypes
-from ansorlite.te.expr import Binary, Cast, Const, Expr, Select, Unary, Var
+from ansorlite.te.expr import Binary, Cast, Const, Expr, Select, Unary, Var, walk
 from ansorlite.te.ops import BINARY, UNARY, BinaryOp
 
 #: Operations whose Python operator on numpy scalars is the numpy function itself. Conditions are not lazy.
@@ -70,6 +71,11 @@ def _maximum(a: Any, b: Any) -> Any:
     return a if a >= b or a != a else b
 
 
+def _int64(x: Any) -> Any:
+    """A Python int, which never overflows, as int64, which wraps around."""
+    return np.int64((int(x) + (1 << 63)) % (1 << 64) - (1 << 63))
+
+
 def _maybe_python_int(expr: Expr) -> bool:
     """Whether the value may be a Python int, which has no width, instead of a numpy scalar."""
     match expr:
@@ -91,7 +97,15 @@ class _Writer:
         self.check = check
         self.lockstep = lockstep
         self.lines: list[str] = []
-        self.names: dict[str, Any] = {"minimum": _minimum, "maximum": _maximum, "out_of_bounds": self._out_of_bounds}
+        self.names: dict[str, Any] = {
+            "minimum": _minimum,
+            "maximum": _maximum,
+            "int64": _int64,
+            "bool_": np.bool_,
+            "out_of_bounds": self._out_of_bounds,
+        }
+        self.shared: set[Expr] = set()
+        self.computed: dict[Expr, str] = {}
         self.symbols: dict[Var | Buffer, str] = {}
         self.loops: list[tuple[Var, str]] = []
         self.sites: list[_Site] = []
@@ -124,7 +138,8 @@ class _Writer:
             case For():
                 self.loop(stmt, depth)
             case Store():
-                self.line(depth, f"{self.symbol(stmt.buffer)}[{self.address(stmt.buffer, stmt.indices)}] = {self.stored(stmt)}")
+                value, at = self.value_and_address(stmt)
+                self.line(depth, f"{self.symbol(stmt.buffer)}[{at}] = {value}")
             case If(cond, body):
                 self.line(depth, f"if {self.expr(cond)}:")
                 self.statement(body, depth + 1)
@@ -166,8 +181,8 @@ class _Writer:
                 for child in body:
                     self.lockstep_statement(child, lane, lanes, depth)
             case Store():
-                pairs = f"[({self.address(stmt.buffer, stmt.indices)}, {self.stored(stmt)}) for {lane} in {lanes}]"
-                self.line(depth, f"for at, value in {pairs}:")
+                value, at = self.value_and_address(stmt)
+                self.line(depth, f"for value, at in [({value}, {at}) for {lane} in {lanes}]:")
                 self.line(depth + 1, f"{self.symbol(stmt.buffer)}[at] = value")
             case If(cond, body):
                 active = self.fresh("active")
@@ -176,9 +191,17 @@ class _Writer:
             case _:
                 raise TypeError(f"a vectorized loop holds only stores and ifs, not {type(stmt).__name__}")
 
-    def stored(self, store: Store) -> str:
-        text = self.expr(store.value)
-        return f"{self.constant(np.int64, 'int64')}({text})" if _maybe_python_int(store.value) else text
+    def value_and_address(self, store: Store) -> tuple[str, str]:
+        """In the order in which Python evaluates them. What they share is computed once."""
+        uses = Counter(child for root in (store.value, *store.indices) for node in walk(root) for child in node.children())
+        self.shared = {node for node, count in uses.items() if count > 1 and not isinstance(node, Const | Var)}
+        self.computed = {}
+        value = self.expr(store.value)
+        if _maybe_python_int(store.value):
+            value = f"int64({value})"
+        address = self.address(store.buffer, store.indices)
+        self.shared = set()
+        return value, address
 
     # Expressions -----------------------------------------------------------------------------------------------------
     def address(self, buffer: Buffer, indices: Sequence[Expr]) -> str:
@@ -208,6 +231,23 @@ class _Writer:
         )
 
     def expr(self, expr: Expr) -> str:
+        """Python's text of ``expr``, to be evaluated after every text asked for before."""
+        if expr not in self.shared:
+            return self.operation(expr)
+        if expr not in self.computed:
+            text = self.operation(expr)
+            self.computed[expr] = self.fresh(f"shared{len(self.computed)}")
+            return f"({self.computed[expr]} := {text})"
+        return self.computed[expr]
+
+    def arm(self, expr: Expr) -> str:
+        """As :meth:`expr`, but perhaps never evaluated: nothing that follows may rely on what it computes."""
+        before = dict(self.computed)
+        text = self.expr(expr)
+        self.computed = before
+        return text
+
+    def operation(self, expr: Expr) -> str:
         match expr:
             case Const(value, dtype):
                 if dtype in (dtypes.INDEX, "bool"):
@@ -225,11 +265,12 @@ class _Writer:
                 narrow = dtype in ("float16", "bfloat16")
                 return f"{self.constant(dtypes.NUMPY[dtype].type, dtype)}({text})" if narrow else text
             case Select(cond, then, otherwise):
-                return f"({self.expr(then)} if {self.expr(cond)} else {self.expr(otherwise)})"
+                condition = self.expr(cond)
+                return f"({self.arm(then)} if {condition} else {self.arm(otherwise)})"
             case Cast(a, dtype):
                 text = self.expr(a)
                 if a.dtype == "bool" or _maybe_python_int(a):
-                    text = f"{self.constant(dtypes.NUMPY[a.dtype].type, a.dtype)}({text})"
+                    text = f"{'bool_' if a.dtype == 'bool' else 'int64'}({text})"
                 return f"{text}.astype({self.constant(dtypes.NUMPY[dtype], dtype)})"
         raise TypeError(f"not an expression of the loop IR: {expr!r}")
 

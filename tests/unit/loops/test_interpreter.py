@@ -8,7 +8,7 @@ from ansorlite.errors import ArgumentError
 from ansorlite.loops.interpreter import OutOfBoundsError, interpret
 from ansorlite.loops.nodes import Alloc, Buffer, Function, If, LoopKind, Scope, Stmt, block
 from ansorlite.te import dtypes
-from ansorlite.te.expr import Var, binary, cast, const, select, unary
+from ansorlite.te.expr import Expr, Var, binary, cast, const, select, unary
 from ansorlite.te.functions import maximum
 from ansorlite.te.ops import BINARY, UNARY, BinaryOp, UnaryOp
 
@@ -83,15 +83,38 @@ def test_int64_wraps_around_even_when_it_comes_from_loop_variables() -> None:
     y = argument("Y", 3, dtype="int64")
 
     def body(i: Var) -> Stmt:
-        return block(store(y, (i,), i + 2**62), store(y, (i,), load(y, i) + load(y, i)))
+        return block(store(y, (i,), i + 2**62), store(y, (i,), load(y, i) + load(y, i)), store(z, (i,), (i + 2**62) * 2))
 
-    result = np.zeros(3, np.int64)
-    interpret(Function("f", (y,), 1, loop("i", 3, body)), [result])
-    np.testing.assert_array_equal(result, np.array([-(2**63), -(2**63) + 2, -(2**63) + 4]))
+    z = argument("Z", 3, dtype="int64")
+    results = [np.zeros(3, np.int64), np.zeros(3, np.int64)]
+    interpret(Function("f", (y, z), 2, loop("i", 3, body)), results)
+    for result in results:
+        np.testing.assert_array_equal(result, np.array([-(2**63), -(2**63) + 2, -(2**63) + 4]))
 
 
 def kind_of(dtype: str) -> str:
     return "b" if dtype == "bool" else "f" if dtypes.is_float(dtype) else "i"
+
+
+@pytest.mark.parametrize("reorder", [None, np.random.default_rng(0)], ids=["in order", "reordered"])
+def test_shared_subexpressions_cost_once_and_respect_arms(reorder: np.random.Generator | None) -> None:
+    x, y = argument("X", 8, dtype="int32"), argument("Y", 8, dtype="int32")
+
+    def body(i: Var) -> Stmt:
+        value: Expr = load(x, i)
+        for _ in range(40):
+            value = value + value * 2
+        only_then = load(x, i - 1) + 1
+        chosen = select(i > 0, only_then * only_then, value)
+        return store(y, (i,), chosen + select(i > 1, only_then, value * value))
+
+    data, result = np.arange(8, dtype=np.int32), np.zeros(8, np.int32)
+    interpret(Function("f", (x, y), 1, loop("i", 8, body, LoopKind.VECTORIZED, 4)), [data, result], reorder=reorder)
+    grown = [int(np.uint64(3**40 * v % 2**32).astype(np.uint32).astype(np.int32)) for v in range(8)]
+    first = np.array([grown[0], *((v - 1 + 1) ** 2 for v in range(1, 8))], np.int64)
+    second = np.array([grown[0] ** 2, grown[1] ** 2, *((v - 1 + 1) for v in range(2, 8))], dtype=object)
+    expected = np.array([(int(a) + int(b) + 2**31) % 2**32 - 2**31 for a, b in zip(first, second, strict=True)])
+    np.testing.assert_array_equal(result, expected)
 
 
 def test_int64_that_is_now_a_literal_now_loaded() -> None:
