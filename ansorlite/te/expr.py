@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 from weakref import WeakValueDictionary
@@ -58,10 +58,9 @@ class Expr(metaclass=_HashConsed):
         return self
 
     def _key(self) -> tuple[Any, ...]:
-        return (type(self), *(getattr(self, f.name) for f in fields(self)))  # type: ignore[arg-type]
+        return (type(self), *self.__dict__.values())  # the fields, in order
 
-    def __hash__(self) -> int:
-        return id(self) >> 4
+    __hash__ = object.__hash__
 
     # Python's operators -------------------------------------------------------------------------------------------
     def __add__(self, other: Expr | Scalar) -> Expr:
