@@ -1,0 +1,1 @@
+"""Compiled kernels: loading, calling and timing them."""

@@ -1,0 +1,171 @@
+"""Writers of LLVM IR as text: a module, and one function of it.
+
+Text is several times faster to make than ``llvmlite.ir`` objects, and is what a person reads in the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from ansorlite.codegen import types
+from ansorlite.codegen.types import Value
+from ansorlite.target import Target
+
+#: Numbers of other metadata nodes start here, above those of alias scopes.
+_FIRST_NODE: Final = 1 << 20
+
+
+class Module:
+    """The text of one LLVM module: declarations, definitions and alias metadata, each written once."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._declarations: dict[str, None] = {}
+        self._definitions: dict[str, str] = {}
+        self._scopes = 0
+        self._nodes: dict[str, int] = {}
+        self._functions = 0
+
+    def declare(self, signature: str) -> None:
+        """Make an external function known: ``"float @expf(float)"``."""
+        self._declarations[f"declare {signature}"] = None
+
+    def has(self, name: str) -> bool:
+        return name in self._definitions
+
+    def define(self, name: str, text: str) -> None:
+        self._definitions[name] = text
+
+    def fresh(self, hint: str) -> str:
+        """A name that no other function has."""
+        self._functions += 1
+        return f"{hint}{self._functions}"
+
+    def new_scope(self) -> int:
+        """A new alias scope: accesses of one buffer."""
+        self._scopes += 1
+        return self._scopes - 1
+
+    def node(self, text: str) -> str:
+        """A metadata node, shared by all who ask for the same."""
+        return f"!{_FIRST_NODE + self._nodes.setdefault(text, len(self._nodes))}"
+
+    def _metadata(self) -> Iterable[str]:
+        # !0 is the domain; buffer b has scope node !(3b+1), the list of just it !(3b+2), and all others !(3b+3).
+        yield '!0 = distinct !{!0, !"buffers"}'
+        scopes = [3 * b + 1 for b in range(self._scopes)]
+        for scope in scopes:
+            others = ", ".join(f"!{other}" for other in scopes if other != scope)
+            yield f"!{scope} = distinct !{{!{scope}, !0}}"
+            yield f"!{scope + 1} = !{{!{scope}}}"
+            yield f"!{scope + 2} = !{{{others}}}"
+        for text, number in self._nodes.items():
+            yield f"!{_FIRST_NODE + number} = {text}"
+
+    def text(self) -> str:
+        target = self.target
+        width = f' "prefer-vector-width"="{8 * target.vector_bytes}"' if target.vector_bytes >= 16 else ""
+        attributes = f'attributes #0 = {{ nounwind "target-cpu"="{target.cpu}" "target-features"="{target.features}"{width} }}'
+        parts = [
+            f'target triple = "{target.triple}"',
+            *self._definitions.values(),
+            *self._declarations,
+            attributes,
+            *self._metadata(),
+        ]
+        return "\n".join(parts) + "\n"
+
+
+def alias(scope: int | None) -> str:
+    """The metadata of an access to the buffer of ``scope``: it touches no other buffer's memory."""
+    return "" if scope is None else f", !alias.scope !{3 * scope + 2}, !noalias !{3 * scope + 3}"
+
+
+class Builder:
+    """The text of one function, written from its entry block on."""
+
+    def __init__(self, module: Module, signature: str) -> None:
+        self.module = module
+        self._signature = signature
+        self._entry: list[str] = []
+        self._lines: list[str] = []
+        self._names = 0
+        self._labels = 0
+        self.block = "start"
+
+    # Instructions -------------------------------------------------------------------------------------------------
+    def op(self, text: str) -> str:
+        """Append an instruction that has a result; its name."""
+        self._names += 1
+        name = f"%t{self._names}"
+        self._lines.append(f"  {name} = {text}")
+        return name
+
+    def do(self, text: str) -> None:
+        """Append an instruction without a result."""
+        self._lines.append(f"  {text}")
+
+    def alloca(self, text: str) -> str:
+        """A stack slot, made once when the function is entered."""
+        return self._at_entry(f"alloca {text}")
+
+    def _at_entry(self, text: str) -> str:
+        self._names += 1
+        name = f"%t{self._names}"
+        self._entry.append(f"  {name} = {text}")
+        return name
+
+    def call(self, result: str, name: str, *arguments: tuple[str, str]) -> str:
+        """Call an external function or intrinsic, declaring it; arguments are (type, text). The result's name, if any."""
+        self.module.declare(f"{result} @{name}({', '.join(kind for kind, _ in arguments)})")
+        text = f"call {result} @{name}({', '.join(f'{kind} {operand}' for kind, operand in arguments)})"
+        if result == "void":
+            self.do(text)
+            return ""
+        return self.op(text)
+
+    def intrinsic(self, name: str, element: str, lanes: int, *operands: str) -> str:
+        """Call ``llvm.<name>`` whose operands and result are all of one type."""
+        kind = types.vector(element, lanes)
+        full = f"llvm.{name}.{types.suffix(element, lanes)}"
+        self.module.declare(f"{kind} @{full}({', '.join(kind for _ in operands)})")
+        return self.op(f"call {kind} @{full}({', '.join(f'{kind} {operand}' for operand in operands)})")
+
+    def select(self, kind: str, lanes: int, condition: str, then: str, otherwise: str) -> str:
+        """``condition`` has ``lanes`` lanes; ``kind`` is the type of the arms."""
+        return self.op(f"select {types.vector('i1', lanes)} {condition}, {kind} {then}, {kind} {otherwise}")
+
+    def splat(self, value: Value, element: str, lanes: int) -> str:
+        """``value`` as a vector of ``lanes`` (as itself when it is one, or when ``lanes`` is 1)."""
+        if value.lanes == lanes:
+            return value.text
+        assert value.lanes == 1, "a vector of another length"
+        if value.literal:
+            return types.splat(value.text, element, lanes)
+        kind = types.vector(element, lanes)
+        first = self.op(f"insertelement {kind} poison, {element} {value.text}, i64 0")
+        return self.op(f"shufflevector {kind} {first}, {kind} poison, <{lanes} x i32> zeroinitializer")
+
+    # Control flow -------------------------------------------------------------------------------------------------
+    def label(self, hint: str) -> str:
+        """A fresh name for a block."""
+        self._labels += 1
+        return f"{hint}{self._labels}"
+
+    def start(self, label: str) -> None:
+        """Begin the block ``label``."""
+        self._lines.append(f"{label}:")
+        self.block = label
+
+    def jump(self, label: str) -> None:
+        self.do(f"br label %{label}")
+
+    def branch(self, condition: str, then: str, otherwise: str) -> None:
+        self.do(f"br i1 {condition}, label %{then}, label %{otherwise}")
+
+    def text(self) -> str:
+        """The whole function."""
+        entry = ["entry:", *self._entry, "  br label %start", "start:"]
+        return "\n".join([f"define {self._signature} {{", *entry, *self._lines, "}"])
+

@@ -1,0 +1,129 @@
+"""From a loop-IR function to machine code: the module's text, LLVM's passes, the object file."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from ansorlite.codegen import statements
+from ansorlite.codegen.builder import Builder, Module
+from ansorlite.codegen.context import Context, Place
+from ansorlite.codegen.workspace import layout
+from ansorlite.loops import printer
+from ansorlite.loops.nodes import Function
+from ansorlite.target import Target
+
+
+@dataclass(frozen=True)
+class Object:
+    """A compiled kernel: data only, so it can be pickled, kept and sent.
+
+    The entry is a C function ``void entry(void **arguments)``: the addresses of the parameters in call order, then that
+    of the workspace (64-byte aligned). Beside it, ``void entry_repeat(void **arguments, int64_t count)`` calls it in a row.
+
+    Attributes:
+        code: an object file.
+        loops: the loop IR as text.
+        llvm: the LLVM IR before optimisation.
+        entry: the symbol of the entry.
+        outputs: how many of the last parameters are written.
+        workspace: bytes that a call needs for its temporaries.
+        target: key of the target it is for.
+    """
+
+    code: bytes
+    loops: str
+    llvm: str
+    entry: str
+    outputs: int
+    workspace: int
+    target: str
+
+    @property
+    def repeat(self) -> str:
+        """The symbol of the function that calls the entry many times."""
+        return f"{self.entry}_repeat"
+
+
+def emit(function: Function, target: Target) -> tuple[str, str, int]:
+    """(LLVM IR, entry symbol, workspace bytes) of ``function``."""
+    module = Module(target)
+    entry = "ansorlite_" + re.sub(r"\W", "_", function.name, flags=re.ASCII)
+    b = Builder(module, f"void @{entry}(ptr noalias %arguments) #0")
+    plan = layout(function, target)
+    c = Context(b, target, plan, workspace="")
+    for number, buffer in enumerate(function.params):
+        pointer = _argument(b, number, buffer.nbytes)
+        c.places[buffer] = Place(pointer, buffer.strides, 0, module.new_scope(), padded=False)
+    c.workspace = _argument(b, len(function.params), max(1, plan.total(target.threads)))
+    statements.emit(c, function.body)
+    b.do("ret void")
+    module.define(entry, b.text())
+    module.define(f"{entry}_repeat", _REPEAT.replace("$entry", entry))
+    return module.text(), entry, plan.total(target.threads)
+
+
+def _argument(b: Builder, number: int, nbytes: int) -> str:
+    slot = b.op(f"getelementptr ptr, ptr %arguments, i64 {number}")
+    known = f"!nonnull {b.module.node('!{}')}, !dereferenceable {b.module.node(f'!{{i64 {nbytes}}}')}"
+    return b.op(f"load ptr, ptr {slot}, align 8, {known}, !invariant.load {b.module.node('!{}')}")
+
+
+_REPEAT = """define void @$entry_repeat(ptr %arguments, i64 %count) #0 {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %again ]
+  %more = icmp slt i64 %i, %count
+  br i1 %more, label %again, label %end
+again:
+  call void @$entry(ptr %arguments) noinline
+  %next = add i64 %i, 1
+  br label %loop
+end:
+  ret void
+}"""
+
+
+@lru_cache(maxsize=None)
+def _initialize() -> None:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+
+
+@lru_cache(maxsize=8)
+def machine(target: Target) -> Any:
+    """llvmlite's target machine for ``target``."""
+    _initialize()
+    backend = llvm.Target.from_triple(target.triple)
+    return backend.create_target_machine(cpu=target.cpu, features=target.features, opt=3, reloc="pic", codemodel="default")
+
+
+def optimise(text: str, target: Target) -> Any:
+    """The llvmlite module of ``text`` after LLVM's passes."""
+    module = llvm.parse_assembly(text, llvm.create_context())
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = False
+    options.slp_vectorization = False
+    options.loop_unrolling = False
+    options.loop_interleaving = False
+    builder = llvm.create_pass_builder(machine(target), options)
+    builder.getModulePassManager().run(module, builder)
+    return module
+
+
+def build(function: Function, target: Target) -> Object:
+    """Compile ``function`` for ``target``."""
+    text, entry, workspace = emit(function, target)
+    module = optimise(text, target)
+    code = machine(target).emit_object(module)
+    return Object(code, printer.text(function), text, entry, function.outputs, workspace, target.key)
+
+
+def assembly(compiled: Object, target: Target) -> str:
+    """The machine code of ``compiled``, as people read it."""
+    return str(machine(target).emit_assembly(optimise(compiled.llvm, target)))

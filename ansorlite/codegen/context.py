@@ -1,0 +1,96 @@
+"""The state of the function being written, which all parts of the emitter pass along."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from ansorlite.codegen.builder import Builder
+from ansorlite.codegen.ranges import Interval
+from ansorlite.codegen.scope import Scope
+from ansorlite.codegen.workspace import Layout
+from ansorlite.loops.nodes import Buffer
+from ansorlite.target import Target
+from ansorlite.te.expr import Var
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a buffer is.
+
+    Attributes:
+        pointer: SSA name of the first element's address.
+        strides: elements between neighbours, per dimension; rows of a register buffer are padded to whole vectors.
+        depth: the layer in which ``pointer`` was computed.
+        scope: alias scope; ``None`` for stack slots, which LLVM tells apart by itself.
+        padded: whether a load may run past the end by less than a vector.
+        register: whether it is to become registers,
+        row: and then, elements of a row with its padding.
+    """
+
+    pointer: str
+    strides: tuple[int, ...]
+    depth: int
+    scope: int | None
+    padded: bool
+    register: bool = False
+    row: int = 0
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """The vector being computed: iterations ``base + 0 .. base + count - 1`` of a vectorized loop.
+
+    Attributes:
+        mask: literal or SSA name of the lanes that are on; ``None``: all.
+        guarded: whether a condition, not only the loop's end, is in ``mask``; then possibly no lane is on.
+        overrun: whether a load from a padded buffer may ignore ``mask``: the first lane is on, and no guard is in it.
+        active: how many lanes are on, when that is known.
+    """
+
+    var: Var
+    count: int
+    mask: str | None = None
+    guarded: bool = False
+    overrun: bool = False
+    active: int | None = None
+
+
+@dataclass
+class Context:
+    """One function being written.
+
+    Attributes:
+        lanes: set within a vectorized loop.
+        guard: a scalar condition under which alone scalar loads may be executed.
+        workspace: SSA name of the workspace's address.
+        thread: number of the running thread: a literal or an SSA name.
+    """
+
+    b: Builder
+    target: Target
+    layout: Layout
+    workspace: str
+    thread: str = "0"
+    scope: Scope = field(default_factory=Scope)
+    places: dict[Buffer, Place] = field(default_factory=dict)
+    ranges: dict[Var, Interval] = field(default_factory=dict)
+    lanes: Lanes | None = None
+    guard: str | None = None
+
+    def varies(self, expr_variables: frozenset[Var]) -> bool:
+        """Whether something that depends on these variables differs between lanes."""
+        return self.lanes is not None and self.lanes.var in expr_variables
+
+    @contextmanager
+    def within(self, lanes: Lanes | None, guard: str | None) -> Iterator[None]:
+        """Other lanes and guard for the time of a ``with``."""
+        outer = self.lanes, self.guard
+        self.lanes, self.guard = lanes, guard
+        try:
+            yield
+        finally:
+            self.lanes, self.guard = outer
+
+

@@ -1,0 +1,58 @@
+"""Loops and branches of LLVM: blocks, counters, and the scope layers that go with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from ansorlite.codegen.context import Context
+from ansorlite.codegen.ranges import Interval
+from ansorlite.te.expr import Var
+
+
+def counted(c: Context, begin: str, end: str, step: int | str, runs: bool, body: Callable[[str], None]) -> None:
+    """``for i in range(begin, end, step): body(i)``.
+
+    Args:
+        begin, end, step: int64 operands.
+        runs: whether it is known to run at least once.
+        body: writes the body, given the name of ``i``; it runs within a layer of its own.
+    """
+    b = c.b
+    head, latch, done = b.label("loop"), b.label("latch"), b.label("done")
+    counter, following = f"%{head}.i", f"%{head}.next"
+    before = b.block
+    if runs:
+        b.jump(head)
+    else:
+        b.branch(b.op(f"icmp slt i64 {begin}, {end}"), head, done)
+    b.start(head)
+    b.do(f"{counter} = phi i64 [ {begin}, %{before} ], [ {following}, %{latch} ]")
+    with c.scope.layer(barrier=True):
+        body(counter)
+    b.jump(latch)
+    b.start(latch)
+    b.do(f"{following} = add nsw i64 {counter}, {step}")
+    b.branch(b.op(f"icmp slt i64 {following}, {end}"), head, done)
+    b.start(done)
+
+
+@contextmanager
+def conditional(c: Context, condition: str) -> Iterator[None]:
+    """What is written within runs only if the scalar ``condition`` holds."""
+    then, after = c.b.label("then"), c.b.label("after")
+    c.b.branch(condition, then, after)
+    c.b.start(then)
+    with c.scope.layer(barrier=True):
+        yield
+    c.b.jump(after)
+    c.b.start(after)
+
+
+@contextmanager
+def bound(c: Context, var: Var, text: str, values: Interval) -> Iterator[None]:
+    """A loop variable has a value, in a layer of its own."""
+    with c.scope.layer():
+        c.scope.bind(var, text)
+        c.ranges[var] = values
+        yield

@@ -1,0 +1,268 @@
+"""From expression nodes to LLVM operands.
+
+Within a vectorized loop an expression is a vector only if it depends on the loop's variable; everything else stays
+scalar and is spread over the lanes where it meets a vector. Index arithmetic goes through linear forms, so that an
+address is a base, a known stride per lane, and rarely more.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from ansorlite.codegen import addresses, casts, integer, memory, operators, types
+from ansorlite.codegen.addresses import Term
+from ansorlite.codegen.affine import Affine, affine, flat
+from ansorlite.codegen.context import Context, Lanes
+from ansorlite.codegen.ranges import interval
+from ansorlite.codegen.scope import dependence
+from ansorlite.codegen.types import Value
+from ansorlite.loops.nodes import Load
+from ansorlite.te import dtypes
+from ansorlite.te.expr import Binary, Cast, Const, Expr, Select, Unary, Var, walk
+from ansorlite.te.ops import BinaryOp, UnaryOp
+
+_flat = lru_cache(maxsize=1 << 13)(flat)
+
+#: Exact arithmetic on index literals, and what it gives.
+_FOLD: Final[dict[BinaryOp, Callable[[Any, Any], Any]]] = {
+    BinaryOp.ADD: operator.add,
+    BinaryOp.SUB: operator.sub,
+    BinaryOp.MUL: operator.mul,
+    BinaryOp.FLOORDIV: operator.floordiv,
+    BinaryOp.MOD: operator.mod,
+    BinaryOp.MIN: min,
+    BinaryOp.MAX: max,
+    BinaryOp.EQ: operator.eq,
+    BinaryOp.NE: operator.ne,
+    BinaryOp.LT: operator.lt,
+    BinaryOp.LE: operator.le,
+    BinaryOp.GT: operator.gt,
+    BinaryOp.GE: operator.ge,
+}
+
+
+class Spread(NamedTuple):
+    """An index over the lanes: ``constant + terms + stride * lane + offsets[lane]``.
+
+    Attributes:
+        offsets: SSA name of an int64 vector, for what is not evenly spaced.
+    """
+
+    constant: int
+    terms: list[Term]
+    stride: int
+    offsets: str | None
+
+    @property
+    def uniform(self) -> bool:
+        return self.stride == 0 and self.offsets is None
+
+
+def spread(c: Context, form: Affine) -> Spread:
+    """A linear form with everything known put in."""
+    constant, terms, stride, offsets = form.constant, [], 0, None
+    for atom, coefficient in form.terms:
+        if isinstance(atom, Var):
+            if c.lanes is not None and atom is c.lanes.var:
+                stride += coefficient
+            bound = c.scope.variables[atom]
+            if bound.literal:
+                constant += coefficient * int(bound.text)
+            else:
+                terms.append(Term(bound.text, coefficient, bound.depth))
+            continue
+        value = evaluate(c, atom)
+        if value.lanes > 1:
+            kind = types.vector("i64", value.lanes)
+            part = value.text
+            if coefficient != 1:
+                part = c.b.op(f"mul {kind} {part}, {types.splat(str(coefficient), 'i64', value.lanes)}")
+            offsets = part if offsets is None else c.b.op(f"add {kind} {offsets}, {part}")
+        elif value.literal:
+            constant += coefficient * int(value.text)
+        else:
+            terms.append(Term(value.text, coefficient, c.scope.depth_of(atom)))
+    return Spread(constant, terms, stride, offsets)
+
+
+def _index(c: Context, form: Affine) -> Value:
+    """The value of a linear form."""
+    s = spread(c, form)
+    scalar = Value(addresses.total(c, s.constant, s.terms))
+    if s.uniform or c.lanes is None:
+        return scalar
+    n = c.lanes.count
+    kind = types.vector("i64", n)
+    result = s.offsets
+    if s.stride:
+        steps = types.iota(n, s.stride)
+        result = steps if result is None else c.b.op(f"add {kind} {result}, {steps}")
+    return Value(c.b.op(f"add {kind} {c.b.splat(scalar, 'i64', n)}, {result}"), n)
+
+
+def evaluate(c: Context, expr: Expr) -> Value:
+    """The operand that holds ``expr`` at this point of the function."""
+    if isinstance(expr, Const):
+        return Value(types.literal(expr.value, expr.dtype))
+    found: Value | None = c.scope.get(expr)
+    if found is None:
+        found = _compute(c, expr)
+        c.scope.keep(expr, found, c.scope.depth_of(expr))
+    return found
+
+
+def _compute(c: Context, expr: Expr) -> Value:
+    match expr:
+        case Var():
+            return _index(c, Affine(0, ((expr, 1),)))
+        case Load():
+            return _load(c, expr)
+        case Select():
+            return _select(c, expr)
+        case Cast():
+            x = evaluate(c, expr.a)
+            return Value(casts.cast(c.b, expr.a.dtype, expr.dtype, x.lanes, x.text), x.lanes)
+        case Unary():
+            return _unary(c, expr)
+        case Binary():
+            if expr.dtype == dtypes.INDEX:
+                form = affine(expr)
+                if form.terms != ((expr, 1),):
+                    return _index(c, form)
+            return _binary(c, expr)
+        case _:
+            raise TypeError(f"{type(expr).__name__} is not part of the loop IR")
+
+
+def spread_over(c: Context, value: Value, dtype: str, lanes: int) -> str:
+    """``value`` in ``lanes`` lanes."""
+    return c.b.splat(value, types.VALUE[dtype], lanes)
+
+
+def _unary(c: Context, expr: Unary) -> Value:
+    x = evaluate(c, expr.a)
+    if expr.op is UnaryOp.NOT and x.literal:
+        return Value("false" if x.text == "true" else "true")
+    return Value(operators.unary(c.b, expr.op, expr.a.dtype, x.lanes, x.text), x.lanes)
+
+
+def _literal(value: Any, dtype: str) -> Value:
+    return Value(types.literal(value, dtype))
+
+
+def _binary(c: Context, expr: Binary) -> Value:
+    x = evaluate(c, expr.a)
+    if expr.op in (BinaryOp.AND, BinaryOp.OR):
+        return _logic(c, expr, x)
+    y = evaluate(c, expr.b)
+    dtype = expr.a.dtype
+    if dtype == dtypes.INDEX and x.literal and y.literal and expr.op in _FOLD:
+        a, b = int(x.text), int(y.text)
+        if b == 0 and expr.op in (BinaryOp.FLOORDIV, BinaryOp.MOD):
+            return Value("0")
+        return _literal(_FOLD[expr.op](a, b), expr.dtype)
+    if expr.op in (BinaryOp.FLOORDIV, BinaryOp.MOD) and y.literal and not dtypes.is_float(dtype) and int(y.text) > 0:
+        low = interval(expr.a, c.ranges).low
+        emit = integer.divide_by_constant if expr.op is BinaryOp.FLOORDIV else integer.modulo_constant
+        return Value(emit(c.b, dtype, x.lanes, x.text, int(y.text), low is not None and low >= 0), x.lanes)
+    lanes = max(x.lanes, y.lanes)
+    a_text, b_text = spread_over(c, x, dtype, lanes), spread_over(c, y, dtype, lanes)
+    return Value(operators.binary(c.b, expr.op, dtype, lanes, a_text, b_text), lanes)
+
+
+def _logic(c: Context, expr: Binary, x: Value) -> Value:
+    """and, or: with literals folded away."""
+    decisive = "false" if expr.op is BinaryOp.AND else "true"
+    if x.literal:
+        return Value(decisive) if x.text == decisive else evaluate(c, expr.b)
+    y = evaluate(c, expr.b)
+    if y.literal:
+        return Value(decisive) if y.text == decisive else x
+    lanes = max(x.lanes, y.lanes)
+    return Value(operators.binary(c.b, expr.op, "bool", lanes, spread_over(c, x, "bool", lanes), spread_over(c, y, "bool", lanes)), lanes)
+
+
+def _load(c: Context, expr: Load) -> Value:
+    place = c.places[expr.buffer]
+    s = spread(c, _flat(expr.indices, place.strides))
+    pointer = addresses.address(c, place, expr.dtype, s.constant, s.terms)
+    if s.uniform or c.lanes is None:
+        return Value(memory.scalar_load(c, place, expr.dtype, pointer))
+    return memory.vector_load(c, place, expr.dtype, c.lanes, pointer, s.stride, s.offsets)
+
+
+def _select(c: Context, expr: Select) -> Value:
+    condition = evaluate(c, expr.cond)
+    if condition.literal:
+        return evaluate(c, expr.then if condition.text == "true" else expr.otherwise)
+    if not (dependence(expr.then).memory or dependence(expr.otherwise).memory):
+        return _choose(c, expr, condition, evaluate(c, expr.then), evaluate(c, expr.otherwise))
+    if condition.lanes > 1:
+        return _choose(c, expr, condition, _masked_arm(c, expr.then, condition), _masked_arm(c, expr.otherwise, condition, negate=True))
+    if not c.varies(dependence(expr).variables) and _cheap(expr.then) and _cheap(expr.otherwise):
+        return _choose(c, expr, condition, _guarded_arm(c, expr.then, condition), _guarded_arm(c, expr.otherwise, condition, negate=True))
+    return _branch(c, expr, condition)
+
+
+def _choose(c: Context, expr: Select, condition: Value, x: Value, y: Value) -> Value:
+    lanes = max(condition.lanes, x.lanes, y.lanes)
+    then, otherwise = spread_over(c, x, expr.dtype, lanes), spread_over(c, y, expr.dtype, lanes)
+    return Value(c.b.select(types.value_type(expr.dtype, lanes), condition.lanes, condition.text, then, otherwise), lanes)
+
+
+def _cheap(arm: Expr) -> bool:
+    """Whether an arm is little more than one load, so that running it for nothing costs less than a branch."""
+    values = [node for node in walk(arm) if node.dtype != dtypes.INDEX]
+    return len(values) <= 3 and not any(isinstance(node, Select) for node in values)
+
+
+def conjunction(c: Context, lanes: Lanes, condition: Value, negate: bool = False) -> Lanes:
+    """The lanes on which ``condition`` holds (or does not), too."""
+    n, kind = lanes.count, f"<{lanes.count} x i1>"
+    text = c.b.splat(condition, "i1", n)
+    if negate:
+        text = c.b.op(f"xor {kind} {text}, {types.splat('true', 'i1', n)}")
+    if lanes.mask is not None:
+        text = c.b.op(f"and {kind} {lanes.mask}, {text}")
+    return replace(lanes, mask=text, guarded=True, overrun=False, active=None)
+
+
+def _masked_arm(c: Context, arm: Expr, condition: Value, negate: bool = False) -> Value:
+    if not dependence(arm).memory:
+        return evaluate(c, arm)
+    assert c.lanes is not None
+    with c.within(conjunction(c, c.lanes, condition, negate), c.guard), c.scope.layer(barrier=True):
+        return evaluate(c, arm)
+
+
+def _guarded_arm(c: Context, arm: Expr, condition: Value, negate: bool = False) -> Value:
+    if not dependence(arm).memory:
+        return evaluate(c, arm)
+    guard = c.b.op(f"xor i1 {condition.text}, true") if negate else condition.text
+    if c.guard is not None:
+        guard = c.b.op(f"and i1 {c.guard}, {guard}")
+    with c.within(c.lanes, guard), c.scope.layer(barrier=True):
+        return evaluate(c, arm)
+
+
+def _branch(c: Context, expr: Select, condition: Value) -> Value:
+    """Real control flow: one condition for all lanes. Nothing in an arm needs an outer scalar guard any more."""
+    b = c.b
+    lanes = c.lanes.count if c.lanes is not None and c.varies(dependence(expr.then).variables | dependence(expr.otherwise).variables) else 1
+    then, otherwise, join = b.label("then"), b.label("else"), b.label("join")
+    test = condition.text if c.guard is None else b.op(f"and i1 {c.guard}, {condition.text}")
+    incoming = []
+    b.branch(test, then, otherwise)
+    for label, arm, holds in ((then, expr.then, True), (otherwise, expr.otherwise, False)):
+        b.start(label)
+        # The else arm is also entered when an outer guard does not hold, so it keeps that guard.
+        with c.within(c.lanes, None if holds else c.guard), c.scope.layer(barrier=True):
+            value = spread_over(c, evaluate(c, arm), expr.dtype, lanes)
+        incoming.append(f"[ {value}, %{b.block} ]")
+        b.jump(join)
+    b.start(join)
+    return Value(b.op(f"phi {types.value_type(expr.dtype, lanes)} {', '.join(incoming)}"), lanes)

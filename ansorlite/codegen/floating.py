@@ -1,0 +1,98 @@
+"""Floating-point operations whose meaning in numpy is not one instruction: minimum, division with floor, power."""
+
+from __future__ import annotations
+
+from ansorlite.codegen import types
+from ansorlite.codegen.builder import Builder
+from ansorlite.codegen.integer import per_lane
+
+
+def is_number(literal: str) -> bool:
+    """Whether an operand is a literal (or a splat of one) that is not NaN."""
+    if literal[0] == "%":
+        return False
+    bits = int(literal.removeprefix("splat (").split("0x")[1].rstrip(")"), 16)
+    return bits & 0x7FFF_FFFF_FFFF_FFFF <= 0x7FF0_0000_0000_0000
+
+
+def extremum(b: Builder, dtype: str, lanes: int, x: str, y: str, comparison: str) -> str:
+    """``x`` where ``x comparison y`` else ``y``, and NaN where either is NaN.
+
+    ``x > y ? x : y`` is one maxps, which gives its second operand when either is NaN. So a literal goes first, and
+    only when both operands may be NaN does it take a test of the first.
+    """
+    kind = types.value_type(dtype, lanes)
+    if is_number(y):
+        x, y = y, x
+    chosen = b.select(kind, lanes, b.op(f"fcmp {comparison} {kind} {x}, {y}"), x, y)
+    if is_number(x):
+        return chosen
+    return b.select(kind, lanes, b.op(f"fcmp uno {kind} {x}, {x}"), x, chosen)
+
+
+def _fmod(b: Builder, element: str, lanes: int, x: str, y: str) -> str:
+    name = "fmodf" if element == "float" else "fmod"
+    b.module.declare(f"{element} @{name}({element}, {element})")
+    return per_lane(b, element, lanes, f"@{name}", x, y)
+
+
+def _divmod(b: Builder, dtype: str, lanes: int, x: str, y: str) -> tuple[str, str]:
+    """numpy's ``npy_divmod`` for y != 0: (quotient before rounding, modulo with the sign of y)."""
+    element, kind, mask = types.VALUE[dtype], types.value_type(dtype, lanes), types.vector("i1", lanes)
+    zero, one = (types.splat(types.float_literal(v, dtype), element, lanes) for v in (0.0, 1.0))
+    rest = _fmod(b, element, lanes, x, y)
+    difference = b.op(f"fsub {kind} {x}, {rest}")
+    quotient = b.op(f"fdiv {kind} {difference}, {y}")
+    y_negative = b.op(f"fcmp olt {kind} {y}, {zero}")
+    rest_negative = b.op(f"fcmp olt {kind} {rest}, {zero}")
+    opposite = b.op(f"xor {mask} {y_negative}, {rest_negative}")
+    inexact = b.op(f"fcmp une {kind} {rest}, {zero}")
+    correct = b.op(f"and {mask} {opposite}, {inexact}")
+    shifted_rest = b.op(f"fadd {kind} {rest}, {y}")
+    shifted_quotient = b.op(f"fsub {kind} {quotient}, {one}")
+    signed_zero = b.intrinsic("copysign", element, lanes, zero, y)
+    exact_rest = b.select(kind, lanes, inexact, rest, signed_zero)
+    modulo = b.select(kind, lanes, correct, shifted_rest, exact_rest)
+    return b.select(kind, lanes, correct, shifted_quotient, quotient), modulo
+
+
+def floor_divide(b: Builder, dtype: str, lanes: int, x: str, y: str) -> str:
+    element, kind = types.VALUE[dtype], types.value_type(dtype, lanes)
+    zero, half, one = (types.splat(types.float_literal(v, dtype), element, lanes) for v in (0.0, 0.5, 1.0))
+    quotient, _ = _divmod(b, dtype, lanes, x, y)
+    plain = b.op(f"fdiv {kind} {x}, {y}")
+    floor = b.intrinsic("floor", element, lanes, quotient)
+    excess = b.op(f"fsub {kind} {quotient}, {floor}")
+    up = b.op(f"fcmp ogt {kind} {excess}, {half}")
+    above = b.op(f"fadd {kind} {floor}, {one}")
+    rounded = b.select(kind, lanes, up, above, floor)
+    not_zero = b.op(f"fcmp une {kind} {quotient}, {zero}")
+    signed_zero = b.intrinsic("copysign", element, lanes, zero, plain)
+    result = b.select(kind, lanes, not_zero, rounded, signed_zero)
+    by_zero = b.op(f"fcmp oeq {kind} {y}, {zero}")
+    return b.select(kind, lanes, by_zero, plain, result)
+
+
+def modulo(b: Builder, dtype: str, lanes: int, x: str, y: str) -> str:
+    """Has the sign of ``y``; NaN where ``y`` is 0."""
+    element, kind = types.VALUE[dtype], types.value_type(dtype, lanes)
+    zero = types.splat(types.float_literal(0.0, dtype), element, lanes)
+    nan = types.splat(types.float_literal(float("nan"), dtype), element, lanes)
+    _, result = _divmod(b, dtype, lanes, x, y)
+    by_zero = b.op(f"fcmp oeq {kind} {y}, {zero}")
+    return b.select(kind, lanes, by_zero, nan, result)
+
+
+def power(b: Builder, dtype: str, lanes: int, x: str, y: str) -> str:
+    """Small literal exponents are products; anything else is libm's, a lane at a time."""
+    element, kind = types.VALUE[dtype], types.value_type(dtype, lanes)
+    if y == types.splat(types.float_literal(1.0, dtype), element, lanes):
+        return x
+    if y == types.splat(types.float_literal(2.0, dtype), element, lanes):
+        return b.op(f"fmul {kind} {x}, {x}")
+    if y == types.splat(types.float_literal(3.0, dtype), element, lanes):
+        square = b.op(f"fmul {kind} {x}, {x}")
+        return b.op(f"fmul {kind} {square}, {x}")
+    name = "powf" if element == "float" else "pow"
+    b.module.declare(f"{element} @{name}({element}, {element})")
+    return per_lane(b, element, lanes, f"@{name}", x, y)

@@ -1,0 +1,116 @@
+"""Loads and stores, scalar and vector: contiguous, reversed, strided, gathered, masked."""
+
+from __future__ import annotations
+
+from ansorlite.codegen import casts, types
+from ansorlite.codegen.builder import Builder, alias
+from ansorlite.codegen.context import Context, Lanes, Place
+from ansorlite.codegen.types import Value
+from ansorlite.te import dtypes
+
+_NOWHERE = "nowhere"
+
+
+def scalar_load(c: Context, place: Place, dtype: str, pointer: str) -> str:
+    """One element; under a guard that does not hold, some other readable one, and no branch."""
+    guard = c.guard
+    if c.lanes is not None and c.lanes.guarded:
+        some = c.b.call("i1", f"llvm.vector.reduce.or.v{c.lanes.count}i1", (f"<{c.lanes.count} x i1>", c.lanes.mask or ""))
+        guard = some if guard is None else c.b.op(f"and i1 {guard}, {some}")
+    if guard is not None:
+        if not c.b.module.has(_NOWHERE):
+            c.b.module.define(_NOWHERE, f"@{_NOWHERE} = internal constant [8 x i8] zeroinitializer, align 8")
+        pointer = c.b.op(f"select i1 {guard}, ptr {pointer}, ptr @{_NOWHERE}")
+    memory = types.MEMORY[dtype]
+    loaded = c.b.op(f"load {memory}, ptr {pointer}, align {dtypes.size(dtype)}{alias(place.scope)}")
+    return casts.from_memory(c.b, dtype, 1, loaded)
+
+
+def scalar_store(c: Context, place: Place, dtype: str, pointer: str, value: str) -> None:
+    stored = casts.to_memory(c.b, dtype, 1, value)
+    c.b.do(f"store {types.MEMORY[dtype]} {stored}, ptr {pointer}, align {dtypes.size(dtype)}{alias(place.scope)}")
+
+
+def _pointers(b: Builder, dtype: str, lanes: int, pointer: str, stride: int, offsets: str | None) -> str:
+    """Addresses of all lanes: ``pointer + lane * stride + offsets[lane]`` elements."""
+    element = types.MEMORY[dtype]
+    steps = types.iota(lanes, stride)
+    if offsets is not None:
+        steps = b.op(f"add <{lanes} x i64> {steps}, {offsets}") if stride else offsets
+    return b.op(f"getelementptr {element}, ptr {pointer}, <{lanes} x i64> {steps}")
+
+
+def _shuffle(b: Builder, kind: str, x: str, y: str, picks: list[int]) -> str:
+    indices = ", ".join(f"i32 {pick}" for pick in picks)
+    return b.op(f"shufflevector {kind} {x}, {kind} {y}, <{len(picks)} x i32> <{indices}>")
+
+
+def _offset(b: Builder, dtype: str, pointer: str, elements: int) -> str:
+    return b.op(f"getelementptr {types.MEMORY[dtype]}, ptr {pointer}, i64 {elements}") if elements else pointer
+
+
+def vector_load(c: Context, place: Place, dtype: str, lanes: Lanes, pointer: str, stride: int, offsets: str | None) -> Value:
+    """The elements at ``pointer + lane * stride + offsets[lane]``, as values; lanes that are off are never read.
+
+    Args:
+        pointer: address of lane 0.
+        stride: elements, known.
+        offsets: a vector of int64 elements to add, when the addresses are not evenly spaced.
+    """
+    b, n = c.b, lanes.count
+    kind, size = types.memory_type(dtype, n), dtypes.size(dtype)
+    mask = None if place.padded and lanes.overrun and stride == 1 else lanes.mask
+
+    def load(at: str) -> str:
+        return b.op(f"load {kind}, ptr {at}, align {size}{alias(place.scope)}")
+
+    if offsets is None and stride == 1 and mask is None:
+        loaded = load(pointer)
+    elif offsets is None and stride == 1:
+        loaded = _masked(c, place, "load", dtype, n, pointer, mask or "")
+    elif offsets is None and stride == -1 and mask is None:
+        backwards = load(_offset(b, dtype, pointer, 1 - n))
+        loaded = _shuffle(b, kind, backwards, "poison", list(reversed(range(n))))
+    elif offsets is None and stride == 2 and mask is None:
+        # The second load ends at the last lane's element, so nothing beyond is touched.
+        low, high = load(pointer), load(_offset(b, dtype, pointer, n - 1))
+        picks = [2 * lane if 2 * lane < n else 2 * lane + 1 for lane in range(n)]
+        loaded = _shuffle(b, kind, low, high, picks)
+    else:
+        at = _pointers(b, dtype, n, pointer, stride, offsets)
+        loaded = _masked(c, place, "gather", dtype, n, at, mask or types.splat("true", "i1", n))
+    return Value(casts.from_memory(b, dtype, n, loaded), n)
+
+
+def _masked(c: Context, place: Place, operation: str, dtype: str, lanes: int, pointer: str, mask: str) -> str:
+    """``llvm.masked.load`` or ``gather``; lanes that are off give zero."""
+    kind, pointers = types.memory_type(dtype, lanes), "ptr" if operation == "load" else f"<{lanes} x ptr>"
+    mangled = f"{types.suffix(types.MEMORY[dtype], lanes)}.{'p0' if operation == 'load' else f'v{lanes}p0'}"
+    name = f"llvm.masked.{operation}.{mangled}"
+    c.b.module.declare(f"{kind} @{name}({pointers}, i32, <{lanes} x i1>, {kind})")
+    call = f"call {kind} @{name}({pointers} {pointer}, i32 {dtypes.size(dtype)}, <{lanes} x i1> {mask}, {kind} zeroinitializer)"
+    return c.b.op(call + alias(place.scope))
+
+
+def vector_store(c: Context, place: Place, dtype: str, lanes: Lanes, value: str, pointer: str, stride: int, offsets: str | None) -> None:
+    """Stores all lanes that are on. Arguments as for :func:`vector_load`."""
+    b, n = c.b, lanes.count
+    kind, size = types.memory_type(dtype, n), dtypes.size(dtype)
+    stored = casts.to_memory(b, dtype, n, value)
+    contiguous = offsets is None and stride == 1
+    if contiguous and lanes.mask is None:
+        b.do(f"store {kind} {stored}, ptr {pointer}, align {size}{alias(place.scope)}")
+        return
+    if contiguous and place.register:
+        # A masked store would keep the buffer in memory; a blend of whole vectors becomes registers.
+        old = b.op(f"load {kind}, ptr {pointer}, align {size}")
+        blended = b.select(kind, n, lanes.mask or "", stored, old)
+        b.do(f"store {kind} {blended}, ptr {pointer}, align {size}")
+        return
+    mask = lanes.mask or types.splat("true", "i1", n)
+    operation = "store" if contiguous else "scatter"
+    pointers = "ptr" if contiguous else f"<{n} x ptr>"
+    at = pointer if contiguous else _pointers(b, dtype, n, pointer, stride, offsets)
+    name = f"llvm.masked.{operation}.{types.suffix(types.MEMORY[dtype], n)}.{'p0' if contiguous else f'v{n}p0'}"
+    b.module.declare(f"void @{name}({kind}, {pointers}, i32, <{n} x i1>)")
+    b.do(f"call void @{name}({kind} {stored}, {pointers} {at}, i32 {size}, <{n} x i1> {mask}){alias(place.scope)}")

@@ -1,0 +1,132 @@
+"""From statements to LLVM: stores, conditions, allocations, and which way a loop goes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ansorlite.codegen import addresses, control, memory, parallel, types, vectorized
+from ansorlite.codegen.affine import flat
+from ansorlite.codegen.context import Context, Lanes, Place
+from ansorlite.codegen.expressions import Spread, conjunction, evaluate, spread, spread_over
+from ansorlite.codegen.ranges import Interval, interval
+from ansorlite.loops.nodes import Alloc, Block, Buffer, For, If, LoopKind, Scope, Stmt, Store
+from ansorlite.target import Target
+
+
+def emit(c: Context, stmt: Stmt) -> None:
+    """Write ``stmt`` at the end of the function so far."""
+    match stmt:
+        case Block(body):
+            for part in body:
+                emit(c, part)
+        case Store():
+            with c.scope.layer(statement=True):
+                _store(c, stmt)
+        case For():
+            _loop(c, stmt)
+        case If():
+            _condition(c, stmt)
+        case Alloc():
+            _allocate(c, stmt)
+        case _:
+            raise TypeError(f"{type(stmt).__name__} is not a statement of the loop IR")
+
+
+def _store(c: Context, stmt: Store) -> None:
+    buffer = stmt.buffer
+    place = c.places[buffer]
+    value = evaluate(c, stmt.value)
+    at = spread(c, flat(stmt.indices, place.strides))
+    pointer = addresses.address(c, place, buffer.dtype, at.constant, at.terms)
+    if c.lanes is None:
+        memory.scalar_store(c, place, buffer.dtype, pointer, value.text)
+        return
+    text = spread_over(c, value, buffer.dtype, c.lanes.count)
+    lanes = replace(c.lanes, mask=None) if _ends_row(c.lanes, buffer, place, at) else c.lanes
+    memory.vector_store(c, place, buffer.dtype, lanes, text, pointer, at.stride, at.offsets)
+
+
+def _ends_row(lanes: Lanes, buffer: Buffer, place: Place, at: Spread) -> bool:
+    """Whether the lanes that are off fall on the padding at the end of a register buffer's row."""
+    if not place.register or lanes.active is None or at.terms or at.stride != 1 or not buffer.shape:
+        return False
+    column = at.constant % place.row
+    return column + lanes.active == buffer.shape[-1] and column + lanes.count <= place.row
+
+
+def _condition(c: Context, stmt: If) -> None:
+    with c.scope.layer(statement=True):
+        condition = evaluate(c, stmt.cond)
+    if condition.literal:
+        if condition.text == "true":
+            emit(c, stmt.body)
+    elif condition.lanes == 1:
+        with control.conditional(c, condition.text):
+            emit(c, stmt.body)
+    else:
+        assert c.lanes is not None
+        with c.within(conjunction(c, c.lanes, condition), c.guard), c.scope.layer(barrier=True):
+            emit(c, stmt.body)
+
+
+def _padded(buffer: Buffer, target: Target) -> Buffer:
+    """A register buffer with its rows padded to whole vectors, so that tails are whole vectors too."""
+    if not buffer.shape:
+        return buffer
+    row = buffer.shape[-1]
+    unit = min(target.lanes(buffer.dtype), 1 << (row - 1).bit_length())
+    return replace(buffer, shape=(*buffer.shape[:-1], -(-row // unit) * unit))
+
+
+def _allocate(c: Context, stmt: Alloc) -> None:
+    buffer = stmt.buffer
+    element, slack = types.MEMORY[buffer.dtype], c.target.lanes(buffer.dtype)
+    if buffer in c.layout.stack:
+        register = buffer.scope is Scope.REGISTER
+        inside = _padded(buffer, c.target) if register else buffer
+        pointer = c.b.alloca(f"[{inside.size + slack} x {element}], align 64")
+        row = inside.shape[-1] if inside.shape else 1
+        place = Place(pointer, inside.strides, 0, None, padded=True, register=register, row=row)
+    else:
+        place = Place(_workspace_pointer(c, buffer), buffer.strides, c.scope.depth, c.b.module.new_scope(), padded=True)
+    c.places[buffer] = place
+    emit(c, stmt.body)
+    del c.places[buffer]
+
+
+def _workspace_pointer(c: Context, buffer: Buffer) -> str:
+    offset = c.layout.offsets[buffer]
+    if buffer.scope is not Scope.GLOBAL:
+        offset += c.layout.shared
+        if c.thread != "0" and c.layout.private:
+            mine = c.b.op(f"mul i64 {c.thread}, {c.layout.private}")
+            base = c.b.op(f"getelementptr i8, ptr {c.workspace}, i64 {mine}")
+            return c.b.op(f"getelementptr i8, ptr {base}, i64 {offset}")
+    return c.b.op(f"getelementptr i8, ptr {c.workspace}, i64 {offset}")
+
+
+def _loop(c: Context, loop: For) -> None:
+    if loop.kind is LoopKind.VECTORIZED:
+        vectorized.emit(c, loop, emit)
+        return
+    with c.scope.layer(statement=True):
+        extent = evaluate(c, loop.extent)
+    limits = interval(loop.extent, c.ranges)
+    if extent.literal and (loop.kind is LoopKind.UNROLLED or int(extent.text) <= 1):
+        for number in range(int(extent.text)):
+            with control.bound(c, loop.var, str(number), Interval(number, number)):
+                emit(c, loop.body)
+    elif loop.kind is LoopKind.PARALLEL and c.target.threads > 1:
+        parallel.emit(c, loop, int(extent.text), emit)
+    else:
+        high = limits.high if not extent.literal else int(extent.text)
+        runs = extent.literal or (limits.low is not None and limits.low > 0)
+        _serial(c, loop, extent.text, Interval(0, None if high is None else high - 1), runs)
+
+
+def _serial(c: Context, loop: For, extent: str, values: Interval, runs: bool) -> None:
+    def iteration(counter: str) -> None:
+        with control.bound(c, loop.var, counter, values):
+            emit(c, loop.body)
+
+    control.counted(c, "0", extent, 1, runs, iteration)

@@ -1,0 +1,186 @@
+"""Vectorized loops: cut into chunks of one vector, with the rest masked.
+
+A chunk runs every statement of the body for all its lanes at once. Chunks are written out one after another when they
+are few or when they touch registers (whose indices must be constant); else they make an LLVM loop. What is left of a
+constant extent runs in the narrowest power of two that holds it, masked; where the target has no masked loads for the
+dtypes at hand, as unmasked powers of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from ansorlite.codegen import control, types
+from ansorlite.codegen.context import Context, Lanes
+from ansorlite.codegen.expressions import evaluate
+from ansorlite.codegen.ranges import Interval, interval
+from ansorlite.codegen.scope import dependence
+from ansorlite.loops.nodes import Block, Buffer, For, If, Load, Scope, Stmt, Store, statements
+from ansorlite.target import Target
+from ansorlite.te import dtypes
+from ansorlite.te.expr import Cast, Expr
+
+Body = Callable[[Context, Stmt], None]
+
+#: At most this many chunks are written out when they need not be.
+UNROLLED_CHUNKS: Final = 4
+
+
+def _values(expr: Expr) -> list[Expr]:
+    """The nodes of an expression that are computed as data, not as part of an index."""
+    if isinstance(expr, Load):
+        return [expr]
+    below = [node for child in expr.children() for node in _values(child)]
+    return [expr, *below] if not (expr.dtype == dtypes.INDEX and not isinstance(expr, Cast)) else below
+
+
+def _stores(stmt: Stmt) -> list[Store]:
+    return [s for s in statements(stmt) if isinstance(s, Store)]
+
+
+def _buffers(stmt: Stmt) -> set[Buffer]:
+    """The buffers that a body touches."""
+    found: set[Buffer] = set()
+
+    def visit(expr: Expr) -> None:
+        if isinstance(expr, Load):
+            found.add(expr.buffer)
+        for child in expr.children():
+            visit(child)
+
+    for s in statements(stmt):
+        if isinstance(s, Store):
+            found.add(s.buffer)
+            visit(s.value)
+            for index in s.indices:
+                visit(index)
+        elif isinstance(s, If):
+            visit(s.cond)
+    return found
+
+
+def _data_dtypes(stmt: Stmt) -> set[str]:
+    found: set[str] = set()
+    for store in _stores(stmt):
+        found.add(store.buffer.dtype)
+        found.update(node.dtype for node in _values(store.value))
+    return found - {"bool"} or {"bool"}
+
+
+def lanes_of(loop: For, target: Target) -> int:
+    """How many lanes a chunk has: what the loop asks for, but no more than fill one register of the widest dtype."""
+    widest = max(types.bits(dtype) if dtypes.is_integer(dtype) else 8 * _register_bytes(dtype) for dtype in _data_dtypes(loop.body))
+    return max(1, min(loop.lanes, 8 * target.vector_bytes // widest))
+
+
+def _register_bytes(dtype: str) -> int:
+    return 4 if dtype in types.STORAGE_FLOATS else dtypes.size(dtype)
+
+
+def _vectorizable(loop: For) -> bool:
+    """Whether every statement can run for many lanes at once: stores go to a place of their own in every lane."""
+    for stmt in statements(loop.body):
+        if not isinstance(stmt, Block | If | Store):
+            return False
+        if isinstance(stmt, Store) and not any(loop.var in dependence(index).variables for index in stmt.indices):
+            return False
+    return True
+
+
+def masks_natively(target: Target, data: set[str]) -> bool:
+    """Whether masked loads and stores of these dtypes are instructions (LLVM writes branches otherwise)."""
+    features = target.features.split(",")
+    if "+avx512bw" in features or "+sve" in features:
+        return True
+    return "+avx2" in features and all(dtypes.size(dtype) >= 4 for dtype in data)
+
+
+def emit(c: Context, loop: For, body: Body) -> None:
+    """Write a vectorized loop; ``body`` writes the loop's body in a context."""
+    lanes = lanes_of(loop, c.target)
+    extent = evaluate(c, loop.extent)
+    limits = interval(loop.extent, c.ranges)
+    if lanes == 1 or not _vectorizable(loop):
+        _scalar(c, loop, extent.text, limits, body)
+    elif extent.literal:
+        _constant(c, loop, int(extent.text), lanes, body)
+    else:
+        _dynamic(c, loop, extent.text, limits, lanes, body)
+
+
+def _scalar(c: Context, loop: For, extent: str, limits: Interval, body: Body) -> None:
+    high = None if limits.high is None else limits.high - 1
+
+    def one(counter: str) -> None:
+        with control.bound(c, loop.var, counter, Interval(0, high)):
+            body(c, loop.body)
+
+    if any(buffer.scope is Scope.REGISTER for buffer in _buffers(loop.body)) and extent[0] != "%":
+        for iteration in range(int(extent)):
+            one(str(iteration))
+    else:
+        control.counted(c, "0", extent, 1, limits.low is not None and limits.low > 0, one)
+
+
+def _chunk(c: Context, loop: For, base: str, first: Interval, lanes: Lanes | None, body: Body) -> None:
+    """One chunk that begins at iteration ``base``."""
+    count = 1 if lanes is None else lanes.count
+    high = None if first.high is None else first.high + count - 1
+    with control.bound(c, loop.var, base, Interval(first.low, high)), c.within(lanes, c.guard):
+        body(c, loop.body)
+
+
+def _constant(c: Context, loop: For, extent: int, lanes: int, body: Body) -> None:
+    whole, rest = divmod(extent, lanes)
+    full = Lanes(loop.var, lanes)
+    if whole <= UNROLLED_CHUNKS or any(buffer.scope is Scope.REGISTER for buffer in _buffers(loop.body)):
+        for number in range(whole):
+            _chunk(c, loop, str(number * lanes), Interval(number * lanes, number * lanes), full, body)
+    else:
+        last = Interval(0, (whole - 1) * lanes)
+        control.counted(c, "0", str(whole * lanes), lanes, True, lambda base: _chunk(c, loop, base, last, full, body))
+    native = masks_natively(c.target, {buffer.dtype for buffer in _buffers(loop.body)})
+    begin = whole * lanes
+    while rest:
+        width = 1 << (rest - 1).bit_length() if native else 1 << (rest.bit_length() - 1)
+        active = min(rest, width)
+        tail = Lanes(loop.var, width, None if active == width else types.first_lanes(active, width), overrun=True, active=active)
+        _chunk(c, loop, str(begin), Interval(begin, begin), None if width == 1 else tail, body)
+        begin, rest = begin + active, rest - active
+
+
+def _runtime_mask(c: Context, remaining: str, lanes: int) -> str:
+    """The first ``remaining`` lanes; a number that may be negative, or larger than ``lanes``."""
+    b = c.b
+    few = b.intrinsic("smin", "i64", 1, remaining, str(lanes))
+    some = b.intrinsic("smax", "i64", 1, few, "0")
+    narrow = b.op(f"trunc i64 {some} to i32")
+    kind = f"<{lanes} x i32>"
+    spread = b.splat(types.Value(narrow), "i32", lanes)
+    return b.op(f"icmp slt {kind} {types.iota(lanes, 1, 'i32')}, {spread}")
+
+
+def _dynamic(c: Context, loop: For, extent: str, limits: Interval, lanes: int, body: Body) -> None:
+    """An extent that is known only at run time."""
+    registers = any(buffer.scope is Scope.REGISTER for buffer in _buffers(loop.body))
+    runs = limits.low is not None and limits.low > 0
+    if limits.high is not None and (registers or limits.high <= lanes):
+        test = "true" if runs else c.b.op(f"icmp sgt i64 {extent}, 0")
+        with control.conditional(c, test):
+            for begin in range(0, limits.high, lanes):
+                remaining = extent if begin == 0 else c.b.op(f"sub i64 {extent}, {begin}")
+                tail = Lanes(loop.var, lanes, _runtime_mask(c, remaining, lanes), overrun=begin == 0)
+                _chunk(c, loop, str(begin), Interval(begin, begin), tail, body)
+        return
+    whole = c.b.op(f"and i64 {extent}, {-lanes}") if lanes & (lanes - 1) == 0 else c.b.op(f"sub i64 {extent}, {c.b.op(f'srem i64 {extent}, {lanes}')}")
+    high = None if limits.high is None else limits.high - 1
+    full = Lanes(loop.var, lanes)
+    control.counted(c, "0", whole, lanes, False, lambda base: _chunk(c, loop, base, Interval(0, high), full, body))
+    if not masks_natively(c.target, {buffer.dtype for buffer in _buffers(loop.body)}):
+        control.counted(c, whole, extent, 1, False, lambda at: _chunk(c, loop, at, Interval(0, high), None, body))
+        return
+    with control.conditional(c, c.b.op(f"icmp slt i64 {whole}, {extent}")):
+        remaining = c.b.op(f"sub i64 {extent}, {whole}")
+        tail = Lanes(loop.var, lanes, _runtime_mask(c, remaining, lanes), overrun=True)
+        _chunk(c, loop, whole, Interval(0, high), tail, body)

@@ -1,0 +1,195 @@
+"""A compiled computation as a Python callable: numpy arrays in, numpy arrays out."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+import numpy as np
+
+from ansorlite.codegen import Object, assembly
+from ansorlite.errors import ArgumentError
+from ansorlite.loops.nodes import Buffer
+from ansorlite.runtime.load import Loaded
+from ansorlite.runtime.timing import Timing, TimingSettings, measure
+from ansorlite.target import Target
+from ansorlite.te import dtypes
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+# numpy's flag bits.
+_CONTIGUOUS: Final = 0x1
+_ALIGNED: Final = 0x100
+_WRITEABLE: Final = 0x400
+_READABLE: Final = _CONTIGUOUS | _ALIGNED
+
+_ALIGNMENT: Final = 64
+
+
+def _address(array: Array) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+class _Workspace:
+    """Aligned memory for a kernel's temporaries, for one call at a time."""
+
+    def __init__(self, nbytes: int) -> None:
+        self._memory = np.empty(nbytes + _ALIGNMENT, np.uint8)
+        self.address = -(-_address(self._memory) // _ALIGNMENT) * _ALIGNMENT
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """A kernel on fixed arrays; keeps alive whatever their addresses point to."""
+
+    loaded: Loaded
+    packed: bytes
+    owners: tuple[object, ...]
+
+    def __call__(self, count: int) -> None:
+        self.loaded.repeat(self.packed, count)
+
+
+class Kernel:
+    """A compiled computation. Any number of Python threads may call it at once."""
+
+    def __init__(self, compiled: Object, params: Sequence[Buffer], target: Target) -> None:
+        """Link ``compiled`` into this process.
+
+        Args:
+            params: of the function that it was compiled from: inputs, then outputs.
+            target: that it was compiled for.
+
+        Raises:
+            TargetError: it is for another target, or a library that it needs is missing.
+        """
+        self._compiled = compiled
+        self._target = target
+        self._loaded = Loaded(compiled, target)
+        self._entry = self._loaded.entry
+        inputs = len(params) - compiled.outputs
+        self.inputs = tuple(params[:inputs])
+        self.outputs = tuple(params[inputs:])
+        self._checks = [(buffer.shape, dtypes.NUMPY[buffer.dtype]) for buffer in params]
+        self._pack = struct.Struct(f"{len(params) + 1}P").pack
+        self._idle: list[_Workspace] = []
+
+    def __call__(self, *arrays: Array, out: Array | Sequence[Array] | None = None) -> Any:
+        """Run it.
+
+        Args:
+            arrays: one per input, of its shape and dtype. One that is not contiguous is copied, as is one that overlaps
+                ``out``.
+            out: where to write: an array, or one per output; contiguous. New arrays by default.
+
+        Returns:
+            The output, or a tuple of them if there are several.
+
+        Raises:
+            ArgumentError: a wrong number of arrays, or one of another shape, dtype or layout.
+        """
+        if len(arrays) != len(self.inputs):
+            names = ", ".join(buffer.name for buffer in self.inputs)
+            raise ArgumentError(f"the kernel takes {len(self.inputs)} arrays ({names}), not {len(arrays)}")
+        outputs = [np.empty(*check) for check in self._checks[len(arrays) :]] if out is None else self._checked_out(out)
+        ready = []
+        for position, array in enumerate(arrays):
+            shape, dtype = self._checks[position]
+            if type(array) is not np.ndarray or array.shape != shape or array.dtype != dtype:
+                array = self._checked(position, array)
+            ready.append(array if array.flags.num & _READABLE == _READABLE else np.array(array, order="C"))
+        if out is not None:
+            ready = [array.copy() if any(np.may_share_memory(array, output) for output in outputs) else array for array in ready]
+        self._run(self._entry, [*ready, *outputs])
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def bind(self, *arrays: Array) -> Callable[[], None]:
+        """A call on these arrays, inputs then outputs, that checks nothing any more: the least overhead there is.
+
+        Raises:
+            ArgumentError: a wrong number of arrays, or one of another shape, dtype or layout, or not contiguous.
+        """
+        run = self._bound(arrays)
+        return lambda: run(1)
+
+    def benchmark(self, *arrays: Array, settings: TimingSettings | None = None) -> Timing:
+        """Time it on these inputs: seconds per call, without Python's overhead.
+
+        Raises:
+            ArgumentError: as for a call.
+        """
+        if len(arrays) != len(self.inputs):
+            self(*arrays)
+        ready = [np.array(self._checked(position, array), order="C") for position, array in enumerate(arrays)]
+        outputs = [np.empty(*check) for check in self._checks[len(arrays) :]]
+        return measure(self._bound([*ready, *outputs]), settings)
+
+    def source(self, form: Literal["loops", "llvm", "asm"] = "loops") -> str:
+        """The program as text: its loops, its LLVM IR before optimisation, or its machine code.
+
+        Raises:
+            ArgumentError: another form.
+        """
+        if form == "loops":
+            return self._compiled.loops
+        if form == "llvm":
+            return self._compiled.llvm
+        if form == "asm":
+            return assembly(self._compiled, self._target)
+        raise ArgumentError(f"a kernel has no source {form!r}; ask for loops, llvm or asm")
+
+    def _run(self, function: Callable[..., None], arrays: Sequence[Array], *more: int) -> None:
+        # list.pop and append are atomic, so this is a pool that threads share without a lock.
+        try:
+            workspace = self._idle.pop()
+        except IndexError:
+            workspace = _Workspace(max(1, self._compiled.workspace))
+        function(self._pack(*map(_address, arrays), workspace.address), *more)
+        self._idle.append(workspace)
+
+    def _bound(self, arrays: Sequence[Array]) -> Callable[[int], None]:
+        """``run(count)`` on these arrays, inputs then outputs."""
+        params = (*self.inputs, *self.outputs)
+        if len(arrays) != len(params):
+            raise ArgumentError(f"the kernel takes {len(params)} arrays, inputs then outputs, not {len(arrays)}")
+        for position, array in enumerate(arrays):
+            needed = _READABLE if position < len(self.inputs) else _READABLE | _WRITEABLE
+            if self._checked(position, array).flags.num & needed != needed:
+                raise ArgumentError(f"{params[position].name} is not a contiguous array that can be used in place; copy it first")
+        workspace = _Workspace(max(1, self._compiled.workspace))
+        packed = self._pack(*map(_address, arrays), workspace.address)
+        return _Bound(self._loaded, packed, (workspace, *arrays))
+
+    def _checked(self, position: int, array: Any) -> Array:
+        """``array`` if it fits parameter ``position``.
+
+        Raises:
+            ArgumentError: it does not.
+        """
+        buffer = (*self.inputs, *self.outputs)[position]
+        shape, dtype = self._checks[position]
+        if isinstance(array, np.generic):
+            array = np.asarray(array)
+        if not isinstance(array, np.ndarray):
+            raise ArgumentError(f"{buffer.name} is a {type(array).__name__}, not a numpy array; convert it with numpy.asarray")
+        if array.shape != shape:
+            raise ArgumentError(f"{buffer.name} has shape {array.shape}, but the kernel was compiled for {shape}")
+        if array.dtype != dtype:
+            raise ArgumentError(f"{buffer.name} is {array.dtype}, not {buffer.dtype}; convert it with .astype({buffer.dtype!r})")
+        return array
+
+    def _checked_out(self, out: Array | Sequence[Array]) -> list[Array]:
+        outputs = [out] if isinstance(out, np.ndarray) else list(out)
+        if len(outputs) != len(self.outputs):
+            raise ArgumentError(f"out has {len(outputs)} arrays, but the kernel has {len(self.outputs)} outputs")
+        for number, output in enumerate(outputs):
+            name = self.outputs[number].name
+            self._checked(len(self.inputs) + number, output)
+            if output.flags.num & (_READABLE | _WRITEABLE) != _READABLE | _WRITEABLE:
+                raise ArgumentError(f"out for {name} must be a contiguous, aligned and writeable array; pass one made by numpy.empty")
+            if any(np.may_share_memory(output, other) for other in outputs[:number]):
+                raise ArgumentError(f"out for {name} overlaps another output; pass separate arrays")
+        return outputs

@@ -1,0 +1,64 @@
+"""Object code into this process, by LLVM's in-memory linker."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from ansorlite.codegen import Object
+from ansorlite.codegen.compile import machine
+from ansorlite.errors import TargetError
+from ansorlite.target import Target
+
+_serial = itertools.count()
+
+#: Libraries whose functions kernels call: the C library's mathematics, and the thread team.
+_MATH = "libm.so.6"
+_TEAM = "libgomp.so.1"
+
+
+class Loaded:
+    """A kernel's functions, callable for as long as this exists.
+
+    Attributes:
+        entry: takes the bytes of an array of addresses: the parameters', then the workspace's.
+        repeat: takes the same, and how many times to call it in a row.
+    """
+
+    entry: Callable[[bytes], None]
+    repeat: Callable[[bytes, int], None]
+
+    def __init__(self, compiled: Object, target: Target) -> None:
+        """Link ``compiled`` into this process.
+
+        Raises:
+            TargetError: it was compiled for another target, or needs a library that is not there.
+        """
+        if compiled.target != target.key:
+            raise TargetError(f"this kernel was compiled for {compiled.target}, not for {target.key}; compile it again")
+        _library(_MATH)
+        if "@GOMP_parallel" in compiled.llvm:
+            _library(_TEAM)
+        library = llvm.JITLibraryBuilder().add_object_img(compiled.code).add_current_process()
+        library.export_symbol(compiled.entry).export_symbol(compiled.repeat)
+        self._tracker: Any = library.link(_linker(target), f"kernel{next(_serial)}")
+        self.entry = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(self._tracker[compiled.entry])
+        self.repeat = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int64)(self._tracker[compiled.repeat])
+
+
+@lru_cache(maxsize=2)
+def _library(name: str) -> None:
+    try:
+        llvm.load_library_permanently(name)
+    except RuntimeError as error:
+        raise TargetError(f"kernels need {name}, which cannot be loaded ({error}); install it (Debian: libgomp1)") from error
+
+
+@lru_cache(maxsize=4)
+def _linker(target: Target) -> Any:
+    return llvm.create_lljit_compiler(machine(target), use_jit_link=True)
