@@ -22,6 +22,7 @@ from ansorlite.records.database import Database
 from ansorlite.report.progress import listener
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.search import STRATEGIES
+from ansorlite.sketch.candidate import NAIVE
 from ansorlite.sketch.default import default_candidate
 from ansorlite.sketch.derivation import derive
 from ansorlite.target import Target
@@ -90,7 +91,9 @@ def tune(
     states = []
     for (task, weight), rng in zip(tasks, streams, strict=True):
         sketches = derive(task)
-        states.append(TaskState(task, weight, STRATEGIES[strategy](task, sketches, rng), (default_candidate(task, sketches),)))
+        signatures = frozenset((NAIVE.sketch, *(sketch.signature for sketch in sketches)))
+        first = (default_candidate(task, sketches),)
+        states.append(TaskState(task, weight, STRATEGIES[strategy](task, sketches, rng), signatures, first))
     with ExitStack() as stack:
         tuner = Tuner(
             states,

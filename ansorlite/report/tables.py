@@ -34,7 +34,8 @@ def standing(lines: Sequence[Line], current: int | None, room: int) -> Table:
             style="bold" if index == current else "",
         )
     if len(latest) < len(lines):
-        table.caption = f"and {len(lines) - len(latest)} more tasks"
+        hidden = len(lines) - len(latest)
+        table.caption = f"and {hidden} more task{'' if hidden == 1 else 's'}"
     return table
 
 

@@ -5,8 +5,9 @@ Nothing here knows how any of them does its work; each is handed in, so that tes
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Final, Protocol
@@ -21,7 +22,9 @@ from ansorlite.task_scheduler import TaskScheduler
 from ansorlite.tuner.clock import PhaseClock
 from ansorlite.tuner.events import Finished, Listener, Measured, RoundFinished, Started
 from ansorlite.tuner.interrupt import deferred_interrupt
-from ansorlite.tuner.result import TaskResult, Trial, TuneResult
+from ansorlite.tuner.result import TaskResult, Trial, TuneResult, label
+
+_log = logging.getLogger(__name__)
 
 #: The most candidates that one round measures, so that the model is fitted anew at least this often.
 MAX_ROUND: Final = 16
@@ -32,7 +35,17 @@ MIN_ROUND: Final = 4
 class Measures(Protocol):
     """What the loop needs of ``measure.Measurer``."""
 
-    def measure(self, task: Task, candidates: Sequence[Candidate], best: float | None = None) -> Iterator[Measurement]: ...
+    def measure(
+        self, task: Task, candidates: Sequence[Candidate], keys: Sequence[str], best: Measurement | None
+    ) -> Iterator[Measurement]: ...
+
+
+class Keys(Protocol):
+    """What the loop needs of :class:`ProgramKeys`."""
+
+    def __contains__(self, candidate: Candidate) -> bool: ...
+
+    def __call__(self, candidates: Sequence[Candidate]) -> list[str]: ...
 
 
 @dataclass
@@ -40,16 +53,18 @@ class TaskState:
     """One task while it is being tuned.
 
     Attributes:
+        keys: tells which programs the task has, and which of them are equal.
         first: what is measured before anything that the strategy proposes.
-        seen: every candidate measured so far; none is measured twice.
+        seen: the keys of all programs measured so far; none is measured twice.
         exhausted: whether its strategy has nothing new to propose.
     """
 
     task: Task
     weight: int
     strategy: Strategy
+    keys: Keys
     first: tuple[Candidate, ...] = ()
-    seen: set[Candidate] = field(default_factory=set)
+    seen: set[str] = field(default_factory=set)
     naive: float | None = None
     best: Measurement | None = None
     trials: int = 0
@@ -62,7 +77,7 @@ class TaskState:
 
     def add(self, measurement: Measurement) -> None:
         """Count a measurement and keep it if it is the best."""
-        self.seen.add(measurement.candidate)
+        self.seen.add(measurement.key)
         self.trials += 1
         if measurement.outcome is not Outcome.OK or measurement.latency is None:
             self.errors += measurement.outcome.failed
@@ -71,6 +86,10 @@ class TaskState:
             self.naive = measurement.latency
         if measurement.checked and measurement.latency < (self.best_latency or math.inf):
             self.best = measurement
+
+    def unseen(self, candidates: Sequence[Candidate]) -> dict[str, Candidate]:
+        """Those that are not measured yet, one for each program, by key."""
+        return {key: c for key, c in zip(self.keys(candidates), candidates, strict=True) if key not in self.seen}
 
     def result(self) -> TaskResult:
         best = None if self.best is None else self.best.candidate
@@ -117,15 +136,18 @@ class Tuner:
         Raises:
             TuningError: no program of any task runs, not even the loops as written.
         """
-        self._listener(Started(tuple((state.task, state.weight) for state in self._states), self._limit, self._time_limit))
         interrupted = False
         try:
+            self._listener(Started(tuple((state.task, state.weight) for state in self._states), self._limit, self._time_limit))
             self._restore()
             if not self._finished:
                 self._tune()
         except KeyboardInterrupt:
             interrupted = True
         result = self._result(interrupted)
+        if not interrupted and self._history and all(state.best is None for state in self._states):
+            error = next((trial.error for trial in self._history if trial.error), "no reason known")
+            raise TuningError(f"no program runs, not even the loops as written: {error}")
         self._listener(Finished(result))
         return result
 
@@ -140,11 +162,16 @@ class Tuner:
     def _restore(self) -> None:
         """Take up what the database knows: these measurements are not made again."""
         for index, state in enumerate(self._states):
-            known = [record.measurement for record in self._database.records(state.task.key, state.task.target.key)]
+            measured = [record.measurement for record in self._database.records(state.task.key, state.task.target.key)]
+            known = [m for m in measured if m.candidate in state.keys]
+            if len(known) < len(measured):
+                stale = len(measured) - len(known)
+                _log.warning("%d records of %s are from another version and do not apply any more", stale, label(state.task))
             for measurement in known:
                 self._note(index, measurement, restored=True)
             if known:
                 with self._clock.search():
+                    state.seen.update(state.keys([m.candidate for m in known]))
                     state.strategy.observe([(m.candidate, m.latency) for m in known])
                 self._scheduler.update(index, state.best_latency, len(known))
         self._restored = len(self._history)
@@ -155,10 +182,8 @@ class Tuner:
             rounds = 0
             while not self._finished:
                 with self._clock.search():
-                    index = self._scheduler.next()
-                    batch = [] if index is None else self._proposals(self._states[index])
-                if index is None:
-                    break
+                    index = self._next_task()
+                    batch = self._proposals(self._states[index])
                 rounds += 1
                 measured = self._measure(measurer, index, batch)
                 correlation = self._observe(index, measured)
@@ -167,27 +192,32 @@ class Tuner:
     def _measure_naive(self, measurer: Measures) -> None:
         """The loops as written come first, so that there is always an answer, and something to compare with."""
         for index, state in enumerate(self._states):
-            if NAIVE not in state.seen and not self._finished:
-                self._observe(index, self._measure(measurer, index, [NAIVE]))
-        if all(state.trials and state.best is None for state in self._states):
-            errors = [trial.error for trial in self._history if trial.error]
-            raise TuningError(f"no program runs, not even the loops as written: {errors[0] if errors else 'no reason known'}")
+            naive = state.unseen([NAIVE])
+            if naive and not self._finished:
+                self._observe(index, self._measure(measurer, index, naive))
 
-    def _proposals(self, state: TaskState) -> list[Candidate]:
+    def _next_task(self) -> int:
+        """The scheduler's choice, or where that has nothing left to propose (or it has none) the first that has."""
+        index = self._scheduler.next()
+        if index is not None and not self._states[index].exhausted:
+            return index
+        return next(i for i, state in enumerate(self._states) if not state.exhausted)
+
+    def _proposals(self, state: TaskState) -> dict[str, Candidate]:
         left = self._limit - len(self._history)
         share = left // (2 * len(self._states))
         size = min(left, max(MIN_ROUND, min(MAX_ROUND, share)))
-        first = [candidate for candidate in state.first if candidate not in state.seen][:size]
+        first = list(state.unseen(state.first).values())[:size]
         proposed = state.strategy.propose(size - len(first)) if size > len(first) else []
-        batch = list(dict.fromkeys(c for c in (*first, *proposed) if c not in state.seen))
+        batch = state.unseen([*first, *proposed])
         state.exhausted = not batch
         return batch
 
-    def _measure(self, measurer: Measures, index: int, batch: Sequence[Candidate]) -> list[Measurement]:
+    def _measure(self, measurer: Measures, index: int, batch: Mapping[str, Candidate]) -> list[Measurement]:
         state = self._states[index]
         measured: list[Measurement] = []
         with self._clock.measuring():
-            for measurement in measurer.measure(state.task, batch, best=state.best_latency):
+            for measurement in measurer.measure(state.task, list(batch.values()), list(batch), state.best):
                 with deferred_interrupt():
                     self._database.add(state.task, measurement)
                     self._note(index, measurement, restored=False)

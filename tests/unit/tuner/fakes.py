@@ -1,0 +1,114 @@
+"""Stand-ins for the parts that the loop joins: a strategy with a list, a measurer with a formula, a scheduler in turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
+from typing import Self
+
+from ansorlite import te
+from ansorlite.records.measurement import Measurement, Outcome, Seconds
+from ansorlite.sketch.candidate import NAIVE, Candidate
+from ansorlite.task import Task
+
+SKETCH = "s"
+
+
+def scale_task(extent: int = 8) -> Task:
+    a = te.placeholder((extent,), name="a")
+    return Task([a, te.compute((extent,), lambda i: a[i] * 2.0, name="scale")])
+
+
+def candidate(number: int) -> Candidate:
+    return Candidate(SKETCH, (number,))
+
+
+class PlainKeys:
+    """Every candidate is a program of its own."""
+
+    def __init__(self, sketches: tuple[str, ...] = (SKETCH,)) -> None:
+        self.sketches = sketches
+
+    def __contains__(self, candidate: Candidate) -> bool:
+        return candidate == NAIVE or candidate.sketch in self.sketches
+
+    def __call__(self, candidates: Sequence[Candidate]) -> list[str]:
+        return [f"{c.sketch}:{c.row}" for c in candidates]
+
+
+class ListStrategy:
+    """Proposes candidates 0, 1, 2, ... once each, and remembers what it is told."""
+
+    def __init__(self, size: int = 1000) -> None:
+        self.left = [candidate(i) for i in range(size)]
+        self.observed: list[tuple[Candidate, float | None]] = []
+
+    def propose(self, n: int) -> list[Candidate]:
+        batch, self.left = self.left[:n], self.left[n:]
+        return batch
+
+    def observe(self, results: Sequence[tuple[Candidate, float | None]]) -> None:
+        self.observed += results
+
+
+class Turns:
+    """Each task in turn."""
+
+    def __init__(self, tasks: int) -> None:
+        self.tasks = tasks
+        self.turn = -1
+        self.updates: list[tuple[int, float | None, int]] = []
+
+    def next(self) -> int | None:
+        self.turn += 1
+        return self.turn % self.tasks
+
+    def update(self, task: int, latency: float | None, trials: int) -> None:
+        self.updates.append((task, latency, trials))
+
+
+def formula(candidate: Candidate) -> float | None:
+    """Naive takes a second; the others are faster the higher their number; each seventh crashes."""
+    if candidate == NAIVE:
+        return 1.0
+    number = candidate.row[0]
+    return None if number % 7 == 6 else 0.5 / (1 + number)
+
+
+class FakeMeasurer:
+    """Measures by a formula, and remembers everything it was asked."""
+
+    def __init__(self, latency: Callable[[Candidate], float | None] = formula) -> None:
+        self.latency = latency
+        self.asked: list[tuple[str, Candidate]] = []
+        self.opened = 0
+        self.closed = 0
+
+    def __call__(self) -> Self:
+        return self
+
+    def __enter__(self) -> Self:
+        self.opened += 1
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.closed += 1
+
+    def measure(
+        self, task: Task, candidates: Sequence[Candidate], keys: Sequence[str], best: Measurement | None
+    ) -> Iterator[Measurement]:
+        assert best is None or best.latency is not None
+        for item, key in zip(candidates, keys, strict=True):
+            self.asked.append((task.key, item))
+            latency = self.latency(item)
+            outcome = Outcome.CRASH if latency is None else Outcome.OK
+            yield Measurement(
+                candidate=item,
+                outcome=outcome,
+                key=key,
+                latency=latency,
+                checked=latency is not None,
+                error="" if latency is not None else "it crashed",
+                seconds=Seconds(0.0, 0.0, 0.0),
+                when=float(len(self.asked)),
+            )

@@ -1,0 +1,162 @@
+"""The loop against stand-ins for the parts it joins."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from ansorlite.errors import TuningError
+from ansorlite.records.database import Database
+from ansorlite.records.measurement import Outcome
+from ansorlite.sketch.candidate import NAIVE, Candidate
+from ansorlite.tuner.events import Event, Finished, Measured, RoundFinished, Started
+from ansorlite.tuner.loop import TaskState, Tuner
+from ansorlite.tuner.result import TuneResult
+from tests.unit.tuner.fakes import SKETCH, FakeMeasurer, ListStrategy, PlainKeys, Turns, candidate, scale_task
+
+
+def state(extent: int = 8, weight: int = 1, size: int = 1000, first: tuple[Candidate, ...] = ()) -> TaskState:
+    return TaskState(scale_task(extent), weight, ListStrategy(size), PlainKeys(), first)
+
+
+def run(
+    states: list[TaskState],
+    trials: int,
+    path: Path,
+    measurer: FakeMeasurer | None = None,
+    events: list[Event] | None = None,
+    time_limit: float | None = None,
+) -> TuneResult:
+    with Database(path) as database:
+        return Tuner(
+            states,
+            trials=trials,
+            time_limit=time_limit,
+            database=database,
+            scheduler=Turns(len(states)),
+            open_measurer=measurer or FakeMeasurer(),
+            listener=(events if events is not None else []).append,
+        ).run()
+
+
+def test_naive_is_measured_first_and_the_best_is_kept(tmp_path: Path) -> None:
+    result = run([state()], 20, tmp_path / "a.db")
+    assert result.history[0].candidate == NAIVE
+    assert result.trials == len(result.history) == 20
+    (task,) = result.tasks
+    assert (task.naive, task.best, task.best_latency) == (1.0, candidate(18), 0.5 / 19)
+    assert task.errors == 2
+    assert result.best_latency == task.best_latency
+
+
+def test_history_says_why_a_trial_has_no_latency(tmp_path: Path) -> None:
+    result = run([state()], 10, tmp_path / "a.db")
+    (failed,) = [trial for trial in result.history if trial.latency is None]
+    assert (failed.candidate, failed.outcome, failed.error) == (candidate(6), Outcome.CRASH, "it crashed")
+    assert all(trial.error is None for trial in result.history if trial.latency is not None)
+
+
+def test_tasks_share_the_trials_and_weights_count(tmp_path: Path) -> None:
+    result = run([state(8, 3), state(16, 2)], 30, tmp_path / "a.db")
+    first, second = result.tasks
+    assert first.trials + second.trials == 30
+    assert min(first.trials, second.trials) >= 10
+    assert result.best_latency == pytest.approx(3 * first.best_latency + 2 * second.best_latency)
+    assert result.naive_latency == 5.0
+
+
+def test_first_candidates_come_right_after_naive(tmp_path: Path) -> None:
+    default = Candidate(SKETCH, (777,))
+    result = run([state(first=(default,))], 5, tmp_path / "a.db")
+    assert [trial.candidate for trial in result.history[:3]] == [NAIVE, default, candidate(0)]
+
+
+def test_the_same_command_again_goes_on_and_repeats_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    run([state()], 10, path)
+    measurer, again = FakeMeasurer(), state()
+    result = run([again], 25, path, measurer)
+    assert result.restored == 10
+    assert result.trials == 25
+    assert len(measurer.asked) == 15
+    with Database(path) as database:
+        candidates = [record.measurement.candidate for record in database.records()]
+    assert len(set(candidates)) == len(candidates) == 25
+    assert isinstance(again.strategy, ListStrategy)
+    assert len(again.strategy.observed) == 25
+
+
+def test_when_all_is_done_nothing_is_started(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    before = run([state()], 10, path)
+    measurer = FakeMeasurer()
+    result = run([state()], 10, path, measurer)
+    assert (measurer.opened, result.trials, result.restored) == (0, 10, 10)
+    assert result.best_latency == before.best_latency
+
+
+def test_records_of_another_version_do_not_count(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "a.db"
+    run([state()], 10, path)
+    other = state()
+    other.keys = PlainKeys(sketches=("another",))
+    result = run([other], 10, path)
+    assert result.restored == 1
+    assert "9 records of scale 8 are from another version" in caplog.text
+
+
+def test_a_small_space_ends_the_tuning(tmp_path: Path) -> None:
+    result = run([state(size=5), state(16, size=3)], 1000, tmp_path / "a.db")
+    assert [task.trials for task in result.tasks] == [6, 4]
+
+
+def test_ctrl_c_keeps_every_record(tmp_path: Path) -> None:
+    def interrupted(item: Candidate) -> float | None:
+        if item == candidate(5):
+            raise KeyboardInterrupt
+        return 1.0
+
+    path, measurer = tmp_path / "a.db", FakeMeasurer(interrupted)
+    result = run([state()], 100, path, measurer)
+    assert result.interrupted
+    assert result.trials == 6
+    assert measurer.closed == 1
+    assert result.tasks[0].best is not None
+    with Database(path) as database:
+        assert len(database.records()) == 6
+
+
+def test_no_program_at_all_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(TuningError, match="not even the loops as written: it crashed"):
+        run([state()], 10, tmp_path / "a.db", FakeMeasurer(lambda item: None))
+
+
+def test_a_failing_naive_program_does_not_stop_the_others(tmp_path: Path) -> None:
+    measurer = FakeMeasurer(lambda item: None if item == NAIVE else 1.0)
+    result = run([state()], 10, tmp_path / "a.db", measurer)
+    assert result.tasks[0].naive is None
+    assert math.isinf(result.naive_latency)
+    assert result.best_latency == 1.0
+
+
+def test_the_time_limit_ends_the_tuning(tmp_path: Path) -> None:
+    result = run([state()], 10**6, tmp_path / "a.db", time_limit=0.05)
+    assert 1 <= result.trials < 10**6
+
+
+def test_the_phases_add_up_to_the_seconds(tmp_path: Path) -> None:
+    result = run([state()], 50, tmp_path / "a.db")
+    assert set(result.phases) == {"search", "compile", "measure", "check", "other"}
+    assert sum(result.phases.values()) == pytest.approx(result.seconds)
+
+
+def test_events_tell_everything_in_order(tmp_path: Path) -> None:
+    events: list[Event] = []
+    result = run([state()], 10, tmp_path / "a.db", events=events)
+    assert isinstance(events[0], Started)
+    assert isinstance(events[-1], Finished)
+    assert events[-1].result == result
+    assert tuple(event.trial for event in events if isinstance(event, Measured)) == result.history
+    assert [event.round for event in events if isinstance(event, RoundFinished)] == list(range(1, 4))
