@@ -38,7 +38,7 @@ class Level:
     def offset(self, var: Expr) -> Expr:
         """How far the iteration ``var`` stands from the start of the span; the last one is shifted inwards."""
         plain = var * self.step if self.step > 1 else var
-        if self.reduce or self.trip * self.step == self.span:
+        if self.axis.reduce or self.trip * self.step == self.span:
             return plain
         return te.minimum(plain, self.span - self.step)
 

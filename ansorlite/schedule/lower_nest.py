@@ -128,7 +128,8 @@ class NestLowering:
         inner = [level for level in self.levels if level.band > band]
         in_registers = all(level.unrolled or level.lanes > 1 for level in inner)
         around = any(level.reduce and level.band >= band for level in self.levels)
-        return band if in_registers and around else None
+        # A vectorised reduction needs its lanes of partial results wherever they live.
+        return band if (in_registers and around) or self.lane_level is not None else None
 
     def inner_levels(self, band: int) -> list[Level]:
         """The space loops in ``band`` and further in: what a tile there is indexed by."""
@@ -156,7 +157,7 @@ class NestLowering:
 
     def coordinate(self, axis: Axis, position: Position) -> Expr:
         """Where ``position`` stands on an axis of the anchor; the part's number for the axis that counts parts."""
-        if axis in self.extents:
+        if axis in self.extents and not axis.reduce:
             factor = next((level for level in self.levels if level.axis is self.nest.factor and level.band == 0), None)
             return position.at[factor] if factor is not None and not factor.reduce else index(0)
         return position.corner(axis)

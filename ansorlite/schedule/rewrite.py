@@ -56,23 +56,39 @@ def redirected(tensor: Tensor, redirect: Callable[[Expr], Expr]) -> Tensor:
 
 
 def with_unique_names(dag: ComputeDAG) -> ComputeDAG:
-    """Names that are identifiers of one stage each: a name met again gets a number."""
+    """Names that are identifiers: of one stage each, and of one axis each within a stage; one met again gets a number."""
     taken: set[str] = set()
-    names: dict[Tensor, str] = {}
-    for tensor in dag.tensors:
-        base = "".join(c if c.isalnum() or c == "_" else "_" for c in tensor.name) or "t"
-        name, number = base, 1
-        while name in taken:
-            number += 1
-            name = f"{base}_{number}"
-        taken.add(name)
-        names[tensor] = name
+    names = {tensor: _unused(tensor.name, taken) for tensor in dag.tensors}
 
     def change(tensor: Tensor, redirect: Callable[[Expr], Expr]) -> Tensor:
         fresh = redirected(tensor, redirect)
-        return fresh if fresh.name == names[tensor] else Tensor(names[tensor], fresh.shape, fresh.dtype, fresh.axes, fresh.body)
+        own: set[str] = set()
+        axes = {axis: _unused(axis.name, own) for axis in fresh.axes + fresh.reduce_axes}
+        if fresh.name == names[tensor] and all(axis.name == name for axis, name in axes.items()):
+            return fresh
+        renamed = {a: Axis(name, extent=a.extent, reduce=a.reduce) for a, name in axes.items()}
+        body = None if fresh.body is None else _with_axes(fresh.body, renamed)
+        return Tensor(names[tensor], fresh.shape, fresh.dtype, tuple(renamed[a] for a in fresh.axes), body)
 
     return rebuilt(dag, change)
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    base = "".join(c if c.isalnum() or c == "_" else "_" for c in name) or "t"
+    candidate, number = base, 1
+    while candidate in taken:
+        number += 1
+        candidate = f"{base}_{number}"
+    taken.add(candidate)
+    return candidate
+
+
+def _with_axes(body: Expr, renamed: Mapping[Axis, Axis]) -> Expr:
+    """``body`` over other axes, reduce axes included."""
+    values: dict[Var, Expr] = dict(renamed)
+    if isinstance(body, Reduce):
+        return Reduce(body.op, substitute(body.body, values), tuple(renamed[a] for a in body.axes), body.dtype)
+    return substitute(body, values)
 
 
 def without_unit_reductions(dag: ComputeDAG) -> ComputeDAG:
@@ -162,10 +178,11 @@ def rfactor(dag: ComputeDAG, stage: str, partial: str) -> ComputeDAG:
             return redirected(tensor, redirect)
         assert isinstance(target.body, Reduce)
         factored = target.body.axes[0]
-        axes = (Axis("r", extent=factored.extent), *(Axis(a.name, extent=a.extent) for a in target.axes))
+        name = _unused(f"{factored.name}_part", {axis.name for axis in target.axes + target.reduce_axes})
+        axes = (Axis(name, extent=factored.extent), *(Axis(a.name, extent=a.extent) for a in target.axes))
         body = substitute(redirect(target.body), dict(zip(target.axes, axes[1:], strict=True)))
         parts = Tensor(partial, (factored.extent, *target.shape), target.dtype, axes, body)
-        r = Axis("r", extent=factored.extent, reduce=True)
+        r = Axis(name, extent=factored.extent, reduce=True)
         return with_body(target, Reduce(target.body.op, Read(parts, (r, *target.axes), target.dtype), (r,), target.dtype))
 
     return rebuilt(dag, change)
