@@ -31,14 +31,15 @@ def interpret(
     """Run ``function``; the last ``function.outputs`` arrays are written in place.
 
     Args:
-        arrays: one per param, of its shape and dtype.
+        arrays: one per param, of its dtype and number of elements. The elements are taken in row-major order, so that
+            a schedule may have merged neighbouring dimensions of an argument.
         check: raise on an index outside of its buffer. Without it, such an access is undefined.
         reorder: if given, the promises of the loop kinds are put to the test: PARALLEL loops run in an order drawn from
             it, and VECTORIZED loops in lockstep, ``lanes`` iterations at a time. The results of a legal function are
             the same.
 
     Raises:
-        ArgumentError: wrong number, shape or dtype of arrays.
+        ArgumentError: wrong number, size or dtype of arrays.
         OutOfBoundsError: an access outside of a buffer, naming it, the index and the loop variables' values.
     """
     if len(arrays) != len(function.params):
@@ -50,11 +51,11 @@ def interpret(
     with np.errstate(all="ignore"):
         run(*flat, range if reorder is None else _shuffled(reorder))
     for buffer, array, values in list(zip(function.params, arrays, flat, strict=True))[len(arrays) - function.outputs :]:
-        array[...] = np.array(values, dtypes.NUMPY[buffer.dtype]).reshape(buffer.shape)
+        array[...] = np.array(values, dtypes.NUMPY[buffer.dtype]).reshape(array.shape)
 
 
 def _check_array(buffer: Buffer, array: np.ndarray) -> None:
-    if array.shape != buffer.shape or array.dtype != dtypes.NUMPY[buffer.dtype]:
+    if array.size != buffer.size or array.dtype != dtypes.NUMPY[buffer.dtype]:
         raise ArgumentError(f"{buffer.name} is {buffer.dtype}{list(buffer.shape)}, not {array.dtype}{list(array.shape)}")
 
 

@@ -235,8 +235,15 @@ def test_lockstep_finds_a_false_vector_promise_and_masks_ifs_by_lane() -> None:
     np.testing.assert_array_equal(result, [0, 1, 1, 1, 1, 2, 1, 1, 0])
 
 
-@pytest.mark.parametrize("arrays", [[], [np.zeros(3, np.float32)], [np.zeros(4)]], ids=["count", "shape", "dtype"])
+@pytest.mark.parametrize("arrays", [[], [np.zeros(3, np.float32)], [np.zeros(4)]], ids=["count", "size", "dtype"])
 def test_wrong_arrays(arrays: list[np.ndarray]) -> None:
     y = argument("Y", 4)
     with pytest.raises(ArgumentError, match=r"takes 1 arrays|Y is float32\[4\]"):
         interpret(Function("f", (y,), 1, block()), arrays)
+
+
+def test_arguments_are_row_major_elements_whatever_their_dimensions() -> None:
+    x, y = argument("X", 6), argument("Y", 6)
+    data, result = np.arange(6, dtype=np.float32).reshape(3, 2).T, np.zeros((2, 3), np.float32)
+    interpret(Function("copy", (x, y), 1, loop("i", 6, lambda i: store(y, (i,), load(x, i)))), [data, result])
+    np.testing.assert_array_equal(result, data)
