@@ -1,0 +1,48 @@
+"""What a cost model is: statement features in, one score a program out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Measured programs of one sketch of one task.
+
+    Attributes:
+        features: ``(n, statements, features)`` float64, finite.
+        latencies: ``(n,)`` seconds; ``inf`` for a program that failed.
+        task: groups that name the same task are alternatives of one another: the best of them all is the yardstick.
+    """
+
+    features: NDArray[np.float64]
+    latencies: NDArray[np.float64]
+    task: str = ""
+
+
+class CostModel(Protocol):
+    """Scores programs; a higher score means a faster program. Scores compare programs of one task only."""
+
+    def fit(self, groups: Sequence[Group]) -> None:
+        """Learn from all of ``groups``, and forget what was learnt before."""
+        ...
+
+    def predict(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+        """``(n, statements, features)`` to ``(n,)`` scores."""
+        ...
+
+
+def relative_throughput(groups: Sequence[Group]) -> list[NDArray[np.float64]]:
+    """Ansor's label, for each group: the best latency of its task / latency, in (0, 1], and 0 for a failed program."""
+    best: dict[str, float] = {}
+    for group in groups:
+        best[group.task] = min(best.get(group.task, np.inf), group.latencies.min(initial=np.inf))
+    return [
+        np.divide(best[group.task], group.latencies, out=np.zeros(len(group.latencies)), where=np.isfinite(group.latencies))
+        for group in groups
+    ]
