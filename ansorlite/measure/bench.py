@@ -72,7 +72,7 @@ class Bench:
 
         def answer(status: Status, latency: float | None, ours: float | None = None, theirs: float | None = None) -> Answer:
             seconds = time.perf_counter() - start - check_seconds
-            return Answer(status, wrong, seconds, check_seconds, latency, ours, theirs)
+            return Answer(status, wrong, seconds, check_seconds, latency=latency, ours=ours, theirs=theirs)
 
         if wrong:
             return answer(Status.WRONG, None)

@@ -13,12 +13,12 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from importlib.metadata import version
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from ansorlite import __version__
 from ansorlite.errors import TuningError
 from ansorlite.measure.pool import Death, Job, Pool
 from ansorlite.measure.protocol import Answer, Build, Phase, Prepare, Run
@@ -48,10 +48,14 @@ class _Program:
 
     Attributes:
         file: the program, if ``verdict`` is ``OK``.
+        key: the canonical key, if it was got that far.
+        seconds: of compiling.
+        when: its start, Unix time.
     """
 
     candidate: Candidate
     file: Path
+    key: str
     verdict: Verdict
     seconds: float
     when: float
@@ -81,7 +85,6 @@ class Measurer:
         """
         self.target = resolve(target)
         self.settings = settings or MeasureSettings()
-        self._version = version("ansorlite")
         self._folder = Path(tempfile.mkdtemp(prefix="ansorlite-"))
         self._files = itertools.count()
         self._references: dict[str, Path] = {}
@@ -108,13 +111,11 @@ class Measurer:
         self,
         task: Task,
         candidates: Sequence[Candidate],
-        keys: Sequence[str] | None = None,
         best: Measurement | None = None,
     ) -> Iterator[Measurement]:
         """Measure candidates of one task; yields one measurement for each, in order, as they are done.
 
         Args:
-            keys: the candidates' canonical keys, for their measurements.
             best: the best measurement known, from a database say. What is measured here is remembered without it.
 
         Raises:
@@ -123,13 +124,10 @@ class Measurer:
         """
         self._prepare(task)
         self._know(task, best)
-        keyed = list(zip(candidates, keys if keys is not None else [""] * len(candidates), strict=True))
         size = self.settings.builders * _BATCH_PER_BUILDER
-        for start in range(0, len(keyed), size):
-            batch = keyed[start : start + size]
-            programs = self._build(task, [candidate for candidate, _ in batch])
-            for program, (_, key) in zip(programs, batch, strict=True):
-                measurement = replace(self._measure(task, program), key=key, version=self._version)
+        for start in range(0, len(candidates), size):
+            for program in self._build(task, candidates[start : start + size]):
+                measurement = self._measure(task, program)
                 yield measurement
                 self._give_up_if_hopeless(measurement)
 
@@ -166,7 +164,7 @@ class Measurer:
         jobs = [Job(task, order, {Phase.WORKING: self.settings.build_seconds}) for order in orders]
         results = {id(job.order): result for job, result in self._builders.run(jobs)}
         return [
-            _Program(order.candidate, Path(order.artifact), build_verdict(result), _spent(result), when)
+            _Program(order.candidate, Path(order.artifact), _key(result), build_verdict(result), _spent(result), when)
             for order, result in ((order, results[id(order)]) for order in orders)
         ]
 
@@ -217,6 +215,10 @@ class Measurer:
         return self._folder / str(next(self._files))
 
 
+def _key(result: Answer | Death) -> str:
+    return result.key if isinstance(result, Answer) else ""
+
+
 def _spent(result: Answer | Death) -> float:
     return result.seconds if isinstance(result, Answer) else result.elapsed
 
@@ -237,9 +239,11 @@ def _measurement(program: _Program, verdict: Verdict, latency: float | None, run
     return Measurement(
         candidate=program.candidate,
         outcome=verdict.outcome,
+        key=program.key,
         latency=latency,
         checked=verdict.outcome is Outcome.OK,
         error=verdict.error,
         seconds=Seconds(program.seconds, run, check),
+        version=__version__,
         when=program.when,
     )

@@ -9,22 +9,21 @@ from typing import TypeAlias
 
 from ansorlite.measure.settings import MeasureSettings
 
-#: One call of a program that is bound to its arrays.
-Call: TypeAlias = Callable[[], None]
+#: A program that is bound to its arrays: runs it so many times in a row.
+Call: TypeAlias = Callable[[int], None]
 
 
 def once(call: Call) -> float:
     """Seconds of one call."""
     start = time.perf_counter()
-    call()
+    call(1)
     return time.perf_counter() - start
 
 
 def repeat(call: Call, calls: int) -> float:
     """Seconds of one call, as the mean of ``calls`` of them."""
     start = time.perf_counter()
-    for _ in range(calls):
-        call()
+    call(calls)
     return (time.perf_counter() - start) / calls
 
 

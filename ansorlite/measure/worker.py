@@ -78,7 +78,8 @@ class Worker:
     def _build(self, task: Task, job: Build) -> Answer:
         start = time.perf_counter()
         Path(job.artifact).write_bytes(self._backend.build(task, job.candidate))
-        return Answer(Status.OK, seconds=time.perf_counter() - start)
+        seconds = time.perf_counter() - start
+        return Answer(Status.OK, seconds=seconds, key=self._backend.key(task, job.candidate))
 
 
 def _limit_memory(limit: int) -> None:

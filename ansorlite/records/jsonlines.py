@@ -142,7 +142,7 @@ class _Fields:
 
     def row(self, name: str) -> tuple[int, ...]:
         value = self.value.get(name)
-        if not isinstance(value, list) or not all(type(item) is int and abs(item) < 1 << 63 for item in value):
+        if not isinstance(value, list) or not all(type(item) is int and -(1 << 63) <= item < 1 << 63 for item in value):
             raise self.wrong(name, "a list of integers")
         return tuple(value)
 

@@ -30,7 +30,7 @@ def _crash() -> None:
     ctypes.string_at(0)
 
 
-def build(task: Task, candidate: Candidate) -> bytes:
+def build(_task: Task, candidate: Candidate) -> bytes:
     match candidate.sketch:
         case "build raises":
             raise ValueError(f"row {candidate.row[0]} cannot be compiled")
@@ -46,6 +46,10 @@ def build(task: Task, candidate: Candidate) -> bytes:
     return repr((candidate.sketch, candidate.row)).encode()
 
 
+def key(_task: Task, candidate: Candidate) -> str:
+    return candidate.sketch.encode().hex()
+
+
 def load(task: Task, artifact: bytes, arrays: Sequence[Array]) -> Call:
     name, row = ast.literal_eval(artifact.decode())
     inputs = arrays[: len(task.dag.inputs)]
@@ -53,7 +57,11 @@ def load(task: Task, artifact: bytes, arrays: Sequence[Array]) -> Call:
     results = evaluate(task.dag, inputs)
     calls = 0
 
-    def call() -> None:
+    def call(count: int) -> None:
+        for _ in range(count):
+            once()
+
+    def once() -> None:
         nonlocal calls
         calls += 1
         for output, result in zip(outputs, results, strict=True):
@@ -76,7 +84,7 @@ def load(task: Task, artifact: bytes, arrays: Sequence[Array]) -> Call:
             case "wrong":
                 outputs[0].flat[row[0]] += 1
 
-    def leave_one_out() -> None:
+    def leave_one_out(_count: int) -> None:
         outputs[0].flat[1:] = results[0].flat[1:]
 
     return leave_one_out if name == "leaves one out" else call

@@ -1,0 +1,122 @@
+"""Files that are not what they should be, and writers that die or meet."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ansorlite.errors import RecordsError
+from ansorlite.records import Database
+from tests.unit.records.samples import measurement, task
+
+
+def writer(path: Path, seed: int, count: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tests.unit.records.writer", str(path), str(seed), str(count)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_a_killed_writer_loses_nothing_it_had_finished(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    process = writer(path, 0, 1_000_000)
+    assert process.stdout is not None
+    told = [process.stdout.readline() for _ in range(50)]
+    process.send_signal(signal.SIGKILL)
+    told += process.stdout.readlines()
+    assert process.wait() == -signal.SIGKILL
+    finished = [int(line.split()[1]) for line in told if line.endswith("\n")]
+    with Database(path) as database:
+        rows = [record.measurement.candidate.row[1] for record in database.records()]
+        assert rows[: len(finished)] == finished
+        assert len(rows) <= len(finished) + 1
+        assert database.add(task(), measurement(1, 0)) > 0
+
+
+def test_two_writers_share_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    processes = [writer(path, seed, 200) for seed in range(2)]
+    for process in processes:
+        process.communicate()
+        assert process.returncode == 0
+    with Database(path) as database:
+        rows = {record.measurement.candidate.row for record in database.records()}
+        assert rows == {(seed, number) for seed in range(2) for number in range(200)}
+        assert len(database.tasks()) == 1
+
+
+def test_a_file_of_something_else_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("these are my notes, not a database " * 100)
+    with pytest.raises(RecordsError, match="not a tuning database"):
+        Database(path)
+    assert path.read_text().startswith("these are my notes")
+
+
+def test_an_sqlite_file_of_another_program_is_refused(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "db") as other:
+        other.execute("CREATE TABLE recipes (name TEXT)")
+    with pytest.raises(RecordsError, match="not a tuning database"):
+        Database(tmp_path / "db")
+
+
+def test_a_damaged_file_is_one_clear_error(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    with Database(path) as database:
+        for number in range(300):
+            database.add(task(), measurement(number))
+    content = bytearray(path.read_bytes())
+    for page in range(4096, len(content), 4096):
+        content[page : page + 100] = os.urandom(100)
+    path.write_bytes(content)
+    with pytest.raises(RecordsError, match="damaged"), Database(path) as database:
+        database.records()
+
+
+def test_a_row_that_is_no_measurement_is_named(tmp_path: Path) -> None:
+    with Database(tmp_path / "db") as database:
+        database.add(task(), measurement(1))
+    with sqlite3.connect(tmp_path / "db") as connection:
+        connection.execute("UPDATE measurements SET outcome = 'exploded'")
+    with Database(tmp_path / "db") as database, pytest.raises(RecordsError, match=r"record 1 is damaged.*exploded"):
+        database.records()
+
+
+def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
+    with Database(tmp_path / "db"):
+        pass
+    with sqlite3.connect(tmp_path / "db") as connection:
+        connection.execute("PRAGMA user_version = 99")
+    with pytest.raises(RecordsError, match=r"newer ansorlite \(schema 99; this one knows 1\); upgrade"):
+        Database(tmp_path / "db")
+
+
+def test_paths_that_cannot_be(tmp_path: Path) -> None:
+    with pytest.raises(RecordsError, match="is a folder"):
+        Database(tmp_path)
+    with pytest.raises(RecordsError, match="does not exist"):
+        Database(tmp_path / "no" / "db")
+    with pytest.raises(RecordsError, match="there is no tuning database"):
+        Database(tmp_path / "db", create=False)
+    assert not (tmp_path / "db").exists()
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder in which nobody, not even root, may write")
+def test_a_file_that_may_not_be_written() -> None:
+    with pytest.raises(RecordsError, match="cannot be opened for writing"):
+        Database("/proc/tuning.db")
+
+
+def test_a_lock_that_is_never_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ansorlite.records.schema.BUSY_SECONDS", 0.05)
+    with Database(tmp_path / "db") as database:
+        other = sqlite3.connect(tmp_path / "db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(RecordsError, match="locked"):
+            database.add(task(), measurement(1))
+        other.execute("ROLLBACK")
+        assert database.add(task(), measurement(1)) == 1

@@ -1,0 +1,76 @@
+"""What goes into a database comes out of it, and the best is the best that may be believed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ansorlite.errors import RecordsError
+from ansorlite.records import Database, Outcome
+from ansorlite.te.serialize import load
+from tests.unit.records.samples import failure, measurement, task
+
+
+def test_a_measurement_comes_back_as_it_was(tmp_path: Path) -> None:
+    stored = failure(3, 1, 4, outcome=Outcome.CRASH, error="SIGSEGV\nand more")
+    with Database(tmp_path / "db") as database:
+        identity = database.add(task(), stored)
+    with Database(tmp_path / "db") as database:
+        record = database.record(identity)
+        assert record.measurement == stored
+        assert (record.task, record.target) == (task().key, task().target.key)
+        assert record.command[-2:] == (str(tmp_path / "db"), str(identity))
+
+
+def test_the_task_comes_back(tmp_path: Path) -> None:
+    with Database(tmp_path / "db") as database:
+        database.add(task(5), measurement(1))
+        database.add(task(5), measurement(2))
+        database.add(task(6), measurement(1))
+        assert [load(entry.dag).key for entry in database.tasks()] == [task(5).key, task(6).key]
+        assert load(database.task(task(6).key).dag).key == task(6).key
+
+
+def test_best_is_the_fastest_checked_one_of_that_task_and_target(tmp_path: Path) -> None:
+    with Database(tmp_path / "db") as database:
+        assert database.best(task().key, task().target.key) is None
+        database.add(task(), measurement(1, latency=3.0))
+        database.add(task(), measurement(2, latency=2.0))
+        database.add(task(), measurement(3, latency=1.0, checked=False))
+        database.add(task(), measurement(4, latency=0.5, outcome=Outcome.EARLY_STOPPED, checked=False))
+        database.add(task(), failure(5, outcome=Outcome.WRONG_RESULT, error="1 of 8 elements"))
+        database.add(task(99), measurement(6, latency=0.1))
+        assert database.best(task().key, task().target.key) == measurement(2, latency=2.0)
+        assert database.best(task().key, "another machine") is None
+
+
+def test_filters_counts_keys_and_targets(tmp_path: Path) -> None:
+    with Database(tmp_path / "db") as database:
+        database.add(task(1), measurement(1))
+        database.add(task(2), measurement(2))
+        database.add(task(2), failure(3, outcome=Outcome.COMPILE_ERROR, error="no"))
+        rows = [record.measurement.candidate.row for record in database.records(task=task(2).key)]
+        assert rows == [(2,), (3,)]
+        assert [r.measurement.candidate.row for r in database.records(outcome=Outcome.OK)] == [(1,), (2,)]
+        assert [r.id for r in database.records(since=1, limit=1)] == [2]
+        assert database.outcomes() == {Outcome.OK: 2, Outcome.COMPILE_ERROR: 1}
+        assert database.outcomes(task=task(1).key) == {Outcome.OK: 1}
+        assert database.keys(task(2).key, task().target.key) == {"02", "03"}
+        assert database.targets(task(1).key) == (task().target.key,)
+        assert database.targets(task(7).key) == ()
+
+
+def test_a_database_may_live_in_memory() -> None:
+    with Database(":memory:") as database:
+        database.add(task(), measurement(1))
+        assert len(database.records()) == 1
+    assert not Path(":memory:").exists()
+
+
+def test_unknown_ids_and_tasks_are_errors(tmp_path: Path) -> None:
+    with Database(tmp_path / "db") as database:
+        with pytest.raises(RecordsError, match="has no record 7"):
+            database.record(7)
+        with pytest.raises(RecordsError, match="has no task"):
+            database.task("nothing")

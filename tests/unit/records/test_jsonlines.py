@@ -1,0 +1,121 @@
+"""Export and import: nothing is lost, nothing is doubled, and what is wrong is named by its line."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ansorlite.errors import RecordsError
+from ansorlite.records import Database, Measurement, Outcome, Seconds, export_lines, import_lines
+from ansorlite.sketch.candidate import Candidate
+from tests.unit.records.samples import failure, measurement, task
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+SECONDS = st.floats(0, 1e9)
+MEASUREMENTS = st.builds(
+    Measurement,
+    candidate=st.builds(Candidate, TEXT, st.lists(st.integers(-(2**63), 2**63 - 1), max_size=4).map(tuple)),
+    outcome=st.sampled_from(Outcome),
+    key=TEXT,
+    latency=SECONDS,
+    checked=st.booleans(),
+    error=TEXT,
+    seconds=st.builds(Seconds, SECONDS, SECONDS, SECONDS),
+    version=TEXT,
+    when=SECONDS,
+).map(lambda m: m if not m.outcome.failed else replace(m, latency=None))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 2), MEASUREMENTS), max_size=4))
+def test_a_round_trip_keeps_everything_and_a_second_one_adds_nothing(entries: list[tuple[int, Measurement]]) -> None:
+    with tempfile.TemporaryDirectory() as folder, Database(":memory:") as first, Database(":memory:") as second:
+        for size, entry in entries:
+            first.add(task(size), entry)
+        path = Path(folder) / "lines"
+        path.write_text("".join(f"{line}\n" for line in export_lines(first)))
+        assert import_lines(second, path) == len(first.records())
+        assert [(r.task, r.target, r.measurement) for r in second.records()] == [
+            (r.task, r.target, r.measurement) for r in first.records()
+        ]
+        assert second.tasks() == first.tasks()
+        assert import_lines(second, path) == 0
+
+
+@pytest.fixture
+def lines() -> list[dict[str, Any]]:
+    """A task, a measurement that went well, and one that did not."""
+    with Database(":memory:") as database:
+        database.add(task(), measurement(1, 2))
+        database.add(task(), failure(3, 4, outcome=Outcome.CRASH, error="bang"))
+        return [json.loads(line) for line in export_lines(database)]
+
+
+def write(path: Path, lines: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("number", "field", "value", "message"),
+    [
+        (2, "outcome", "exploded", r"line 2: 'outcome' should be one of ok, .* it is \"exploded\""),
+        (2, "row", [1, "2"], "line 2: 'row' should be a list of integers"),
+        (2, "row", [1, 2.0], "line 2: 'row' should be a list of integers"),
+        (2, "row", [True], "line 2: 'row' should be a list of integers"),
+        (2, "row", [1 << 63], "line 2: 'row' should be a list of integers"),
+        (2, "latency", -1.0, "line 2: 'latency' should be a number of seconds"),
+        (2, "latency", float("nan"), "line 2: 'latency' should be a number of seconds"),
+        (2, "latency", None, "line 2: 'latency' should be a number of seconds"),
+        (3, "latency", 1.0, "line 3: 'latency' should be null"),
+        (3, "error", None, "line 3: 'error' should be a string; it is null"),
+        (3, "checked", 1, "line 3: 'checked' should be true or false"),
+        (3, "task", "another", "line 3: the task of this measurement is in no line before it"),
+        (3, "kind", "surprise", "line 3: kind is 'surprise'"),
+        (3, "schema", 99, "line 3: a newer ansorlite wrote this"),
+        (1, "key", "another", "line 1: 'key' does not belong to 'dag'"),
+        (1, "dag", 7, "line 1: 'dag' should be an object"),
+        (1, "dag", {"format": 1}, "line 1: 'dag' is not a computation"),
+    ],
+)
+def test_a_wrong_field_is_named_and_nothing_is_added(
+    tmp_path: Path, lines: list[dict[str, Any]], number: int, field: str, value: object, message: str
+) -> None:
+    lines[number - 1][field] = value
+    with Database(":memory:") as database:
+        with pytest.raises(RecordsError, match=message):
+            import_lines(database, write(tmp_path / "lines", lines))
+        assert database.records() == []
+        assert database.tasks() == []
+
+
+@pytest.mark.parametrize("field", ["sketch", "outcome", "latency", "time", "schema", "kind"])
+def test_a_missing_field_is_named(tmp_path: Path, lines: list[dict[str, Any]], field: str) -> None:
+    del lines[1][field]
+    with Database(":memory:") as database, pytest.raises(RecordsError, match=f"line 2: '{field}' should be .* missing"):
+        import_lines(database, write(tmp_path / "lines", lines))
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "7", "\x00", "[" * 100_000])
+def test_a_line_that_is_no_object(tmp_path: Path, lines: list[dict[str, Any]], text: str) -> None:
+    path = write(tmp_path / "lines", lines)
+    with path.open("a") as file:
+        file.write(f"\n{text}\n")
+    with Database(":memory:") as database, pytest.raises(RecordsError, match="line 5: this is not"):
+        import_lines(database, path)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    with Database(":memory:") as database:
+        with pytest.raises(RecordsError, match="cannot be read"):
+            import_lines(database, tmp_path / "nothing")
+        with pytest.raises(RecordsError, match="not a text file"):
+            import_lines(database, tmp_path / "binary")
