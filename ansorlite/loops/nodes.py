@@ -17,7 +17,7 @@ Meaning (the interpreter is the living definition):
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
 from ansorlite.te import dtypes
@@ -104,7 +104,7 @@ class For(Stmt):
         extent: an int64 expression; a :class:`Const` except for the last, shorter tile of a reduction.
             PARALLEL and UNROLLED extents are always constant.
         lanes: for VECTORIZED: how many iterations one vector holds; the extent need not be a multiple of it.
-            A VECTORIZED loop is innermost: its body has no loops. 1 otherwise.
+            A VECTORIZED loop is innermost: its body is stores and ifs, no loops or allocations. 1 otherwise.
     """
 
     var: Var
@@ -112,6 +112,15 @@ class For(Stmt):
     kind: LoopKind
     body: Stmt
     lanes: int = 1
+
+
+class Role(Enum):
+    """Which part of a stage a store is."""
+
+    COMPUTE = "the element itself"
+    INIT = "a reduction's start value"
+    UPDATE = "a reduction's step"
+    MOVE = "a copy between memory and registers, or the fold of partial sums; made by lowering"
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,16 +136,7 @@ class Store(Stmt):
     indices: tuple[Expr, ...]
     value: Expr
     stage: str = ""
-    role: Role = field(default_factory=lambda: Role.COMPUTE)
-
-
-class Role(Enum):
-    """Which part of a stage a store is."""
-
-    COMPUTE = "the element itself"
-    INIT = "a reduction's start value"
-    UPDATE = "a reduction's step"
-    MOVE = "a copy between memory and registers, or the fold of partial sums; made by lowering"
+    role: Role = Role.COMPUTE
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +167,8 @@ class Function:
     """A whole kernel.
 
     Attributes:
-        params: buffers of scope ARGUMENT in call order: inputs, then outputs.
+        params: buffers of scope ARGUMENT in call order: inputs, then outputs. An argument is its row-major elements:
+            a schedule may have merged neighbouring dimensions of the tensor.
         outputs: how many of the last ``params`` are written; the others are only read.
     """
 
