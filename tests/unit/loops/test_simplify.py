@@ -39,7 +39,7 @@ def value_of(expr: Expr, point: tuple[int, ...]) -> int:
 
 
 @given(functions())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_simplified_function_computes_the_same(function: Function) -> None:
     arrays = arguments(function, np.random.default_rng(0))
     simple = [array.copy() for array in arrays]
@@ -50,7 +50,7 @@ def test_simplified_function_computes_the_same(function: Function) -> None:
 
 
 @given(index_expressions(VARIABLES, 4), st.tuples(*(st.integers(0, extent - 1) for extent in EXTENTS)))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_index_expressions_keep_their_value_and_range(expr: Expr, point: tuple[int, ...]) -> None:
     rules = algebra()
     value = value_of(expr, point)

@@ -170,7 +170,7 @@ def test_message_has_the_statement() -> None:
 
 
 @given(functions())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_random_legal_functions_pass(random: Function) -> None:
     verify(random)
     verify(simplify(random))
