@@ -127,7 +127,7 @@ def compile(workload: Task | Model, database: Path_ | Database | None = None) ->
         programs = Programs(None if database is None else _opened(database, stack))
         if isinstance(workload, Task):
             return programs.kernel(workload)
-        return compile_model(workload, programs.candidate)
+        return compile_model(workload, programs.kernel)
 
 
 def _opened(database: Path_ | Database | None, stack: ExitStack) -> Database:

@@ -17,6 +17,16 @@ from ansorlite.task import Task
 _log = logging.getLogger(__name__)
 
 
+def compile_candidate(task: Task, candidate: Candidate) -> Kernel:
+    """One program of ``task`` as a callable.
+
+    Raises:
+        TuningError: the task has no such program.
+    """
+    function = lower(task, candidate, derive(task))
+    return Kernel(build(function, task.target), function.params, task.target)
+
+
 class Programs:
     """Looks programs up.
 
@@ -44,8 +54,7 @@ class Programs:
 
     def kernel(self, task: Task) -> Kernel:
         """The best program of ``task``, compiled."""
-        function = lower(task, self.candidate(task), derive(task))
-        return Kernel(build(function, task.target), function.params, task.target)
+        return compile_candidate(task, self.candidate(task))
 
     def _measured(self, task: Task, signatures: set[str]) -> list[Measurement]:
         """What the database knows of programs that ``task`` has."""

@@ -10,9 +10,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ansorlite.api import compile
+from ansorlite.best import compile_candidate
 from ansorlite.errors import ArgumentError
+from ansorlite.graph.executable import Executable, compile_model
 from ansorlite.graph.model import Model
 from ansorlite.measure.inputs import make_inputs
+from ansorlite.runtime.kernel import Kernel
+from ansorlite.sketch.candidate import NAIVE
 from ansorlite.task import Task
 from ansorlite.te import placeholder
 from ansorlite.te.dag import ComputeDAG
@@ -41,13 +45,23 @@ class Program:
     def make(workload: Task | Model, database: Path | None) -> Program:
         """Compile with the best programs that the database knows."""
         if isinstance(workload, Task):
-            return _of_task(workload, database)
-        inputs = tuple(placeholder(spec.shape, spec.dtype, name) for name, spec in workload.inputs.items())
-        return Program(inputs, lambda rng: _random(inputs, rng), compile(workload, database))
+            return _of_task(workload, compile(workload, database))
+        return _of_model(workload, compile(workload, database))
+
+    @staticmethod
+    def make_naive(workload: Task | Model) -> Program:
+        """Compile the loops as written: serial, scalar, one thread."""
+        if isinstance(workload, Task):
+            return _of_task(workload, compile_candidate(workload, NAIVE))
+        return _of_model(workload, compile_model(workload, lambda task: compile_candidate(task, NAIVE)))
 
 
-def _of_task(task: Task, database: Path | None) -> Program:
-    kernel = compile(task, database)
+def _of_model(model: Model, executable: Executable) -> Program:
+    inputs = tuple(placeholder(value.shape, value.dtype, name) for name, value in model.inputs.items())
+    return Program(inputs, lambda rng: make_inputs(ComputeDAG(inputs, (), inputs), rng), executable)
+
+
+def _of_task(task: Task, kernel: Kernel) -> Program:
     names = [t.name for t in task.dag.inputs], [t.name for t in task.dag.outputs]
 
     def call(arrays: Mapping[str, Array]) -> Mapping[str, Array]:
@@ -85,7 +99,3 @@ def _read(path: Path, tensor: Tensor) -> Array:
         found, wanted = f"{array.dtype.name} of shape {array.shape}", f"{tensor.dtype} of shape {tensor.shape}"
         raise ArgumentError(f"{path} holds {found}, but input {tensor.name} is {wanted}")
     return array
-
-
-def _random(inputs: tuple[Tensor, ...], rng: np.random.Generator) -> list[Array]:
-    return make_inputs(ComputeDAG(inputs, (), inputs), rng)

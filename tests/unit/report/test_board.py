@@ -29,7 +29,9 @@ TASKS = ((task("conv", 8), 3), (task("pool", 4), 1))
 BEST = Candidate("s", (1, 2))
 
 
-def trial(index: int, candidate: Candidate, latency: float | None, outcome: Outcome = Outcome.OK, restored: bool = False) -> Measured:
+def trial(
+    index: int, candidate: Candidate, latency: float | None, outcome: Outcome = Outcome.OK, restored: bool = False
+) -> Measured:
     error = None if latency is not None else "it crashed"
     return Measured(Trial(index, candidate, outcome, latency, error, 0.0, restored))
 

@@ -130,7 +130,7 @@ def test_ctrl_c_keeps_every_record(tmp_path: Path) -> None:
 
 def test_no_program_at_all_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(TuningError, match="not even the loops as written: it crashed"):
-        run([state()], 10, tmp_path / "a.db", FakeMeasurer(lambda item: None))
+        run([state()], 10, tmp_path / "a.db", FakeMeasurer(lambda _: None))
 
 
 def test_a_failing_naive_program_does_not_stop_the_others(tmp_path: Path) -> None:
