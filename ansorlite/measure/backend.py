@@ -1,4 +1,4 @@
-"""What the measurement needs of a code generator. A backend is a module with these functions."""
+"""What the measurement needs of a code generator. A backend is a module with these two functions."""
 
 from __future__ import annotations
 
@@ -16,9 +16,6 @@ class Backend(Protocol):
 
     def build(self, task: Task, candidate: Candidate) -> bytes:
         """Compile one candidate. The bytes are all that :meth:`load` gets."""
-
-    def key(self, task: Task, candidate: Candidate) -> str:
-        """The candidate's canonical key, hex: equal for rows that make the same program."""
 
     def load(self, task: Task, artifact: bytes, arrays: Sequence[Array]) -> Call:
         """The program, bound to its arguments: inputs, then outputs, which it writes in place."""

@@ -13,7 +13,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -48,14 +48,12 @@ class _Program:
 
     Attributes:
         file: the program, if ``verdict`` is ``OK``.
-        key: the canonical key, if it was got that far.
         seconds: of compiling.
         when: its start, Unix time.
     """
 
     candidate: Candidate
     file: Path
-    key: str
     verdict: Verdict
     seconds: float
     when: float
@@ -111,11 +109,13 @@ class Measurer:
         self,
         task: Task,
         candidates: Sequence[Candidate],
+        keys: Sequence[str] | None = None,
         best: Measurement | None = None,
     ) -> Iterator[Measurement]:
         """Measure candidates of one task; yields one measurement for each, in order, as they are done.
 
         Args:
+            keys: the candidates' canonical keys, for their measurements.
             best: the best measurement known, from a database say. What is measured here is remembered without it.
 
         Raises:
@@ -125,9 +125,12 @@ class Measurer:
         self._prepare(task)
         self._know(task, best)
         size = self.settings.builders * _BATCH_PER_BUILDER
-        for start in range(0, len(candidates), size):
-            for program in self._build(task, candidates[start : start + size]):
-                measurement = self._measure(task, program)
+        keyed = list(zip(candidates, keys if keys is not None else [""] * len(candidates), strict=True))
+        for start in range(0, len(keyed), size):
+            batch = keyed[start : start + size]
+            programs = self._build(task, [candidate for candidate, _ in batch])
+            for program, (_, key) in zip(programs, batch, strict=True):
+                measurement = replace(self._measure(task, program), key=key)
                 yield measurement
                 self._give_up_if_hopeless(measurement)
 
@@ -164,7 +167,7 @@ class Measurer:
         jobs = [Job(task, order, {Phase.WORKING: self.settings.build_seconds}) for order in orders]
         results = {id(job.order): result for job, result in self._builders.run(jobs)}
         return [
-            _Program(order.candidate, Path(order.artifact), _key(result), build_verdict(result), _spent(result), when)
+            _Program(order.candidate, Path(order.artifact), build_verdict(result), _spent(result), when)
             for order, result in ((order, results[id(order)]) for order in orders)
         ]
 
@@ -215,10 +218,6 @@ class Measurer:
         return self._folder / str(next(self._files))
 
 
-def _key(result: Answer | Death) -> str:
-    return result.key if isinstance(result, Answer) else ""
-
-
 def _spent(result: Answer | Death) -> float:
     return result.seconds if isinstance(result, Answer) else result.elapsed
 
@@ -239,7 +238,6 @@ def _measurement(program: _Program, verdict: Verdict, latency: float | None, run
     return Measurement(
         candidate=program.candidate,
         outcome=verdict.outcome,
-        key=program.key,
         latency=latency,
         checked=verdict.outcome is Outcome.OK,
         error=verdict.error,

@@ -92,7 +92,6 @@ class Answer:
     Attributes:
         seconds: of building or running.
         check_seconds: of comparing with the reference.
-        key: canonical key of the candidate that was built.
         latency: of one call, in seconds.
         ours, theirs: latencies side by side, if they were taken.
     """
@@ -101,7 +100,6 @@ class Answer:
     error: str = ""
     seconds: float = 0.0
     check_seconds: float = 0.0
-    key: str = ""
     latency: float | None = None
     ours: float | None = None
     theirs: float | None = None

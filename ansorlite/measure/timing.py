@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from ansorlite.measure.settings import MeasureSettings
+from ansorlite.runtime.timing import TimingSettings, measure
 
 #: A program that is bound to its arrays: runs it so many times in a row.
 Call: TypeAlias = Callable[[int], None]
@@ -41,9 +42,7 @@ def latency(call: Call, first: float, settings: MeasureSettings) -> float:
     """
     if first >= settings.long_seconds:
         return first
-    estimate = min(first, once(call))
-    calls = calls_for(estimate, settings)
-    return statistics.median(repeat(call, calls) for _ in range(settings.repeats))
+    return measure(call, TimingSettings(0.0, settings.repeats, repeat_seconds=settings.repeat_seconds)).median
 
 
 def slower(call: Call, first: float, best: float | None, settings: MeasureSettings) -> float | None:

@@ -46,10 +46,6 @@ def build(_task: Task, candidate: Candidate) -> bytes:
     return repr((candidate.sketch, candidate.row)).encode()
 
 
-def key(_task: Task, candidate: Candidate) -> str:
-    return candidate.sketch.encode().hex()
-
-
 def load(task: Task, artifact: bytes, arrays: Sequence[Array]) -> Call:
     name, row = ast.literal_eval(artifact.decode())
     inputs = arrays[: len(task.dag.inputs)]
