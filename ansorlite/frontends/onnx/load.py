@@ -1,0 +1,93 @@
+"""From a file, bytes or a protobuf to a checked ONNX model. Whatever is wrong with it becomes one clear sentence."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TypeAlias
+
+import onnx
+from google.protobuf.message import DecodeError
+from onnx.external_data_helper import ExternalDataInfo, load_external_data_for_model, uses_external_data
+
+from ansorlite.errors import ModelError
+
+#: What a model can be given as.
+Source: TypeAlias = str | os.PathLike[str] | bytes | onnx.ModelProto
+
+
+def load(source: Source) -> onnx.ModelProto:
+    """The model in ``source``, checked, with its external data in it and its own functions expanded.
+
+    Raises:
+        ModelError: the file is not there, is not ONNX, is cut off, breaks ONNX's rules, or has data outside of its folder.
+    """
+    if isinstance(source, onnx.ModelProto):
+        return _checked(source, "the model", None)
+    if isinstance(source, bytes):
+        return _checked(_parsed(source, "the model"), "the model", None)
+    path = Path(source)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ModelError(f"cannot read {path}: {error.strerror or error}") from None
+    return _checked(_parsed(data, str(path)), str(path), path.parent)
+
+
+def _parsed(data: bytes, what: str) -> onnx.ModelProto:
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(data)
+    except DecodeError:
+        raise ModelError(f"{what} is not an ONNX model, or is cut off: its {len(data)} bytes are no valid protobuf") from None
+    return model
+
+
+def _checked(model: onnx.ModelProto, what: str, folder: Path | None) -> onnx.ModelProto:
+    if not model.HasField("graph"):
+        raise ModelError(f"{what} is not an ONNX model: it has no graph")
+    _check_external_data(model, what, folder)
+    try:
+        onnx.checker.check_model(model)
+    except (onnx.checker.ValidationError, ValueError) as error:
+        raise ModelError(f"{what} breaks the rules of ONNX: {_one_line(error)}") from None
+    if folder is not None:
+        _load_external_data(model, what, folder)
+    return _inlined(model, what) if model.functions else model
+
+
+def _external(model: onnx.ModelProto) -> list[onnx.TensorProto]:
+    """Every tensor whose data are in another file, those in node attributes among them."""
+    tensors = list(model.graph.initializer)
+    tensors += [attribute.t for node in model.graph.node for attribute in node.attribute if attribute.HasField("t")]
+    return [tensor for tensor in tensors if uses_external_data(tensor)]
+
+
+def _check_external_data(model: onnx.ModelProto, what: str, folder: Path | None) -> None:
+    for tensor in _external(model):
+        if folder is None:
+            raise ModelError(f"{what} keeps the data of {tensor.name!r} in another file; load it by its path")
+        location = ExternalDataInfo(tensor).location
+        inside = (folder / location).resolve()
+        if not inside.is_relative_to(folder.resolve()):
+            raise ModelError(f"{what} looks for the data of {tensor.name!r} outside of its own folder, at {location!r}")
+        if not inside.is_file():
+            raise ModelError(f"{what} looks for the data of {tensor.name!r} in {location!r}, and there is no such file beside it")
+
+
+def _load_external_data(model: onnx.ModelProto, what: str, folder: Path) -> None:
+    try:
+        load_external_data_for_model(model, str(folder))
+    except (OSError, ValueError, onnx.checker.ValidationError) as error:
+        raise ModelError(f"{what}: its external data cannot be read: {_one_line(error)}") from None
+
+
+def _inlined(model: onnx.ModelProto, what: str) -> onnx.ModelProto:
+    try:
+        return onnx.inliner.inline_local_functions(model)
+    except (RuntimeError, ValueError) as error:
+        raise ModelError(f"{what}: its functions cannot be expanded: {_one_line(error)}") from None
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

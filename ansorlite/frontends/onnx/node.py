@@ -1,0 +1,133 @@
+"""One ONNX node as a converter sees it: inputs as values of the graph being built, attributes with their types checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import onnx
+from onnx import AttributeProto, helper
+
+from ansorlite.errors import ModelError
+from ansorlite.graph.builder import GraphBuilder
+from ansorlite.graph.describe import Operator, Value
+from ansorlite.graph.graph import Array
+
+
+class NodeView:
+    """An ONNX node beside the graph it is converted into.
+
+    Attributes:
+        inputs: values of the graph; ``None`` where an optional input is left out.
+        outputs: how many results are asked for (results left out at the end, or never read, do not count).
+        opset: version of the standard operators that the model was written for.
+        wanted: for each result, whether anything reads it.
+    """
+
+    def __init__(
+        self, proto: onnx.NodeProto, inputs: Sequence[str | None], wanted: Sequence[bool], opset: int, builder: GraphBuilder
+    ) -> None:
+        self.proto = proto
+        self.inputs = tuple(inputs)
+        self.wanted = tuple(wanted)
+        self.opset = opset
+        self.builder = builder
+        self._attributes = {attribute.name: attribute for attribute in proto.attribute}
+
+    @property
+    def title(self) -> str:
+        """How to name this node to a person."""
+        name = self.proto.name or (self.proto.output[0] if self.proto.output else "")
+        return f"node {name!r} ({self.proto.op_type})"
+
+    def error(self, message: str) -> ModelError:
+        return ModelError(f"{self.title}: {message}")
+
+    # Inputs ---------------------------------------------------------------------------------------------------
+
+    def has(self, position: int) -> bool:
+        """Whether an input is given."""
+        return position < len(self.inputs) and self.inputs[position] is not None
+
+    def input(self, position: int) -> str:
+        """The name of a value that must be given.
+
+        Raises:
+            ModelError: it is not.
+        """
+        name = self.inputs[position] if position < len(self.inputs) else None
+        if name is None:
+            raise self.error(f"input {position} is missing")
+        return name
+
+    def value(self, position: int) -> Value:
+        """Shape and dtype of an input."""
+        return self.builder.value(self.input(position))
+
+    def array(self, position: int) -> Array:
+        """The array of an input that must be known now.
+
+        Raises:
+            ModelError: it is computed while the model runs.
+        """
+        array = self.builder.array(self.input(position))
+        if array is None:
+            raise self.error(
+                f"input {position} ({self.proto.input[position]!r}) must be a constant, and is computed while the model runs"
+            )
+        return array
+
+    def integers_at(self, position: int, attribute: str) -> tuple[int, ...] | None:
+        """Integers that newer opsets give as an input and older ones as an attribute; ``None`` if given in neither way."""
+        if self.has(position):
+            return tuple(int(v) for v in self.array(position).reshape(-1))
+        return self.integers(attribute)
+
+    # Attributes -----------------------------------------------------------------------------------------------
+
+    def _attribute(self, name: str, kind: int, what: str) -> Any:
+        attribute = self._attributes.get(name)
+        if attribute is None:
+            return None
+        if attribute.type != kind:
+            raise self.error(f"attribute {name!r} must be {what}")
+        return helper.get_attribute_value(attribute)
+
+    def integer(self, name: str, default: int) -> int:
+        found = self._attribute(name, AttributeProto.INT, "an integer")
+        return default if found is None else int(found)
+
+    def integers(self, name: str) -> tuple[int, ...] | None:
+        found = self._attribute(name, AttributeProto.INTS, "a list of integers")
+        return None if found is None else tuple(int(v) for v in found)
+
+    def number(self, name: str, default: float) -> float:
+        found = self._attribute(name, AttributeProto.FLOAT, "a number")
+        return default if found is None else float(found)
+
+    def text(self, name: str, default: str) -> str:
+        found = self._attribute(name, AttributeProto.STRING, "a string")
+        return default if found is None else found.decode(errors="replace")
+
+    def tensor(self, name: str) -> onnx.TensorProto | None:
+        found: onnx.TensorProto | None = self._attribute(name, AttributeProto.TENSOR, "a tensor")
+        return found
+
+    # Results --------------------------------------------------------------------------------------------------
+
+    def apply(self, operator: Operator, *inputs: str, **attributes: Any) -> str:
+        """A value of the graph: ``operator(*inputs, **attributes)``, labelled with this node's name."""
+        return self.builder.apply(operator, *inputs, label=self.proto.name, **attributes)
+
+    def constant(self, array: Array) -> str:
+        return self.builder.constant(array, self.proto.name or self.proto.op_type.lower())
+
+    def only_first_output(self) -> None:
+        """For operators whose further results have no counterpart here.
+
+        Raises:
+            ModelError: something reads one.
+        """
+        for position, wanted in enumerate(self.wanted):
+            if wanted and position > 0:
+                raise self.error(f"its result {self.proto.output[position]!r} is used, and only the first result is supported")

@@ -1,0 +1,103 @@
+"""Converters of element-wise operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from onnx import helper
+
+from ansorlite.frontends.onnx.node import NodeView
+from ansorlite.graph.describe import Operator
+from ansorlite.te import dtypes
+from ansorlite.topi import activations, elementwise
+from ansorlite.topi.shape import reshape
+
+Converter = Callable[[NodeView], str]
+
+
+def plain(operator: Operator, inputs: int = 1, **attributes: float) -> Converter:
+    """An operator with ``inputs`` inputs; ``attributes`` are ONNX's numbers of the same names, with their defaults."""
+
+    def convert(node: NodeView) -> str:
+        given = {name: node.number(name, default) for name, default in attributes.items()}
+        return node.apply(operator, *(node.input(position) for position in range(inputs)), **given)
+
+    return convert
+
+
+def variadic(operator: Operator) -> Converter:
+    """A binary operator folded over any number of inputs."""
+
+    def convert(node: NodeView) -> str:
+        result = node.input(0)
+        for position in range(1, len(node.inputs)):
+            result = node.apply(operator, result, node.input(position))
+        return result
+
+    return convert
+
+
+def mean(node: NodeView) -> str:
+    total = variadic(elementwise.add)(node)
+    count = node.constant(np.asarray(len(node.inputs), dtypes.NUMPY[node.value(0).dtype]))
+    return node.apply(elementwise.divide, total, count)
+
+
+def same(node: NodeView) -> str:
+    """Identity, and Dropout at inference."""
+    node.only_first_output()
+    return node.input(0)
+
+
+def clip(node: NodeView) -> str:
+    if node.opset < 11:
+        low, high = node.number("min", float("-inf")), node.number("max", float("inf"))
+        limits: list[Any] = [None if np.isinf(limit) else limit for limit in (low, high)]
+        return node.apply(elementwise.clip, node.input(0), low=limits[0], high=limits[1])
+    known = [not node.has(p) or node.builder.array(node.input(p)) is not None for p in (1, 2)]
+    if all(known):
+        limits = [node.array(p).reshape(-1)[0].item() if node.has(p) else None for p in (1, 2)]
+        return node.apply(elementwise.clip, node.input(0), low=limits[0], high=limits[1])
+    result = node.apply(elementwise.maximum, node.input(0), node.input(1)) if node.has(1) else node.input(0)
+    return node.apply(elementwise.minimum, result, node.input(2)) if node.has(2) else result
+
+
+def cast(node: NodeView) -> str:
+    number = node.integer("to", 0)
+    try:
+        dtype = helper.tensor_dtype_to_np_dtype(number).name
+    except (KeyError, ValueError):
+        dtype = f"type {number}"
+    if dtype not in dtypes.NUMPY:
+        raise node.error(f"cannot cast to {dtype}; the supported dtypes are {', '.join(dtypes.NUMPY)}")
+    return node.input(0) if node.value(0).dtype == dtype else node.apply(elementwise.cast, node.input(0), dtype=dtype)
+
+
+def prelu(node: NodeView) -> str:
+    return node.apply(activations.prelu, node.input(0), node.input(1))
+
+
+def gelu(node: NodeView) -> str:
+    return node.apply(activations.gelu, node.input(0), approximate=node.text("approximate", "none") == "tanh")
+
+
+def modulo(node: NodeView) -> str:
+    if node.integer("fmod", 0):
+        raise node.error("fmod=1 is not supported")
+    return node.apply(elementwise.modulo, node.input(0), node.input(1))
+
+
+def old_broadcast(operator: Operator) -> Converter:
+    """A binary operator; before opset 7, ``axis`` said where the second operand's dimensions begin in the first's."""
+
+    def convert(node: NodeView) -> str:
+        a, b = node.input(0), node.input(1)
+        axis = node.integer("axis", -1)
+        if node.opset < 7 and axis >= 0:
+            left, right = node.value(0).shape, node.value(1).shape
+            b = node.apply(reshape, b, shape=(*right, *(1,) * (len(left) - axis - len(right))))
+        return node.apply(operator, a, b)
+
+    return convert

@@ -1,0 +1,102 @@
+"""Converters of softmax, norms and reductions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from ansorlite.frontends.onnx.node import NodeView
+from ansorlite.graph.describe import Operator
+from ansorlite.topi import norm
+from ansorlite.topi.elementwise import add, multiply
+from ansorlite.topi.shape import reshape
+
+
+def softmax(operator: Operator) -> Callable[[NodeView], str]:
+    """Softmax or its logarithm. Before opset 13 it runs over all dimensions from ``axis`` on, since then over one."""
+
+    def convert(node: NodeView) -> str:
+        rank = len(node.value(0).shape)
+        axis = node.integer("axis", -1 if node.opset >= 13 else 1)
+        if not -rank <= axis < max(rank, 1):
+            raise node.error(f"axis {axis} is not among the {rank} dimensions of its input")
+        axes = (axis,) if node.opset >= 13 else tuple(range(axis % rank, rank))
+        return node.apply(operator, node.input(0), axes=axes)
+
+    return convert
+
+
+def reduction(operator: Operator) -> Callable[[NodeView], str]:
+    """A reduction; its axes are an attribute in older opsets, an input in newer ones."""
+
+    def convert(node: NodeView) -> str:
+        axes = node.integers_at(1, "axes") or None
+        if axes is None and node.integer("noop_with_empty_axes", 0):
+            axes = ()
+        return node.apply(operator, node.input(0), axes=axes, keepdims=bool(node.integer("keepdims", 1)))
+
+    return convert
+
+
+def batch_normalization(node: NodeView) -> str:
+    """``x * scale + shift``; constants make both constant."""
+    node.only_first_output()
+    if node.integer("training_mode", 0):
+        raise node.error("training_mode=1 is not supported; export the model for inference")
+    if node.opset < 9 and not node.integer("spatial", 1):
+        raise node.error("spatial=0 is not supported")
+    x, gamma, beta, mean, variance = (node.input(position) for position in range(5))
+    rank = len(node.value(0).shape)
+    if rank < 2 or any(node.value(p).shape != (node.value(0).shape[1],) for p in range(1, 5)):
+        raise node.error(f"it needs one scale, shift, mean and variance for each channel of {node.value(0).shape}")
+    scale = node.apply(norm.batch_norm_scale, gamma, variance, epsilon=node.number("epsilon", 1e-5), rank=rank)
+    shift = node.apply(norm.batch_norm_shift, beta, mean, scale)
+    return node.apply(add, node.apply(multiply, x, scale), shift)
+
+
+def layer_normalization(node: NodeView) -> str:
+    node.only_first_output()
+    result = node.apply(
+        norm.layer_norm, node.input(0), node.input(1), axis=node.integer("axis", -1), epsilon=node.number("epsilon", 1e-5)
+    )
+    return node.apply(add, result, node.input(2)) if node.has(2) else result
+
+
+def rms_normalization(node: NodeView) -> str:
+    return node.apply(
+        norm.rms_norm, node.input(0), node.input(1), axis=node.integer("axis", -1), epsilon=node.number("epsilon", 1e-5)
+    )
+
+
+def instance_normalization(node: NodeView) -> str:
+    return node.apply(norm.instance_norm, node.input(0), node.input(1), node.input(2), epsilon=node.number("epsilon", 1e-5))
+
+
+def group_normalization(node: NodeView) -> str:
+    if node.opset < 21:
+        raise node.error("GroupNormalization needs opset 21 or later, where scale and bias are given for each channel")
+    shape = node.value(0).shape
+    groups = node.integer("num_groups", 1)
+    if groups < 1 or len(shape) < 3 or shape[1] % groups:
+        raise node.error(f"{groups} groups do not divide the channels of {shape}")
+    grouped = node.apply(reshape, node.input(0), shape=(shape[0], groups, shape[1] // groups * math.prod(shape[2:])))
+    standard = node.apply(norm.standardize, grouped, axes=(2,), epsilon=node.number("epsilon", 1e-5))
+    per_channel = (shape[1], *(1,) * (len(shape) - 2))
+    scale, bias = (node.apply(reshape, node.input(p), shape=per_channel) for p in (1, 2))
+    return node.apply(add, node.apply(multiply, node.apply(reshape, standard, shape=shape), scale), bias)
+
+
+def lrn(node: NodeView) -> str:
+    size = node.integer("size", 0)
+    return node.apply(
+        norm.lrn,
+        node.input(0),
+        size=size,
+        alpha=node.number("alpha", 1e-4),
+        beta=node.number("beta", 0.75),
+        bias=node.number("bias", 1.0),
+    )
+
+
+def lp_normalization(node: NodeView) -> str:
+    return node.apply(norm.lp_normalize, node.input(0), axis=node.integer("axis", -1), p=node.integer("p", 2))

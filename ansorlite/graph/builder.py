@@ -1,0 +1,65 @@
+"""Writing a graph down, value by value, with shapes known at every step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansorlite.graph.describe import Operator, Value, describe
+from ansorlite.graph.graph import Array, Graph, Node
+
+
+class GraphBuilder:
+    """Collects inputs, constants and nodes; :meth:`finish` gives the graph."""
+
+    def __init__(self) -> None:
+        self._inputs: dict[str, Value] = {}
+        self._constants: dict[str, Array] = {}
+        self._nodes: list[Node] = []
+        self._values: dict[str, Value] = {}
+
+    def input(self, name: str, value: Value) -> str:
+        """A value that the caller will give."""
+        self._inputs[name] = value
+        self._values[name] = value
+        return name
+
+    def constant(self, array: Array, name: str = "constant") -> str:
+        """A value known now. The array is not copied, and must not change any more."""
+        name = self._unique(name)
+        self._constants[name] = array
+        self._values[name] = Value(array.shape, array.dtype.name)
+        return name
+
+    def apply(self, operator: Operator, *inputs: str, label: str = "", **attributes: Any) -> str:
+        """The value ``operator(*inputs, **attributes)``.
+
+        Raises:
+            ExpressionError: the operator refuses the inputs or attributes.
+        """
+        items = tuple(attributes.items())
+        value = describe(operator, tuple(self._values[name] for name in inputs), items).value
+        name = self._unique(label or getattr(operator, "__name__", "value"))
+        self._nodes.append(Node(name, operator, inputs, items, label))
+        self._values[name] = value
+        return name
+
+    def value(self, name: str) -> Value:
+        """Shape and dtype of a value."""
+        return self._values[name]
+
+    def array(self, name: str) -> Array | None:
+        """The array of a constant; ``None`` for a value that is computed or given."""
+        return self._constants.get(name)
+
+    def finish(self, outputs: Mapping[str, str]) -> Graph:
+        """The graph that gives ``outputs``: output name → value."""
+        return Graph.of(self._inputs, outputs, self._nodes, self._constants)
+
+    def _unique(self, name: str) -> str:
+        if name not in self._values:
+            return name
+        number = 2
+        while f"{name}~{number}" in self._values:
+            number += 1
+        return f"{name}~{number}"

@@ -1,0 +1,96 @@
+"""What is known of an operator from its tensor expression alone: result shape and dtype, and how it touches its inputs.
+
+No table says which operators are element-wise: their definitions do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from ansorlite import te
+from ansorlite.te.expr import Axis, Const, Read, Reduce, reads
+from ansorlite.te.tensor import Tensor
+
+Operator: TypeAlias = Callable[..., Tensor]
+
+
+@dataclass(frozen=True)
+class Value:
+    """Shape and dtype of a value."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+
+class Pattern(Enum):
+    """How an operator touches its inputs."""
+
+    ELEMENTWISE = "each element from the elements at the same place; inputs may be broadcast"
+    INJECTIVE = "each element from a few elements somewhere: transpose, concat, slice, pad, gather"
+    REDUCTION = "elements are folded: matmul, convolution, pooling, softmax, norms"
+
+
+@dataclass(frozen=True)
+class Description:
+    """Facts of an operator on inputs of given shapes.
+
+    Attributes:
+        value: shape and dtype of the result.
+        pattern: how it touches its inputs.
+        aligned: per input, whether it has the result's shape and is read at the result's own place only.
+    """
+
+    value: Value
+    pattern: Pattern
+    aligned: tuple[bool, ...]
+
+
+@lru_cache(maxsize=4096)
+def describe(operator: Operator, inputs: tuple[Value, ...], attributes: tuple[tuple[str, Any], ...]) -> Description:
+    """The facts of ``operator(*inputs, **attributes)``.
+
+    Raises:
+        ExpressionError: the operator refuses them.
+    """
+    tensors = [te.placeholder(value.shape, value.dtype, name=f"input {n}") for n, value in enumerate(inputs)]
+    result = operator(*tensors, **dict(attributes))
+    stages = _stages(result)
+    pattern, aligned = _pattern(result, tensors, stages)
+    return Description(Value(result.shape, result.dtype), pattern, aligned)
+
+
+def _stages(result: Tensor) -> list[Tensor]:
+    """The computes behind ``result``."""
+    found: dict[Tensor, None] = {}
+    stack = [result]
+    while stack:
+        tensor = stack.pop()
+        if tensor.body is not None and tensor not in found:
+            found[tensor] = None
+            stack.extend(read.tensor for read in reads(tensor.body))
+    return list(found)
+
+
+def _pattern(result: Tensor, inputs: list[Tensor], stages: list[Tensor]) -> tuple[Pattern, tuple[bool, ...]]:
+    nowhere = (False,) * len(inputs)
+    if any(isinstance(stage.body, Reduce) for stage in stages):
+        return Pattern.REDUCTION, nowhere
+    if len(stages) != 1 or result.body is None:
+        return Pattern.INJECTIVE, nowhere
+    touched = reads(result.body)
+    if not all(_is_broadcast(read, result.axes) for read in touched):
+        return Pattern.INJECTIVE, nowhere
+    aligned = tuple(t.shape == result.shape and all(r.indices == result.axes for r in touched if r.tensor is t) for t in inputs)
+    return Pattern.ELEMENTWISE, aligned
+
+
+def _is_broadcast(read: Read, axes: tuple[Axis, ...]) -> bool:
+    """Whether the read is at ``axes``, last dimension to last, with 0 for some."""
+    own = axes[len(axes) - len(read.indices) :]
+    return len(read.indices) <= len(axes) and all(
+        index is axis or (isinstance(index, Const) and index.value == 0) for index, axis in zip(read.indices, own, strict=True)
+    )

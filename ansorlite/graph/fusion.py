@@ -1,0 +1,96 @@
+"""Fusion: which nodes make one task together."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+
+from ansorlite import te
+from ansorlite.graph.describe import Pattern
+from ansorlite.graph.graph import Graph, Node
+from ansorlite.graph.movement import is_movement
+from ansorlite.target import Target
+from ansorlite.task import Task
+from ansorlite.te.tensor import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Nodes that are computed by one kernel: one of any kind, then element-wise ones, each reading the one before.
+
+    Attributes:
+        nodes: in order; the last one's output is the group's.
+        inputs: the distinct values that it reads from outside, constants among them, in the order of first use.
+    """
+
+    nodes: tuple[Node, ...]
+    inputs: tuple[str, ...]
+
+    @property
+    def output(self) -> str:
+        return self.nodes[-1].output
+
+    @property
+    def name(self) -> str:
+        """The operators, for people: ``conv+add+relu``."""
+        return "+".join(getattr(node.operator, "__name__", "operator") for node in self.nodes)
+
+
+def fuse(graph: Graph) -> tuple[Group, ...]:
+    """The groups of ``graph``, in an order in which they can run. Every node that moves no whole bytes is in one.
+
+    A node joins the group whose output it reads if it is element-wise, reads that output at its own place, and is the
+    only one to read it. Where it could join several (a residual sum), it joins the one that is computed last.
+
+    >>> before: a = conv(x, w); b = a + bias; c = b + y; d = relu(c)
+    >>> after:  d = [conv, add, add, relu](x, w, bias, y)
+    """
+    members: dict[str, list[Node]] = {}
+    for node in graph.nodes:
+        if is_movement(graph, node):
+            continue
+        joined = [name for name in node.inputs if name in members and _may_join(graph, node, name)]
+        tail = max(joined, key=list(members).index) if joined else None
+        # Deleted and added anew, so that the dict stays in the order in which the groups end.
+        members[node.output] = [*(members.pop(tail) if tail else ()), node]
+    return tuple(_group(nodes) for nodes in members.values())
+
+
+def _may_join(graph: Graph, node: Node, tail: str) -> bool:
+    facts = graph.descriptions[node.output]
+    if facts.pattern is not Pattern.ELEMENTWISE or graph.only_consumer(tail) is not node:
+        return False
+    return all(aligned for aligned, name in zip(facts.aligned, node.inputs, strict=True) if name == tail)
+
+
+def _group(nodes: list[Node]) -> Group:
+    inside = {node.output for node in nodes}
+    inputs = dict.fromkeys(name for node in nodes for name in node.inputs if name not in inside)
+    return Group(tuple(nodes), tuple(inputs))
+
+
+def task_of(graph: Graph, group: Group, target: Target) -> Task:
+    """The tensor expression of ``group``, with its inputs and then its output as arguments."""
+    tensors: dict[str, Tensor] = {}
+    names: set[str] = set()
+    for node in group.nodes:
+        for parameter, name in zip(_parameters(node), node.inputs, strict=True):
+            if name not in tensors:
+                value = graph.values[name]
+                tensors[name] = te.placeholder(value.shape, value.dtype, name=_unique(parameter, names))
+        tensors[node.output] = node.operator(*(tensors[name] for name in node.inputs), **dict(node.attributes))
+    return Task([*(tensors[name] for name in group.inputs), tensors[group.output]], target)
+
+
+def _parameters(node: Node) -> list[str]:
+    """What the operator calls its inputs."""
+    names = [p.name for p in inspect.signature(node.operator).parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    return names[: len(node.inputs)] if len(names) >= len(node.inputs) else [f"x{n}" for n in range(len(node.inputs))]
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    result, number = name, 2
+    while result in taken:
+        result, number = f"{name}{number}", number + 1
+    taken.add(result)
+    return result

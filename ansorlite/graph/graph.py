@@ -1,0 +1,131 @@
+"""A model as a graph: operators over named values of fixed shape and dtype. Immutable."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import networkx as nx
+import numpy as np
+
+from ansorlite.graph.describe import Description, Operator, Value, describe
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """One use of an operator. It is known by the name of its result.
+
+    Attributes:
+        output: name of the value it computes.
+        operator: a function from tensors to a tensor, of ``topi`` or in its manner.
+        inputs: names of the values that it reads, in call order.
+        attributes: its keyword arguments, hashable.
+        label: what the model's author called it; for people.
+    """
+
+    output: str
+    operator: Operator
+    inputs: tuple[str, ...]
+    attributes: tuple[tuple[str, Any], ...] = ()
+    label: str = ""
+
+    def attribute(self, name: str) -> Any:
+        """A keyword argument that this node gives, or else the operator's default."""
+        given = dict(self.attributes)
+        return given[name] if name in given else inspect.signature(self.operator).parameters[name].default
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A whole computation. Make one with :meth:`of`.
+
+    Attributes:
+        inputs: name → what the caller gives.
+        outputs: the model's output name → the value that it is.
+        nodes: producers before consumers.
+        constants: name → array, read-only; one value repeated is a view with strides of 0, and takes no memory.
+        values: every name above → its shape and dtype.
+        descriptions: node output → facts of its operator on its inputs.
+    """
+
+    inputs: Mapping[str, Value]
+    outputs: Mapping[str, str]
+    nodes: tuple[Node, ...]
+    constants: Mapping[str, Array]
+    values: Mapping[str, Value]
+    descriptions: Mapping[str, Description]
+
+    @staticmethod
+    def of(
+        inputs: Mapping[str, Value], outputs: Mapping[str, str], nodes: Iterable[Node], constants: Mapping[str, Array]
+    ) -> Graph:
+        """The graph of these parts; nodes may come in any order, and constants that nothing reads are dropped.
+
+        Raises:
+            ExpressionError: an operator refuses the shapes or dtypes of its inputs.
+        """
+        ordered = _sorted(nodes)
+        used = {name for node in ordered for name in node.inputs} | set(outputs.values())
+        kept = {name: array for name, array in constants.items() if name in used}
+        values = dict(inputs) | {name: Value(array.shape, array.dtype.name) for name, array in kept.items()}
+        descriptions = {}
+        for node in ordered:
+            found = describe(node.operator, tuple(values[name] for name in node.inputs), node.attributes)
+            descriptions[node.output] = found
+            values[node.output] = found.value
+        return Graph(dict(inputs), dict(outputs), ordered, kept, values, descriptions)
+
+    def replaced(
+        self, nodes: Iterable[Node], *, constants: Mapping[str, Array] | None = None, outputs: Mapping[str, str] | None = None
+    ) -> Graph:
+        """This graph with other nodes, constants (added to those here) and outputs."""
+        merged = {**self.constants, **(constants or {})}
+        return Graph.of(self.inputs, self.outputs if outputs is None else outputs, nodes, merged)
+
+    @cached_property
+    def producers(self) -> dict[str, Node]:
+        """Value → the node that computes it."""
+        return {node.output: node for node in self.nodes}
+
+    @cached_property
+    def consumers(self) -> dict[str, tuple[Node, ...]]:
+        """Every value → the nodes that read it, in order."""
+        found: dict[str, list[Node]] = {name: [] for name in self.values}
+        for node in self.nodes:
+            for name in dict.fromkeys(node.inputs):
+                found[name].append(node)
+        return {name: tuple(nodes) for name, nodes in found.items()}
+
+    def only_consumer(self, name: str) -> Node | None:
+        """The one node that reads ``name``, if there is one only and the model does not give the value out."""
+        nodes = self.consumers[name]
+        return nodes[0] if len(nodes) == 1 and name not in self.outputs.values() else None
+
+
+def dependencies(nodes: Iterable[Node]) -> nx.DiGraph:
+    """Value names with an edge from each input of a node to its output."""
+    graph = nx.DiGraph()
+    for node in nodes:
+        graph.add_node(node.output)
+        graph.add_edges_from((name, node.output) for name in node.inputs)
+    return graph
+
+
+def _sorted(nodes: Iterable[Node]) -> tuple[Node, ...]:
+    """Producers before consumers, in the given order as far as that allows."""
+    rank = {node.output: (position, node) for position, node in enumerate(nodes)}
+    order = nx.lexicographical_topological_sort(dependencies(n for _, n in rank.values()), key=lambda name: _position(rank, name))
+    return tuple(rank[name][1] for name in order if name in rank)
+
+
+def _position(rank: Mapping[str, tuple[int, Node]], name: str) -> int:
+    return rank[name][0] if name in rank else -1
+
+
+#: A pass: the same computation, better arranged.
+Pass: TypeAlias = Callable[[Graph], Graph]

@@ -1,0 +1,155 @@
+"""The memory plan: where every value of a model lives while it runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ansorlite.graph.fusion import Group
+from ansorlite.graph.graph import Graph
+from ansorlite.graph.movement import part_offsets, view_offset
+from ansorlite.te import dtypes
+
+#: Bytes to which buffers are aligned: a cache line, and the widest vector register.
+ALIGNMENT: Final = 64
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a value lies.
+
+    Attributes:
+        root: the value whose buffer it is in; itself if it has one of its own.
+        offset: bytes from the start of that buffer.
+    """
+
+    root: str
+    offset: int
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A part of a concatenation that must be moved to its place, as it also lies elsewhere."""
+
+    source: str
+    target: str
+    offset: int
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryPlan:
+    """Buffers of a model's values in one arena, reused as soon as nothing reads them any more.
+
+    Attributes:
+        places: every value that a node computes → where it lies; roots may be inputs and constants of the model.
+        steps: what to do, in order.
+        offsets: root that the model computes → bytes from the start of the arena.
+        peak: bytes of the arena.
+        total: bytes that the roots would take without reuse.
+    """
+
+    places: Mapping[str, Place]
+    steps: tuple[Group | Copy, ...]
+    offsets: Mapping[str, int]
+    peak: int
+    total: int
+
+
+def plan_memory(graph: Graph, groups: Sequence[Group]) -> MemoryPlan:
+    """Lay out the values of ``graph``, whose kernels run in the order of ``groups``.
+
+    Reshapes and contiguous slices lie within their input; the parts of a contiguous concatenation are computed right in
+    their place, unless they are needed in two places or were given from outside: then they are copied.
+    """
+    parents, copies = _parents(graph)
+    places = {name: _place(name, parents) for name in graph.values}
+    steps = _steps(graph, groups, copies)
+    intervals = _intervals(graph, steps, places)
+    sizes = {root: _nbytes(graph, root) for root in intervals}
+    offsets = _packed(intervals, sizes)
+    peak = max((offsets[root] + sizes[root] for root in offsets), default=0)
+    computed = {node.output: places[node.output] for node in graph.nodes}
+    return MemoryPlan(computed, steps, offsets, peak, sum(sizes.values()))
+
+
+def _nbytes(graph: Graph, name: str) -> int:
+    value = graph.values[name]
+    return math.prod(value.shape) * dtypes.size(value.dtype)
+
+
+def _place(name: str, parents: Mapping[str, Place]) -> Place:
+    offset = 0
+    while name in parents:
+        offset += parents[name].offset
+        name = parents[name].root
+    return Place(name, offset)
+
+
+def _parents(graph: Graph) -> tuple[dict[str, Place], dict[str, list[Copy]]]:
+    """For values that lie within another, which one; and for each concatenation, the parts that must be copied."""
+    parents: dict[str, Place] = {}
+    copies: dict[str, list[Copy]] = {}
+    computed = {node.output for node in graph.nodes}
+    for node in graph.nodes:
+        offset, parts = view_offset(graph, node), part_offsets(graph, node)
+        if offset is not None:
+            parents[node.output] = Place(node.inputs[0], offset)
+        for name, at in zip(node.inputs, parts or (), strict=bool(parts)):
+            own = _place(name, parents)
+            whole = own.offset == 0 and _nbytes(graph, own.root) == _nbytes(graph, name)
+            if whole and own.root in computed and own.root != node.output:
+                parents[own.root] = Place(node.output, at)
+            else:
+                copies.setdefault(node.output, []).append(Copy(name, node.output, at))
+    return parents, copies
+
+
+def _steps(graph: Graph, groups: Sequence[Group], copies: Mapping[str, list[Copy]]) -> tuple[Group | Copy, ...]:
+    """Each kernel at its last node's turn, each copy at its concatenation's."""
+    ends = {group.output: group for group in groups}
+    steps: list[Group | Copy] = []
+    for node in graph.nodes:
+        steps.extend(copies.get(node.output, ()))
+        if node.output in ends:
+            steps.append(ends[node.output])
+    return tuple(steps)
+
+
+def _intervals(graph: Graph, steps: Sequence[Group | Copy], places: Mapping[str, Place]) -> dict[str, tuple[int, int]]:
+    """Root that the model computes → the first step that writes it and the last that reads it."""
+    computed = {node.output for node in graph.nodes}
+    intervals: dict[str, tuple[int, int]] = {}
+
+    def touch(name: str, step: int) -> None:
+        root = places[name].root
+        if root in computed:
+            begin, end = intervals.get(root, (step, step))
+            intervals[root] = (min(begin, step), max(end, step))
+
+    for number, step in enumerate(steps):
+        for name in (step.source, step.target) if isinstance(step, Copy) else (*step.inputs, step.output):
+            touch(name, number)
+    for name in graph.outputs.values():
+        touch(name, len(steps))
+    return intervals
+
+
+def _packed(intervals: Mapping[str, tuple[int, int]], sizes: Mapping[str, int]) -> dict[str, int]:
+    """An arena offset for each buffer so that no two that live at the same time overlap: largest first, lowest gap."""
+    offsets: dict[str, int] = {}
+    for name in sorted(intervals, key=lambda root: (-sizes[root], intervals[root])):
+        begin, end = intervals[name]
+        others = sorted(
+            (offsets[other], offsets[other] + sizes[other])
+            for other in offsets
+            if intervals[other][0] <= end and begin <= intervals[other][1]
+        )
+        offset = 0
+        for start, stop in others:
+            if offset + sizes[name] <= start:
+                break
+            offset = max(offset, -(-stop // ALIGNMENT) * ALIGNMENT)
+        offsets[name] = offset
+    return offsets

@@ -1,0 +1,30 @@
+"""Passes over a graph, in the order they run. Each is a pure function, with *before → after* in its docstring.
+
+A layout assignment (blocked channels inside, transposes at the border) takes its place at the end of this tuple: it
+rewrites operators and constants, and nothing after it looks at layouts.
+"""
+
+from typing import Final
+
+from ansorlite.graph.graph import Graph, Pass
+from ansorlite.graph.passes.affine import combine_affine
+from ansorlite.graph.passes.cleanup import eliminate_common_subexpressions, eliminate_dead_nodes, simplify_views
+from ansorlite.graph.passes.fold_constants import fold_constants
+from ansorlite.graph.passes.fold_scales import fold_scales_into_weights
+
+PASSES: Final[tuple[Pass, ...]] = (
+    fold_constants,
+    simplify_views,
+    eliminate_common_subexpressions,
+    combine_affine,
+    fold_scales_into_weights,
+    combine_affine,
+    eliminate_dead_nodes,
+)
+
+
+def optimize(graph: Graph) -> Graph:
+    """``graph`` after every pass of :data:`PASSES`."""
+    for rewrite in PASSES:
+        graph = rewrite(graph)
+    return graph

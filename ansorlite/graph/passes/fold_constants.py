@@ -1,0 +1,48 @@
+"""Constant folding: what depends on constants only is computed now."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from ansorlite import te
+from ansorlite.graph.constants import reshaped
+from ansorlite.graph.graph import Array, Graph, Node
+from ansorlite.te import dtypes
+from ansorlite.te.dag import ComputeDAG
+from ansorlite.te.evaluate import evaluate
+from ansorlite.topi.shape import reshape
+
+#: Bytes that folding may add for one value; larger ones stay computed if folding makes them larger than their inputs.
+_GROWTH: Final = 1 << 20
+
+
+def fold_constants(graph: Graph) -> Graph:
+    """Nodes whose inputs are all constant become constants, unless that makes a small constant a huge one.
+
+    >>> before: a = exp(weight); y = x * a
+    >>> after:  y = x * a                     # a is a constant
+    """
+    constants = dict(graph.constants)
+    nodes = []
+    for node in graph.nodes:
+        arrays = [constants[name] for name in node.inputs if name in constants]
+        if len(arrays) < len(node.inputs) or not node.inputs or not _worth_it(graph, node, arrays):
+            nodes.append(node)
+        else:
+            constants[node.output] = _folded(node, arrays)
+    return graph.replaced(nodes, constants=constants)
+
+
+def _worth_it(graph: Graph, node: Node, arrays: list[Array]) -> bool:
+    value = graph.values[node.output]
+    size = math.prod(value.shape) * dtypes.size(value.dtype)
+    return node.operator is reshape or size <= max(_GROWTH, sum(array.nbytes for array in arrays))
+
+
+def _folded(node: Node, arrays: list[Array]) -> Array:
+    if node.operator is reshape:
+        return reshaped(arrays[0], tuple(node.attribute("shape")))
+    inputs = [te.placeholder(array.shape, array.dtype.name) for array in arrays]
+    dag = ComputeDAG.of([*inputs, node.operator(*inputs, **dict(node.attributes))])
+    return evaluate(dag, arrays)[0]
