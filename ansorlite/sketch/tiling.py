@@ -55,7 +55,8 @@ def multi_level_tile(
     steps: list[Step] = [split(stage, axis, levels["S"], perfect, max_inner) for axis in space]
     for axis in reduce:
         extra = (axis is factor) + (axis is lane)
-        steps.append(split(stage, axis, levels["R"] + extra, False, max_inner))
+        # The inner reduction is a loop, not straight-line code: it may be as long as a panel of the operands.
+        steps.append(split(stage, axis, levels["R"] + extra, False, MAX_ROW))
     order = [axis for axis in space if axis is not lane] + [axis for axis in space if axis is lane]
     bands: list[tuple[str, ...]] = []
     level = {"S": 0, "R": 0}
