@@ -1,0 +1,18 @@
+"""Strategies: which candidates of a task to measure next."""
+
+from ansorlite.search.evolutionary import EvolutionarySearch, EvolutionarySettings
+from ansorlite.search.log import RoundLog
+from ansorlite.search.protocol import Features, SearchProblem, Strategy
+from ansorlite.search.random import RandomSearch
+from ansorlite.search.strategies import STRATEGIES
+
+__all__ = [
+    "STRATEGIES",
+    "EvolutionarySearch",
+    "EvolutionarySettings",
+    "Features",
+    "RandomSearch",
+    "RoundLog",
+    "SearchProblem",
+    "Strategy",
+]

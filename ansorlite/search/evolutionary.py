@@ -1,0 +1,187 @@
+"""Evolutionary search under a learned cost model, over all sketches of a task (Ansor, OSDI 2020, section 5).
+
+A round: the model is fitted to everything measured; the sketches share the batch by what they have earned; each breeds a
+population under the model, and its best unseen programs are proposed; a small share of the batch is drawn at random, so
+that the model also learns of what it does not like.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ansorlite.cost_model import CostModel, Group
+from ansorlite.evolution import EvolutionSettings, epsilon_greedy, evolve, keys, spread
+from ansorlite.search.arm import Arm
+from ansorlite.search.bandit import shares
+from ansorlite.search.log import RoundLog
+from ansorlite.search.protocol import SearchProblem
+from ansorlite.search.round import Round
+from ansorlite.sketch.candidate import Candidate
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class EvolutionarySettings:
+    """The knobs of the search.
+
+    Attributes:
+        evolution: its population is that of all sketches together; they share it as they share the batch.
+        least_population: the smallest population of one sketch.
+        epsilon: the share of a batch that is drawn at random.
+        measured: how many of a population's first rows, as a share, may be the best ones measured.
+        spread: in how many canonical columns the programs that one sketch proposes at once differ at least; 1 is any.
+    """
+
+    evolution: EvolutionSettings = field(default_factory=EvolutionSettings)
+    least_population: int = 256
+    epsilon: float = 0.05
+    measured: float = 0.1
+    spread: int = 1
+
+
+class EvolutionarySearch:
+    """A :class:`~ansorlite.search.protocol.Strategy`."""
+
+    def __init__(
+        self,
+        problem: SearchProblem,
+        model: CostModel,
+        rng: np.random.Generator,
+        settings: EvolutionarySettings = EvolutionarySettings(),
+        task: str = "",
+        others: Callable[[], Sequence[Group]] = tuple,
+    ) -> None:
+        """``others`` gives measured groups of other tasks, that the model is fitted to as well; see :meth:`groups`."""
+        self._problem = problem
+        self._model = model
+        self._rng = rng
+        self._settings = settings
+        self._task = task
+        self._others = others
+        self._position = {signature: position for position, signature in enumerate(problem.signatures)}
+        self._arms = [Arm(space) for space in problem.spaces]
+        self._rounds: list[Round] = []
+        self._stale = True
+        self._best = np.inf
+
+    @property
+    def rounds(self) -> tuple[RoundLog, ...]:
+        """What each round proposed, expected and found."""
+        return tuple(each.log() for each in self._rounds)
+
+    def groups(self) -> list[Group]:
+        """Everything measured so far, as a cost model takes it: one group a sketch."""
+        return [
+            Group(self._problem.features(position, arm.rows), arm.latencies, self._task)
+            for position, arm in enumerate(self._arms)
+            if len(arm.latencies)
+        ]
+
+    def propose(self, n: int) -> list[Candidate]:
+        started = perf_counter()
+        this = Round(len(self._rounds), len(self._arms), best=self._best)
+        this.trained_on = self._fit()
+        fitted = perf_counter()
+        batch: list[Candidate] = []
+        # What a sketch cannot fill is left to the others; a pass that falls short leaves one spent or on its last programs.
+        for _ in range(2 * len(self._arms) + 1):
+            alive = [position for position, arm in enumerate(self._arms) if not arm.spent]
+            if len(batch) >= n or not alive:
+                break
+            batch += self._pass(n - len(batch), alive, this)
+        this.fit_seconds = fitted - started
+        this.search_seconds = perf_counter() - fitted
+        if batch:
+            self._rounds.append(this)
+        return batch
+
+    def observe(self, results: Sequence[tuple[Candidate, float | None]]) -> None:
+        for candidate, latency in results:
+            position = self._position.get(candidate.sketch)
+            if position is None:
+                continue
+            key = position, self._arms[position].observe(candidate.row, latency)
+            seconds = np.inf if latency is None else latency
+            self._best = min(self._best, seconds)
+            self._stale = True
+            for each in self._rounds:
+                if key in each.predicted:
+                    each.measured[key] = min(seconds, each.measured.get(key, np.inf))
+                    each.best = self._best
+        for each in self._rounds:
+            if each.complete and not each.reported:
+                each.reported = True
+                _report(each.log())
+
+    def _fit(self) -> int:
+        groups = self.groups()
+        if self._stale:
+            self._model.fit([*groups, *self._others()])
+            self._stale = False
+        return sum(len(group.latencies) for group in groups)
+
+    def _pass(self, n: int, alive: list[int], this: Round) -> list[Candidate]:
+        """At most ``n`` candidates of the sketches ``alive``."""
+        greedy, explored = epsilon_greedy(n, n, self._settings.epsilon)
+        ranked = shares([self._arms[position].latencies for position in alive], greedy, self._rng)
+        at_random = np.bincount(self._rng.integers(len(alive), size=explored), minlength=len(alive))
+        batch: list[Candidate] = []
+        for position, best, fresh in zip(alive, ranked.tolist(), at_random.tolist(), strict=True):
+            arm = self._arms[position]
+            chosen = self._breed(position, best, best / greedy, this) if best else arm.rows[:0]
+            arm.take(chosen)
+            # What breeding leaves open, too, is drawn at random: it says little when all scores are equal.
+            drawn = arm.fresh(best - len(chosen) + fresh, self._rng)
+            arm.take(drawn)
+            this.explored += len(drawn)
+            batch += self._propose(position, np.concatenate([chosen, drawn]), this)
+        return batch
+
+    def _breed(self, position: int, n: int, share: float, this: Round) -> NDArray[np.int64]:
+        """The ``n`` best rows of an evolution; none if the model has no preference."""
+        arm, settings = self._arms[position], self._settings
+        population = max(settings.least_population, round(share * settings.evolution.population))
+
+        def score(rows: NDArray[np.int64]) -> NDArray[np.float64]:
+            this.scored += len(rows)
+            return self._model.predict(self._problem.features(position, rows))
+
+        rows, scores = evolve(
+            arm.space,
+            score,
+            arm.best(int(settings.measured * population)),
+            dataclasses.replace(settings.evolution, population=population),
+            self._rng,
+            arm.taken,
+        )
+        if not len(scores) or np.ptp(scores) == 0:
+            return rows[:0]
+        return rows[spread(arm.space.canonical(rows), n, settings.spread)]
+
+    def _propose(self, position: int, rows: NDArray[np.int64], this: Round) -> list[Candidate]:
+        if not len(rows):
+            return []
+        scores = self._model.predict(self._problem.features(position, rows))
+        for key, score in zip(keys(self._arms[position].space, rows), scores.tolist(), strict=True):
+            this.predicted[position, key] = score
+        return [Candidate(self._problem.signatures[position], tuple(row)) for row in rows.tolist()]
+
+
+def _report(log: RoundLog) -> None:
+    logger.info(
+        "round %d: %d candidates of %d scored, %d failed, rank correlation %.2f, best %.6g s",
+        log.round,
+        log.proposed,
+        log.scored,
+        log.failed,
+        log.rank_correlation,
+        log.best,
+    )

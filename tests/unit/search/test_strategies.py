@@ -1,0 +1,128 @@
+"""Every strategy keeps the same promises."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ansorlite.cost_model import GBDT, RandomModel
+from ansorlite.evolution import EvolutionSettings, keys
+from ansorlite.search import STRATEGIES, EvolutionarySearch, EvolutionarySettings, RandomSearch, SearchProblem, Strategy
+from ansorlite.sketch.candidate import NAIVE, Candidate
+from tests.unit.synthetic import Machine, OrdinalSpace, Rows
+
+QUICK = EvolutionarySettings(EvolutionSettings(population=32, generations=1), least_population=16)
+MAKERS: dict[str, Callable[[SearchProblem, int], Strategy]] = {
+    "evolutionary": lambda problem, seed: EvolutionarySearch(
+        problem, RandomModel(np.random.default_rng(seed)), np.random.default_rng(seed), QUICK
+    ),
+    "random": lambda problem, seed: RandomSearch(problem, np.random.default_rng(seed)),
+}
+MACHINE = Machine((3, 7, 2, 5))
+
+
+def problem(*spaces: OrdinalSpace) -> SearchProblem:
+    return SearchProblem(
+        tuple(f"sketch {position}" for position in range(len(spaces))),
+        spaces,
+        lambda position, rows: np.log1p(rows.astype(float))[:, None, :] + np.full((1, 2, 1), position),
+    )
+
+
+def program(task: SearchProblem, candidate: Candidate) -> tuple[str, bytes]:
+    space = task.spaces[task.signatures.index(candidate.sketch)]
+    return candidate.sketch, keys(space, np.asarray([candidate.row], np.int64))[0]
+
+
+def test_the_table_names_them_all() -> None:
+    assert set(STRATEGIES) == set(MAKERS)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@settings(max_examples=25, deadline=None)
+@given(
+    sizes=st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=4), min_size=1, max_size=3),
+    valid=st.sampled_from(["all", "none", "some"]),
+    batch=st.integers(1, 40),
+    outcome=st.sampled_from(["equal", "failed", "random"]),
+    seed=st.integers(0, 99),
+)
+def test_proposes_every_program_once_and_then_nothing(
+    name: str, sizes: list[list[int]], valid: str, batch: int, outcome: str, seed: int
+) -> None:
+    allowed: dict[str, Callable[[Rows], np.ndarray]] = {
+        "all": lambda rows: np.ones(len(rows), bool),
+        "none": lambda rows: np.zeros(len(rows), bool),
+        "some": lambda rows: rows.sum(axis=1) % 2 == 0,
+    }
+    # A program of two rows must be valid in both or in neither.
+    spaces = [
+        OrdinalSpace(tuple(each), lambda rows, s=tuple(each): allowed[valid](OrdinalSpace(s).canonical(rows))) for each in sizes
+    ]
+    task = problem(*spaces)
+    rng = np.random.default_rng(seed)
+    strategy = MAKERS[name](task, seed)
+    expected = set()
+    for signature, space in zip(task.signatures, spaces, strict=True):
+        rows = np.indices(space.extents).reshape(len(space.extents), -1).T
+        expected |= {(signature, key) for key in keys(space, rows[space.valid(rows)])}
+    proposed: list[tuple[str, bytes]] = []
+    for _ in range(600):
+        candidates = strategy.propose(batch)
+        assert len(candidates) <= batch
+        assert len(candidates) == min(batch, len(expected) - len(proposed))
+        if not candidates:
+            break
+        proposed += [program(task, candidate) for candidate in candidates]
+        latency = {"equal": lambda: 1.0, "failed": lambda: None, "random": lambda: float(rng.random()) + 0.1}[outcome]
+        strategy.observe([(candidate, latency()) for candidate in candidates])
+    assert len(proposed) == len(set(proposed))
+    assert set(proposed) == expected
+    assert strategy.propose(batch) == []
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_same_seed_same_candidates(name: str) -> None:
+    task = problem(OrdinalSpace((9, 12, 8, 10)), OrdinalSpace((9, 12, 8, 10)))
+    history = []
+    for _ in range(2):
+        strategy = STRATEGIES[name](task, GBDT(), np.random.default_rng(5))
+        found = []
+        for _ in range(3):
+            batch = strategy.propose(6)
+            found += batch
+            strategy.observe([(c, float(MACHINE.latency(np.asarray([c.row]))[0])) for c in batch])
+        history.append(found)
+    assert history[0] == history[1]
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_what_was_measured_before_is_not_proposed(name: str) -> None:
+    task = problem(OrdinalSpace((2, 3)))
+    strategy = MAKERS[name](task, 0)
+    strategy.observe([(Candidate("sketch 0", (0, 2)), 1.0), (Candidate("sketch 0", (1, 1)), None)])
+    # Row (0, 2) is the program of all rows that begin with 0.
+    assert {candidate.row for candidate in strategy.propose(99)} == {(1, 0), (1, 2)}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_other_programs_are_passed_over_but_a_wrong_row_is_an_error(name: str) -> None:
+    strategy = MAKERS[name](problem(OrdinalSpace((2, 3))), 0)
+    strategy.observe([(NAIVE, 3.0), (Candidate("an older sketch", (1,)), 1.0)])
+    assert len(strategy.propose(99)) == 4
+    for row in ((1,), (2, 0), (0, -1)):
+        with pytest.raises(ValueError, match="does not fit"):
+            strategy.observe([(Candidate("sketch 0", row), 1.0)])
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_proposal_need_not_be_measured(name: str) -> None:
+    """A tuning that is stopped in the middle of a batch loses nothing but the measurements."""
+    task = problem(OrdinalSpace((20, 20, 20)))
+    strategy = MAKERS[name](task, 0)
+    first = strategy.propose(5)
+    strategy.observe([(first[0], 1.0)])
+    assert not {program(task, c) for c in first} & {program(task, c) for c in strategy.propose(50)}
+    assert strategy.propose(0) == []
