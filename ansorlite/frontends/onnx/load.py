@@ -47,12 +47,12 @@ def _checked(model: onnx.ModelProto, what: str, folder: Path | None) -> onnx.Mod
     if not model.HasField("graph"):
         raise ModelError(f"{what} is not an ONNX model: it has no graph")
     _check_external_data(model, what, folder)
+    if folder is not None:
+        _load_external_data(model, what, folder)
     try:
         onnx.checker.check_model(model)
     except (onnx.checker.ValidationError, ValueError) as error:
         raise ModelError(f"{what} breaks the rules of ONNX: {_one_line(error)}") from None
-    if folder is not None:
-        _load_external_data(model, what, folder)
     return _inlined(model, what) if model.functions else model
 
 
