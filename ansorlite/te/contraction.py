@@ -35,13 +35,16 @@ class Contraction:
     reduced: tuple[int, ...]
 
     def elements(self, extents: tuple[int, ...]) -> int:
-        """Elements of the largest array for a block of these extents: a factor, or the result."""
+        """Elements of the factors and the result together, for a block of these extents.
+
+        It falls whichever extent falls, so that cutting a block always gets somewhere.
+        """
 
         def size(*dimensions: int) -> int:
             return math.prod(extents[d] for d in dimensions)
 
-        return size(*self.batch) * max(
-            size(*self.rows, *self.reduced), size(*self.reduced, *self.columns), size(*self.rows, *self.columns)
+        return size(*self.batch) * (
+            size(*self.rows, *self.reduced) + size(*self.reduced, *self.columns) + size(*self.rows, *self.columns)
         )
 
 

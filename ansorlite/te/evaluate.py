@@ -32,7 +32,7 @@ from ansorlite.te.tensor import Tensor
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
-#: Elements of the largest array that one block makes: 32 MB of indices.
+#: Elements of the arrays that one step makes of a block: 32 MB of indices.
 BLOCK_ELEMENTS: Final = 1 << 22
 
 
@@ -103,14 +103,14 @@ def _reduced(grid: _Grid, body: Reduce, ndim: int, accumulated: str) -> Array:
 
 
 def _blocks(extents: tuple[int, ...], elements: Callable[[tuple[int, ...]], int]) -> Iterator[tuple[range, ...]]:
-    """Cut the grid into blocks whose largest array, as ``elements`` says of a block's extents, is bounded."""
-    block = list(extents)
-    while elements(tuple(block)) > BLOCK_ELEMENTS:
-        for dimension, extent in enumerate(block):
-            smaller = (*block[:dimension], -(-extent // 2), *block[dimension + 1 :])
-            if elements(smaller) < elements(tuple(block)):
-                block = list(smaller)
-                break
+    """Cut the grid into blocks of at most ``BLOCK_ELEMENTS`` as ``elements`` counts them.
+
+    Always in half, along the axis that saves most, the outermost of equals. A block of one point is never cut.
+    """
+    block = extents
+    while elements(block) > BLOCK_ELEMENTS and max(block) > 1:
+        halves = [(*block[:d], -(-extent // 2), *block[d + 1 :]) for d, extent in enumerate(block)]
+        block = min(halves, key=elements)
     steps = [
         [range(begin, min(begin + size, extent)) for begin in range(0, extent, size)]
         for extent, size in zip(extents, block, strict=True)
