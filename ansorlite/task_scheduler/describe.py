@@ -1,0 +1,25 @@
+"""From a task to what a scheduler knows of it."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from ansorlite.task import Task
+from ansorlite.task_scheduler.protocol import TaskInfo
+from ansorlite.te.expr import Reduce
+
+#: Similar tasks have flops within this factor of one another, as in Ansor.
+_GOLDEN: Final = (1 + math.sqrt(5)) / 2
+
+
+def describe(task: Task, weight: float = 1.0) -> TaskInfo:
+    """What a scheduler knows of ``task``.
+
+    Tasks are similar if their reductions fold with the same operations over as many axes, and their flops are near.
+    """
+    reductions = tuple(
+        (tensor.body.op, tensor.ndim, len(tensor.body.axes)) for tensor in task.dag.computes if isinstance(tensor.body, Reduce)
+    )
+    size = int(math.log(task.dag.flops + 1) / math.log(_GOLDEN))
+    return TaskInfo(weight, float(task.dag.flops), (reductions, size))

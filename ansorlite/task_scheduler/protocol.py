@@ -1,0 +1,44 @@
+"""What a task scheduler is, and what it knows of a task."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class TaskInfo:
+    """One task among those that share the trials.
+
+    Attributes:
+        weight: how often the task occurs, so that the total is ``sum(weight * latency)``.
+        flops: of one run; 0 if not known.
+        tag: tasks of equal tag are similar: what one reached in flops per second, another may be expected to reach.
+            ``None`` is similar to nothing.
+    """
+
+    weight: float = 1.0
+    flops: float = 0.0
+    tag: Hashable = None
+
+
+class TaskScheduler(Protocol):
+    """Says which task gets the next share of trials."""
+
+    def next(self) -> int | None:
+        """The position of the task to give a share to; ``None`` when no task can make use of one."""
+        ...
+
+    def update(self, task: int, latency: float | None, trials: int) -> None:
+        """Take note of trials of a task.
+
+        What :meth:`next` handed out counts as a share. So does what comes unasked, if it is more than one trial:
+        earlier measurements. A single unasked trial, such as that of the naive program, only tells a latency.
+
+        Args:
+            task: its position.
+            latency: the best so far, in seconds; ``None`` if no program has run.
+            trials: how many were made; 0 says that the task has nothing left to try, and retires it.
+        """
+        ...

@@ -1,0 +1,26 @@
+"""Every task in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ansorlite.task_scheduler.curve import Curve
+from ansorlite.task_scheduler.protocol import TaskInfo
+
+
+class RoundRobin:
+    """A :class:`~ansorlite.task_scheduler.protocol.TaskScheduler` that gives all tasks alive equally many shares."""
+
+    def __init__(self, tasks: Sequence[TaskInfo]) -> None:
+        self._curves = [Curve() for _ in tasks]
+
+    def next(self) -> int | None:
+        alive = [position for position, curve in enumerate(self._curves) if curve.alive]
+        if not alive:
+            return None
+        task = min(alive, key=lambda position: self._curves[position].shares)
+        self._curves[task].handed_out = True
+        return task
+
+    def update(self, task: int, latency: float | None, trials: int) -> None:
+        self._curves[task].update(latency, trials)

@@ -1,0 +1,158 @@
+"""Schedulers on curves that are known in full: the latency of each task after each share."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ansorlite.task_scheduler import GradientScheduler, RoundRobin, TaskInfo, TaskScheduler
+
+SCHEDULERS: list[Callable[[Sequence[TaskInfo]], TaskScheduler]] = [GradientScheduler, RoundRobin]
+Curves = Sequence[Sequence[float | None]]
+
+
+def play(scheduler: TaskScheduler, curves: Curves, shares: int) -> list[int]:
+    """Hand out shares; a task at the end of its curve stays there. Returns who got each."""
+    given: list[int] = []
+    for _ in range(shares):
+        task = scheduler.next()
+        if task is None:
+            break
+        latency = curves[task][min(given.count(task), len(curves[task]) - 1)]
+        given.append(task)
+        scheduler.update(task, latency, 16)
+    return given
+
+
+def area(tasks: Sequence[TaskInfo], curves: Curves, given: Sequence[int], begin: int) -> float:
+    """The sum of the total latency after each share from the ``begin``-th on."""
+    total = 0.0
+    for end in range(begin, len(given) + 1):
+        counts = [given[:end].count(task) for task in range(len(tasks))]
+        total += sum(
+            info.weight * curve[min(count, len(curve)) - 1] for info, curve, count in zip(tasks, curves, counts, strict=True)
+        )
+    return total
+
+
+def decay(start: float, floor: float, pace: float, shares: int = 60) -> list[float]:
+    return [floor + (start - floor) * float(np.exp(-share / pace)) for share in range(shares)]
+
+
+def test_gradient_lowers_the_total_sooner_than_round_robin() -> None:
+    rng = np.random.default_rng(0)
+    better = []
+    for _ in range(20):
+        tasks = [TaskInfo(weight=float(rng.integers(1, 8))) for _ in range(8)]
+        starts = 10 ** rng.uniform(-4, -1.5, 8)
+        curves = [decay(start, start * rng.uniform(0.05, 0.9), rng.uniform(1, 6)) for start in starts]
+        areas = [area(tasks, curves, play(make(tasks), curves, 48), 8) for make in SCHEDULERS]
+        better.append(areas[0] / areas[1])
+    assert max(better) < 1.02  # never much worse
+    assert np.mean(better) < 0.95
+
+
+@pytest.mark.parametrize("make", SCHEDULERS)
+def test_every_task_comes_once_first(make: Callable[[Sequence[TaskInfo]], TaskScheduler]) -> None:
+    curves = [decay(10.0**-task, 1e-6, 3) for task in range(5)]
+    assert sorted(play(make([TaskInfo()] * 5), curves, 5)) == list(range(5))
+
+
+@pytest.mark.parametrize("make", SCHEDULERS)
+def test_a_dead_task_gets_nothing_more(make: Callable[[Sequence[TaskInfo]], TaskScheduler]) -> None:
+    given = play(make([TaskInfo()] * 3), [decay(1, 0.1, 3), [None], decay(1, 0.1, 3)], 40)
+    assert given.count(1) == 1
+    assert len(given) == 40
+    assert play(make([TaskInfo()] * 2), [[None], [None]], 40) == [0, 1]
+    assert make([]).next() is None
+
+
+@pytest.mark.parametrize("make", SCHEDULERS)
+def test_a_task_with_nothing_left_to_try_is_retired(make: Callable[[Sequence[TaskInfo]], TaskScheduler]) -> None:
+    scheduler = make([TaskInfo(), TaskInfo(weight=100)])
+    play(scheduler, [[1.0], [1.0]], 4)
+    scheduler.update(1, 1.0, 0)
+    assert set(play(scheduler, [[1.0], [1.0]], 10)) == {0}
+    scheduler.update(0, 1.0, 0)
+    assert scheduler.next() is None
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(1e-6, 1), st.floats(0.01, 1), st.floats(0.5, 9), st.integers(1, 9)), min_size=2, max_size=6),
+    st.booleans(),
+)
+def test_gradient_starves_no_one(tasks: list[tuple[float, float, float, int]], similar: bool) -> None:
+    """While ``g / t`` of the others falls with every share they get, the turn of the smallest comes."""
+    infos = [TaskInfo(weight, 1e9 * start, "all" if similar else None) for start, _, _, weight in tasks]
+    curves = [decay(start, start * floor, pace, 400) for start, floor, pace, _ in tasks]
+    scheduler = GradientScheduler(infos)
+    given = play(scheduler, curves, 300)
+    assert len(given) == 300
+    for task in range(len(infos)):
+        mass = [curve[-1] * other.weight for curve, other in zip(curves, infos, strict=True)]
+        fair = 300 * mass[task] / sum(mass)
+        assert given.count(task) >= min(2, np.floor(fair / 8))
+    assert scheduler.gradient(0) <= 0
+
+
+def test_equal_tasks_take_turns() -> None:
+    given = play(GradientScheduler([TaskInfo()] * 4), [[1.0]] * 4, 40)
+    assert [given.count(task) for task in range(4)] == [10] * 4
+
+
+def test_weight_counts() -> None:
+    given = play(GradientScheduler([TaskInfo(weight=1), TaskInfo(weight=4)]), [[1.0], [1.0]], 60)
+    assert given.count(1) > 3 * given.count(0)
+
+
+def test_a_slow_task_is_expected_to_reach_what_a_similar_one_reached() -> None:
+    tasks = [TaskInfo(flops=1e9, tag="conv"), TaskInfo(flops=1e9, tag="conv"), TaskInfo(flops=1e9, tag="softmax")]
+    scheduler = GradientScheduler(tasks)
+    for task, latency in enumerate([1e-3, 10e-3, 10e-3]):
+        for _ in range(4):
+            scheduler.update(task, latency, 16)
+    assert scheduler.next() == 1
+    assert scheduler.gradient(1) == pytest.approx(0.8 * (2e-3 - 10e-3))
+    assert scheduler.gradient(2) == pytest.approx(0.8 * (10e-3 * 3 / 4 - 10e-3))
+
+
+def test_a_task_that_stays_slow_is_not_similar_after_all() -> None:
+    tasks = [TaskInfo(flops=1e9, tag="conv")] * 2
+    given = play(GradientScheduler(tasks), [[1e-3], [10e-3]], 100)
+    # While it is thought to be similar it gets everything; then the shares follow the latencies.
+    assert given[2:8] == [1] * 6
+    assert given[20:].count(0) >= 5
+
+
+def test_window_counts_what_the_last_shares_gave() -> None:
+    scheduler = GradientScheduler([TaskInfo(weight=3.0)])
+    for latency in (8.0, 7.0, 5.0, 4.0, 2.0):
+        scheduler.update(0, latency, 16)
+    assert scheduler.gradient(0) == pytest.approx(3 * (0.2 * (2 - 7) / 3 + 0.8 * (-2 / 5)))
+
+
+def test_a_bound_as_objective_ignores_what_is_below_it() -> None:
+    """Two models: the first is to be under 10 ms, the second as fast as can be."""
+
+    def objective(latencies: np.ndarray) -> float:
+        return max(float(latencies[0]), 10e-3) + float(latencies[1])
+
+    scheduler = GradientScheduler([TaskInfo(), TaskInfo()], objective=objective)
+    given = play(scheduler, [decay(50e-3, 1e-3, 2), decay(1e-4, 1e-5, 5)], 40)
+    reached = next(share for share, latency in enumerate(decay(50e-3, 1e-3, 2)) if latency < 10e-3)
+    assert given.count(0) == reached + 1
+
+
+@pytest.mark.parametrize("make", SCHEDULERS)
+def test_the_naive_program_is_not_a_share_but_earlier_trials_are(make: Callable[[Sequence[TaskInfo]], TaskScheduler]) -> None:
+    scheduler = make([TaskInfo(), TaskInfo()])
+    scheduler.update(0, None, 1)
+    scheduler.update(1, None, 1)
+    assert scheduler.next() == 0  # a naive program that fails does not kill a task
+    scheduler = make([TaskInfo(), TaskInfo()])
+    scheduler.update(0, 1.0, 64)
+    scheduler.update(1, 1.0, 1)
+    assert scheduler.next() == 1
