@@ -42,7 +42,7 @@ class WorkerProcess:
         self._words = ""
         self._stderr: IO[bytes] = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 (closed by kill)
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "ansorlite.measure.worker"],
+            [sys.executable, "-P", "-m", "ansorlite.measure.worker", str(folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,

@@ -1,7 +1,7 @@
-"""A worker process: builds programs, or runs them. ``python -m ansorlite.measure.worker``; see ``protocol``.
+"""A worker process: builds programs, or runs them. ``python -m ansorlite.measure.worker FOLDER``; see ``protocol``.
 
 It is started fresh, told everything over its standard input, and ends as soon as that is closed, whatever it is
-doing: a tuner that dies, however it dies, leaves no worker behind.
+doing: a tuner that dies, however it dies, leaves no worker behind, and no files.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import faulthandler
 import os
 import queue
 import resource
+import shutil
 import signal
 import sys
 import threading
@@ -88,10 +89,11 @@ def _limit_memory(limit: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
-def _listen(source: BinaryIO, incoming: queue.SimpleQueue[Message]) -> None:
-    """Queue what the tuner says; end the process when the tuner is gone."""
+def _listen(source: BinaryIO, incoming: queue.SimpleQueue[Message], folder: str) -> None:
+    """Queue what the tuner says. When the tuner is gone without a goodbye, remove its folder and end the process."""
     for line in source:
         incoming.put(decode(line))
+    shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)
 
 
@@ -104,8 +106,13 @@ def main() -> None:
     outgoing = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     incoming: queue.SimpleQueue[Message] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(sys.stdin.buffer, incoming), daemon=True).start()
-    Worker(incoming, outgoing).work()
+    threading.Thread(target=_listen, args=(sys.stdin.buffer, incoming, sys.argv[1]), daemon=True).start()
+    try:
+        Worker(incoming, outgoing).work()
+    except BaseException:
+        # A plain end would wait for the thread that listens.
+        traceback.print_exc()
+        os._exit(1)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from ansorlite.te.evaluate import evaluate
 def _eat_memory() -> None:
     eaten = []
     while True:
-        eaten.append(np.ones(1 << 24, np.uint8))
+        eaten.append(np.empty(1 << 24, np.uint8))
 
 
 def _crash() -> None:
@@ -67,6 +68,9 @@ def load(task: Task, artifact: bytes, arrays: Sequence[Array]) -> Call:
                 time.sleep(row[0] / 1000)
             case "sleeps once":
                 time.sleep(row[0] / 1000 if calls == 1 else 0)
+            case "waits":
+                Path(os.environ["FAKE_BACKEND_PID"]).write_text(str(os.getpid()))
+                time.sleep(1000)
             case "run raises":
                 raise RuntimeError("the program does not like this")
             case "run hangs":

@@ -1,0 +1,52 @@
+"""A record can be done again by the command that it names."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ansorlite.records import Database, Measurement, Outcome
+from ansorlite.sketch.candidate import NAIVE, Candidate
+from tests.unit.measure.tasks import matmul
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("options", [(), ("--here",)])
+def test_the_command_of_a_record_does_it_again(tmp_path: Path, options: tuple[str, ...]) -> None:
+    with Database(tmp_path / "db") as database:
+        identity = database.add(matmul(8), Measurement(NAIVE, Outcome.CRASH, error="SIGSEGV\ndetails", version="0"))
+        command = database.record(identity).command
+    assert command[0] == "python"
+    done = run(*command[1:], "--json", *options)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["recorded"]["outcome"] == "crash"
+    assert result["now"]["outcome"] == "ok"
+    assert result["now"]["latency"] > 0
+
+
+def test_it_says_what_went_wrong_and_shows_the_loops(tmp_path: Path) -> None:
+    with Database(tmp_path / "db") as database:
+        database.add(matmul(8), Measurement(NAIVE, Outcome.OK, latency=1.0, checked=True))
+        database.add(matmul(8), Measurement(Candidate("of another version", ()), Outcome.OK, latency=1.0, checked=True))
+    shown = run("-m", "ansorlite.measure.replay", str(tmp_path / "db"), "1", "--loops")
+    assert "recorded:  ok, 1.000e+00 s" in shown.stdout
+    assert "for " in shown.stdout
+    gone = run("-m", "ansorlite.measure.replay", str(tmp_path / "db"), "2")
+    assert "now:       compile_error: TuningError: this task has no sketch of another version" in gone.stdout
+
+
+def test_a_record_that_is_not_there(tmp_path: Path) -> None:
+    with Database(tmp_path / "db"):
+        pass
+    done = run("-m", "ansorlite.measure.replay", str(tmp_path / "db"), "1")
+    assert done.returncode == 2
+    assert done.stderr.startswith("Error: ")
+    assert "has no record 1" in done.stderr
