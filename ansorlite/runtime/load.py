@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import os
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -20,6 +21,11 @@ _serial = itertools.count()
 #: Libraries whose functions kernels call: the C library's mathematics, and the thread team.
 _MATH = "libm.so.6"
 _TEAM = "libgomp.so.1"
+
+#: How often an idle thread of the team looks for work before it sleeps. libgomp's own 300,000 (milliseconds) makes
+#: everybody wait on a machine that also does other things; this is about as long as the next region takes to come
+#: within one kernel. The user's own OMP_WAIT_POLICY or GOMP_SPINCOUNT goes first. See docs/decisions.md.
+_SPIN_COUNT = "2000"
 
 
 class Loaded:
@@ -43,7 +49,7 @@ class Loaded:
             raise TargetError(f"this kernel was compiled for {compiled.target}, not for {target.key}; compile it again")
         _library(_MATH)
         if "@GOMP_parallel" in compiled.llvm:
-            _library(_TEAM)
+            _load_team()
         library = llvm.JITLibraryBuilder().add_object_img(compiled.code).add_current_process()
         library.export_symbol(compiled.entry).export_symbol(compiled.repeat)
         self._tracker: Any = library.link(_linker(target), f"kernel{next(_serial)}")
@@ -51,12 +57,19 @@ class Loaded:
         self.repeat = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int64)(self._tracker[compiled.repeat])
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def _library(name: str) -> None:
     try:
         llvm.load_library_permanently(name)
     except RuntimeError as error:
         raise TargetError(f"kernels need {name}, which cannot be loaded ({error}); install it (Debian: libgomp1)") from error
+
+
+@lru_cache(maxsize=1)
+def _load_team() -> None:
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", _SPIN_COUNT)  # libgomp reads it when it is loaded
+    _library(_TEAM)
 
 
 @lru_cache(maxsize=4)

@@ -1,0 +1,197 @@
+"""What is read and written, and what is not: guarded reads and masked tails at the edge of readable memory."""
+
+import ctypes
+import mmap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from ansorlite.codegen import build
+from ansorlite.loops.nodes import Alloc, Buffer, Function, If, LoopKind, Scope, Stmt, block
+from ansorlite.runtime.kernel import Kernel
+from ansorlite.target import host
+from ansorlite.te.expr import Var, binary, cast, const
+from ansorlite.te.functions import if_then_else, maximum, minimum
+from ansorlite.te.ops import BinaryOp
+from tests.unit.loops.build import argument, load, loop, store, tiled_matmul
+
+TARGET = host(threads=2)
+_PROT_NONE = 0
+
+
+@contextmanager
+def edge_array(n: int, dtype: str) -> Iterator[np.ndarray]:
+    """An array whose last element ends where unreadable memory begins, and whose first follows unreadable memory."""
+    page = mmap.PAGESIZE
+    memory = mmap.mmap(-1, 3 * page)
+    base = np.frombuffer(memory, np.uint8)
+    address = base.ctypes.data
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def protect(offset: int, protection: int) -> None:
+        assert libc.mprotect(ctypes.c_void_p(address + offset), ctypes.c_size_t(page), protection) == 0
+
+    size = n * np.dtype(dtype).itemsize
+    protect(0, _PROT_NONE)
+    protect(2 * page, _PROT_NONE)
+    try:
+        yield base[2 * page - size : 2 * page].view(dtype)
+    finally:
+        protect(0, mmap.PROT_READ | mmap.PROT_WRITE)
+        protect(2 * page, mmap.PROT_READ | mmap.PROT_WRITE)
+
+
+def run(function: Function, *arrays: np.ndarray) -> None:
+    Kernel(build(function, TARGET), function.params, TARGET).bind(*arrays)()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int32", "float16"])
+@pytest.mark.parametrize("n", [1, 5, 16, 21, 67])
+def test_tails_touch_nothing_beyond(dtype: str, n: int) -> None:
+    x, z = argument("X", n, dtype=dtype), argument("Z", n, dtype=dtype)
+    function = Function("f", (x, z), 1, loop("i", n, lambda i: store(z, (i,), load(x, i) + load(x, i)), LoopKind.VECTORIZED, 16))
+    with edge_array(n, dtype) as a, edge_array(n, dtype) as out:
+        a[:] = np.arange(n)
+        run(function, a, out)
+        np.testing.assert_array_equal(out, a + a)
+
+
+@pytest.mark.parametrize("lanes", [1, 16])
+@pytest.mark.parametrize("scale", [1, 2, 3, -1])
+def test_guarded_reads_are_not_executed(lanes: int, scale: int) -> None:
+    """Padding: reads before the beginning and beyond the end, by whole vectors and by lanes."""
+    n, length = 40, 3000
+    x, z = argument("X", n), argument("Z", length)
+
+    def body(i: Var) -> Stmt:
+        at = i * scale - 17 if scale > 0 else 1500 - i
+        inside = binary(BinaryOp.AND, binary(BinaryOp.GE, at, 0), binary(BinaryOp.LT, at, n))
+        return store(z, (i,), if_then_else(inside, load(x, at), const(-1.0, "float32")))
+
+    function = Function("f", (x, z), 1, loop("i", length, body, LoopKind.VECTORIZED, lanes))
+    at = np.arange(length) * scale - 17 if scale > 0 else 1500 - np.arange(length)
+    with edge_array(n, "float32") as a:
+        a[:] = np.arange(n)
+        out = np.empty(length, np.float32)
+        run(function, a, out)
+        np.testing.assert_array_equal(out, np.where((at >= 0) & (at < n), a[np.clip(at, 0, n - 1)], -1))
+
+
+def test_uniform_guard_in_a_vector_loop() -> None:
+    """A row that does not exist is not read, whether the read is a scalar or a vector."""
+    rows, n = 5, 24
+    x, s, z = argument("X", rows, n), argument("S", rows), argument("Z", rows + 4000, n)
+
+    def element(r: Var, i: Var) -> Stmt:
+        inside = binary(BinaryOp.LT, r, rows)
+        value = if_then_else(inside, load(x, r, i), const(2.0, "float32")) * if_then_else(inside, load(s, r), const(3.0, "float32"))
+        return store(z, (r, i), value)
+
+    nest = loop("r", rows + 4000, lambda r: loop("i", n, lambda i: element(r, i), LoopKind.VECTORIZED, 16))
+    with edge_array(rows * n, "float32") as a, edge_array(rows, "float32") as scale:
+        a[:], scale[:] = np.arange(rows * n), np.arange(rows)
+        out = np.empty((rows + 4000, n), np.float32)
+        run(Function("f", (x, s, z), 1, nest), a.reshape(rows, n), scale, out)
+        np.testing.assert_array_equal(out[:rows], a.reshape(rows, n) * scale[:, None])
+        np.testing.assert_array_equal(out[rows:], 6.0)
+
+
+def test_statements_masked_by_a_condition_per_lane() -> None:
+    n = 300
+    x, z = argument("X", 40), argument("Z", n)
+
+    def body(i: Var) -> Stmt:
+        return If(binary(BinaryOp.LT, i, 40), store(z, (i,), load(x, i)))
+
+    with edge_array(40, "float32") as a:
+        a[:] = np.arange(40)
+        out = np.full(n, 7, np.float32)
+        run(Function("f", (x, z), 1, loop("i", n, body, LoopKind.VECTORIZED, 16)), a, out)
+        np.testing.assert_array_equal(out, np.where(np.arange(n) < 40, np.arange(n), 7))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "float64", "bfloat16", "bool"])
+@pytest.mark.parametrize("stride", [-1, 2, 3, 7])
+def test_strided_and_gathered(dtype: str, stride: int) -> None:
+    n = 37
+    length = 1 + (n - 1) * abs(stride)
+    x, z, t = argument("X", length, dtype=dtype), argument("Z", n, dtype=dtype), argument("T", n, dtype="int32")
+    start = 0 if stride > 0 else length - 1
+    rng = np.random.default_rng(0)
+    table = rng.integers(0, length, n).astype(np.int32)
+
+    def body(i: Var) -> Stmt:
+        even = binary(BinaryOp.EQ, i % 2, 0)
+        return store(z, (i,), if_then_else(even, load(x, i * stride + start), load(x, cast(load(t, i), "int64"))))
+
+    function = Function("f", (x, t, z), 1, loop("i", n, body, LoopKind.VECTORIZED, 16))
+    values = rng.integers(0, 2 if dtype == "bool" else 100, length)
+    kernel = Kernel(build(function, TARGET), function.params, TARGET)
+    a = values.astype(kernel._checks[0][1])
+    expected = np.where(np.arange(n) % 2 == 0, a[start + np.arange(n) * stride], a[table])
+    np.testing.assert_array_equal(kernel(a, table), expected)
+
+
+def test_scatter() -> None:
+    n = 37
+    x, z = argument("X", n), argument("Z", 3 * n)
+    function = Function("f", (x, z), 1, loop("i", n, lambda i: store(z, (i * 3,), load(x, i)), LoopKind.VECTORIZED, 16))
+    a, out = np.arange(n, dtype=np.float32), np.full(3 * n, -1, np.float32)
+    run(function, a, out)
+    np.testing.assert_array_equal(out[::3], a)
+    assert (out[1::3] == -1).all()
+
+
+@pytest.mark.parametrize("size", [100, 70_000])
+@pytest.mark.parametrize("scope", [Scope.LOCAL, Scope.GLOBAL])
+def test_temporaries(scope: Scope, size: int) -> None:
+    """Nested and successive allocations, on the stack and in the workspace, per thread and shared."""
+    x, z = argument("X", 8, size), argument("Z", 8, size)
+    one, two, three = (Buffer(name, (size,), "float32", scope) for name in ("one", "two", "three"))
+
+    def copy(target: Buffer, value: Callable[[Var], object]) -> Stmt:
+        return loop("i", size, lambda i: store(target, (i,), value(i)), LoopKind.VECTORIZED, 16)  # type: ignore[arg-type]
+
+    def row(r: Var) -> Stmt:
+        inner = Alloc(two, block(copy(two, lambda i: load(one, i) + 1.0), copy(one, lambda i: load(two, i) * load(one, i))))
+        after = Alloc(three, block(copy(three, lambda i: load(one, i) + 2.0), copy(one, lambda i: load(three, i))))
+        out = loop("i", size, lambda i: store(z, (r, i), load(one, i)), LoopKind.VECTORIZED, 16)
+        return Alloc(one, block(copy(one, lambda i: load(x, r, i)), inner, after, out))
+
+    kind = LoopKind.PARALLEL if scope is Scope.LOCAL else LoopKind.SERIAL
+    a = np.random.default_rng(0).standard_normal((8, size)).astype(np.float32)
+    out = np.empty_like(a)
+    compiled = build(Function("f", (x, z), 1, loop("r", 8, row, kind)), TARGET)
+    Kernel(compiled, (x, z), TARGET).bind(a, out)()
+    np.testing.assert_allclose(out, (a + 1) * a + 2, rtol=1e-6, atol=1e-6)
+    if size == 70_000:
+        assert 2 * size * 4 <= compiled.workspace < 6 * size * 4  # `two` and `three` share room
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("rows", [1, 2, 3, 50, 100])
+def test_parallel_rows(rows: int, threads: int) -> None:
+    target = host(threads)
+    function = tiled_matmul(rows, 21, 9, 16)
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((rows, 9)).astype(np.float32), rng.standard_normal((9, 21)).astype(np.float32)
+    np.testing.assert_allclose(Kernel(build(function, target), function.params, target)(a, b), a @ b, rtol=1e-4, atol=1e-5)
+
+
+def test_relu_keeps_nan() -> None:
+    x, z = argument("X", 16), argument("Z", 16)
+    relu = loop("i", 16, lambda i: store(z, (i,), minimum(maximum(load(x, i), 0.0), 6.0)), LoopKind.VECTORIZED, 16)
+    a = np.array([np.nan, -1, 0, 1, 7, np.inf, -np.inf, -0.0] * 2, np.float32)
+    function = Function("f", (x, z), 1, relu)
+    kernel = Kernel(build(function, TARGET), function.params, TARGET)
+    np.testing.assert_array_equal(kernel(a), np.clip(a, 0, 6))
+    assert "vcmp" not in kernel.source("asm")
+
+
+def test_register_tiles_stay_in_registers() -> None:
+    function = tiled_matmul(8, 64, 64, 64)
+    text = Kernel(build(function, TARGET), function.params, TARGET).source("asm")
+    assert "fmadd" in text
+    assert "(%rsp)" not in "\n".join(line for line in text.splitlines() if "fmadd" in line or "vmovups" in line)

@@ -1,0 +1,64 @@
+"""The timing loop, on a clock of its own making."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from ansorlite.runtime import timing
+from ansorlite.runtime.timing import TimingSettings, measure
+
+
+@dataclass
+class Machine:
+    """A program that takes ``seconds`` a call of a clock that nothing else moves; the first call takes ``warm_up`` more."""
+
+    seconds: float
+    warm_up: float = 0.0
+    now: float = 0.0
+    counts: list[int] = field(default_factory=list)
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    def run(self, count: int) -> None:
+        self.now += count * self.seconds + (self.warm_up if not self.counts else 0.0)
+        self.counts.append(count)
+
+
+def timed(monkeypatch: pytest.MonkeyPatch, machine: Machine, settings: TimingSettings) -> timing.Timing:
+    monkeypatch.setattr(timing.time, "perf_counter", machine.perf_counter)
+    return measure(machine.run, settings)
+
+
+def test_short_programs_run_many_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(5e-6, warm_up=1e-3)
+    result = timed(monkeypatch, machine, TimingSettings())
+    assert result.median == pytest.approx(5e-6)
+    assert machine.counts[-1] == pytest.approx(400, abs=2)
+    assert machine.now >= 0.1
+
+
+def test_long_programs_run_as_seldom_as_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(0.5, warm_up=2.0)
+    result = timed(monkeypatch, machine, TimingSettings())
+    assert result.repeats == pytest.approx((0.5,) * 5)
+
+
+def test_stops_at_once_when_clearly_slower(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(0.5)
+    result = timed(monkeypatch, machine, TimingSettings(limit=0.1))
+    assert machine.counts == [1, 1]
+    assert result.median == pytest.approx(0.5)
+
+
+def test_a_slow_first_call_is_forgiven(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(0.05, warm_up=1.0)
+    result = timed(monkeypatch, machine, TimingSettings(limit=0.1))
+    assert len(result.repeats) == 5
+    assert result.best == pytest.approx(0.05)
+
+
+def test_cold_caches_mean_one_call_a_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(1e-3)
+    timed(monkeypatch, machine, TimingSettings(flush_bytes=1 << 10))
+    assert set(machine.counts) == {1}
