@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeAlias, overload
@@ -13,7 +13,7 @@ import numpy as np
 
 from ansorlite.best import Programs
 from ansorlite.errors import ArgumentError
-from ansorlite.frontends.onnx import load_model
+from ansorlite.frontends.onnx import Source, load_model
 from ansorlite.graph.executable import Executable, compile_model
 from ansorlite.graph.model import Model
 from ansorlite.measure.measurer import Measurer
@@ -22,14 +22,12 @@ from ansorlite.records.database import Database
 from ansorlite.report.progress import listener
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.search import STRATEGIES
-from ansorlite.sketch.candidate import NAIVE
-from ansorlite.sketch.default import default_candidate
-from ansorlite.sketch.derivation import derive
 from ansorlite.target import Target
 from ansorlite.task import Task
-from ansorlite.task_scheduler import GradientScheduler
-from ansorlite.tuner.loop import TaskState, Tuner
+from ansorlite.task_scheduler.gradient import GradientScheduler
+from ansorlite.tuner.loop import Tuner
 from ansorlite.tuner.result import TuneResult
+from ansorlite.tuner.start import task_info, task_state
 from ansorlite.tuner.workload import Workload, tasks_of
 
 _log = logging.getLogger(__name__)
@@ -40,16 +38,18 @@ TRIALS = 64
 Path_: TypeAlias = str | os.PathLike[str]
 
 
-def from_onnx(path: Path_, shapes: Mapping[str, tuple[int, ...]] | None = None, target: str | Target = "llvm") -> Model:
+def from_onnx(model: Source, shapes: Mapping[str, Sequence[int]] | None = None, target: str | Target = "llvm") -> Model:
     """Load an ONNX model.
 
     Args:
+        model: the path of a file, its bytes, or an ``onnx.ModelProto``.
         shapes: shapes for inputs that the file leaves open, by name.
 
     Raises:
         ModelError: the file is not there or malformed, a shape is still open, or an operator is not supported.
+        TargetError: an unknown target.
     """
-    return load_model(path, shapes or {}, target)
+    return load_model(model, shapes, target)
 
 
 def tune(
@@ -88,19 +88,14 @@ def tune(
         if limit is not None and not limit > 0:
             raise ArgumentError(f"{name} is {limit}; it must be greater than 0")
     streams = np.random.default_rng(seed).spawn(len(tasks))
-    states = []
-    for (task, weight), rng in zip(tasks, streams, strict=True):
-        sketches = derive(task)
-        signatures = frozenset((NAIVE.sketch, *(sketch.signature for sketch in sketches)))
-        first = (default_candidate(task, sketches),)
-        states.append(TaskState(task, weight, STRATEGIES[strategy](task, sketches, rng), signatures, first))
+    states = [task_state(task, weight, strategy, rng) for (task, weight), rng in zip(tasks, streams, strict=True)]
     with ExitStack() as stack:
         tuner = Tuner(
             states,
             trials=TRIALS * len(tasks) if trials is None else trials,
             time_limit=time_limit,
             database=_opened(database, stack),
-            scheduler=GradientScheduler(tasks),
+            scheduler=GradientScheduler([task_info(task, weight) for task, weight in tasks]),
             open_measurer=lambda: Measurer(tasks[0][0].target, MeasureSettings(seed=seed)),
             listener=stack.enter_context(listener(progress)),
         )

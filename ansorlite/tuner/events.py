@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from ansorlite.search import RoundLog
 from ansorlite.task import Task
 from ansorlite.tuner.result import Trial, TuneResult
 
@@ -39,13 +41,17 @@ class RoundFinished:
     Attributes:
         task: index of the task.
         round: 1 for the first of this run.
-        correlation: Spearman's rank correlation of predicted score and measured speed over the round's candidates that ran;
-            ``None`` when nothing was predicted or fewer than two ran.
+        log: what the strategy says of it; ``None`` from one that keeps no log.
     """
 
     task: int
     round: int
-    correlation: float | None
+    log: RoundLog | None
+
+    @property
+    def correlation(self) -> float | None:
+        """Spearman's rank correlation of predicted score and measured speed; ``None`` where there is none."""
+        return None if self.log is None or math.isnan(self.log.rank_correlation) else self.log.rank_correlation
 
 
 @dataclass(frozen=True)

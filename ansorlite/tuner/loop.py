@@ -10,15 +10,15 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 from ansorlite.errors import TuningError
 from ansorlite.records.database import Database
 from ansorlite.records.measurement import Measurement, Outcome
-from ansorlite.search.strategy import Strategy
+from ansorlite.search import RoundLog, Strategy
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.task import Task
-from ansorlite.task_scheduler import TaskScheduler
+from ansorlite.task_scheduler.protocol import TaskScheduler
 from ansorlite.tuner.clock import PhaseClock
 from ansorlite.tuner.events import Finished, Listener, Measured, RoundFinished, Started
 from ansorlite.tuner.interrupt import deferred_interrupt
@@ -48,6 +48,18 @@ class Keys(Protocol):
     def __call__(self, candidates: Sequence[Candidate]) -> list[str]: ...
 
 
+@runtime_checkable
+class KeepsLog(Protocol):
+    """A strategy that tells what each round expected and found."""
+
+    @property
+    def rounds(self) -> Sequence[RoundLog]: ...
+
+
+def _last_log(strategy: Strategy) -> RoundLog | None:
+    return strategy.rounds[-1] if isinstance(strategy, KeepsLog) and strategy.rounds else None
+
+
 @dataclass
 class TaskState:
     """One task while it is being tuned.
@@ -56,7 +68,6 @@ class TaskState:
         keys: tells which programs the task has, and which of them are equal.
         first: what is measured before anything that the strategy proposes.
         seen: the keys of all programs measured so far; none is measured twice.
-        exhausted: whether its strategy has nothing new to propose.
     """
 
     task: Task
@@ -69,7 +80,6 @@ class TaskState:
     best: Measurement | None = None
     trials: int = 0
     errors: int = 0
-    exhausted: bool = False
 
     @property
     def best_latency(self) -> float | None:
@@ -153,7 +163,7 @@ class Tuner:
 
     @property
     def _finished(self) -> bool:
-        return len(self._history) >= self._limit or self._out_of_time or all(state.exhausted for state in self._states)
+        return len(self._history) >= self._limit or self._out_of_time
 
     @property
     def _out_of_time(self) -> bool:
@@ -182,12 +192,14 @@ class Tuner:
             rounds = 0
             while not self._finished:
                 with self._clock.search():
-                    index = self._next_task()
-                    batch = self._proposals(self._states[index])
+                    index = self._scheduler.next()
+                    batch = {} if index is None else self._proposals(self._states[index])
+                if index is None:
+                    break
                 rounds += 1
                 measured = self._measure(measurer, index, batch)
-                correlation = self._observe(index, measured)
-                self._listener(RoundFinished(index, rounds, correlation))
+                self._observe(index, measured)
+                self._listener(RoundFinished(index, rounds, _last_log(self._states[index].strategy)))
 
     def _measure_naive(self, measurer: Measures) -> None:
         """The loops as written come first, so that there is always an answer, and something to compare with."""
@@ -196,22 +208,13 @@ class Tuner:
             if naive and not self._finished:
                 self._observe(index, self._measure(measurer, index, naive))
 
-    def _next_task(self) -> int:
-        """The scheduler's choice, or where that has nothing left to propose (or it has none) the first that has."""
-        index = self._scheduler.next()
-        if index is not None and not self._states[index].exhausted:
-            return index
-        return next(i for i, state in enumerate(self._states) if not state.exhausted)
-
     def _proposals(self, state: TaskState) -> dict[str, Candidate]:
         left = self._limit - len(self._history)
         share = left // (2 * len(self._states))
         size = min(left, max(MIN_ROUND, min(MAX_ROUND, share)))
         first = list(state.unseen(state.first).values())[:size]
         proposed = state.strategy.propose(size - len(first)) if size > len(first) else []
-        batch = state.unseen([*first, *proposed])
-        state.exhausted = not batch
-        return batch
+        return state.unseen([*first, *proposed])
 
     def _measure(self, measurer: Measures, index: int, batch: Mapping[str, Candidate]) -> list[Measurement]:
         state = self._states[index]
@@ -226,12 +229,12 @@ class Tuner:
                     break
         return measured
 
-    def _observe(self, index: int, measured: Sequence[Measurement]) -> float | None:
+    def _observe(self, index: int, measured: Sequence[Measurement]) -> None:
+        """Tell strategy and scheduler. No measurement at all says to the scheduler that the task is at its end."""
         state = self._states[index]
         with self._clock.search():
             state.strategy.observe([(m.candidate, m.latency) for m in measured])
             self._scheduler.update(index, state.best_latency, len(measured))
-        return None
 
     def _note(self, index: int, measurement: Measurement, restored: bool) -> None:
         self._states[index].add(measurement)

@@ -14,6 +14,7 @@ from ansorlite.report.board import Board
 from ansorlite.report.compare import Comparison, compare, time_alone
 from ansorlite.report.progress import LineProgress, LiveProgress, listener
 from ansorlite.report.tables import outcome, standing, summary
+from ansorlite.search import RoundLog
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.task import Task
 from ansorlite.tuner.events import Event, Finished, Measured, RoundFinished, Started
@@ -44,7 +45,7 @@ def events() -> list[Event]:
         trial(0, BEST, 0.1),
         trial(0, Candidate("s", (2, 2)), None, Outcome.CRASH),
         trial(0, Candidate("s", (3, 2)), None, Outcome.EARLY_STOPPED),
-        RoundFinished(0, 1, 0.75),
+        RoundFinished(0, 1, RoundLog(0, 3, (3,), 0, 100, 0, 3, 1, 0.75, 0.1, 0.0, 0.0)),
     ]
 
 

@@ -49,22 +49,8 @@ class ListStrategy:
 
     def observe(self, results: Sequence[tuple[Candidate, float | None]]) -> None:
         self.observed += results
-
-
-class Turns:
-    """Each task in turn."""
-
-    def __init__(self, tasks: int) -> None:
-        self.tasks = tasks
-        self.turn = -1
-        self.updates: list[tuple[int, float | None, int]] = []
-
-    def next(self) -> int | None:
-        self.turn += 1
-        return self.turn % self.tasks
-
-    def update(self, task: int, latency: float | None, trials: int) -> None:
-        self.updates.append((task, latency, trials))
+        known = {candidate for candidate, _ in results}
+        self.left = [candidate for candidate in self.left if candidate not in known]
 
 
 def formula(candidate: Candidate) -> float | None:

@@ -11,10 +11,12 @@ from ansorlite.errors import TuningError
 from ansorlite.records.database import Database
 from ansorlite.records.measurement import Outcome
 from ansorlite.sketch.candidate import NAIVE, Candidate
+from ansorlite.task_scheduler.protocol import TaskInfo
+from ansorlite.task_scheduler.round_robin import RoundRobin
 from ansorlite.tuner.events import Event, Finished, Measured, RoundFinished, Started
 from ansorlite.tuner.loop import TaskState, Tuner
 from ansorlite.tuner.result import TuneResult
-from tests.unit.tuner.fakes import SKETCH, FakeMeasurer, ListStrategy, PlainKeys, Turns, candidate, scale_task
+from tests.unit.tuner.fakes import SKETCH, FakeMeasurer, ListStrategy, PlainKeys, candidate, scale_task
 
 
 def state(extent: int = 8, weight: int = 1, size: int = 1000, first: tuple[Candidate, ...] = ()) -> TaskState:
@@ -35,7 +37,7 @@ def run(
             trials=trials,
             time_limit=time_limit,
             database=database,
-            scheduler=Turns(len(states)),
+            scheduler=RoundRobin([TaskInfo()] * len(states)),
             open_measurer=measurer or FakeMeasurer(),
             listener=(events if events is not None else []).append,
         ).run()

@@ -1,0 +1,42 @@
+"""From a task to everything that tuning it needs: its sketches, their spaces, a cost model, a strategy."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ansorlite.cost_model import GBDT
+from ansorlite.features import extract
+from ansorlite.search import STRATEGIES, SearchProblem
+from ansorlite.sketch.default import default_candidate
+from ansorlite.sketch.derivation import derive
+from ansorlite.sketch.tile_space import TileSpace
+from ansorlite.task import Task
+from ansorlite.task_scheduler.protocol import TaskInfo
+from ansorlite.tuner.keys import ProgramKeys
+from ansorlite.tuner.loop import TaskState
+
+
+def task_state(task: Task, weight: int, strategy: str, rng: np.random.Generator) -> TaskState:
+    """``task`` before its first trial. Its default program is the first to be measured after the naive one.
+
+    Args:
+        strategy: a key of ``ansorlite.search.STRATEGIES``.
+    """
+    sketches = derive(task)
+    signatures = tuple(sketch.signature for sketch in sketches)
+    spaces = tuple(TileSpace(sketch) for sketch in sketches)
+    problem = SearchProblem(signatures, spaces, lambda position, rows: extract(sketches[position], rows))
+    model = GBDT()
+    return TaskState(
+        task=task,
+        weight=weight,
+        strategy=STRATEGIES[strategy](problem, model, rng),
+        keys=ProgramKeys(dict(zip(signatures, spaces, strict=True))),
+        first=(default_candidate(task, sketches),),
+    )
+
+
+def task_info(task: Task, weight: int) -> TaskInfo:
+    """What the scheduler is told. Tasks are similar when their stages have equally many axes of each kind, in equal dtypes."""
+    tag = tuple((len(stage.axes), len(stage.reduce_axes), stage.dtype) for stage in task.dag.computes)
+    return TaskInfo(weight, task.dag.flops, tag)

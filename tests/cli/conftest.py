@@ -1,0 +1,89 @@
+"""A kernel file as a user would write it, and ways to call the command."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ansorlite.cli import main
+
+KERNELS = '''
+from ansorlite import te
+
+print("this file prints when it is imported")
+
+
+def matmul(m, n, k):
+    a = te.placeholder((m, k), name="a")
+    b = te.placeholder((k, n), name="b")
+    r = te.reduce_axis(k, name="r")
+    return [a, b, te.compute((m, n), lambda i, j: te.sum(a[i, r] * b[r, j], axis=r), name="c")]
+
+
+def scale():
+    a = te.placeholder((64,), name="a")
+    return [a, te.compute((64,), lambda i: a[i] * 2.0, name="out")]
+
+
+def wrong(n):
+    a = te.placeholder((n,), name="a")
+    return [a, te.compute((n,), lambda i: a[i, i], name="c")]
+
+
+def buggy():
+    return 1 / 0
+'''
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder with ``kernels.py`` in it, to which commands are relative."""
+    (tmp_path / "kernels.py").write_text(KERNELS)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def call(folder: Path) -> Callable[..., Result]:
+    """Run the command in this process, in ``folder``."""
+    assert Path.cwd() == folder
+    return lambda *words: CliRunner().invoke(main, [str(word) for word in words])
+
+
+@pytest.fixture
+def call_json(call: Callable[..., Result]) -> Callable[..., dict[str, Any]]:
+    """Run the command with ``--json`` in this process; it must succeed, and print one object and nothing else."""
+
+    def run(*words: object) -> dict[str, Any]:
+        result = call(*words, "--json")
+        assert result.exit_code == 0, result.output
+        value = json.loads(result.stdout)
+        assert isinstance(value, dict)
+        return value
+
+    return run
+
+
+@pytest.fixture
+def start(folder: Path) -> Callable[..., subprocess.Popen[str]]:
+    """Start the command as a process of its own."""
+
+    def begin(*words: object) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "ansorlite", *map(str, words)],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "OMP_WAIT_POLICY": "passive"},
+        )
+
+    return begin

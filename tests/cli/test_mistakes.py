@@ -1,0 +1,84 @@
+"""A user's mistake is one clear sentence and exit code 2; a bug keeps its traceback."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from click.testing import Result
+
+Call = Callable[..., Result]
+
+SQUEEZENET = Path(onnx.__file__).parent / "backend/test/data/light/light_squeezenet.onnx"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("tune nowhere.onnx", "there is no file nowhere.onnx"),
+        ("tune kernels.py", "needs the name of a function: kernels.py:matmul"),
+        ("tune nowhere.py:f", "there is no file nowhere.py"),
+        ("tune kernels.py:nothing", "kernels.py has no function 'nothing'; it has: matmul, scale, wrong, buggy"),
+        ("tune kernels.py:matmul", "kernels.py:matmul takes (m, n, k), but none was given; give them with --args"),
+        ("tune kernels.py:matmul --args 1 2", "but 2 ints were given"),
+        ("tune kernels.py:wrong --args 3", "kernels.py:22: a has 1 dimensions (3,) but is read with 2 indices"),
+        ("tune kernels.py:scale --target toaster", "unknown target 'toaster'"),
+        ("tune kernels.py:scale --database nowhere/t.db", "the folder"),
+        ("run kernels.py:scale --input b=x.npy", "there is no input 'b'; the inputs are: a"),
+        ("run kernels.py:scale --input a=x.npy", "there is no file x.npy for input a"),
+        ("run kernels.py:scale --input a=kernels.py", "kernels.py for input a is not a .npy file"),
+        ("run kernels.py:scale --input a=short.npy", "short.npy holds float32 of shape (3,), but input a is"),
+        ("run kernels.py:scale --input a", "'a' should be a name, '=' and a value, as in --input data=x.npy"),
+        ("run kernels.py:scale --database kernels.py", "this is not a tuning database"),
+        ("bench kernels.py:scale --against onnxruntime", "onnxruntime runs ONNX models"),
+        ("records nowhere.db", "there is no tuning database at nowhere.db"),
+        ("records kernels.py", "this is not a tuning database"),
+        ("records new.db --import kernels.py", "line 2: this is not JSON"),
+        ("tasks kernels.py:scale --args 3", "takes (), but 1 int"),
+    ],
+)  # fmt: skip
+def test_it_is_told_in_one_sentence(call: Call, folder: Path, words: str, sentence: str) -> None:
+    np.save(folder / "short.npy", np.zeros(3, np.float32))
+    result = call(*words.split())
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    told = [line for line in result.stderr.splitlines() if line.startswith("Error: ")]
+    assert len(told) == 1
+    assert sentence in told[0]
+    assert "Traceback" not in result.output
+
+
+def test_a_model_takes_shapes_and_no_ints(call: Call) -> None:
+    assert "--args is for a function" in call("tasks", SQUEEZENET, "--args", 3).stderr
+    assert "give integers with commas between" in call("tasks", SQUEEZENET, "--shape", "data=a,b").stderr
+
+
+def test_a_malformed_model(call: Call, folder: Path) -> None:
+    (folder / "bad.onnx").write_bytes(b"this is not a protobuf")
+    result = call("tasks", "bad.onnx")
+    assert result.exit_code == 2
+    assert "bad.onnx" in result.stderr
+
+
+def test_a_comparison_with_what_is_not_installed(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "onnxruntime" else find(name, *rest))
+    monkeypatch.setattr("ansorlite.cli.bench.Program.make", lambda *_: None)
+    monkeypatch.setattr("ansorlite.cli.bench.load_inputs", lambda *_: {})
+    result = call("bench", SQUEEZENET, "--against", "onnxruntime")
+    assert result.exit_code == 2
+    assert "onnxruntime is not installed; install it with: pip install" in result.stderr
+
+
+def test_export_and_json_do_not_share_stdout(call: Call) -> None:
+    assert call("records", "t.db", "--export", "-", "--json").exit_code == 2
+
+
+def test_a_bug_keeps_its_traceback(call: Call) -> None:
+    result = call("tune", "kernels.py:buggy")
+    assert isinstance(result.exception, ZeroDivisionError)
+    assert result.exit_code == 1
