@@ -25,12 +25,12 @@ class Access:
     axes: frozenset[Axis]
 
     def stride(self, axis: Axis) -> int | None:
-        """Elements between the reads at neighbouring values of ``axis``; ``None`` when an index is not affine."""
+        """Elements between the reads at neighbouring values of ``axis``; ``None`` when they are not always the same."""
         if axis not in self.axes:
             return 0
         stride, scale = 0, 1
         for form, extent in zip(reversed(self.dims), reversed(self.tensor.shape), strict=True):
-            if form is None:
+            if form is None or (axis in form.variables and axis not in form.coefficients):
                 return None
             stride += form.coefficients.get(axis, 0) * scale
             scale *= extent

@@ -1,9 +1,10 @@
-"""Index expressions as affine forms: ``sum(coefficient * axis) + constant``."""
+"""Index expressions as affine forms: ``sum(coefficient * axis) + constant``, quotients and remainders included as terms."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeAlias
 
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Const, Expr, Var
@@ -11,30 +12,59 @@ from ansorlite.te.ops import BinaryOp
 
 
 @dataclass(frozen=True)
+class Quotient:
+    """``inner // divisor``, as a term of an affine form; the divisor is positive."""
+
+    inner: Affine
+    divisor: int
+
+
+@dataclass(frozen=True)
+class Remainder:
+    """``inner % divisor``, as a term of an affine form; the divisor is positive."""
+
+    inner: Affine
+    divisor: int
+
+
+Term: TypeAlias = Var | Quotient | Remainder
+
+
+@dataclass(frozen=True)
 class Affine:
     """``sum(coefficient * variable) + constant``.
 
     Attributes:
-        terms: (variable, coefficient) pairs, coefficients never 0, no variable twice, in order of first appearance.
+        terms: (term, coefficient) pairs, coefficients never 0, no term twice, in order of first appearance.
     """
 
-    terms: tuple[tuple[Var, int], ...]
+    terms: tuple[tuple[Term, int], ...]
     constant: int
 
     @property
-    def coefficients(self) -> dict[Var, int]:
+    def coefficients(self) -> dict[Term, int]:
         return dict(self.terms)
+
+    @property
+    def variables(self) -> frozenset[Var]:
+        """Every variable in it, inside of quotients and remainders too."""
+        inner = (t.inner.variables if isinstance(t, Quotient | Remainder) else frozenset((t,)) for t, _ in self.terms)
+        return frozenset[Var]().union(*inner)
 
     @property
     def plain(self) -> Var | None:
         """The variable, when the form is just one variable and nothing else."""
-        return self.terms[0][0] if len(self.terms) == 1 and self.terms[0][1] == 1 and self.constant == 0 else None
+        if len(self.terms) != 1 or self.terms[0][1] != 1 or self.constant != 0:
+            return None
+        term = self.terms[0][0]
+        return term if isinstance(term, Var) else None
 
     def expr(self) -> Expr:
         """The form as an index expression with nothing superfluous in it."""
         total: Expr | None = None
-        for var, coefficient in self.terms:
-            term = var if coefficient == 1 else var * coefficient
+        for term_, coefficient in self.terms:
+            plain = _term_expr(term_)
+            term = plain if coefficient == 1 else plain * coefficient
             total = term if total is None else total + term
         if total is None:
             return Const(self.constant, dtypes.INDEX)
@@ -48,6 +78,15 @@ class Affine:
 
     def scaled(self, factor: int) -> Affine:
         return Affine(tuple((v, c * factor) for v, c in self.terms) if factor else (), self.constant * factor)
+
+
+def _term_expr(term: Term) -> Expr:
+    match term:
+        case Quotient(inner, divisor):
+            return inner.expr() // divisor
+        case Remainder(inner, divisor):
+            return inner.expr() % divisor
+    return term
 
 
 @lru_cache(maxsize=65536)
@@ -72,4 +111,15 @@ def affine(expr: Expr) -> Affine | None:
                 return x.scaled(y.constant)
             if op is BinaryOp.MUL and not x.terms:
                 return y.scaled(x.constant)
+            if op in (BinaryOp.FLOORDIV, BinaryOp.MOD) and not y.terms and y.constant > 0:
+                return _divided(x, y.constant, op)
     return None
+
+
+def _divided(form: Affine, divisor: int, op: BinaryOp) -> Affine:
+    """Quotient or remainder, the exactly divisible part taken out."""
+    exact = Affine(tuple((t, c // divisor) for t, c in form.terms if c % divisor == 0), form.constant // divisor)
+    rest = Affine(tuple((t, c) for t, c in form.terms if c % divisor), form.constant % divisor)
+    if op is BinaryOp.MOD:
+        return Affine(((Remainder(rest, divisor), 1),), 0) if rest.terms else Affine((), rest.constant)
+    return exact + Affine(((Quotient(rest, divisor), 1),), 0) if rest.terms else exact

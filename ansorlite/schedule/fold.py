@@ -382,7 +382,8 @@ class _Fold:
         if lane_axis is not None:
             width = lengths[tensor.axes.index(lane_axis)] if lane_axis in tensor.axes else self.zeros() + lane_axis.extent
             lanes = np.minimum(self.chosen(Vectorize, tensor.name, 1), width)
-        parallel = np.where(at == 0, self.parallel(tensor.name, lengths), 0)
+        others = [length for axis, length in zip(tensor.axes, lengths, strict=True) if axis is not lane_axis]
+        parallel = np.where(at == 0, self.parallel(tensor.name, others), 0)
         return Attached(tensor, region, at, tuple(lengths), lane_axis, lanes, parallel)
 
     def packed(self, nest: Nest, step: CacheRead, normalised: Callable[[Column], Column]) -> Packed:

@@ -22,7 +22,12 @@ class RegionLowering:
     """One box of one stage: from ``corner``, of the stage's lengths, into ``buffer`` (its corner at index 0)."""
 
     def __init__(
-        self, stage: Attached, corner: tuple[Expr, ...], buffer: Buffer, reads: Mapping[Tensor, Reader], extents: Mapping[Axis, int]
+        self,
+        stage: Attached,
+        corner: tuple[Expr, ...],
+        buffer: Buffer,
+        reads: Mapping[Tensor, Reader],
+        extents: Mapping[Axis, int],
     ) -> None:
         self.tensor = stage.tensor
         self.buffer = buffer
@@ -31,19 +36,19 @@ class RegionLowering:
         self.lengths = tuple(int(length[0]) for length in stage.lengths)
         self.lanes = int(stage.lanes[0])
         self.lane_axis = stage.lane_axis if self.lanes > 1 else None
+        self.lane = next((d for d, axis in enumerate(self.tensor.axes) if axis is stage.lane_axis), None)
         self.parallel = int(stage.parallel[0])
         self.extents = extents
 
     def lower(self) -> Stmt:
         """The statement that computes the box."""
         vars_ = tuple(Var(axis.name) for axis in self.tensor.axes)
-        lane = self.tensor.axes.index(self.lane_axis) if self.lane_axis in self.tensor.axes else None
         if not isinstance(self.tensor.body, Reduce):
             body: Stmt = Store(self.buffer, vars_, self.value(vars_, {}), self.tensor.name, Role.COMPUTE)
-            return self.space_loops(vars_, lane, body)
-        if lane is not None:
-            return self.space_loops(vars_, lane, self.vector_of_elements(vars_, lane), strip=True)
-        return self.space_loops(vars_, None, self.one_element(vars_))
+            return self.space_loops(vars_, body)
+        if self.lane is not None and self.lanes > 1:
+            return self.space_loops(vars_, self.vector_of_elements(vars_, self.lane), strips=True)
+        return self.space_loops(vars_, self.one_element(vars_))
 
     def value(self, vars_: tuple[Expr, ...], reduce: Mapping[Axis, Expr]) -> Expr:
         body = self.tensor.body
@@ -51,21 +56,15 @@ class RegionLowering:
         at = {axis: c + v for axis, c, v in zip(self.tensor.axes, self.corner, vars_, strict=True)}
         return on_buffers(body.body if isinstance(body, Reduce) else body, at | dict(reduce), self.reads)
 
-    def space_loops(self, vars_: tuple[Var, ...], lane: int | None, body: Stmt, strip: bool = False) -> Stmt:
-        """``body`` inside the loops over the box, the vectorised one innermost; with ``strip`` the body has that one itself."""
-        order = [d for d in range(len(vars_)) if d != lane] + ([lane] if lane is not None else [])
-        if strip:
-            order.pop()
-        inside, outside = order[self._fused(order) :], order[: self._fused(order)]
-        for d in reversed(inside):
-            vector = d == lane and not strip
-            kind = LoopKind.VECTORIZED if vector else LoopKind.SERIAL
-            body = For(vars_[d], index(self.lengths[d]), kind, body, self.lanes if vector else 1)
-        return parallel_loop([(vars_[d], self.lengths[d]) for d in outside], body)
-
-    def _fused(self, order: list[int]) -> int:
-        """How many of the loops are fused and parallel; the vectorised one never is."""
-        return min(self.parallel, len(order) - (1 if self.lane_axis in self.tensor.axes and len(order) == len(self.lengths) else 0))
+    def space_loops(self, vars_: tuple[Var, ...], body: Stmt, strips: bool = False) -> Stmt:
+        """``body`` inside the loops over the box; that along the lanes is innermost, or is in the body as ``strips``."""
+        others = [d for d in range(len(vars_)) if d != self.lane]
+        if self.lane is not None and not strips:
+            kind = LoopKind.VECTORIZED if self.lanes > 1 else LoopKind.SERIAL
+            body = For(vars_[self.lane], index(self.lengths[self.lane]), kind, body, self.lanes)
+        for d in reversed(others[self.parallel :]):
+            body = For(vars_[d], index(self.lengths[d]), LoopKind.SERIAL, body)
+        return parallel_loop([(vars_[d], self.lengths[d]) for d in others[: self.parallel]], body)
 
     def reduction(self, skip: Axis | None, body: Stmt, vars_: Mapping[Axis, Var]) -> Stmt:
         for axis in reversed(self.tensor.reduce_axes):

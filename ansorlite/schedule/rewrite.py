@@ -85,7 +85,7 @@ def _unused(name: str, taken: set[str]) -> str:
 
 def _with_axes(body: Expr, renamed: Mapping[Axis, Axis]) -> Expr:
     """``body`` over other axes, reduce axes included."""
-    values: dict[Var, Expr] = dict(renamed)
+    values: dict[Var, Expr] = {axis: fresh for axis, fresh in renamed.items()}  # noqa: C416
     if isinstance(body, Reduce):
         return Reduce(body.op, substitute(body.body, values), tuple(renamed[a] for a in body.axes), body.dtype)
     return substitute(body, values)

@@ -1,0 +1,48 @@
+"""The features of one statement, by name: the columns of a feature array.
+
+Magnitudes are log2; a count of 0 stays 0 by ``log2(1 + x)``. Traffic is in bytes of whole cache lines, for one execution of the kernel on
+one thread.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: How many accesses have columns of their own; the rest are summed into the totals only.
+ACCESSES: Final = 4
+
+_LOOPS = (
+    "iterations",  # how often the statement runs
+    "parallel",  # iterations of the parallel loop
+    "balance",  # how evenly threads share them, 0..1, not a log
+    "lanes",
+    "vector_trip",
+    "lane_use",  # the share of lanes that do work, 0..1, not a log
+    "unrolled",  # statements of straight-line code, the vectorised loop in vectors
+    "reduce",  # iterations of reduction loops
+    "inner_reduce",  # of those inside of all other loops that are not straight-line code
+    "branches",  # iterations of loops that are loops in the machine code, the innermost included
+)
+_WORK = ("cheap", "mul", "div", "math")  # operations in all
+_TILE = (
+    "in_registers",  # flag
+    "accumulates",  # flag
+    "accumulators",  # vectors of accumulators in straight-line code
+    "vector_loads",  # distinct vectors loaded in straight-line code
+    "scalar_loads",  # distinct scalars broadcast in straight-line code
+    "strided_loads",  # distinct vectors gathered in straight-line code
+)
+_MEMORY = ("bytes", "l1_traffic", "l2_traffic", "l3_traffic", "l1_intensity", "l2_intensity", "l3_intensity")
+_ACCESS = ("unique", "l1", "l2", "l3", "lane_stride", "write", "loads", "reuse")
+
+#: Feature names in column order.
+NAMES: Final[tuple[str, ...]] = (
+    *_LOOPS,
+    *_WORK,
+    *_TILE,
+    *_MEMORY,
+    *(f"{what}_{number}" for number in range(ACCESSES) for what in _ACCESS),
+)
+NUM_FEATURES: Final = len(NAMES)
+#: Column of each name.
+COLUMN: Final[dict[str, int]] = {name: position for position, name in enumerate(NAMES)}

@@ -1,0 +1,155 @@
+"""The slow reference: the same features, read off the lowered loop IR of one program by enumerating its addresses.
+
+It knows nothing of sketches, columns or regions. Tests hold ``extract`` against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+
+from ansorlite.features.assemble import assemble
+from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
+from ansorlite.features.operations import operations
+from ansorlite.loops.nodes import Alloc, Buffer, For, Function, Load, LoopKind, Role, Scope, Stmt, Store, children
+from ansorlite.target import Target
+from ansorlite.te import dtypes
+from ansorlite.te.expr import Binary, Cast, Const, Expr, Unary, Var, free_vars, walk
+from ansorlite.te.ops import BINARY, UNARY
+
+
+def reference(function: Function, names: Sequence[str], target: Target) -> Numbers:
+    """(1, len(names), NUM_FEATURES): the features of the main statements of the stages ``names``."""
+    found: dict[str, tuple[Store, tuple[For, ...], int]] = {}
+    _collect(function.body, (), {}, found)
+    return assemble(tuple(_facts(*found[name]) for name in names), target)
+
+
+def _collect(
+    stmt: Stmt, around: tuple[For, ...], born: dict[Buffer, int], found: dict[str, tuple[Store, tuple[For, ...], int]]
+) -> None:
+    """The main store of each stage, the loops around it, and how many of them are outside of its buffer's life."""
+    if isinstance(stmt, Store) and stmt.role in (Role.COMPUTE, Role.UPDATE):
+        assert stmt.stage not in found
+        found[stmt.stage] = (stmt, around, born.get(stmt.buffer, 0))
+    if isinstance(stmt, Alloc):
+        born = born | {stmt.buffer: len(around)}
+    for child in children(stmt):
+        _collect(child, (*around, stmt) if isinstance(stmt, For) else around, born, found)
+
+
+@dataclass(frozen=True, eq=False)
+class _Around:
+    loops: tuple[For, ...]
+    trips: tuple[int, ...]
+
+
+def _facts(store: Store, loops: tuple[For, ...], born: int) -> StatementFacts:
+    trips: list[int] = []
+    for position, loop in enumerate(loops):
+        # The longest run: with every outer loop at its start.
+        zero = {outer.var: np.zeros((), dtype=np.int64) for outer in loops[:position]}
+        trips.append(int(_value(loop.extent, zero)))
+    around = _Around(loops, tuple(trips))
+    kinds = [loop.kind for loop in loops]
+    update = store.role is Role.UPDATE
+    target_vars = frozenset().union(*(free_vars(i) for i in store.indices)) if store.indices else frozenset()
+    own = Load(store.buffer, store.indices, store.buffer.dtype)
+    read = [node for node in walk(store.value) if isinstance(node, Load) and not (update and node is own)]
+    accesses = [_access(around, load.buffer, load.indices, write=False) for load in read]
+    if not update:
+        accesses.append(_access(around, store.buffer, store.indices, write=True))
+    lanes = loops[-1].lanes if loops and kinds[-1] is LoopKind.VECTORIZED else 1
+
+    def flags(which: Sequence[bool]) -> np.ndarray:
+        return np.array(which, dtype=bool).reshape(-1, 1)
+
+    return StatementFacts(
+        store.stage,
+        np.array(trips, dtype=np.float64).reshape(-1, 1),
+        flags([kind is LoopKind.PARALLEL for kind in kinds]),
+        flags([kind is LoopKind.UNROLLED for kind in kinds]),
+        flags([kind is LoopKind.VECTORIZED for kind in kinds]),
+        flags([update and depth >= born and loop.var not in target_vars for depth, loop in enumerate(loops)]),
+        np.array([float(lanes)]),
+        np.array([update and store.buffer.scope is Scope.REGISTER]),
+        update,
+        operations(store.value, lambda node: isinstance(node, Load)),
+        tuple(accesses),
+    )
+
+
+def _access(around: _Around, buffer: Buffer, indices: tuple[Expr, ...], write: bool) -> AccessFacts:
+    # A guarded read's index may stand outside of its buffer.
+    widths = tuple(np.minimum(_widths(around, i), extent) for i, extent in zip(indices, buffer.shape, strict=True))
+    moves = np.array([[any(_changes(around, d, i) for i in indices)] for d in range(len(around.loops))], dtype=bool).reshape(-1, 1)
+    stride = 0.0
+    if around.loops and around.loops[-1].kind is LoopKind.VECTORIZED and around.loops[-1].lanes > 1:
+        stride = _lane_stride(around, buffer, indices)
+    extents = tuple(np.array([float(extent)]) for extent in buffer.shape)
+    return AccessFacts(widths, extents, dtypes.size(buffer.dtype), moves, np.array([stride]), write)
+
+
+def _widths(around: _Around, index: Expr) -> Numbers:
+    """(D + 1, 1): how far apart the least and the greatest index below each depth are, plus one, found by enumeration."""
+    used = free_vars(index)
+    result = np.ones((len(around.loops) + 1, 1))
+    for depth in range(len(around.loops) + 1):
+        grid: dict[Var, np.ndarray] = {}
+        axis = count()
+        inner = [i for i in range(depth, len(around.loops)) if around.loops[i].var in used]
+        for position, loop in enumerate(around.loops):
+            if position in inner:
+                shape = [1] * len(inner)
+                shape[next(axis)] = around.trips[position]
+                grid[loop.var] = np.arange(around.trips[position]).reshape(shape)
+            else:
+                grid[loop.var] = np.zeros((), dtype=np.int64)
+        values = np.asarray(_value(index, grid))
+        alive = np.ones(values.shape, dtype=bool)
+        for position in inner:
+            alive = alive & (grid[around.loops[position].var] < _value(around.loops[position].extent, grid))
+        shown = np.broadcast_to(values, alive.shape)[alive]
+        result[depth] = shown.max() - shown.min() + 1
+    return result
+
+
+def _changes(around: _Around, depth: int, index: Expr) -> bool:
+    """Whether ``index`` changes over the iterations of one loop, every other loop at its start."""
+    loop = around.loops[depth]
+    if loop.var not in free_vars(index):
+        return False
+    at = {other.var: np.zeros((), dtype=np.int64) for other in around.loops} | {loop.var: np.arange(around.trips[depth])}
+    values = _value(index, at)
+    return bool((values != values.flat[0]).any())
+
+
+def _lane_stride(around: _Around, buffer: Buffer, indices: tuple[Expr, ...]) -> float:
+    """0, 1 or 2: how the address moves from the first lane to the second."""
+    lane = around.loops[-1].var
+    at = {loop.var: np.zeros((), dtype=np.int64) for loop in around.loops}
+    next_ = at | {lane: np.ones((), dtype=np.int64)}
+    if not any(lane in free_vars(index) for index in indices):
+        return 0.0
+    step = sum(int(_value(i, next_) - _value(i, at)) * s for i, s in zip(indices, buffer.strides, strict=True))
+    return 1.0 if step == 1 else 2.0
+
+
+def _value(expr: Expr, at: dict[Var, np.ndarray]) -> np.ndarray:
+    """An index expression on a grid of loop variables."""
+    match expr:
+        case Const():
+            return np.asarray(expr.value)
+        case Var():
+            return at[expr]
+        case Binary():
+            return np.asarray(BINARY[expr.op].numpy(_value(expr.a, at), _value(expr.b, at)))
+        case Unary():
+            return np.asarray(UNARY[expr.op].numpy(_value(expr.a, at)))
+        case Cast():
+            return _value(expr.a, at).astype(dtypes.NUMPY[expr.dtype])
+        case _:
+            raise NotImplementedError(f"an index with {type(expr).__name__} in it")
