@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
@@ -25,14 +26,21 @@ from ansorlite.te.evaluate import evaluate
 class _Workplace:
     """The arrays of one task, and who checks them."""
 
-    task: str
     inputs: list[Array]
     outputs: list[Array]
     checker: Checker
 
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in (*self.inputs, *self.outputs))
+
+
+#: Arrays of tasks that had their turn are kept up to this share of the memory limit.
+_KEPT_SHARE: Final = 0.25
+
 
 class Bench:
-    """Runs programs of one task after another. Keeps the arrays of the last task only."""
+    """Runs programs of one task after another."""
 
     def __init__(self, backend: Backend, settings: MeasureSettings, enter: Callable[[Phase], None]) -> None:
         """
@@ -42,7 +50,7 @@ class Bench:
         self._backend = backend
         self._settings = settings
         self._enter = enter
-        self._workplace: _Workplace | None = None
+        self._workplaces: dict[str, _Workplace] = {}  # by task key, the last used last
 
     def prepare(self, task: Task, job: Prepare) -> Answer:
         """Make inputs and reference outputs, and keep the latter in ``job.reference``."""
@@ -52,7 +60,7 @@ class Bench:
             file.write(bytes([positive]))
             for reference in references:
                 file.write(np.ascontiguousarray(reference).tobytes())
-        self._workplace = _workplace(task, inputs, references)
+        self._keep(task, _workplace(task, inputs, references))
         return Answer(Status.OK, seconds=time.perf_counter() - start)
 
     def run(self, task: Task, job: Run) -> Answer:
@@ -87,18 +95,29 @@ class Bench:
         return answer(Status.OK, latency, ours, theirs)
 
     def _arrange(self, task: Task, reference: str) -> _Workplace:
-        """The workplace of ``task``: the one in use, or one made from what an earlier runner prepared."""
-        if self._workplace is None or self._workplace.task != task.key:
+        """The workplace of ``task``: the one that is there, or one made from what was prepared before."""
+        place = self._workplaces.pop(task.key, None)
+        if place is None:
             content = Path(reference).read_bytes()
             inputs = make_inputs(task.dag, np.random.default_rng(self._settings.seed), positive=bool(content[0]))
-            self._workplace = _workplace(task, inputs, _outputs_from(task.dag, content[1:]))
-        return self._workplace
+            place = _workplace(task, inputs, _outputs_from(task.dag, content[1:]))
+        self._keep(task, place)
+        return place
+
+    def _keep(self, task: Task, place: _Workplace) -> None:
+        self._workplaces[task.key] = place
+        while len(self._workplaces) > 1 and self._kept > _KEPT_SHARE * self._settings.memory_bytes:
+            del self._workplaces[next(iter(self._workplaces))]
+
+    @property
+    def _kept(self) -> int:
+        return sum(place.nbytes for place in self._workplaces.values())
 
 
 def _workplace(task: Task, inputs: list[Array], references: Sequence[Array]) -> _Workplace:
     outputs = [empty(tensor.shape, tensor.dtype) for tensor in task.dag.outputs]
     checker = Checker([tensor.name for tensor in task.dag.outputs], references, tolerance(task.dag))
-    return _Workplace(task.key, inputs, outputs, checker)
+    return _Workplace(inputs, outputs, checker)
 
 
 def _reference(dag: ComputeDAG, seed: int) -> tuple[bool, list[Array], list[Array]]:
