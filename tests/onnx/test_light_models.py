@@ -43,8 +43,8 @@ def test_every_model_is_cut_into_tasks(name):
 
 
 def test_equal_residual_blocks_are_one_task():
-    weights = sorted(weight for _, weight in load_model(light_model("light_resnet50")).tasks)
-    assert weights[-3:] == [6, 6, 6] or weights[-1] >= 5
+    weights = [weight for _, weight in load_model(light_model("light_resnet50")).tasks]
+    assert max(weights) == 5
 
 
 def _spread_weights(path, rng: np.random.Generator) -> onnx.ModelProto:

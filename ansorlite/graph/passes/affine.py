@@ -56,6 +56,7 @@ class _Sweep:
 
     def place(self, node: Node) -> None:
         """Take ``node`` in, joined with the scale or shift that it directly follows."""
+        self.nodes.pop(node.output, None)
         found = by_constant(self.graph, node, self.constants)
         if found is None:
             inputs = tuple(self.same.get(name, name) for name in node.inputs)

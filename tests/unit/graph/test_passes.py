@@ -1,0 +1,213 @@
+"""Every pass on the smallest graph that shows it: the nodes that are left, and the same numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ansorlite.graph.builder import GraphBuilder
+from ansorlite.graph.constants import combine, is_splat, reshaped, splat
+from ansorlite.graph.describe import Value
+from ansorlite.graph.graph import Graph
+from ansorlite.graph.passes import optimize
+from ansorlite.graph.passes.affine import combine_affine
+from ansorlite.graph.passes.cleanup import eliminate_common_subexpressions, eliminate_dead_nodes, simplify_views
+from ansorlite.graph.passes.fold_constants import fold_constants
+from ansorlite.graph.passes.fold_scales import fold_scales_into_weights
+from ansorlite.topi.activations import relu
+from ansorlite.topi.conv import conv, conv_transpose
+from ansorlite.topi.elementwise import add, exp, multiply, subtract
+from ansorlite.topi.matmul import gemm, matmul
+from ansorlite.topi.shape import broadcast_to, reshape
+from tests.unit.graph.support import node_by_node, operators
+
+
+def f32(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def _same_numbers(before: Graph, after: Graph, rtol: float = 1e-5) -> None:
+    inputs = {name: f32(*value.shape, seed=99) for name, value in before.inputs.items()}
+    expected, result = node_by_node(before, inputs), node_by_node(after, inputs)
+    assert expected.keys() == result.keys()
+    for name, array in expected.items():
+        np.testing.assert_allclose(result[name], array, rtol=rtol, atol=1e-5)
+
+
+@pytest.fixture
+def build() -> GraphBuilder:
+    builder = GraphBuilder()
+    builder.input("x", Value((2, 3, 4, 4), "float32"))
+    return builder
+
+
+def test_dead_nodes_go(build):
+    y = build.apply(relu, "x")
+    build.apply(exp, build.apply(exp, "x"))
+    graph = build.finish({"y": y})
+    assert operators(graph) == ["relu", "exp", "exp"]
+    assert operators(eliminate_dead_nodes(graph)) == ["relu"]
+
+
+def test_an_input_that_is_an_output_needs_no_node(build):
+    build.apply(exp, "x")
+    graph = eliminate_dead_nodes(build.finish({"y": "x"}))
+    assert operators(graph) == []
+    assert graph.outputs == {"y": "x"}
+
+
+def test_equal_nodes_become_one_through_their_inputs(build):
+    left, right = (build.apply(relu, build.apply(exp, "x")) for _ in range(2))
+    graph = build.finish({"y": build.apply(add, left, right), "z": right})
+    after = eliminate_common_subexpressions(graph)
+    assert operators(after) == ["exp", "relu", "add"]
+    assert after.nodes[-1].inputs == (left, left)
+    assert after.outputs["z"] == left
+    _same_numbers(graph, after)
+
+
+def test_nodes_with_other_attributes_are_kept_apart(build):
+    parts = [build.apply(reshape, "x", shape=shape) for shape in ((96,), (8, 12))]
+    graph = build.finish(dict(zip("yz", parts, strict=True)))
+    assert len(eliminate_common_subexpressions(graph).nodes) == 2
+
+
+def test_views_of_views_read_the_origin_and_empty_views_go(build):
+    flat = build.apply(reshape, "x", shape=(96,))
+    again = build.apply(reshape, flat, shape=(8, 12))
+    back = build.apply(reshape, again, shape=(2, 3, 4, 4))
+    graph = build.finish({"y": build.apply(relu, back), "z": build.apply(exp, again), "w": back})
+    after = simplify_views(graph)
+    assert operators(after) == ["reshape", "relu", "exp"]
+    assert after.nodes[0].inputs == ("x",)
+    assert after.outputs["w"] == "x"
+    _same_numbers(graph, after)
+
+
+def test_constants_are_folded_and_unused_ones_dropped(build):
+    weight = build.constant(f32(3, 1, 1))
+    graph = build.finish({"y": build.apply(multiply, "x", build.apply(exp, build.apply(exp, weight)))})
+    after = fold_constants(graph)
+    assert operators(after) == ["multiply"]
+    assert weight not in after.constants
+    _same_numbers(graph, after)
+
+
+def test_folding_makes_no_small_constant_a_huge_one(build):
+    one = build.constant(np.ones((1, 1), np.float32))
+    huge = build.apply(broadcast_to, one, shape=(1000, 1000))
+    graph = build.finish({"y": huge})
+    assert operators(fold_constants(graph)) == ["broadcast_to"]
+
+
+def test_a_repeated_value_stays_small_through_reshapes():
+    repeated = splat(np.float32(2), (1000, 1000))
+    assert repeated.strides == (0, 0)
+    assert is_splat(reshaped(repeated, (10, 100, 1000)))
+    assert is_splat(combine(np.multiply, repeated, splat(np.float32(3), (1000, 1))))
+    assert not is_splat(combine(np.multiply, repeated, f32(1000, 1)))
+
+
+@pytest.mark.parametrize(
+    ("chain", "left"),
+    [
+        ([multiply, multiply], ["multiply"]),
+        ([add, add], ["add"]),
+        ([add, subtract], ["add"]),
+        ([multiply, add], ["multiply", "add"]),
+        ([add, multiply], ["multiply", "add"]),
+        ([multiply, add, multiply, add], ["multiply", "add"]),
+        ([add, multiply, multiply, subtract, add, multiply], ["multiply", "add"]),
+    ],
+)
+def test_chains_of_scales_and_shifts(build, chain, left):
+    value = "x"
+    for n, operator in enumerate(chain):
+        value = build.apply(operator, value, build.constant(f32(3, 1, 1, seed=n)))
+    graph = build.finish({"y": build.apply(relu, value)})
+    after = combine_affine(graph)
+    assert operators(after) == [*left, "relu"]
+    _same_numbers(graph, after, rtol=1e-4)
+
+
+def test_a_value_that_others_read_keeps_its_numbers(build):
+    shifted = build.apply(add, "x", build.constant(f32(3, 1, 1)))
+    scaled = build.apply(multiply, shifted, build.constant(f32(3, 1, 1, seed=1)))
+    graph = build.finish({"y": scaled, "z": build.apply(exp, shifted)})
+    _same_numbers(graph, combine_affine(graph))
+    graph = build.finish({"y": scaled, "z": shifted})
+    _same_numbers(graph, combine_affine(graph))
+
+
+def test_neutral_scales_and_shifts_go_and_what_follows_is_kept_apart(build):
+    first = build.apply(add, "x", build.constant(f32(3, 1, 1)))
+    neutral = build.apply(multiply, first, build.constant(np.ones((1,), np.float32)))
+    ends = [build.apply(multiply, neutral, build.constant(f32(3, 1, 1, seed=n))) for n in (1, 2)]
+    graph = build.finish(dict(zip("ab", ends, strict=True)))
+    after = combine_affine(graph)
+    assert "multiply" in operators(after)
+    assert len(after.nodes) < len(graph.nodes)
+    _same_numbers(graph, after)
+    _same_numbers(graph, combine_affine(after))
+
+
+def test_a_constant_that_widens_the_value_is_left_alone(build):
+    wide = build.apply(multiply, build.apply(multiply, "x", build.constant(f32(5, 2, 3, 4, 4))), build.constant(f32(1)))
+    graph = build.finish({"y": wide})
+    _same_numbers(graph, combine_affine(graph))
+
+
+@pytest.mark.parametrize(
+    ("operator", "weight", "scale", "attributes"),
+    [
+        (conv, (5, 3, 3, 3), (5, 1, 1), {}),
+        (conv, (6, 1, 3, 3), (1, 6, 1, 1), {"groups": 3}),
+        (conv, (5, 3, 3, 3), (), {}),
+        (conv_transpose, (3, 5, 3, 3), (5, 1, 1), {}),
+    ],
+)
+def test_scales_move_into_convolution_weights(build, operator, weight, scale, attributes):
+    result = build.apply(operator, "x", build.constant(f32(*weight)), **attributes)
+    graph = build.finish({"y": build.apply(multiply, build.constant(f32(*scale, seed=1)), result)})
+    after = fold_scales_into_weights(graph)
+    assert operators(after) == [operator.__name__]
+    _same_numbers(graph, after, rtol=1e-4)
+
+
+@pytest.mark.parametrize("transpose_b", [False, True])
+@pytest.mark.parametrize("operator", [gemm, matmul])
+def test_scales_move_into_matrices(operator, transpose_b):
+    build = GraphBuilder()
+    build.input("x", Value((4, 6), "float32"))
+    attributes = {"transpose_b": transpose_b} if operator is gemm else {}
+    weight = f32(7, 6) if operator is gemm and transpose_b else f32(6, 7)
+    result = build.apply(operator, "x", build.constant(weight), **attributes)
+    graph = build.finish({"y": build.apply(multiply, result, build.constant(f32(7, seed=1)))})
+    after = fold_scales_into_weights(graph)
+    assert operators(after) == [operator.__name__]
+    _same_numbers(graph, after, rtol=1e-4)
+
+
+@pytest.mark.parametrize("scale", [(4, 4), (5, 4, 1), (2, 1, 1, 1)])
+def test_scales_of_other_than_channels_stay(build, scale):
+    result = build.apply(conv, "x", build.constant(f32(5, 3, 1, 1)))
+    graph = build.finish({"y": build.apply(multiply, result, build.constant(f32(*scale)))})
+    assert operators(fold_scales_into_weights(graph)) == ["conv", "multiply"]
+
+
+def test_a_convolution_that_others_read_keeps_its_weight(build):
+    result = build.apply(conv, "x", build.constant(f32(5, 3, 1, 1)))
+    graph = build.finish({"y": build.apply(multiply, result, build.constant(f32(5, 1, 1))), "z": result})
+    assert operators(fold_scales_into_weights(graph)) == ["conv", "multiply"]
+
+
+def test_all_passes_leave_convolution_and_bias_of_batch_normalisation(build):
+    result = build.apply(conv, "x", build.constant(f32(5, 3, 3, 3)), before=(1, 1), after=(1, 1))
+    result = build.apply(add, result, build.constant(f32(5, 1, 1)))
+    for n in range(2):
+        result = build.apply(multiply, result, build.constant(f32(5, 1, 1, seed=n + 1)))
+        result = build.apply(add, result, build.constant(f32(5, 1, 1, seed=n + 5)))
+    graph = build.finish({"y": build.apply(relu, result)})
+    after = optimize(graph)
+    assert operators(after) == ["conv", "add", "relu"]
+    _same_numbers(graph, after, rtol=1e-3)
