@@ -30,20 +30,20 @@ def run(dag: ComputeDAG, arrays: list[Array]) -> list[Array]:
 def _element(tensor: Tensor, at: dict[Axis, int], values: dict[Tensor, Array]) -> Any:
     body = tensor.body
     if not isinstance(body, Reduce):
-        return _scalar(body, at, values)
+        return scalar(body, at, values)
     combine = BINARY[COMBINE[body.op]].numpy
     wide = np.float64 if dtypes.is_float(body.dtype) and body.op in (ReduceOp.SUM, ReduceOp.PROD) else None
     total = None
     for place in itertools.product(*(range(axis.extent) for axis in body.axes)):
-        value = _scalar(body.body, {**at, **dict(zip(body.axes, place, strict=True))}, values)
+        value = scalar(body.body, {**at, **dict(zip(body.axes, place, strict=True))}, values)
         value = value if wide is None else wide(value)
         total = value if total is None else combine(total, value)
     return total
 
 
-def _scalar(node: Expr, at: dict[Axis, int], values: dict[Tensor, Array]) -> Any:
+def scalar(node: Expr, at: dict[Axis, int], values: dict[Tensor, Array]) -> Any:
     def of(operand: Expr) -> Any:
-        return _scalar(operand, at, values)
+        return scalar(operand, at, values)
 
     kind = dtypes.NUMPY[node.dtype].type
     match node:

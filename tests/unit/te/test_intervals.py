@@ -1,0 +1,110 @@
+import itertools
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ansorlite import te
+from ansorlite.te.expr import Axis, Var, free_vars, substitute
+from ansorlite.te.expr import const as literal
+from ansorlite.te.intervals import UNBOUNDED, bounds, linear
+from tests.unit.te.loop_reference import scalar
+
+I, J = Axis("i", extent=5), Axis("j", extent=7)  # noqa: E741
+
+
+@pytest.mark.parametrize(
+    ("expr", "expected"),
+    [
+        (I, (0, 4)),
+        (3 * I - 2 * J + 1, (-11, 13)),
+        (I - I, (0, 0)),
+        ((I + J) - (J - 2), (2, 6)),
+        (I * J, (0, 24)),
+        (J // 2, (0, 3)),
+        (-J // 2, (-3, 0)),
+        (J % 3, (0, 2)),
+        (I % 9, (0, 4)),
+        ((I + 10) % 10, (0, 4)),
+        (te.minimum(I, J - 2), (-2, 4)),
+        (te.maximum(I, J - 1), (0, 5)),
+        (te.abs(I - 3), (0, 3)),
+        (te.if_then_else(I < 2, J, -1), (-1, 6)),
+        (te.if_then_else(I < 5, J, -1), (0, 6)),
+        (I < 5, (1, 1)),
+        (te.all(I >= 0, J > 6), (0, 0)),
+        (te.any(I > 3, J >= 0), (1, 1)),
+        (te.placeholder((4,), "uint8")[I % 4], (0, 255)),
+        (te.placeholder((4,))[I % 4], UNBOUNDED),
+        (I // (J - 3), UNBOUNDED),
+        (J >> 1, (0, 3)),
+        (J & 3, (0, 3)),
+    ],
+)
+def test_bounds(expr, expected):
+    assert bounds(expr) == expected
+
+
+def test_ranges_override_extents_and_free_variables_are_unbounded():
+    v = Var("v")
+    assert bounds(I + v) == UNBOUNDED
+    assert bounds(I + v, {v: (2, 3)}) == (2, 7)
+    assert bounds(I * 2, {I: (1, 2)}) == (2, 4)
+    assert bounds(te.maximum(v, 0)) == (0, math.inf)
+    assert bounds(v // 2, {v: (5, math.inf)}) == (2, math.inf)
+
+
+def test_linear_forms():
+    form = linear((I + 3) * 4 - (J - I) - 12)
+    assert dict(form.terms) == {I: 5, J: -1}
+    assert form.constant == 0
+    assert form.affine
+    assert not linear(I // 2 + J).affine
+
+
+@st.composite
+def index_expressions(draw, depth=4):
+    if depth == 0 or draw(st.integers(0, 3)) == 0:
+        return draw(st.sampled_from([I, J, *(literal(c, "int64") for c in (-3, -1, 0, 1, 2, 5))]))
+    x, y = draw(index_expressions(depth - 1)), draw(index_expressions(depth - 1))
+    kind = draw(st.integers(0, 9))
+    match kind:
+        case 0 | 1:
+            return x + y
+        case 2:
+            return x - y
+        case 3:
+            return x * y
+        case 4:
+            return x // draw(st.sampled_from([1, 2, 3, -2]))
+        case 5:
+            return x % draw(st.sampled_from([1, 2, 5, -3]))
+        case 6:
+            return te.minimum(x, y)
+        case 7:
+            return te.maximum(x, y)
+        case 8:
+            return te.abs(x) % (te.abs(y) + 1)
+        case _:
+            return te.if_then_else(te.any(x < y, x == 2), x, -y)
+
+
+@settings(deadline=None, max_examples=300)
+@given(index_expressions(), st.tuples(st.integers(0, 4), st.integers(0, 6)))
+def test_bounds_contain_every_value_and_affine_ones_are_exact(expr, corner):
+    ranges = {I: (0, corner[0]), J: (0, corner[1])}
+    values = [
+        int(scalar(expr, {I: i, J: j}, {})) for i, j in itertools.product(range(corner[0] + 1), range(corner[1] + 1))
+    ]
+    low, high = bounds(expr, ranges)
+    assert low <= min(values)
+    assert max(values) <= high
+    if linear(expr).affine:
+        assert (low, high) == (min(values), max(values))
+
+
+def test_substitution_narrows():
+    fixed = substitute(I * 3 + J, {I: literal(2, "int64")})
+    assert free_vars(fixed) == {J}
+    assert bounds(fixed) == (6, 12)
