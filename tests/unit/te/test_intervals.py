@@ -90,7 +90,7 @@ def index_expressions(draw, depth=4):
             return te.if_then_else(te.any(x < y, x == 2), x, -y)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=120)
 @given(index_expressions(), st.tuples(st.integers(0, 4), st.integers(0, 6)))
 def test_bounds_contain_every_value_and_affine_ones_are_exact(expr, corner):
     ranges = {I: (0, corner[0]), J: (0, corner[1])}

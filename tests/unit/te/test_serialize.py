@@ -68,7 +68,7 @@ junk = st.one_of(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=120)
 @given(dag=dags(), value=junk, data=st.data())
 def test_damaged_data_load_or_are_refused(dag, value, data):
     damaged = dump(dag)
