@@ -25,7 +25,7 @@ SQUEEZENET = Path(onnx.__file__).parent / "backend/test/data/light/light_squeeze
         ("tune kernels.py:nothing", "kernels.py has no function 'nothing'; it has: matmul, scale, wrong, buggy"),
         ("tune kernels.py:matmul", "kernels.py:matmul takes (m, n, k), but none was given; give them with --args"),
         ("tune kernels.py:matmul --args 1 2", "but 2 ints were given"),
-        ("tune kernels.py:wrong --args 3", "kernels.py:22: a has 1 dimensions (3,) but is read with 2 indices"),
+        ("tune kernels.py:wrong --args 3", "kernels.py:21: a has 1 dimensions (3,) but is read with 2 indices"),
         ("tune kernels.py:scale --target toaster", "unknown target 'toaster'"),
         ("tune kernels.py:scale --database nowhere/t.db", "the folder"),
         ("run kernels.py:scale --input b=x.npy", "there is no input 'b'; the inputs are: a"),
