@@ -8,13 +8,12 @@ finds fewer new programs than it wants is simply smaller.
 from __future__ import annotations
 
 from collections.abc import Callable, Set
-from itertools import islice
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorlite.evolution.keys import first_of_each, keys
+from ansorlite.evolution.keys import fingerprints, packed
 from ansorlite.evolution.selection import best_first, tournament
 from ansorlite.evolution.settings import EvolutionSettings
 from ansorlite.sketch.space import Space
@@ -78,29 +77,39 @@ class _Archive:
     def __init__(self, space: Space, score: Callable[[Rows], Scores]) -> None:
         self._space = space
         self._score = score
-        self._known: set[bytes] = set()
-        self._keys: list[bytes] = []
-        self.rows: Rows = np.zeros((0, len(space.sizes)), np.int64)
-        self.scores: Scores = np.zeros(0)
+        self._known = np.zeros(0, np.uint64)
+        self._rows: Rows = np.zeros((0, len(space.sizes)), np.int64)
+        self._canonical: Rows | None = None
+        self._scores: Scores = np.zeros(0)
 
     def add(self, rows: Rows) -> None:
         """Score the new programs among ``rows``."""
-        row_keys = keys(self._space, rows)
-        fresh = np.asarray(first_of_each(row_keys, self._known), dtype=np.int64)
+        canonical = self._space.canonical(rows)
+        prints, positions = np.unique(fingerprints(canonical), return_index=True)
+        new = ~np.isin(prints, self._known)
+        self._known = np.concatenate([self._known, prints[new]])
+        fresh = np.sort(positions[new])
         fresh = fresh[self._space.valid(rows[fresh])]
         if not len(fresh):
             return
         scores = np.asarray(self._score(rows[fresh]), dtype=np.float64)
         usable = scores > -np.inf
-        self.rows = np.concatenate([self.rows, rows[fresh[usable]]])
-        self.scores = np.concatenate([self.scores, scores[usable]])
-        self._keys += [row_keys[i] for i in fresh[usable].tolist()]
+        found = fresh[usable]
+        self._rows = np.concatenate([self._rows, rows[found]])
+        self._scores = np.concatenate([self._scores, scores[usable]])
+        self._canonical = canonical[found] if self._canonical is None else np.concatenate([self._canonical, canonical[found]])
 
     def best(self, n: int) -> tuple[Rows, Scores]:
-        order = best_first(self.scores)[:n]
-        return self.rows[order], self.scores[order]
+        order = best_first(self._scores)[:n]
+        return self._rows[order], self._scores[order]
 
     def unseen(self, seen: Set[bytes], n: int) -> tuple[Rows, Scores]:
-        order = best_first(self.scores).tolist()
-        chosen = list(islice((i for i in order if self._keys[i] not in seen), n))
-        return self.rows[chosen], self.scores[chosen]
+        """The best ``n`` whose keys are not in ``seen``."""
+        chosen: list[int] = []
+        order = best_first(self._scores)
+        for begin in range(0, len(order), max(1, n)):
+            if len(chosen) >= n or self._canonical is None:
+                break
+            part = order[begin : begin + n]
+            chosen += [i for i, key in zip(part.tolist(), packed(self._canonical[part]), strict=True) if key not in seen]
+        return self._rows[chosen[:n]], self._scores[chosen[:n]]

@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansorlite.evolution import best_first, epsilon_greedy, first_of_each, spread, tournament
+from ansorlite.evolution.keys import fingerprints, packed
 
 
 def test_tournament_prefers_the_best_whatever_the_scale() -> None:
@@ -44,3 +45,11 @@ def test_first_of_each_skips_what_is_known() -> None:
 
 def test_best_first_is_stable() -> None:
     np.testing.assert_array_equal(best_first(np.asarray([1.0, 3.0, 1.0, 3.0])), [1, 3, 0, 2])
+
+
+@given(st.integers(0, 5), st.integers(0, 99))
+def test_fingerprints_tell_rows_apart(columns: int, seed: int) -> None:
+    rows = np.random.default_rng(seed).integers(0, 3, size=(40, columns)) << 20
+    prints, whole = fingerprints(rows), packed(rows)
+    assert [[a == b for b in prints] for a in prints] == [[a == b for b in whole] for a in whole]
+    np.testing.assert_array_equal(fingerprints(rows[::-1]), prints[::-1])
