@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ansorlite.cost_model import GBDT
+from ansorlite.cost_model import GBDT, BlendedModel
+from ansorlite.cost_model.draft import Draft
 from ansorlite.features import extract
 from ansorlite.search import STRATEGIES, SearchProblem
 from ansorlite.sketch.default import default_candidate
@@ -26,7 +27,7 @@ def task_state(task: Task, weight: int, strategy: str, rng: np.random.Generator)
     signatures = tuple(sketch.signature for sketch in sketches)
     spaces = tuple(TileSpace(sketch) for sketch in sketches)
     problem = SearchProblem(signatures, spaces, lambda position, rows: extract(sketches[position], rows))
-    model = GBDT()
+    model = BlendedModel(Draft(task.target), GBDT())
     return TaskState(
         task=task,
         weight=weight,
