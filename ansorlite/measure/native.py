@@ -16,12 +16,13 @@ from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.program import lower
 from ansorlite.sketch.sketch import Sketch
+from ansorlite.sketch.state import Rule
 from ansorlite.task import Task
 
 
-def build(task: Task, candidate: Candidate) -> bytes:
+def build(task: Task, candidate: Candidate, rules: Sequence[Rule] | None = None) -> bytes:
     """Compile one candidate: the object's fields as one line of JSON, then its machine code."""
-    compiled = compile_function(lower(task, candidate, _sketches(task)), task.target)
+    compiled = compile_function(lower(task, candidate, _sketches(task, None if rules is None else tuple(rules))), task.target)
     fields = {name: value for name, value in vars(compiled).items() if name != "code"}
     return json.dumps(fields).encode() + b"\n" + compiled.code
 
@@ -42,5 +43,5 @@ def load(task: Task, artifact: bytes, arrays: Sequence[Array]) -> Call:
 
 
 @lru_cache(maxsize=64)
-def _sketches(task: Task) -> tuple[Sketch, ...]:
-    return derive(task)
+def _sketches(task: Task, rules: tuple[Rule, ...] | None) -> tuple[Sketch, ...]:
+    return derive(task, rules)

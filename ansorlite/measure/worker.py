@@ -23,6 +23,7 @@ from typing import BinaryIO, cast
 from ansorlite.measure.backend import Backend
 from ansorlite.measure.bench import Bench
 from ansorlite.measure.protocol import Answer, Build, Message, Phase, Prepare, Status, answer_message, decode, encode, job_of
+from ansorlite.measure.rules import rules_from
 from ansorlite.measure.settings import MeasureSettings
 from ansorlite.target import Target
 from ansorlite.task import Task
@@ -40,6 +41,7 @@ class Worker:
         self._target = Target(**start["target"])
         _limit_memory(self._settings.memory_bytes)
         self._backend = cast(Backend, import_module(self._settings.backend))
+        self._rules = None if self._settings.rules is None else rules_from(self._settings.rules)
         self._bench = Bench(self._backend, self._settings, self._enter)
         self._tasks: dict[str, Task] = {}
 
@@ -78,7 +80,7 @@ class Worker:
 
     def _build(self, task: Task, job: Build) -> Answer:
         start = time.perf_counter()
-        Path(job.artifact).write_bytes(self._backend.build(task, job.candidate))
+        Path(job.artifact).write_bytes(self._backend.build(task, job.candidate, self._rules))
         return Answer(Status.OK, seconds=time.perf_counter() - start)
 
 

@@ -31,7 +31,7 @@ def _crash() -> None:
     ctypes.string_at(0)
 
 
-def build(_task: Task, candidate: Candidate) -> bytes:
+def build(_task: Task, candidate: Candidate, _rules: object) -> bytes:
     match candidate.sketch:
         case "build raises":
             raise ValueError(f"row {candidate.row[0]} cannot be compiled")
