@@ -37,7 +37,8 @@ def total(c: Context, constant: int, terms: list[Term]) -> str:
 def _sum(c: Context, terms: list[Term]) -> tuple[str, tuple[Term, ...], int]:
     """(sum, what it is known by, depth). Outer terms first, so that inner loops share and LLVM hoists the beginnings."""
     ordered = sorted(terms, key=lambda term: term.depth)
-    result, key, depth = "", (), 0
+    result, depth = "", 0
+    key: tuple[Term, ...] = ()
     for term in ordered:
         key = (*key, term)
         depth = max(depth, term.depth)

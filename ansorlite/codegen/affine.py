@@ -53,6 +53,7 @@ def affine(expr: Expr) -> Affine:
     return Affine(0, ((expr, 1),))
 
 
+@lru_cache(maxsize=1 << 13)
 def flat(indices: tuple[Expr, ...], strides: tuple[int, ...]) -> Affine:
     """The element offset of ``buffer[indices]``."""
     total = Affine(0, ())

@@ -10,7 +10,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from ansorlite.codegen import addresses, casts, integer, memory, operators, types
@@ -24,8 +23,6 @@ from ansorlite.loops.nodes import Load
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Cast, Const, Expr, Select, Unary, Var, walk
 from ansorlite.te.ops import BinaryOp, UnaryOp
-
-_flat = lru_cache(maxsize=1 << 13)(flat)
 
 #: Exact arithmetic on index literals, and what it gives.
 _FOLD: Final[dict[BinaryOp, Callable[[Any, Any], Any]]] = {
@@ -183,12 +180,13 @@ def _logic(c: Context, expr: Binary, x: Value) -> Value:
     if y.literal:
         return Value(decisive) if y.text == decisive else x
     lanes = max(x.lanes, y.lanes)
-    return Value(operators.binary(c.b, expr.op, "bool", lanes, spread_over(c, x, "bool", lanes), spread_over(c, y, "bool", lanes)), lanes)
+    a_text, b_text = spread_over(c, x, "bool", lanes), spread_over(c, y, "bool", lanes)
+    return Value(operators.binary(c.b, expr.op, "bool", lanes, a_text, b_text), lanes)
 
 
 def _load(c: Context, expr: Load) -> Value:
     place = c.places[expr.buffer]
-    s = spread(c, _flat(expr.indices, place.strides))
+    s = spread(c, flat(expr.indices, place.strides))
     pointer = addresses.address(c, place, expr.dtype, s.constant, s.terms)
     if s.uniform or c.lanes is None:
         return Value(memory.scalar_load(c, place, expr.dtype, pointer))
@@ -202,9 +200,11 @@ def _select(c: Context, expr: Select) -> Value:
     if not (dependence(expr.then).memory or dependence(expr.otherwise).memory):
         return _choose(c, expr, condition, evaluate(c, expr.then), evaluate(c, expr.otherwise))
     if condition.lanes > 1:
-        return _choose(c, expr, condition, _masked_arm(c, expr.then, condition), _masked_arm(c, expr.otherwise, condition, negate=True))
+        then, otherwise = _masked_arm(c, expr.then, condition), _masked_arm(c, expr.otherwise, condition, negate=True)
+        return _choose(c, expr, condition, then, otherwise)
     if not c.varies(dependence(expr).variables) and _cheap(expr.then) and _cheap(expr.otherwise):
-        return _choose(c, expr, condition, _guarded_arm(c, expr.then, condition), _guarded_arm(c, expr.otherwise, condition, negate=True))
+        then, otherwise = _guarded_arm(c, expr.then, condition), _guarded_arm(c, expr.otherwise, condition, negate=True)
+        return _choose(c, expr, condition, then, otherwise)
     return _branch(c, expr, condition)
 
 
@@ -252,7 +252,8 @@ def _guarded_arm(c: Context, arm: Expr, condition: Value, negate: bool = False) 
 def _branch(c: Context, expr: Select, condition: Value) -> Value:
     """Real control flow: one condition for all lanes. Nothing in an arm needs an outer scalar guard any more."""
     b = c.b
-    lanes = c.lanes.count if c.lanes is not None and c.varies(dependence(expr.then).variables | dependence(expr.otherwise).variables) else 1
+    arms = dependence(expr.then).variables | dependence(expr.otherwise).variables
+    lanes = c.lanes.count if c.lanes is not None and c.varies(arms) else 1
     then, otherwise, join = b.label("then"), b.label("else"), b.label("join")
     test = condition.text if c.guard is None else b.op(f"and i1 {c.guard}, {condition.text}")
     incoming = []

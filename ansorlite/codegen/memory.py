@@ -92,7 +92,9 @@ def _masked(c: Context, place: Place, operation: str, dtype: str, lanes: int, po
     return c.b.op(call + alias(place.scope))
 
 
-def vector_store(c: Context, place: Place, dtype: str, lanes: Lanes, value: str, pointer: str, stride: int, offsets: str | None) -> None:
+def vector_store(
+    c: Context, place: Place, dtype: str, lanes: Lanes, value: str, pointer: str, stride: int, offsets: str | None
+) -> None:
     """Stores all lanes that are on. Arguments as for :func:`vector_load`."""
     b, n = c.b, lanes.count
     kind, size = types.memory_type(dtype, n), dtypes.size(dtype)

@@ -9,6 +9,8 @@ dtypes at hand, as unmasked powers of two.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from ansorlite.codegen import control, types
@@ -27,73 +29,64 @@ Body = Callable[[Context, Stmt], None]
 UNROLLED_CHUNKS: Final = 4
 
 
-def _values(expr: Expr) -> list[Expr]:
-    """The nodes of an expression that are computed as data, not as part of an index."""
-    if isinstance(expr, Load):
-        return [expr]
-    below = [node for child in expr.children() for node in _values(child)]
-    return [expr, *below] if not (expr.dtype == dtypes.INDEX and not isinstance(expr, Cast)) else below
+@dataclass(frozen=True)
+class _Facts:
+    """What a vectorized loop's body does.
+
+    Attributes:
+        widest: bytes of the widest value that is computed as data, not as part of an index.
+        stored: dtypes that are in memory.
+        registers: whether a register buffer is touched.
+        vectorizable: whether all statements can run for many lanes at once: stores go to a place of their own in each.
+    """
+
+    widest: int
+    stored: frozenset[str]
+    registers: bool
+    vectorizable: bool
 
 
-def _stores(stmt: Stmt) -> list[Store]:
-    return [s for s in statements(stmt) if isinstance(s, Store)]
+@lru_cache(maxsize=1 << 10)
+def _facts(loop: For) -> _Facts:
+    buffers: set[Buffer] = set()
+    sizes = {1}
+    vectorizable = True
 
-
-def _buffers(stmt: Stmt) -> set[Buffer]:
-    """The buffers that a body touches."""
-    found: set[Buffer] = set()
-
-    def visit(expr: Expr) -> None:
+    def visit(expr: Expr, data: bool) -> None:
         if isinstance(expr, Load):
-            found.add(expr.buffer)
+            buffers.add(expr.buffer)
+        if data and (expr.dtype != dtypes.INDEX or isinstance(expr, Load | Cast)):
+            sizes.add(4 if expr.dtype in types.STORAGE_FLOATS else dtypes.size(expr.dtype))
         for child in expr.children():
-            visit(child)
+            visit(child, data and not isinstance(expr, Load))
 
-    for s in statements(stmt):
-        if isinstance(s, Store):
-            found.add(s.buffer)
-            visit(s.value)
-            for index in s.indices:
-                visit(index)
-        elif isinstance(s, If):
-            visit(s.cond)
-    return found
-
-
-def _data_dtypes(stmt: Stmt) -> set[str]:
-    found: set[str] = set()
-    for store in _stores(stmt):
-        found.add(store.buffer.dtype)
-        found.update(node.dtype for node in _values(store.value))
-    return found - {"bool"} or {"bool"}
+    for stmt in statements(loop.body):
+        if isinstance(stmt, Store):
+            buffers.add(stmt.buffer)
+            sizes.add(dtypes.size(stmt.buffer.dtype))
+            visit(stmt.value, True)
+            for place in stmt.indices:
+                visit(place, False)
+            vectorizable &= any(loop.var in dependence(place).variables for place in stmt.indices)
+        elif isinstance(stmt, If):
+            visit(stmt.cond, False)
+        elif not isinstance(stmt, Block):
+            vectorizable = False
+    registers = any(buffer.scope is Scope.REGISTER for buffer in buffers)
+    return _Facts(max(sizes), frozenset(buffer.dtype for buffer in buffers), registers, vectorizable)
 
 
 def lanes_of(loop: For, target: Target) -> int:
     """How many lanes a chunk has: what the loop asks for, but no more than fill one register of the widest dtype."""
-    widest = max(types.bits(dtype) if dtypes.is_integer(dtype) else 8 * _register_bytes(dtype) for dtype in _data_dtypes(loop.body))
-    return max(1, min(loop.lanes, 8 * target.vector_bytes // widest))
+    return max(1, min(loop.lanes, target.vector_bytes // _facts(loop).widest))
 
 
-def _register_bytes(dtype: str) -> int:
-    return 4 if dtype in types.STORAGE_FLOATS else dtypes.size(dtype)
-
-
-def _vectorizable(loop: For) -> bool:
-    """Whether every statement can run for many lanes at once: stores go to a place of their own in every lane."""
-    for stmt in statements(loop.body):
-        if not isinstance(stmt, Block | If | Store):
-            return False
-        if isinstance(stmt, Store) and not any(loop.var in dependence(index).variables for index in stmt.indices):
-            return False
-    return True
-
-
-def masks_natively(target: Target, data: set[str]) -> bool:
+def masks_natively(target: Target, stored: frozenset[str]) -> bool:
     """Whether masked loads and stores of these dtypes are instructions (LLVM writes branches otherwise)."""
     features = target.features.split(",")
     if "+avx512bw" in features or "+sve" in features:
         return True
-    return "+avx2" in features and all(dtypes.size(dtype) >= 4 for dtype in data)
+    return "+avx2" in features and all(dtypes.size(dtype) >= 4 for dtype in stored)
 
 
 def emit(c: Context, loop: For, body: Body) -> None:
@@ -101,7 +94,7 @@ def emit(c: Context, loop: For, body: Body) -> None:
     lanes = lanes_of(loop, c.target)
     extent = evaluate(c, loop.extent)
     limits = interval(loop.extent, c.ranges)
-    if lanes == 1 or not _vectorizable(loop):
+    if lanes == 1 or not _facts(loop).vectorizable:
         _scalar(c, loop, extent.text, limits, body)
     elif extent.literal:
         _constant(c, loop, int(extent.text), lanes, body)
@@ -116,7 +109,7 @@ def _scalar(c: Context, loop: For, extent: str, limits: Interval, body: Body) ->
         with control.bound(c, loop.var, counter, Interval(0, high)):
             body(c, loop.body)
 
-    if any(buffer.scope is Scope.REGISTER for buffer in _buffers(loop.body)) and extent[0] != "%":
+    if _facts(loop).registers and extent[0] != "%":
         for iteration in range(int(extent)):
             one(str(iteration))
     else:
@@ -134,13 +127,13 @@ def _chunk(c: Context, loop: For, base: str, first: Interval, lanes: Lanes | Non
 def _constant(c: Context, loop: For, extent: int, lanes: int, body: Body) -> None:
     whole, rest = divmod(extent, lanes)
     full = Lanes(loop.var, lanes)
-    if whole <= UNROLLED_CHUNKS or any(buffer.scope is Scope.REGISTER for buffer in _buffers(loop.body)):
+    if whole <= UNROLLED_CHUNKS or _facts(loop).registers:
         for number in range(whole):
             _chunk(c, loop, str(number * lanes), Interval(number * lanes, number * lanes), full, body)
     else:
         last = Interval(0, (whole - 1) * lanes)
         control.counted(c, "0", str(whole * lanes), lanes, True, lambda base: _chunk(c, loop, base, last, full, body))
-    native = masks_natively(c.target, {buffer.dtype for buffer in _buffers(loop.body)})
+    native = masks_natively(c.target, _facts(loop).stored)
     begin = whole * lanes
     while rest:
         width = 1 << (rest - 1).bit_length() if native else 1 << (rest.bit_length() - 1)
@@ -163,9 +156,8 @@ def _runtime_mask(c: Context, remaining: str, lanes: int) -> str:
 
 def _dynamic(c: Context, loop: For, extent: str, limits: Interval, lanes: int, body: Body) -> None:
     """An extent that is known only at run time."""
-    registers = any(buffer.scope is Scope.REGISTER for buffer in _buffers(loop.body))
     runs = limits.low is not None and limits.low > 0
-    if limits.high is not None and (registers or limits.high <= lanes):
+    if limits.high is not None and (_facts(loop).registers or limits.high <= lanes):
         test = "true" if runs else c.b.op(f"icmp sgt i64 {extent}, 0")
         with control.conditional(c, test):
             for begin in range(0, limits.high, lanes):
@@ -173,11 +165,12 @@ def _dynamic(c: Context, loop: For, extent: str, limits: Interval, lanes: int, b
                 tail = Lanes(loop.var, lanes, _runtime_mask(c, remaining, lanes), overrun=begin == 0)
                 _chunk(c, loop, str(begin), Interval(begin, begin), tail, body)
         return
-    whole = c.b.op(f"and i64 {extent}, {-lanes}") if lanes & (lanes - 1) == 0 else c.b.op(f"sub i64 {extent}, {c.b.op(f'srem i64 {extent}, {lanes}')}")
+    beyond = c.b.op(f"srem i64 {extent}, {lanes}")
+    whole = c.b.op(f"sub i64 {extent}, {beyond}")
     high = None if limits.high is None else limits.high - 1
     full = Lanes(loop.var, lanes)
     control.counted(c, "0", whole, lanes, False, lambda base: _chunk(c, loop, base, Interval(0, high), full, body))
-    if not masks_natively(c.target, {buffer.dtype for buffer in _buffers(loop.body)}):
+    if not masks_natively(c.target, _facts(loop).stored):
         control.counted(c, whole, extent, 1, False, lambda at: _chunk(c, loop, at, Interval(0, high), None, body))
         return
     with control.conditional(c, c.b.op(f"icmp slt i64 {whole}, {extent}")):

@@ -189,7 +189,7 @@ class Kernel:
             name = self.outputs[number].name
             self._checked(len(self.inputs) + number, output)
             if output.flags.num & (_READABLE | _WRITEABLE) != _READABLE | _WRITEABLE:
-                raise ArgumentError(f"out for {name} must be a contiguous, aligned and writeable array; pass one made by numpy.empty")
+                raise ArgumentError(f"out for {name} must be a contiguous, aligned, writeable array; pass one made by numpy.empty")
             if any(np.may_share_memory(output, other) for other in outputs[:number]):
                 raise ArgumentError(f"out for {name} overlaps another output; pass separate arrays")
         return outputs

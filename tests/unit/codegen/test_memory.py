@@ -12,7 +12,8 @@ from ansorlite.codegen import build
 from ansorlite.loops.nodes import Alloc, Buffer, Function, If, LoopKind, Scope, Stmt, block
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.target import host
-from ansorlite.te.expr import Var, binary, cast, const
+from ansorlite.te import dtypes
+from ansorlite.te.expr import Expr, Var, binary, cast, const
 from ansorlite.te.functions import if_then_else, maximum, minimum
 from ansorlite.te.ops import BinaryOp
 from tests.unit.loops.build import argument, load, loop, store, tiled_matmul
@@ -86,8 +87,8 @@ def test_uniform_guard_in_a_vector_loop() -> None:
 
     def element(r: Var, i: Var) -> Stmt:
         inside = binary(BinaryOp.LT, r, rows)
-        value = if_then_else(inside, load(x, r, i), const(2.0, "float32")) * if_then_else(inside, load(s, r), const(3.0, "float32"))
-        return store(z, (r, i), value)
+        row, scale = const(2.0, "float32"), const(3.0, "float32")
+        return store(z, (r, i), if_then_else(inside, load(x, r, i), row) * if_then_else(inside, load(s, r), scale))
 
     nest = loop("r", rows + 4000, lambda r: loop("i", n, lambda i: element(r, i), LoopKind.VECTORIZED, 16))
     with edge_array(rows * n, "float32") as a, edge_array(rows, "float32") as scale:
@@ -129,7 +130,7 @@ def test_strided_and_gathered(dtype: str, stride: int) -> None:
     function = Function("f", (x, t, z), 1, loop("i", n, body, LoopKind.VECTORIZED, 16))
     values = rng.integers(0, 2 if dtype == "bool" else 100, length)
     kernel = Kernel(build(function, TARGET), function.params, TARGET)
-    a = values.astype(kernel._checks[0][1])
+    a = values.astype(dtypes.NUMPY[dtype])
     expected = np.where(np.arange(n) % 2 == 0, a[start + np.arange(n) * stride], a[table])
     np.testing.assert_array_equal(kernel(a, table), expected)
 
@@ -151,8 +152,8 @@ def test_temporaries(scope: Scope, size: int) -> None:
     x, z = argument("X", 8, size), argument("Z", 8, size)
     one, two, three = (Buffer(name, (size,), "float32", scope) for name in ("one", "two", "three"))
 
-    def copy(target: Buffer, value: Callable[[Var], object]) -> Stmt:
-        return loop("i", size, lambda i: store(target, (i,), value(i)), LoopKind.VECTORIZED, 16)  # type: ignore[arg-type]
+    def copy(target: Buffer, value: Callable[[Var], Expr]) -> Stmt:
+        return loop("i", size, lambda i: store(target, (i,), value(i)), LoopKind.VECTORIZED, 16)
 
     def row(r: Var) -> Stmt:
         inner = Alloc(two, block(copy(two, lambda i: load(one, i) + 1.0), copy(one, lambda i: load(two, i) * load(one, i))))

@@ -50,7 +50,7 @@ def samples(dtype: str, n: int, rng: np.random.Generator) -> np.ndarray:
         plain = rng.standard_normal(n) * np.exp(rng.uniform(-3, 3, n))
     else:
         plain = rng.integers(0 if dtype.startswith("u") else -50, 50, n)
-    chosen = np.array([value for value in special(dtype)], dtypes.NUMPY[dtype])
+    chosen = np.array(special(dtype), dtypes.NUMPY[dtype])
     values = plain.astype(dtypes.NUMPY[dtype])
     picks = rng.random(n) < 0.3
     values[picks] = rng.choice(chosen, n)[picks]

@@ -102,7 +102,10 @@ def tiles(draw: st.DrawFn) -> Function:
         width = minimum(columns, n - j0 * columns)
 
         def over(width: Expr | int, make: Callable[[Var, Var], Stmt]) -> Stmt:
-            return loop("i", rows, lambda i: loop("j", width, lambda j: make(i, j), LoopKind.VECTORIZED, lanes), LoopKind.UNROLLED)
+            def row(i: Var) -> Stmt:
+                return loop("j", width, lambda j: make(i, j), LoopKind.VECTORIZED, lanes)
+
+            return loop("i", rows, row, LoopKind.UNROLLED)
 
         def read(i: Expr, r: Var) -> Expr:
             return select(binary(BinaryOp.LT, i, m), Load(a, (i, r), "float32"), const(0.0, "float32"))

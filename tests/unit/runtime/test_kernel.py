@@ -2,15 +2,17 @@
 
 import pickle
 import threading
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from ansorlite.codegen import build
 from ansorlite.errors import ArgumentError, TargetError
-from ansorlite.loops.nodes import Alloc, Buffer, Function, LoopKind, Scope, block
+from ansorlite.loops.nodes import Alloc, Buffer, Function, LoopKind, Scope, Stmt, block
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.target import host
+from ansorlite.te.expr import Var
 from tests.unit.loops.build import argument, load, loop, store
 
 TARGET = host(threads=2)
@@ -22,8 +24,8 @@ def sums() -> Function:
     x, y, z, w = (argument(name, *SHAPE) for name in "XYZW")
     t = Buffer("T", SHAPE, "float32", Scope.GLOBAL)
 
-    def rows(stmt: object) -> loop:  # type: ignore[valid-type]
-        return loop("i", 6, lambda i: loop("j", 10, lambda j: stmt(i, j), LoopKind.VECTORIZED, 16), LoopKind.PARALLEL)  # type: ignore[operator]
+    def rows(make: Callable[[Var, Var], Stmt]) -> Stmt:
+        return loop("i", 6, lambda i: loop("j", 10, lambda j: make(i, j), LoopKind.VECTORIZED, 16), LoopKind.PARALLEL)
 
     fill = rows(lambda i, j: store(t, (i, j), load(x, i, j) + load(y, i, j)))
     both = rows(lambda i, j: block(store(z, (i, j), load(t, i, j)), store(w, (i, j), load(x, i, j) - load(y, i, j))))
@@ -78,7 +80,7 @@ def test_an_argument_may_be_an_output(kernel: Kernel, arrays: tuple[np.ndarray, 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda k, a, b: k(a), r"takes 2 arrays \(X, Y\), not 1"),
+        (lambda k, a, _: k(a), r"takes 2 arrays \(X, Y\), not 1"),
         (lambda k, a, b: k(a, b, a), "not 3"),
         (lambda k, a, b: k(a, b[:3]), r"Y has shape \(3, 10\), but the kernel was compiled for \(6, 10\)"),
         (lambda k, a, b: k(a.astype("f8"), b), r"X is float64, not float32; convert it with .astype\('float32'\)"),
@@ -89,13 +91,13 @@ def test_an_argument_may_be_an_output(kernel: Kernel, arrays: tuple[np.ndarray, 
         (lambda k, a, b: k(a, b, out=(a, a)), "out for W overlaps another output"),
         (lambda k, a, b: k.bind(a, b), "takes 4 arrays, inputs then outputs, not 2"),
         (lambda k, a, b: k.bind(a[::-1], b, a.copy(), b.copy()), "X is not a contiguous array"),
-        (lambda k, a, b: k.benchmark(a), "not 1"),
-        (lambda k, a, b: k.source("ptx"), "no source 'ptx'"),
+        (lambda k, a, _: k.benchmark(a), "not 1"),
+        (lambda k, *_: k.source("ptx"), "no source 'ptx'"),
     ],
 )
-def test_refuses(kernel: Kernel, arrays: tuple[np.ndarray, np.ndarray], call: object, message: str) -> None:
+def test_refuses(kernel: Kernel, arrays: tuple[np.ndarray, np.ndarray], call: Callable[..., object], message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
-        call(kernel, *arrays)  # type: ignore[operator]
+        call(kernel, *arrays)
 
 
 def test_read_only_inputs_are_fine_and_read_only_outputs_are_not(kernel: Kernel, arrays: tuple[np.ndarray, np.ndarray]) -> None:
