@@ -51,9 +51,15 @@ class GBDT:
         self._mean = 0.0
 
     def fit(self, groups: Sequence[Group], offsets: Sequence[NDArray[np.float64]] | None = None) -> None:
-        """Train from scratch. With ``offsets``, one ``(n,)`` array a group, learn what is missing from them to the labels."""
+        """Train from scratch. With ``offsets``, one ``(n,)`` array a group, learn what is missing from them to the labels.
+
+        Raises:
+            ValueError: a feature that is not finite.
+        """
         self._forest, self._mean = None, 0.0
         groups = [group for group in groups if group.features.size]
+        if not all(np.isfinite(group.features).all() for group in groups):
+            raise ValueError("a statement feature is infinite or not a number; features must be finite")
         labels = np.concatenate([np.zeros(0), *relative_throughput(groups)])
         if not labels.any():
             return
@@ -83,7 +89,7 @@ class GBDT:
             "lambda_l2": 1.0,
             "max_bin": s.bins,
             "min_data_in_bin": 1,
-            "bin_construct_sample_cnt": 4000,
+            "bin_construct_sample_cnt": 2000,
             "feature_pre_filter": False,
             "use_missing": False,
             "enable_bundle": False,

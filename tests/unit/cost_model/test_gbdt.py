@@ -89,6 +89,13 @@ def test_failures_are_learnt_from() -> None:
     assert scores[fails].mean() < scores[~fails].mean() - 0.3
 
 
+def test_a_feature_that_is_not_a_number_is_refused() -> None:
+    features = np.ones((3, 2, FEATURES))
+    features[1, 1, 4] = np.nan
+    with pytest.raises(ValueError, match="finite"):
+        GBDT().fit([Group(features, np.ones(3))])
+
+
 def test_weights_of_many_magnitudes_do_not_break_the_training() -> None:
     """LightGBM aborts on a leaf that it believed, from its Hessian, to hold something."""
     for seed in range(30):
