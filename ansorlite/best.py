@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from ansorlite.codegen import build
+from ansorlite.loops.nodes import Buffer, Scope
 from ansorlite.records.database import Database
 from ansorlite.records.measurement import Measurement, Outcome
 from ansorlite.runtime.kernel import Kernel
@@ -24,7 +25,9 @@ def compile_candidate(task: Task, candidate: Candidate) -> Kernel:
         TuningError: the task has no such program.
     """
     function = lower(task, candidate, derive(task))
-    return Kernel(build(function, task.target), function.params, task.target)
+    # The schedule may have merged dimensions of an argument; the caller's arrays have the task's.
+    params = [Buffer(t.name, t.shape, t.dtype, Scope.ARGUMENT) for t in (*task.dag.inputs, *task.dag.outputs)]
+    return Kernel(build(function, task.target), params, task.target)
 
 
 class Programs:
