@@ -17,6 +17,7 @@ from ansorlite.frontends.onnx import Source, load_model
 from ansorlite.graph.executable import Executable, compile_model
 from ansorlite.graph.model import Model
 from ansorlite.measure.measurer import Measurer
+from ansorlite.measure.rules import rules_from
 from ansorlite.measure.settings import MeasureSettings
 from ansorlite.records.database import Database
 from ansorlite.report.progress import listener
@@ -61,6 +62,7 @@ def tune(
     seed: int = 0,
     progress: bool | None = None,
     time_limit: float | None = None,
+    rules: str | None = None,
 ) -> TuneResult:
     """Find fast programs by measuring on this machine.
 
@@ -75,11 +77,12 @@ def tune(
         seed: of every random draw.
         progress: whether to show progress on stderr; ``None`` shows it on a terminal only.
         time_limit: seconds after which to stop, whatever the trials.
+        rules: derivation rules of your own: ``"file.py:NAME"`` or ``"package.module:NAME"`` of a sequence of them.
 
     Raises:
         ArgumentError: no task, an unknown strategy, or a limit that is not positive.
         RecordsError: the database cannot be used.
-        TuningError: no program runs at all.
+        TuningError: no program runs at all, or there are no such rules.
     """
     tasks = tasks_of(workload)
     if strategy not in STRATEGIES:
@@ -88,7 +91,8 @@ def tune(
         if limit is not None and not limit > 0:
             raise ArgumentError(f"{name} is {limit}; it must be greater than 0")
     streams = np.random.default_rng(seed).spawn(len(tasks))
-    states = [task_state(task, weight, strategy, rng) for (task, weight), rng in zip(tasks, streams, strict=True)]
+    own = None if rules is None else rules_from(rules)
+    states = [task_state(task, weight, strategy, rng, own) for (task, weight), rng in zip(tasks, streams, strict=True)]
     with ExitStack() as stack:
         tuner = Tuner(
             states,
@@ -96,30 +100,35 @@ def tune(
             time_limit=time_limit,
             database=_opened(database, stack),
             scheduler=GradientScheduler([task_info(task, weight) for task, weight in tasks]),
-            open_measurer=lambda: Measurer(tasks[0][0].target, MeasureSettings(seed=seed)),
+            open_measurer=lambda: Measurer(tasks[0][0].target, MeasureSettings(seed=seed, rules=rules)),
             listener=stack.enter_context(listener(progress)),
         )
         return tuner.run()
 
 
 @overload
-def compile(workload: Task, database: Path_ | Database | None = None) -> Kernel: ...
+def compile(workload: Task, database: Path_ | Database | None = None, *, rules: str | None = None) -> Kernel: ...
 @overload
-def compile(workload: Model, database: Path_ | Database | None = None) -> Executable: ...
-def compile(workload: Task | Model, database: Path_ | Database | None = None) -> Kernel | Executable:
+def compile(workload: Model, database: Path_ | Database | None = None, *, rules: str | None = None) -> Executable: ...
+def compile(
+    workload: Task | Model, database: Path_ | Database | None = None, *, rules: str | None = None
+) -> Kernel | Executable:
     """Make a callable of the best programs known.
 
     Args:
         database: of measurements; without one, or where it knows no program of a task, a good default is taken, at once.
+        rules: the derivation rules that were given to :func:`tune`, if any were.
 
     Raises:
         RecordsError: the database cannot be used.
+        TuningError: there are no such rules.
     """
+    own = None if rules is None else rules_from(rules)
     with ExitStack() as stack:
         if isinstance(database, str | os.PathLike) and not Path(database).exists():
             _log.warning("there is no tuning database at %s: compiling default programs", os.fspath(database))
             database = None
-        programs = Programs(None if database is None else _opened(database, stack))
+        programs = Programs(None if database is None else _opened(database, stack), own)
         if isinstance(workload, Task):
             return programs.kernel(workload)
         return compile_model(workload, programs.kernel)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 from ansorlite.codegen import build
 from ansorlite.loops.nodes import Buffer, Scope
@@ -13,18 +14,22 @@ from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.sketch.default import default_candidate
 from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.program import lower
+from ansorlite.sketch.state import Rule
 from ansorlite.task import Task
 
 _log = logging.getLogger(__name__)
 
 
-def compile_candidate(task: Task, candidate: Candidate) -> Kernel:
+def compile_candidate(task: Task, candidate: Candidate, rules: Sequence[Rule] | None = None) -> Kernel:
     """One program of ``task`` as a callable.
+
+    Args:
+        rules: the derivation rules that the candidate comes from; by default those of the target.
 
     Raises:
         TuningError: the task has no such program.
     """
-    function = lower(task, candidate, derive(task))
+    function = lower(task, candidate, derive(task, rules))
     # The schedule may have merged dimensions of an argument; the caller's arrays have the task's.
     params = [Buffer(t.name, t.shape, t.dtype, Scope.ARGUMENT) for t in (*task.dag.inputs, *task.dag.outputs)]
     return Kernel(build(function, task.target), params, task.target)
@@ -35,10 +40,12 @@ class Programs:
 
     Args:
         database: of measurements; ``None`` for default programs only.
+        rules: the derivation rules; by default those of the target.
     """
 
-    def __init__(self, database: Database | None) -> None:
+    def __init__(self, database: Database | None, rules: Sequence[Rule] | None = None) -> None:
         self._database = database
+        self._rules = rules
 
     def candidate(self, task: Task) -> Candidate:
         """The fastest checked program of ``task`` on its target, else the default one.
@@ -46,7 +53,7 @@ class Programs:
         The loops as written are not preferred to a default that was never tried. A record whose sketch the task no longer
         has, from another version, does not apply; a warning says so.
         """
-        sketches = derive(task)
+        sketches = derive(task, self._rules)
         default = default_candidate(task, sketches)
         measured = self._measured(task, {sketch.signature for sketch in sketches})
         ran = [m for m in measured if m.outcome is Outcome.OK and m.checked and m.latency is not None]
@@ -57,7 +64,7 @@ class Programs:
 
     def kernel(self, task: Task) -> Kernel:
         """The best program of ``task``, compiled."""
-        return compile_candidate(task, self.candidate(task))
+        return compile_candidate(task, self.candidate(task), self._rules)
 
     def _measured(self, task: Task, signatures: set[str]) -> list[Measurement]:
         """What the database knows of programs that ``task`` has."""

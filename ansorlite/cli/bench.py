@@ -24,6 +24,7 @@ _AGAINST = ("naive", "onnxruntime")
 @options.source
 @options.database()
 @options.target
+@options.rules
 @click.option("--against", type=click.Choice(_AGAINST), help="What to compare with, timed in turns with ours.")
 @click.option("--seconds", default=5.0, show_default=True, type=click.FloatRange(min=0, min_open=True), help="How long to time.")
 @options.seed
@@ -34,6 +35,7 @@ def command(
     shapes: tuple[str, ...],
     database: Path | None,
     target: str,
+    rules: str | None,
     against: str | None,
     seconds: float,
     seed: int,
@@ -45,7 +47,7 @@ def command(
     ansorlite bench resnet50.onnx --database tuning.db --against onnxruntime
     """
     workload = load(source, sizes, options.parse_shapes(shapes), target)
-    program = Program.make(workload, database)
+    program = Program.make(workload, database, rules)
     arrays = load_inputs(program, {}, seed)
     ours: Callable[[], object] = lambda: program(arrays)  # noqa: E731
     if against is None:

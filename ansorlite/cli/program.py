@@ -42,11 +42,11 @@ class Program:
         return self._call(arrays)
 
     @staticmethod
-    def make(workload: Task | Model, database: Path | None) -> Program:
+    def make(workload: Task | Model, database: Path | None, rules: str | None = None) -> Program:
         """Compile with the best programs that the database knows."""
         if isinstance(workload, Task):
-            return _of_task(workload, compile(workload, database))
-        return _of_model(workload, compile(workload, database))
+            return _of_task(workload, compile(workload, database, rules=rules))
+        return _of_model(workload, compile(workload, database, rules=rules))
 
     @staticmethod
     def make_naive(workload: Task | Model) -> Program:

@@ -18,6 +18,7 @@ from ansorlite.cli.source import load
 @options.source
 @options.database()
 @options.target
+@options.rules
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="An input; those not given are random.")
 @options.seed
 @click.option("--output-dir", type=click.Path(file_okay=False, path_type=Path), help="Write each output there, as NAME.npy.")
@@ -28,6 +29,7 @@ def command(
     shapes: tuple[str, ...],
     database: Path | None,
     target: str,
+    rules: str | None,
     inputs: tuple[str, ...],
     seed: int,
     output_dir: Path | None,
@@ -38,7 +40,7 @@ def command(
     \b
     ansorlite run resnet50.onnx --database tuning.db --input data=x.npy --output-dir out
     """
-    program = Program.make(load(source, sizes, options.parse_shapes(shapes), target), database)
+    program = Program.make(load(source, sizes, options.parse_shapes(shapes), target), database, rules)
     arrays = load_inputs(program, options.parse_assignments(inputs, "--input data=x.npy"), seed)
     outputs = program(arrays)
     files: dict[str, str] = {}

@@ -25,6 +25,7 @@ INTERRUPTED = 130
 @click.option("--time-limit", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Stop after so many seconds.")
 @options.database(required=True)
 @options.target
+@options.rules
 @click.option("--strategy", type=click.Choice(list(STRATEGIES)), default="evolutionary", show_default=True, help="How to search.")
 @options.seed
 @click.option("--progress/--no-progress", default=None, help="Show progress on stderr. [default: on a terminal only]")
@@ -37,6 +38,7 @@ def command(
     time_limit: float | None,
     database: Path,
     target: str,
+    rules: str | None,
     strategy: str,
     seed: int,
     progress: bool | None,
@@ -53,7 +55,14 @@ def command(
     """
     workload = load(source, sizes, options.parse_shapes(shapes), target)
     result = tune(
-        workload, trials=trials, time_limit=time_limit, database=database, strategy=strategy, seed=seed, progress=progress
+        workload,
+        trials=trials,
+        time_limit=time_limit,
+        database=database,
+        strategy=strategy,
+        seed=seed,
+        progress=progress,
+        rules=rules,
     )
     if as_json:
         options.print_json(_json(result, database))

@@ -210,11 +210,16 @@ class Tuner:
 
     def _proposals(self, state: TaskState) -> dict[str, Candidate]:
         left = self._limit - len(self._history)
-        share = left // (2 * len(self._states))
-        size = min(left, max(MIN_ROUND, min(MAX_ROUND, share)))
+        size = min(left, self._round_size(state, left))
         first = list(state.unseen(state.first).values())[:size]
         proposed = state.strategy.propose(size - len(first)) if size > len(first) else []
         return state.unseen([*first, *proposed])
+
+    def _round_size(self, state: TaskState, left: int) -> int:
+        """Rounds are short at first, so that every task of a model has something better than naive soon, and at the end."""
+        if len(self._states) > 1 and state.trials < MIN_ROUND:
+            return MIN_ROUND
+        return max(MIN_ROUND, min(MAX_ROUND, left // (2 * len(self._states))))
 
     def _measure(self, measurer: Measures, index: int, batch: Mapping[str, Candidate]) -> list[Measurement]:
         state = self._states[index]

@@ -56,7 +56,7 @@ class TaskResult:
 
     @property
     def name(self) -> str:
-        """A short label for people: what is computed, and the shape of the result."""
+        """A short label for people."""
         return label(self.task)
 
 
@@ -92,14 +92,18 @@ class TuneResult:
 
 
 def label(task: Task) -> str:
-    """A short name for people: what is computed, and the shape of the result.
+    """A short name for people: what is computed, from which shape, to which.
 
     >>> from ansorlite import te
     >>> a = te.placeholder((4, 8), name="a")
-    >>> label(Task([a, te.compute((4, 8), lambda i, j: te.exp(a[i, j]), name="exp")]))
-    'exp 4x8'
+    >>> label(Task([a, te.compute((8, 4), lambda i, j: te.exp(a[j, i]), name="exp")]))
+    'exp 4x8 -> 8x4'
     """
     names = [t.name for t in task.dag.computes]
-    shown = names if len(names) <= 3 else [names[0], "...", names[-1]]
-    shape = "x".join(str(extent) for extent in task.dag.outputs[-1].shape)
-    return f"{'+'.join(shown)} {shape or 'scalar'}"
+    shown = names if len(names) <= 4 else [names[0], "...", names[-1]]
+    ends = [*task.dag.inputs[:1], task.dag.outputs[-1]]
+    return f"{'+'.join(shown)} {' -> '.join(_shape(end.shape) for end in ends)}"
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return "x".join(map(str, shape)) or "scalar"

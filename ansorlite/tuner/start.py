@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ansorlite.cost_model import GBDT, BlendedModel
@@ -10,6 +12,7 @@ from ansorlite.features import extract
 from ansorlite.search import STRATEGIES, SearchProblem
 from ansorlite.sketch.default import default_candidate
 from ansorlite.sketch.derivation import derive
+from ansorlite.sketch.state import Rule
 from ansorlite.sketch.tile_space import TileSpace
 from ansorlite.task import Task
 from ansorlite.task_scheduler.protocol import TaskInfo
@@ -17,13 +20,16 @@ from ansorlite.tuner.keys import ProgramKeys
 from ansorlite.tuner.loop import TaskState
 
 
-def task_state(task: Task, weight: int, strategy: str, rng: np.random.Generator) -> TaskState:
+def task_state(
+    task: Task, weight: int, strategy: str, rng: np.random.Generator, rules: Sequence[Rule] | None = None
+) -> TaskState:
     """``task`` before its first trial. Its default program is the first to be measured after the naive one.
 
     Args:
         strategy: a key of ``ansorlite.search.STRATEGIES``.
+        rules: the derivation rules; by default those of the target.
     """
-    sketches = derive(task)
+    sketches = derive(task, rules)
     signatures = tuple(sketch.signature for sketch in sketches)
     spaces = tuple(TileSpace(sketch) for sketch in sketches)
     problem = SearchProblem(signatures, spaces, lambda position, rows: extract(sketches[position], rows))

@@ -56,7 +56,7 @@ def test_tune_again_has_nothing_left_to_do(call_json: CallJson) -> None:
 def test_tune_prints_a_table_for_people(call: Call) -> None:
     result = call(*TUNE, "--no-progress")
     assert result.exit_code == 0
-    assert "c 16x16" in result.stdout
+    assert "c 16x16 -> 16x16" in result.stdout
     assert "as fast as the loops as written; 4 trials" in result.stdout
     assert "kept in t.db" in result.stdout
 
@@ -105,7 +105,7 @@ def test_bench_alone_and_against_the_naive_program(call_json: CallJson) -> None:
 
 def test_tasks_of_a_kernel(call_json: CallJson) -> None:
     (task,) = call_json("tasks", "kernels.py:matmul", "--args", 4, 5, 6)["tasks"]
-    assert (task["name"], task["weight"], task["flops"]) == ("c 4x5", 1, 2 * 4 * 5 * 6)
+    assert (task["name"], task["weight"], task["flops"]) == ("c 4x6 -> 4x5", 1, 2 * 4 * 5 * 6)
 
 
 def test_records_counts_and_lists(call: Call, call_json: CallJson) -> None:

@@ -75,7 +75,7 @@ def test_the_board_adds_up() -> None:
     assert (made.done, made.restored, made.errors, made.current) == (5, 1, 1, 0)
     conv, pool = made.lines
     assert (conv.name, conv.weight, conv.naive, conv.best, conv.trials, conv.errors, conv.correlation) == (
-        "conv 8", 3, 1.0, 0.1, 4, 1, 0.75,
+        "conv 8 -> 8", 3, 1.0, 0.1, 4, 1, 0.75,
     )  # fmt: skip
     assert (pool.naive, pool.best) == (0.4, 0.4)
     assert made.best == pytest.approx(3 * 0.1 + 0.4)
@@ -100,12 +100,12 @@ def test_time_left_follows_the_pace_of_new_trials_and_the_limit() -> None:
 def test_the_standing_shows_every_task_or_those_touched_last() -> None:
     lines = board().lines
     everything = printed(standing(lines, 0, room=10))
-    assert "conv 8" in everything
+    assert "conv 8 -> 8" in everything
     assert "10.0x" in everything
-    assert "pool 4" in everything
+    assert "pool 4 -> 4" in everything
     short = printed(standing(lines, 0, room=1))
-    assert "conv 8" in short
-    assert "pool 4" not in short
+    assert "conv 8 -> 8" in short
+    assert "pool 4 -> 4" not in short
     assert "and 1 more task" in short
 
 
@@ -131,7 +131,7 @@ def test_a_log_gets_a_line_a_round() -> None:
     assert isinstance(console.file, io.StringIO)
     (line,) = console.file.getvalue().splitlines()
     assert line.startswith("5/10 trials · best 700 ms (4.86x naive) · 1 error · ")
-    assert line.endswith("conv 8: 100 ms · model's rank correlation 0.75")
+    assert line.endswith("conv 8 -> 8: 100 ms · model's rank correlation 0.75")
 
 
 def test_a_terminal_gets_a_live_display() -> None:
@@ -141,7 +141,7 @@ def test_a_terminal_gets_a_live_display() -> None:
         for event in events():
             listen(event)
         text = printed(listen.render())
-    assert "conv 8" in text
+    assert "conv 8 -> 8" in text
     assert "5/10 trials" in text
 
 
