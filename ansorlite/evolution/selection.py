@@ -29,20 +29,20 @@ def epsilon_greedy(n: int, ranked: int, epsilon: float) -> tuple[int, int]:
     return greedy, n - greedy
 
 
-def spread(canonical: NDArray[np.int64], n: int, distance: int) -> NDArray[np.int64]:
-    """Positions of ``n`` rows of ``canonical``, in order, that differ from one another in ``distance`` columns or more.
+def spread(rows: NDArray[np.int64], n: int, distance: int) -> NDArray[np.int64]:
+    """Positions of ``n`` of the ``rows``, in order, that differ from one another in ``distance`` columns or more.
 
     When the rows do not have that many, the first of those left out fill the batch.
     """
     if distance <= 1:
-        return np.arange(min(n, len(canonical)))
-    apart = np.ones(len(canonical), bool)
+        return np.arange(min(n, len(rows)))
+    apart = np.ones(len(rows), bool)
     chosen: list[int] = []
-    for position in range(len(canonical)):
+    for position in range(len(rows)):
         if len(chosen) == n:
             break
         if apart[position]:
             chosen.append(position)
-            apart &= (canonical != canonical[position]).sum(axis=1) >= distance
-    rest = np.setdiff1d(np.arange(len(canonical)), chosen)[: n - len(chosen)]
+            apart &= (rows != rows[position]).sum(axis=1) >= distance
+    rest = np.setdiff1d(np.arange(len(rows)), chosen)[: n - len(chosen)]
     return np.sort(np.concatenate([np.asarray(chosen, np.int64), rest]))

@@ -37,14 +37,15 @@ class EvolutionarySettings:
         least_population: the smallest population of one sketch.
         epsilon: the share of a batch that is drawn at random.
         measured: how many of a population's first rows, as a share, may be the best ones measured.
-        spread: in how many canonical columns the programs that one sketch proposes at once differ at least; 1 is any.
+        spread: in how many holes the programs that one sketch proposes at once differ at least, as far as there are such;
+            1 is any. Where the model is wrong, a batch of near twins is wrong all together.
     """
 
     evolution: EvolutionSettings = field(default_factory=EvolutionSettings)
     least_population: int = 256
     epsilon: float = 0.05
     measured: float = 0.1
-    spread: int = 1
+    spread: int = 3
 
 
 class EvolutionarySearch:
@@ -164,7 +165,7 @@ class EvolutionarySearch:
         )
         if not len(scores) or np.ptp(scores) == 0:
             return rows[:0]
-        return rows[spread(arm.space.canonical(rows), n, settings.spread)]
+        return rows[spread(rows, n, settings.spread)]
 
     def _propose(self, position: int, rows: NDArray[np.int64], this: Round) -> list[Candidate]:
         if not len(rows):
