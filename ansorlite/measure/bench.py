@@ -14,6 +14,7 @@ from ansorlite.measure import timing
 from ansorlite.measure.backend import Backend
 from ansorlite.measure.check import Checker, tolerance
 from ansorlite.measure.inputs import Array, empty, make_inputs
+from ansorlite.measure.memory import guarded, read_only
 from ansorlite.measure.protocol import Answer, Phase, Prepare, Run, Status
 from ansorlite.measure.settings import MeasureSettings
 from ansorlite.task import Task
@@ -115,9 +116,9 @@ class Bench:
 
 
 def _workplace(task: Task, inputs: list[Array], references: Sequence[Array]) -> _Workplace:
-    outputs = [empty(tensor.shape, tensor.dtype) for tensor in task.dag.outputs]
+    outputs = [guarded(tensor.shape, tensor.dtype) for tensor in task.dag.outputs]
     checker = Checker([tensor.name for tensor in task.dag.outputs], references, tolerance(task.dag))
-    return _Workplace(inputs, outputs, checker)
+    return _Workplace([read_only(array) for array in inputs], outputs, checker)
 
 
 def _reference(dag: ComputeDAG, seed: int) -> tuple[bool, list[Array], list[Array]]:
