@@ -79,41 +79,22 @@ class _NestView:
 
     def anchor(self) -> StatementFacts:
         nest = self.nest
-        in_registers, apart = self.anchor_in_registers()
         reduce = np.array([[loop.reduce] for loop in nest.loops], dtype=bool).reshape(-1, 1)
-        reduce = reduce & ~(apart & (self.bands[:, None] < self.last_space - 1))
+        # Accumulators of their own live only while the inner reduction runs: loops around it add to others.
+        reduce = reduce & ~(nest.apart & (self.bands[:, None] < nest.last_space - 1))
         axes = tuple(frozenset((loop.axis,)) for loop in nest.loops)
         loops = _Loops(self.trips, self.parallel, self.unrolled, self.vector(), reduce, axes, self.sizes, nest.lanes)
-        return self.statement(nest.anchor, loops, in_registers, packs={p.tensor: p for p in nest.packed})
+        return self.statement(nest.anchor, loops, self.anchor_in_registers(), packs={p.tensor: p for p in nest.packed})
 
-    @property
-    def last_space(self) -> int:
-        return max((band for band, reduces in enumerate(self.nest.bands) if not reduces), default=0)
-
-    def anchor_in_registers(self) -> tuple[Flags, Flags]:
-        """Where the anchor's statement accumulates (see ``schedule/lower_nest.py``).
-
-        Returns:
-            (n,) whether it has constant indices there; (n,) whether it is a buffer apart from the tile, which lives
-            only while the inner reduction runs.
-        """
-        nest, never = self.nest, np.zeros(self.n, dtype=bool)
-        if not isinstance(nest.anchor.body, Reduce):
-            return never, never
-        reduce = np.array([loop.reduce for loop in nest.loops])
-        expanded = self.unrolled | self.vector() | (self.trips == 1)
-        tile = np.full(self.n, nest.epilogue is not None)
-        for position in np.flatnonzero(~reduce):
-            tile &= expanded[position] | (self.bands[position] < nest.epilogue_at)
-        in_lanes = (nest.lanes > 1) & bool(len(reduce) and reduce[-1])
-        band = self.last_space - 1
-        if band < 0 or not nest.bands[band]:
-            return tile & ~in_lanes, never
-        inner = np.all(expanded[self.bands > band], axis=0)
-        around = np.any(self.trips[(self.bands >= band) & reduce] > 1, axis=0)
-        inner_space = np.all(expanded[(self.bands > band) & ~reduce], axis=0)
-        promoted = inner & around
-        return np.where(in_lanes, inner_space, promoted | tile), in_lanes | (promoted & ~tile)
+    def anchor_in_registers(self) -> Flags:
+        """(n,) whether the anchor's statement accumulates at constant indices."""
+        nest = self.nest
+        lanes = np.ones(self.n, dtype=bool)
+        for position, loop in enumerate(nest.loops):
+            if not loop.reduce and loop.band == nest.last_space:
+                lanes &= nest.expanded(position)
+        constant = np.where(nest.in_lanes, lanes, nest.promoted | nest.tile_is_constant)
+        return constant & isinstance(nest.anchor.body, Reduce)
 
     def epilogue(self) -> StatementFacts:
         """The epilogue runs in the anchor's outer loops and in the space loops of its tile."""

@@ -36,7 +36,7 @@ from ansorlite.schedule.steps import (
     holes,
 )
 from ansorlite.te.dag import ComputeDAG
-from ansorlite.te.expr import Axis
+from ansorlite.te.expr import Axis, Reduce
 from ansorlite.te.tensor import Tensor
 
 Column = np.ndarray
@@ -140,6 +140,62 @@ class Nest:
         return next((i for i, loop in enumerate(self.loops) if loop.band >= band), len(self.loops))
 
     @cached_property
+    def last_space(self) -> int:
+        """The band of the innermost space loops: the innermost tile."""
+        return max((band for band, reduces in enumerate(self.bands) if not reduces), default=0)
+
+    @cached_property
+    def inner_reduction(self) -> int | None:
+        """The reduction band right around the innermost tile, if there is one."""
+        band = self.last_space - 1
+        return band if isinstance(self.anchor.body, Reduce) and band >= 0 and self.bands[band] else None
+
+    @cached_property
+    def vector(self) -> Column:
+        """(n,) bool: whether the innermost loop is vectorised."""
+        return np.asarray(self.lanes > 1)
+
+    @cached_property
+    def in_lanes(self) -> Column:
+        """(n,) bool: whether it is a reduction that is vectorised: each element is summed in lanes of partial results."""
+        return np.asarray(self.vector & bool(self.loops and self.loops[-1].reduce))
+
+    def expanded(self, position: int) -> Column:
+        """(n,) bool: whether the loop is no loop in the machine code: of one iteration, unrolled, or the vectorised one."""
+        loop = self.loops[position]
+        inside = loop.unrolled | (loop.trip == 1)
+        return inside | self.vector if position == len(self.loops) - 1 else inside
+
+    @cached_property
+    def promoted(self) -> Column:
+        """(n,) bool: whether accumulators move to registers while the inner reduction runs around the innermost tile."""
+        band = self.inner_reduction
+        if band is None:
+            return np.zeros(len(self.lanes), dtype=bool)
+        straight = np.ones(len(self.lanes), dtype=bool)
+        runs = np.zeros(len(self.lanes), dtype=bool)
+        for position, loop in enumerate(self.loops):
+            if loop.band > band:
+                straight &= self.expanded(position)
+            if loop.band >= band and loop.reduce:
+                runs |= loop.trip > 1
+        return np.asarray((straight & runs) | self.in_lanes)
+
+    @cached_property
+    def tile_is_constant(self) -> Column:
+        """(n,) bool: whether every index of the local tile of accumulators is constant, so that it is registers itself."""
+        result = np.full(len(self.lanes), self.epilogue is not None)
+        for position, loop in enumerate(self.loops):
+            if not loop.reduce:
+                result &= self.expanded(position) | (loop.band < self.epilogue_at)
+        return result
+
+    @cached_property
+    def apart(self) -> Column:
+        """(n,) bool: whether the promoted accumulators are a buffer apart from the tile, filled from it and moved back."""
+        return self.promoted & (self.in_lanes | ~self.tile_is_constant)
+
+    @cached_property
     def sizes(self) -> tuple[dict[Axis, Column], ...]:
         """For each number of bands entered, how much of each axis is left below: ``sizes[0]`` is everything."""
         current = {axis: np.full_like(self.lanes, axis.extent) for axis in axes_of(self.anchor)}
@@ -199,7 +255,7 @@ def _canonical_nest(nest: Nest) -> list[Column]:
         starts = np.array([nest.band_start(b) for b in range(len(nest.bands) + 1)])
         return _take(before, starts[bands])
 
-    columns += [_take(before, nest.parallel), nest.lanes, place(nest.epilogue_at)]
+    columns += [_take(before, nest.parallel), nest.lanes, place(nest.epilogue_at), nest.apart]
     for stage in nest.attached:
         columns += [np.where(stage.at == 0, 0, 1 + place(stage.at)), stage.lanes, stage.parallel]
     columns += [np.where(pack.at == 0, 0, 1 + place(pack.at)) for pack in nest.packed]
@@ -320,7 +376,7 @@ class _Fold:
         """
         statements = np.ones(self.n, dtype=np.int64)
         going = limit > 0
-        last_space = max((b for b, reduce in enumerate(bands) if not reduce), default=0)
+        last_space = max((band for band, reduces in enumerate(bands) if not reduces), default=0)
         result = list(loops)
         for position in reversed(range(len(loops))):
             loop = loops[position]

@@ -53,7 +53,6 @@ class NestLowering:
         self.body = nest.anchor.body
         self.epilogue_at = int(nest.epilogue_at[0])
         self.reduce_at = int(nest.reduce_at[0])
-        self.last_space = max((band for band, reduces in enumerate(nest.bands) if not reduces), default=0)
         self.root_packs: list[Buffer] = []
         self.ranges: dict[Var, Interval] = {}
         self.packs: dict[Tensor, tuple[Buffer, list[Level]]] = {}
@@ -122,14 +121,7 @@ class NestLowering:
     @property
     def register_band(self) -> int | None:
         """The reduction band around the innermost tile, when that tile lives in registers while the band runs."""
-        band = self.last_space - 1
-        if band < 0 or not self.nest.bands[band]:
-            return None
-        inner = [level for level in self.levels if level.band > band]
-        in_registers = all(level.unrolled or level.lanes > 1 for level in inner)
-        around = any(level.reduce and level.band >= band for level in self.levels)
-        # A vectorised reduction needs its lanes of partial results wherever they live.
-        return band if (in_registers and around) or self.lane_level is not None else None
+        return self.nest.inner_reduction if self.nest.promoted[0] else None
 
     def inner_levels(self, band: int) -> list[Level]:
         """The space loops in ``band`` and further in: what a tile there is indexed by."""
@@ -144,8 +136,8 @@ class NestLowering:
     def accumulate(self, band: int, position: Position) -> Stmt:
         """The reduction, into a tile of accumulators, and its epilogue."""
         self.tile_levels = self.inner_levels(band)
-        constant = all(level.unrolled or level.lanes > 1 for level in self.tile_levels)
-        shape, scope = tuple(level.trip for level in self.tile_levels), Scope.REGISTER if constant else Scope.LOCAL
+        shape = tuple(level.trip for level in self.tile_levels)
+        scope = Scope.REGISTER if self.nest.tile_is_constant[0] else Scope.LOCAL
         self.tile = Buffer(f"{self.nest.anchor.name}_tile", shape, self.nest.anchor.dtype, scope)
         return Alloc(self.tile, block(self.deeper(band, position), self.run_epilogue(band, position)))
 
@@ -191,7 +183,7 @@ class NestLowering:
         starts_here = self.reduce_at >= band
         if self.lane_level is not None:
             return self.in_lanes(inner, self.lane_level, band, position)
-        if self.tile is not None and self.tile.scope is Scope.REGISTER:
+        if self.tile is not None and not self.nest.apart[0]:
             self.registers = (self.tile, inner)
             return block(*([self.start_tile(band, position)] if starts_here else []), self.band_loops(band, position))
         registers = Buffer(f"{name}_reg", tuple(level.trip for level in inner), dtype, Scope.REGISTER)
