@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from ansorlite import target as targets
 from ansorlite.codegen import build
-from ansorlite.loops.nodes import Alloc, Buffer, For, Function, Load, LoopKind, Scope, Stmt, Store, block, index
+from ansorlite.loops.nodes import Alloc, Buffer, For, Function, If, Load, LoopKind, Scope, Stmt, Store, block, index
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.te.expr import Expr, Var, const
 from ansorlite.te.functions import if_then_else, minimum
@@ -34,52 +34,78 @@ def _load(buffer: Buffer, *indices: Expr) -> Load:
     return Load(buffer, indices, buffer.dtype)
 
 
-def matmul(m: int, n: int, k: int, rows: int, columns: int, depth: int, lanes: int) -> Function:
-    """C = A B in float32. ``columns`` divides n, and ``depth`` divides k; the last tile of rows is shifted inwards."""
+def matmul(m: int, n: int, k: int, rows: int, columns: int, depth: int, group: int, lanes: int) -> Function:
+    """C = A B in float32. ``columns`` divides n, and ``depth`` divides k; the last tile of rows is padded with zeros.
+
+    Args:
+        rows, columns: of the register tile.
+        depth: k per block.
+        group: tiles of rows per block.
+        lanes: of a vector.
+    """
     a = Buffer("A", (m, k), "float32", Scope.ARGUMENT)
     b = Buffer("B", (k, n), "float32", Scope.ARGUMENT)
     c = Buffer("C", (m, n), "float32", Scope.ARGUMENT)
-    packed = Buffer("packed", (n // columns, k, columns), "float32", Scope.GLOBAL)
+    tiles, panels = -(-m // rows), n // columns
+    packed_a = Buffer("packed_a", (tiles, k, rows), "float32", Scope.GLOBAL)
+    packed_b = Buffer("packed_b", (panels, k, columns), "float32", Scope.GLOBAL)
     acc = Buffer("acc", (rows, columns), "float32", Scope.REGISTER)
+    serial, unrolled, vectorized, parallel = LoopKind.SERIAL, LoopKind.UNROLLED, LoopKind.VECTORIZED, LoopKind.PARALLEL
 
-    def pack(panel: Var) -> Stmt:
-        def row(r: Var) -> Stmt:
-            return _loop(
-                "v",
-                columns,
-                LoopKind.VECTORIZED,
-                lambda v: Store(packed, (panel, r, v), _load(b, r, panel * columns + v)),
-                lanes,
-            )
+    def pack_a(it: Var, r: Var, i: Var) -> Stmt:
+        row = it * rows + i
+        value = if_then_else(row < m, _load(a, row, r), const(0.0, "float32")) if m % rows else _load(a, row, r)
+        return Store(packed_a, (it, r, i), value)
 
-        return _loop("r", k, LoopKind.SERIAL, row)
+    def pack_b(panel: Var, r: Var, j: Var) -> Stmt:
+        return Store(packed_b, (panel, r, j), _load(b, r, panel * columns + j))
 
-    def tile(body: Callable[[Var, Var], Stmt]) -> For:
-        return _loop(
-            "i", rows, LoopKind.UNROLLED, lambda i: _loop("j", columns, LoopKind.VECTORIZED, lambda j: body(i, j), lanes)
-        )
+    def tile(body: Callable[[Var, Var], Stmt], guard: Callable[[Var], Expr] | None = None) -> For:
+        def row(i: Var) -> Stmt:
+            inner = _loop("j", columns, vectorized, lambda j: body(i, j), lanes)
+            return inner if guard is None else If(guard(i), inner)
 
-    def micro(panel: Expr, kb: Var, it: Var) -> Stmt:
-        top = minimum(it * rows, index(m - rows))
+        return _loop("i", rows, unrolled, row)
+
+    def micro(panel: Var, kb: Var, it: Expr) -> Stmt:
+        def within(i: Var) -> Expr:
+            return it * rows + i < m
 
         def step(kk: Var) -> Stmt:
             r = kb * depth + kk
-            return tile(lambda i, j: Store(acc, (i, j), _load(acc, i, j) + _load(a, top + i, r) * _load(packed, panel, r, j)))
+            return tile(lambda i, j: Store(acc, (i, j), _load(acc, i, j) + product(r, i, j)))
 
-        def first(i: Var, j: Var) -> Stmt:
-            return Store(acc, (i, j), if_then_else(kb == 0, const(0.0, "float32"), _load(c, top + i, panel * columns + j)))
+        def product(r: Expr, i: Var, j: Var) -> Expr:
+            return _load(packed_a, it, r, i) * _load(packed_b, panel, r, j)
 
-        last = tile(lambda i, j: Store(c, (top + i, panel * columns + j), _load(acc, i, j)))
-        return Alloc(acc, block(tile(first), _loop("kk", depth, LoopKind.SERIAL, step), last))
+        def into_c(i: Var, j: Var) -> Stmt:
+            at = (it * rows + i, panel * columns + j)
+            before = if_then_else(kb == index(0), const(0.0, "float32"), _load(c, *at)) if k > depth else const(0.0, "float32")
+            return Store(c, at, before + _load(acc, i, j))
 
-    def panel_of(panel: Var) -> Stmt:
-        def rows_of(kb: Var) -> Stmt:
-            return _loop("it", -(-m // rows), LoopKind.SERIAL, lambda it: micro(panel, kb, it))
+        clear = tile(lambda i, j: Store(acc, (i, j), const(0.0, "float32")))
+        out = tile(into_c, within if m % rows else None)
+        return Alloc(acc, block(clear, _loop("kk", depth, serial, step), out))
 
-        return block(pack(panel), _loop("kb", k // depth, LoopKind.SERIAL, rows_of))
+    def row_block(block_: Var) -> Stmt:
+        """A block of A stays in L2 while all of B passes by; a panel of B serves all tiles of the block."""
+        count = minimum(index(group), tiles - block_ * group)
 
-    body = _loop("panel", n // columns, LoopKind.PARALLEL, panel_of)
-    return Function(f"matmul_{m}_{n}_{k}", (a, b, c), 1, Alloc(packed, body))
+        def panel_of(kb: Var, panel: Var) -> Stmt:
+            it = Var("it")
+            return For(it, count, serial, micro(panel, kb, block_ * group + it))
+
+        return _loop("kb", k // depth, serial, lambda kb: _loop("panel", panels, serial, lambda panel: panel_of(kb, panel)))
+
+    def each(name: str, body: Callable[[Var, Var, Var], Stmt], extent: int, kind: LoopKind, width: int) -> Callable[[Var], Stmt]:
+        return lambda outer: _loop("r", k, serial, lambda r: _loop(name, extent, kind, lambda x: body(outer, r, x), width))
+
+    body = block(
+        _loop("it", tiles, parallel, each("i", pack_a, rows, unrolled, 1)),
+        _loop("panel", panels, parallel, each("j", pack_b, columns, vectorized, lanes)),
+        _loop("block", -(-tiles // group), parallel, row_block),
+    )
+    return Function(f"matmul_{m}_{n}_{k}", (a, b, c), 1, Alloc(packed_a, Alloc(packed_b, body)))
 
 
 def _seconds(run: Callable[[], object], calls: int) -> float:
@@ -89,15 +115,13 @@ def _seconds(run: Callable[[], object], calls: int) -> float:
     return (time.perf_counter() - start) / calls
 
 
-def compare(size: int, tile: tuple[int, int], depth: int, threads: int, repeats: int) -> dict[str, float]:
+def compare(size: int, tile: tuple[int, int], depth: int, group: int, threads: int, repeats: int) -> dict[str, float]:
     """Medians in seconds of ours and numpy's, taken in turns."""
     target = targets.host(threads)
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal((size, size), dtype=np.float32) for _ in range(2))
     out, reference = np.empty_like(a), np.empty_like(a)
-    # A shifted tile may not run twice over the same accumulating rows: with several blocks of k the rows must divide.
-    blocks = depth if size % tile[0] == 0 else size
-    function = matmul(size, size, size, *tile, blocks, target.lanes("float32"))
+    function = matmul(size, size, size, *tile, depth, group, target.lanes("float32"))
     start = time.perf_counter()
     compiled = build(function, target)
     compile_seconds = time.perf_counter() - start
@@ -127,11 +151,13 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=targets.host().threads)
     parser.add_argument("--sizes", type=int, nargs="+", default=[512, 1024])
     parser.add_argument("--tile", type=int, nargs=2, default=[12, 32], metavar=("ROWS", "COLUMNS"))
-    parser.add_argument("--block", type=int, default=256, help="k per block, where the rows of a tile divide the size")
+    parser.add_argument("--block", type=int, default=512, help="k per block")
+    parser.add_argument("--group", type=int, default=8, help="tiles of rows per block")
     parser.add_argument("--repeats", type=int, default=15)
     arguments = parser.parse_args()
     for size in arguments.sizes:
-        print(json.dumps(compare(size, tuple(arguments.tile), arguments.block, arguments.threads, arguments.repeats)))
+        result = compare(size, tuple(arguments.tile), arguments.block, arguments.group, arguments.threads, arguments.repeats)
+        print(json.dumps(result))
 
 
 if __name__ == "__main__":

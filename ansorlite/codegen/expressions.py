@@ -199,10 +199,12 @@ def _select(c: Context, expr: Select) -> Value:
         return evaluate(c, expr.then if condition.text == "true" else expr.otherwise)
     if not (dependence(expr.then).memory or dependence(expr.otherwise).memory):
         return _choose(c, expr, condition, evaluate(c, expr.then), evaluate(c, expr.otherwise))
-    if condition.lanes > 1:
+    varies = c.varies(dependence(expr).variables)
+    cheap = _cheap(expr.then) and _cheap(expr.otherwise)
+    if condition.lanes > 1 or (varies and cheap and _masks_natively(c, expr)):
         then, otherwise = _masked_arm(c, expr.then, condition), _masked_arm(c, expr.otherwise, condition, negate=True)
         return _choose(c, expr, condition, then, otherwise)
-    if not c.varies(dependence(expr).variables) and _cheap(expr.then) and _cheap(expr.otherwise):
+    if not varies and cheap:
         then, otherwise = _guarded_arm(c, expr.then, condition), _guarded_arm(c, expr.otherwise, condition, negate=True)
         return _choose(c, expr, condition, then, otherwise)
     return _branch(c, expr, condition)
@@ -218,6 +220,10 @@ def _cheap(arm: Expr) -> bool:
     """Whether an arm is little more than one load, so that running it for nothing costs less than a branch."""
     values = [node for node in walk(arm) if node.dtype != dtypes.INDEX]
     return len(values) <= 3 and not any(isinstance(node, Select) for node in values)
+
+
+def _masks_natively(c: Context, expr: Select) -> bool:
+    return memory.masks_natively(c.target, [node.dtype for node in walk(expr) if isinstance(node, Load)])
 
 
 def conjunction(c: Context, lanes: Lanes, condition: Value, negate: bool = False) -> Lanes:

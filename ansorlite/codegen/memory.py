@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ansorlite.codegen import casts, types
 from ansorlite.codegen.builder import Builder, alias
 from ansorlite.codegen.context import Context, Lanes, Place
 from ansorlite.codegen.types import Value
+from ansorlite.target import Target
 from ansorlite.te import dtypes
 
 _NOWHERE = "nowhere"
+
+
+def masks_natively(target: Target, stored: Collection[str]) -> bool:
+    """Whether masked loads and stores of these dtypes are instructions (LLVM writes branches otherwise)."""
+    features = target.features.split(",")
+    if "+avx512bw" in features or "+sve" in features:
+        return True
+    return "+avx2" in features and all(dtypes.size(dtype) >= 4 for dtype in stored)
 
 
 def scalar_load(c: Context, place: Place, dtype: str, pointer: str) -> str:

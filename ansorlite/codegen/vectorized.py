@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from ansorlite.codegen import control, types
+from ansorlite.codegen import control, memory, types
 from ansorlite.codegen.context import Context, Lanes
 from ansorlite.codegen.expressions import evaluate
 from ansorlite.codegen.ranges import Interval, interval
@@ -81,14 +81,6 @@ def lanes_of(loop: For, target: Target) -> int:
     return max(1, min(loop.lanes, target.vector_bytes // _facts(loop).widest))
 
 
-def masks_natively(target: Target, stored: frozenset[str]) -> bool:
-    """Whether masked loads and stores of these dtypes are instructions (LLVM writes branches otherwise)."""
-    features = target.features.split(",")
-    if "+avx512bw" in features or "+sve" in features:
-        return True
-    return "+avx2" in features and all(dtypes.size(dtype) >= 4 for dtype in stored)
-
-
 def emit(c: Context, loop: For, body: Body) -> None:
     """Write a vectorized loop; ``body`` writes the loop's body in a context."""
     lanes = lanes_of(loop, c.target)
@@ -133,7 +125,7 @@ def _constant(c: Context, loop: For, extent: int, lanes: int, body: Body) -> Non
     else:
         last = Interval(0, (whole - 1) * lanes)
         control.counted(c, "0", str(whole * lanes), lanes, True, lambda base: _chunk(c, loop, base, last, full, body))
-    native = masks_natively(c.target, _facts(loop).stored)
+    native = memory.masks_natively(c.target, _facts(loop).stored)
     begin = whole * lanes
     while rest:
         width = 1 << (rest - 1).bit_length() if native else 1 << (rest.bit_length() - 1)
@@ -170,7 +162,7 @@ def _dynamic(c: Context, loop: For, extent: str, limits: Interval, lanes: int, b
     high = None if limits.high is None else limits.high - 1
     full = Lanes(loop.var, lanes)
     control.counted(c, "0", whole, lanes, False, lambda base: _chunk(c, loop, base, Interval(0, high), full, body))
-    if not masks_natively(c.target, _facts(loop).stored):
+    if not memory.masks_natively(c.target, _facts(loop).stored):
         control.counted(c, whole, extent, 1, False, lambda at: _chunk(c, loop, at, Interval(0, high), None, body))
         return
     with control.conditional(c, c.b.op(f"icmp slt i64 {whole}, {extent}")):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ansorlite.codegen import build
-from ansorlite.loops.nodes import Function, LoopKind, Stmt, block
+from ansorlite.loops.nodes import Buffer, Function, LoopKind, Stmt, block
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.target import host
 from ansorlite.te import dtypes
@@ -57,7 +57,7 @@ def samples(dtype: str, n: int, rng: np.random.Generator) -> np.ndarray:
     return values
 
 
-def compiled(function: Function, *arrays: np.ndarray, out: np.ndarray | None = None) -> Any:
+def compiled(function: Function, *arrays: np.ndarray, out: list[np.ndarray] | None = None) -> Any:
     return Kernel(build(function, TARGET), function.params, TARGET)(*arrays, out=out)
 
 
@@ -146,11 +146,17 @@ def test_cast(source: str, lanes: int) -> None:
 @pytest.mark.parametrize("lanes", [4, 16, 64])
 def test_tails(dtype: str, lanes: int) -> None:
     """A copy of every length is right, and writes nothing beyond its end."""
-    for n in [*range(1, 20), 31, 33, 48, 63, 64, 65, 67]:
-        x, z = argument("X", n, dtype=dtype), argument("Z", n, dtype=dtype)
-        function = Function("f", (x, z), 1, loop("i", n, lambda i: store(z, (i,), load(x, i)), LoopKind.VECTORIZED, lanes))  # noqa: B023
-        a = samples(dtype, n, np.random.default_rng(n))
-        room = np.zeros(n + 64, a.dtype)
-        compiled(function, a, out=room[:n])
-        assert_same(room[:n], a)
+    lengths = [*range(1, 20), 31, 33, 48, 63, 64, 65, 67]
+    inputs = [argument(f"X{n}", n, dtype=dtype) for n in lengths]
+    outputs = [argument(f"Z{n}", n, dtype=dtype) for n in lengths]
+
+    def copy(x: Buffer, z: Buffer) -> Stmt:
+        return loop("i", x.size, lambda i: store(z, (i,), load(x, i)), LoopKind.VECTORIZED, lanes)
+
+    function = Function("copies", (*inputs, *outputs), len(lengths), block(*map(copy, inputs, outputs)))
+    arrays = [samples(dtype, n, np.random.default_rng(n)) for n in lengths]
+    rooms = [np.zeros(n + 64, arrays[0].dtype) for n in lengths]
+    compiled(function, *arrays, out=[room[:n] for room, n in zip(rooms, lengths, strict=True)])
+    for n, array, room in zip(lengths, arrays, rooms, strict=True):
+        assert_same(room[:n], array)
         assert not room[n:].any()
