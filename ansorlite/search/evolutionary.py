@@ -45,7 +45,7 @@ class EvolutionarySettings:
     least_population: int = 256
     epsilon: float = 0.05
     measured: float = 0.1
-    spread: int = 3
+    spread: int = 2
 
 
 class EvolutionarySearch:

@@ -112,7 +112,7 @@ def test_earlier_measurements_resume_the_search() -> None:
 
 
 def test_programs_of_one_batch_are_kept_apart() -> None:
-    apart = dataclasses.replace(SETTINGS, epsilon=0.0)
+    apart = dataclasses.replace(SETTINGS, epsilon=0.0, spread=3)
     task = SearchProblem(("fast",), (SPACE,), PROBLEM.features)
     strategy = EvolutionarySearch(task, GBDT(), np.random.default_rng(0), apart)
     tune(strategy, 32)
