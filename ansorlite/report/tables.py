@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from rich.table import Table
+from rich.text import Text
 
 from ansorlite.report.board import Line
 from ansorlite.report.text import duration, speed_up, times
@@ -24,7 +25,7 @@ def standing(lines: Sequence[Line], current: int | None, room: int) -> Table:
     for index in sorted(latest):
         line = lines[index]
         table.add_row(
-            line.name,
+            _cropped(line.name),
             str(line.weight),
             str(line.trials),
             str(line.errors) if line.errors else "",
@@ -44,7 +45,7 @@ def outcome(result: TuneResult) -> Table:
     table = _table("task", "uses", "trials", "errors", "naive", "best", "speed-up")
     for task in result.tasks:
         table.add_row(
-            task.name,
+            _cropped(task.name),
             str(task.weight),
             str(task.trials),
             str(task.errors) if task.errors else "",
@@ -56,7 +57,7 @@ def outcome(result: TuneResult) -> Table:
         table.add_section()
         errors = sum(task.errors for task in result.tasks)
         table.add_row(
-            "all, by their uses",
+            _cropped("all, by their uses"),
             str(sum(task.weight for task in result.tasks)),
             str(result.trials),
             str(errors) if errors else "",
@@ -79,9 +80,14 @@ def summary(result: TuneResult) -> str:
     return f"{stopped}{won}{faster}; {result.trials} trials{restored} in {duration(result.seconds)} ({spent or 'nothing to do'})"
 
 
+def _cropped(name: str) -> Text:
+    """On one line, however little room there is; the numbers beside it are never cropped for it."""
+    return Text(name, no_wrap=True, overflow="ellipsis")
+
+
 def _table(first: str, *others: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column(first, no_wrap=True, overflow="ellipsis", ratio=1)
+    table.add_column(first)
     for name in others:
         table.add_column(name, justify="right", no_wrap=True)
     return table

@@ -219,7 +219,14 @@ class Tuner:
         """Rounds are short at first, so that every task of a model has something better than naive soon, and at the end."""
         if len(self._states) > 1 and state.trials < MIN_ROUND:
             return MIN_ROUND
-        return max(MIN_ROUND, min(MAX_ROUND, left // (2 * len(self._states))))
+        return min(self._in_time(), max(MIN_ROUND, min(MAX_ROUND, left // (2 * len(self._states)))))
+
+    def _in_time(self) -> int:
+        """How many more trials the time limit leaves room for, at the pace so far."""
+        fresh = len(self._history) - self._restored
+        if self._time_limit is None or not fresh:
+            return MAX_ROUND
+        return max(1, int((self._time_limit - self._clock.elapsed) * fresh / self._clock.elapsed))
 
     def _measure(self, measurer: Measures, index: int, batch: Mapping[str, Candidate]) -> list[Measurement]:
         state = self._states[index]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,6 +15,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ansorlite.cli import main
+
+#: A small task, tuned for a few trials.
+TUNE = ("tune", "kernels.py:matmul", "--args", 16, 16, 16, "--trials", 4, "--database", "t.db")
 
 KERNELS = '''
 from ansorlite import te
@@ -49,6 +53,26 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "kernels.py").write_text(KERNELS)
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture(scope="session")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which ``TUNE`` has run; what it printed is in ``told.json``."""
+    place = tmp_path_factory.mktemp("tuned")
+    (place / "kernels.py").write_text(KERNELS)
+    words = [sys.executable, "-m", "ansorlite", *map(str, TUNE), "--json"]
+    done = subprocess.run(words, cwd=place, capture_output=True, text=True, check=True)
+    (place / "told.json").write_text(done.stdout)
+    return place
+
+
+@pytest.fixture
+def database(folder: Path, tuned: Path) -> dict[str, Any]:
+    """``t.db`` as ``TUNE`` left it, and what it told."""
+    shutil.copy(tuned / "t.db", folder)
+    told = json.loads((tuned / "told.json").read_text())
+    assert isinstance(told, dict)
+    return told
 
 
 @pytest.fixture

@@ -115,6 +115,12 @@ def test_the_outcome_ends_in_the_sum() -> None:
     assert text.splitlines()[-1].split()[-5:] == ["3.40", "s", "700", "ms", "4.86x"]
 
 
+def test_a_narrow_screen_crops_names_and_no_numbers() -> None:
+    lines = printed(outcome(result()), width=56).splitlines()
+    assert max(map(len, lines)) <= 56
+    assert lines[-1].split()[-5:] == ["3.40", "s", "700", "ms", "4.86x"]
+
+
 def test_the_summary_says_where_the_time_went() -> None:
     text = summary(result())
     assert text == (
