@@ -62,7 +62,7 @@ class Executable:
     def steps(self) -> int:
         return len(self._calls)
 
-    def __call__(self, *arrays: Any, **named: Any) -> dict[str, Array]:
+    def __call__(self, /, *arrays: Any, **named: Any) -> dict[str, Array]:
         """Run the model.
 
         Args:

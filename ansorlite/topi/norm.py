@@ -11,7 +11,7 @@ from ansorlite.te.expr import Expr
 from ansorlite.te.tensor import Tensor
 from ansorlite.topi.elementwise import elementwise
 from ansorlite.topi.padding import pad
-from ansorlite.topi.reduction import normalized_axes, reduce_mean, reduce_sum, reduce_sum_square
+from ansorlite.topi.reduction import normalized_axes, reduce_l1, reduce_mean, reduce_sum_square
 
 
 def standardize(x: Tensor, *, axes: Sequence[int], epsilon: float) -> Tensor:
@@ -39,6 +39,15 @@ def batch_norm_scale(gamma: Tensor, variance: Tensor, *, epsilon: float, rank: i
 def batch_norm_shift(beta: Tensor, mean: Tensor, scale: Tensor) -> Tensor:
     """What inference with given statistics adds to a channel: ``beta - mean * scale``; see :func:`batch_norm_scale`."""
     return te.compute(scale.shape, lambda c, *i: beta[c] - mean[c] * scale[(c, *i)], name="batch_norm_shift")
+
+
+def inverse_deviation(x: Tensor, *, axes: Sequence[int], epsilon: float) -> Tensor:
+    """``1 / sqrt(variance + epsilon)`` over ``axes``, which stay with extent 1."""
+    count = math.prod(x.shape[d] for d in normalized_axes(axes, x.ndim))
+    mean = reduce_mean(x, axes=axes, keepdims=True)
+    centered = elementwise(lambda v, m: v - m, x, mean, name="centered")
+    squares = reduce_sum_square(centered, axes=axes, keepdims=True)
+    return elementwise(lambda s: te.rsqrt(s / count + epsilon), squares, name="inverse_deviation")
 
 
 def layer_norm(x: Tensor, scale: Tensor, *, axis: int = -1, epsilon: float = 1e-5) -> Tensor:
@@ -92,14 +101,17 @@ def lrn(x: Tensor, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: 
 
 
 def lp_normalize(x: Tensor, *, axis: int = -1, p: int = 2) -> Tensor:
-    """``x`` divided by its ``p``-norm (1 or 2) along ``axis``.
+    """``x`` divided by its ``p``-norm (1 or 2) along ``axis``; where that is 0, 0.
 
     Raises:
         ExpressionError: another ``p``.
     """
     if p not in (1, 2):
         raise ExpressionError(f"lp_normalize knows p = 1 and p = 2, not {p}")
-    if p == 2:
-        return elementwise(lambda v, s: v * te.rsqrt(s), x, reduce_sum_square(x, axes=[axis], keepdims=True), name="lp_normalize")
-    total = reduce_sum(elementwise(te.abs, x, name="absolute"), axes=[axis], keepdims=True)
-    return elementwise(lambda v, s: v / s, x, total, name="lp_normalize")
+    sums = (reduce_sum_square if p == 2 else reduce_l1)(x, axes=[axis], keepdims=True)
+
+    def element(v: Expr, s: Expr) -> Expr:
+        length = te.sqrt(s) if p == 2 else s
+        return te.if_then_else(s == 0, v, v / length)
+
+    return elementwise(element, x, sums, name="lp_normalize")

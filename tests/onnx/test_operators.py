@@ -10,6 +10,7 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from ansorlite.errors import ModelError
+from ansorlite.frontends.onnx import load_model
 from ansorlite.frontends.onnx.operators.table import CONVERTERS
 from tests.onnx.support import make_model, run
 
@@ -130,6 +131,9 @@ CASES: list[tuple[Any, ...]] = [
     ("DepthToSpace", [f32(1, 8, 2, 3)], [], {"blocksize": 2}),
     ("DepthToSpace", [f32(1, 8, 2, 3)], [], {"blocksize": 2, "mode": "CRD"}),
     ("SpaceToDepth", [f32(1, 2, 4, 6)], [], {"blocksize": 2}),
+    ("Gather", [X], [np.array([1, 2])], {"axis": 1}),
+    ("Gather", [X], [np.array(0)], {"axis": -1}),
+    ("Gather", [X], [np.array([[0, 1, 2, 3]])], {"axis": 2}),
 ]
 
 
@@ -179,6 +183,41 @@ def test_split_gives_its_parts_in_order():
     np.testing.assert_array_equal(results["b"], x[:, 4:])
     sizes = make_model([helper.make_node("Split", ["x", "s"], ["a", "b"], axis=-1)], {"x": x}, ["a", "b"], {"s": i64(1, 6)})
     np.testing.assert_array_equal(run(sizes, {"x": x})["b"], x[:, 1:])
+
+
+def test_results_besides_the_first():
+    x, scale = f32(2, 3, 4), np.ones(4, np.float32)
+    norm = helper.make_node("LayerNormalization", ["x", "s"], ["y", "mean", "deviation"], epsilon=1e-3)
+    model = make_model([norm], {"x": x}, ["y", "mean", "deviation"], {"s": scale})
+    results, expected = run(model, {"x": x}), ReferenceEvaluator(model).run(None, {"x": x})
+    for name, array in zip(("y", "mean", "deviation"), expected, strict=True):
+        np.testing.assert_allclose(results[name], array, rtol=1e-4, atol=1e-5)
+    dropped = run(make_model([helper.make_node("Dropout", ["x"], ["y", "kept"])], {"x": x}, ["y", "kept"]), {"x": x})
+    np.testing.assert_array_equal(dropped["y"], x)
+    assert dropped["kept"].all()
+
+
+def test_dropout_in_training_is_refused():
+    constants = {"ratio": np.float32(0.5), "training": np.True_}
+    node = helper.make_node("Dropout", ["x", "ratio", "training"], ["y"])
+    model = make_model([node], {"x": X}, ["y"], {name: np.asarray(value) for name, value in constants.items()})
+    with pytest.raises(ModelError, match="training mode is not supported"):
+        run(model, {"x": X})
+
+
+def test_a_constant_that_would_be_huge_is_not_computed_at_import():
+    nodes = [helper.make_node("Expand", ["one", "shape"], ["huge"]), helper.make_node("ReduceSum", ["huge"], ["y"], keepdims=0)]
+    x = f32(1)
+    model = make_model(nodes, {"x": x}, ["y"], {"one": np.ones(1, np.float32), "shape": i64(1 << 20, 1 << 20)})
+    assert load_model(model).outputs["y"].shape == ()
+
+
+def test_neighbours_are_gathered_without_a_kernel():
+    x = f32(1, 5, 4)
+    nodes = [helper.make_node("Gather", ["x", "i"], ["row"], axis=1), helper.make_node("Relu", ["row"], ["y"])]
+    model = make_model(nodes, {"x": x}, ["y"], {"i": np.array(-2)})
+    assert [group.name for group in load_model(model).groups] == ["relu"]
+    np.testing.assert_array_equal(run(model, {"x": x})["y"], np.maximum(x[:, 3], 0))
 
 
 def test_shape_arithmetic_is_done_at_import():

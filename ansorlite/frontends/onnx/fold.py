@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 import onnx
@@ -13,18 +12,13 @@ from onnx.reference import ReferenceEvaluator
 from ansorlite.graph.graph import Array
 from ansorlite.te import dtypes
 
-#: Elements above which a constant is left to the graph's own folding, which makes no needless copies.
-_LARGEST: Final = 1 << 16
-
 
 def fold(node: onnx.NodeProto, arrays: Sequence[Array | None], opset: int) -> tuple[Array, ...] | None:
-    """The results of ``node`` on constant inputs; ``None`` if it is not worth doing here or gives no plain tensors.
+    """The results of ``node`` on constant inputs; ``None`` if the reference refuses it or gives no plain tensors.
 
     Args:
         arrays: one for each input of the node; ``None`` where an optional one is left out.
     """
-    if any(array is not None and array.size > _LARGEST for array in arrays) or not any(a is not None for a in arrays):
-        return None
     given = {name: array for name, array in zip(node.input, arrays, strict=True) if array is not None}
     inputs = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in given.items()]
     outputs = [helper.make_tensor_value_info(name, onnx.TensorProto.UNDEFINED, None) for name in node.output if name]
@@ -33,8 +27,7 @@ def fold(node: onnx.NodeProto, arrays: Sequence[Array | None], opset: int) -> tu
     try:
         results = ReferenceEvaluator(model).run(None, given)
     except Exception:
-        # The reference refuses some nodes with every kind of error; the node's own converter then says what is wrong.
+        # The reference fails in every way on what it does not know; the graph's own folding does without it.
         return None
     arrays_out = [np.asarray(result) for result in results]
-    plain = all(array.dtype.name in dtypes.NUMPY and 0 < array.size <= _LARGEST for array in arrays_out)
-    return tuple(arrays_out) if plain else None
+    return tuple(arrays_out) if all(array.dtype.name in dtypes.NUMPY for array in arrays_out) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -21,8 +22,8 @@ from ansorlite.te import dtypes
 #: Names of the domain of the standard operators.
 _STANDARD: Final = ("", "ai.onnx")
 
-#: Operators that read no data: their converters do all there is to do.
-_OF_SHAPES: Final = ("Shape", "Size", "ConstantOfShape")
+#: Elements above which constants are left to the graph's own folding, which makes no needless copies.
+_LARGEST_FOLDED: Final = 1 << 16
 
 
 def import_graph(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]) -> Graph:
@@ -119,15 +120,21 @@ class _Importer:
         title = f"node {proto.name or proto.output[0]!r}"
         inputs = [self._value(name, title) if name else None for name in proto.input]
         arrays: list[Array | None] = [None if name is None else self.builder.array(name) for name in inputs]
+        node = NodeView(proto, inputs, [name in read for name in proto.output], self.opset, self.builder)
+        results = self._converted(node)
         known = all(array is not None for name, array in zip(inputs, arrays, strict=True) if name is not None)
-        folded = fold(proto, arrays, self.opset) if known and proto.op_type not in _OF_SHAPES else None
-        if folded is not None:
-            results = tuple(self.builder.constant(array, proto.name or proto.op_type) for array in folded)
-            names = [name for name in proto.output if name]
-        else:
-            results = self._converted(NodeView(proto, inputs, [name in read for name in proto.output], self.opset, self.builder))
-            names = list(proto.output)
-        self.values.update((name, value) for name, value in zip(names, results, strict=False) if name)
+        if known and all(self.builder.array(name) is None for name in results):
+            results = self._folded(proto, arrays, results)
+        self.values.update((name, value) for name, value in zip(proto.output, results, strict=False) if name)
+
+    def _folded(self, proto: onnx.NodeProto, arrays: Sequence[Array | None], results: tuple[str, ...]) -> tuple[str, ...]:
+        """Constants for ``results``, if they are small: later nodes may need to know them (as shapes, say)."""
+        sizes = [math.prod(self.builder.value(name).shape) for name in results]
+        sizes += [array.size for array in arrays if array is not None]
+        folded = fold(proto, arrays, self.opset) if max(sizes) <= _LARGEST_FOLDED else None
+        if folded is None or len(folded) != len(results):
+            return results
+        return tuple(self.builder.constant(array, proto.name or proto.op_type) for array in folded)
 
     def _converted(self, node: NodeView) -> tuple[str, ...]:
         try:

@@ -27,11 +27,15 @@ def load(source: Source) -> onnx.ModelProto:
     if isinstance(source, bytes):
         return _checked(_parsed(source, "the model"), "the model", None)
     path = Path(source)
+    return _checked(_read(path), str(path), path)
+
+
+def _read(path: Path) -> onnx.ModelProto:
     try:
         data = path.read_bytes()
     except OSError as error:
         raise ModelError(f"cannot read {path}: {error.strerror or error}") from None
-    return _checked(_parsed(data, str(path)), str(path), path.parent)
+    return _parsed(data, str(path))
 
 
 def _parsed(data: bytes, what: str) -> onnx.ModelProto:
@@ -43,16 +47,17 @@ def _parsed(data: bytes, what: str) -> onnx.ModelProto:
     return model
 
 
-def _checked(model: onnx.ModelProto, what: str, folder: Path | None) -> onnx.ModelProto:
+def _checked(model: onnx.ModelProto, what: str, path: Path | None) -> onnx.ModelProto:
     if not model.HasField("graph"):
         raise ModelError(f"{what} is not an ONNX model: it has no graph")
-    _check_external_data(model, what, folder)
-    if folder is not None:
-        _load_external_data(model, what, folder)
+    _check_external_data(model, what, path.parent if path else None)
     try:
-        onnx.checker.check_model(model)
-    except (onnx.checker.ValidationError, ValueError) as error:
+        # The checker's own way to read a file takes models of any size.
+        onnx.checker.check_model(model if path is None else str(path))
+    except (onnx.checker.ValidationError, ValueError, OSError, RuntimeError) as error:
         raise ModelError(f"{what} breaks the rules of ONNX: {_one_line(error)}") from None
+    if path is not None:
+        _load_external_data(model, what, path.parent)
     return _inlined(model, what) if model.functions else model
 
 

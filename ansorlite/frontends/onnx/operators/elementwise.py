@@ -9,6 +9,7 @@ import numpy as np
 from onnx import helper
 
 from ansorlite.frontends.onnx.node import NodeView
+from ansorlite.graph.constants import splat
 from ansorlite.graph.describe import Operator
 from ansorlite.te import dtypes
 from ansorlite.topi import activations, elementwise
@@ -46,9 +47,16 @@ def mean(node: NodeView) -> str:
 
 
 def same(node: NodeView) -> str:
-    """Identity, and Dropout at inference."""
-    node.only_first_output()
     return node.input(0)
+
+
+def dropout(node: NodeView) -> tuple[str, ...]:
+    """At inference nothing is dropped: the mask is all true."""
+    training = bool(node.array(2).any()) if node.has(2) else node.opset < 7 and not node.integer("is_test", 0)
+    if training:
+        raise node.error("training mode is not supported; export the model for inference")
+    mask = node.constant(splat(np.True_, node.value(0).shape)) if any(node.wanted[1:]) else node.input(0)
+    return node.input(0), mask
 
 
 def clip(node: NodeView) -> str:

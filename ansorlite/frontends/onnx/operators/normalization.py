@@ -9,6 +9,7 @@ from ansorlite.frontends.onnx.node import NodeView
 from ansorlite.graph.describe import Operator
 from ansorlite.topi import norm
 from ansorlite.topi.elementwise import add, multiply
+from ansorlite.topi.reduction import reduce_mean
 from ansorlite.topi.shape import reshape
 
 
@@ -54,12 +55,17 @@ def batch_normalization(node: NodeView) -> str:
     return node.apply(add, node.apply(multiply, x, scale), shift)
 
 
-def layer_normalization(node: NodeView) -> str:
-    node.only_first_output()
-    result = node.apply(
-        norm.layer_norm, node.input(0), node.input(1), axis=node.integer("axis", -1), epsilon=node.number("epsilon", 1e-5)
-    )
-    return node.apply(add, result, node.input(2)) if node.has(2) else result
+def layer_normalization(node: NodeView) -> tuple[str, ...]:
+    x, rank = node.input(0), len(node.value(0).shape)
+    axis, epsilon = node.integer("axis", -1), node.number("epsilon", 1e-5)
+    result = node.apply(norm.layer_norm, x, node.input(1), axis=axis, epsilon=epsilon)
+    if node.has(2):
+        result = node.apply(add, result, node.input(2))
+    if not any(node.wanted[1:]):
+        return (result,)
+    axes = tuple(range(axis % rank, rank))
+    mean = node.apply(reduce_mean, x, axes=axes, keepdims=True)
+    return result, mean, node.apply(norm.inverse_deviation, x, axes=axes, epsilon=epsilon)
 
 
 def rms_normalization(node: NodeView) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
+from ansorlite.errors import ModelError
 from ansorlite.frontends.onnx.node import NodeView
 from ansorlite.graph.constants import first, splat
 from ansorlite.graph.graph import Array
@@ -19,8 +20,15 @@ from ansorlite.topi.padding import PadMode, pad
 
 
 def tensor_array(tensor: onnx.TensorProto) -> Array:
-    """The array of a tensor."""
-    return np.asarray(numpy_helper.to_array(tensor))
+    """The array of a tensor.
+
+    Raises:
+        ModelError: its data do not fit its shape and type.
+    """
+    try:
+        return np.asarray(numpy_helper.to_array(tensor))
+    except (ValueError, TypeError, KeyError) as error:
+        raise ModelError(f"the data of tensor {tensor.name!r} do not fit its shape and type: {error}") from None
 
 
 def constant(node: NodeView) -> str:
@@ -195,6 +203,16 @@ def convert_pad(node: NodeView) -> str:
 
 
 def gather(node: NodeView) -> str:
+    old = node.value(0).shape
+    axis = node.integer("axis", 0)
+    indices = node.builder.array(node.input(1))
+    if indices is not None and -len(old) <= axis < len(old) and indices.size <= old[axis]:
+        d = axis % len(old)
+        flat = [int(i) % old[d] for i in indices.reshape(-1) if -old[d] <= i < old[d]]
+        if len(flat) == indices.size and flat == list(range(flat[0], flat[0] + len(flat))):
+            # Neighbours in a row: a slice, which may need no kernel at all.
+            run = node.input(0) if len(flat) == old[d] else _cut(node, node.input(0), d, flat[0], len(flat))
+            return node.apply(topi.reshape, run, shape=(*old[:d], *indices.shape, *old[d + 1 :]))
     return node.apply(topi.gather, node.input(0), node.input(1), axis=node.integer("axis", 0))
 
 
@@ -216,10 +234,10 @@ def depth_to_space(node: NodeView) -> str:
     b = node.integer("blocksize", 1)
     if b < 1 or c % (b * b):
         raise node.error(f"blocks of {b} do not divide {c} channels")
-    columns_first = node.text("mode", "DCR") == "DCR"
-    split_shape = (n, b, b, c // (b * b), h, w) if columns_first else (n, c // (b * b), b, b, h, w)
+    depth_first = node.text("mode", "DCR") == "DCR"
+    split_shape = (n, b, b, c // (b * b), h, w) if depth_first else (n, c // (b * b), b, b, h, w)
     parts = node.apply(topi.reshape, node.input(0), shape=split_shape)
-    moved = node.apply(topi.transpose, parts, axes=(0, 3, 4, 1, 5, 2) if columns_first else (0, 1, 4, 2, 5, 3))
+    moved = node.apply(topi.transpose, parts, axes=(0, 3, 4, 1, 5, 2) if depth_first else (0, 1, 4, 2, 5, 3))
     return node.apply(topi.reshape, moved, shape=(n, c // (b * b), h * b, w * b))
 
 
@@ -229,7 +247,8 @@ def space_to_depth(node: NodeView) -> str:
     if b < 1 or h % b or w % b:
         raise node.error(f"blocks of {b} do not divide {h} x {w}")
     parts = node.apply(topi.reshape, node.input(0), shape=(n, c, h // b, b, w // b, b))
-    moved = node.apply(topi.transpose, parts, axes=(0, 3, 5, 1, 2, 4))
+    depth_first = node.text("mode", "DCR") == "DCR"
+    moved = node.apply(topi.transpose, parts, axes=(0, 3, 5, 1, 2, 4) if depth_first else (0, 1, 3, 5, 2, 4))
     return node.apply(topi.reshape, moved, shape=(n, c * b * b, h // b, w // b))
 
 

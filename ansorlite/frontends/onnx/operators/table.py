@@ -32,7 +32,7 @@ CONVERTERS: Final[Mapping[str, Callable[[NodeView], str | tuple[str, ...]]]] = {
     "ConvTranspose": contractions.convert_conv_transpose,
     "DepthToSpace": shape.depth_to_space,
     "Div": old_broadcast(topi.divide),
-    "Dropout": elementwise.same,
+    "Dropout": elementwise.dropout,
     "Elu": plain(activations.elu, alpha=1.0),
     "Equal": old_broadcast(topi.equal),
     "Erf": plain(topi.erf),
