@@ -44,7 +44,7 @@ def recorded_task(database: Database, record: Record) -> Task:
 
 def replay(task: Task, record: Record, settings: MeasureSettings | None = None) -> Measurement:
     """Measure the candidate of ``record`` again, in supervised workers."""
-    with Measurer(task.target, settings) as measurer:
+    with Measurer(task.target, replace(settings or MeasureSettings(), builders=1)) as measurer:
         (measurement,) = measurer.measure(task, [record.measurement.candidate], [record.measurement.key])
     return measurement
 

@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 
+from ansorlite.measure.replay import main
 from ansorlite.records import Database, Measurement, Outcome
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from tests.unit.measure.tasks import matmul
@@ -32,21 +34,26 @@ def test_the_command_of_a_record_does_it_again(tmp_path: Path, options: tuple[st
     assert result["now"]["latency"] > 0
 
 
+def invoke(*words: str) -> Result:
+    return CliRunner().invoke(main, words)
+
+
 def test_it_says_what_went_wrong_and_shows_the_loops(tmp_path: Path) -> None:
     with Database(tmp_path / "db") as database:
         database.add(matmul(8), Measurement(NAIVE, Outcome.OK, latency=1.0, checked=True))
         database.add(matmul(8), Measurement(Candidate("of another version", ()), Outcome.OK, latency=1.0, checked=True))
-    shown = run("-m", "ansorlite.measure.replay", str(tmp_path / "db"), "1", "--loops")
-    assert "recorded:  ok, 1.000e+00 s" in shown.stdout
-    assert "for " in shown.stdout
-    gone = run("-m", "ansorlite.measure.replay", str(tmp_path / "db"), "2")
-    assert "now:       compile_error: TuningError: this task has no sketch of another version" in gone.stdout
+    shown = invoke(str(tmp_path / "db"), "1", "--loops", "--here").stdout
+    assert "recorded:  ok, 1.000e+00 s" in shown
+    assert "now:       ok, " in shown
+    assert "for " in shown
+    gone = invoke(str(tmp_path / "db"), "2").stdout
+    assert "now:       compile_error: TuningError: this task has no sketch of another version" in gone
 
 
 def test_a_record_that_is_not_there(tmp_path: Path) -> None:
     with Database(tmp_path / "db"):
         pass
-    done = run("-m", "ansorlite.measure.replay", str(tmp_path / "db"), "1")
-    assert done.returncode == 2
+    done = invoke(str(tmp_path / "db"), "1")
+    assert done.exit_code == 2
     assert done.stderr.startswith("Error: ")
     assert "has no record 1" in done.stderr
