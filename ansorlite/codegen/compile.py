@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -95,7 +95,7 @@ def _initialize() -> None:
     llvm.initialize_all_asmprinters()
 
 
-@lru_cache(maxsize=8)
+@cache
 def machine(target: Target) -> Any:
     """llvmlite's target machine for ``target``."""
     _initialize()

@@ -6,7 +6,7 @@ import ctypes
 import itertools
 import os
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -22,10 +22,10 @@ _serial = itertools.count()
 _MATH = "libm.so.6"
 _TEAM = "libgomp.so.1"
 
-#: How often an idle thread of the team looks for work before it sleeps. libgomp's own 300,000 (milliseconds) makes
-#: everybody wait on a machine that also does other things; this is about as long as the next region takes to come
-#: within one kernel. The user's own OMP_WAIT_POLICY or GOMP_SPINCOUNT goes first. See docs/decisions.md.
-_SPIN_COUNT = "2000"
+#: How often an idle thread of the team looks for work before it sleeps: long enough that regions in a row cost 2 us
+#: each, short enough that nobody waits for milliseconds on a machine that also does other things, as with libgomp's own
+#: 300,000. The user's own OMP_WAIT_POLICY or GOMP_SPINCOUNT goes first. See docs/decisions.md.
+_SPIN_COUNT = "10000"
 
 
 class Loaded:
@@ -52,12 +52,13 @@ class Loaded:
             _load_team()
         library = llvm.JITLibraryBuilder().add_object_img(compiled.code).add_current_process()
         library.export_symbol(compiled.entry).export_symbol(compiled.repeat)
-        self._tracker: Any = library.link(_linker(target), f"kernel{next(_serial)}")
+        self._linker = _linker(target)
+        self._tracker: Any = library.link(self._linker, f"kernel{next(_serial)}")
         self.entry = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(self._tracker[compiled.entry])
         self.repeat = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int64)(self._tracker[compiled.repeat])
 
 
-@lru_cache(maxsize=4)
+@cache
 def _library(name: str) -> None:
     try:
         llvm.load_library_permanently(name)
@@ -65,13 +66,13 @@ def _library(name: str) -> None:
         raise TargetError(f"kernels need {name}, which cannot be loaded ({error}); install it (Debian: libgomp1)") from error
 
 
-@lru_cache(maxsize=1)
+@cache
 def _load_team() -> None:
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", _SPIN_COUNT)  # libgomp reads it when it is loaded
     _library(_TEAM)
 
 
-@lru_cache(maxsize=4)
+@cache
 def _linker(target: Target) -> Any:
     return llvm.create_lljit_compiler(machine(target), use_jit_link=True)

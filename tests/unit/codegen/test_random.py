@@ -1,6 +1,7 @@
 """Random legal functions, compiled, against the interpreter."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from hypothesis import HealthCheck, given, settings
@@ -11,22 +12,32 @@ from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.nodes import Alloc, Buffer, Function, If, Load, LoopKind, Scope, Stmt, block
 from ansorlite.loops.visit import map_stmt
 from ansorlite.runtime.kernel import Kernel
-from ansorlite.target import host
+from ansorlite.target import Target, host
 from ansorlite.te.expr import Expr, Var, binary, const, select
 from ansorlite.te.functions import all, minimum
 from ansorlite.te.ops import BinaryOp
 from tests.unit.loops.build import argument, loop, store
 from tests.unit.loops.strategies import arguments, conditions, functions, values
 
-TARGET = host(threads=2)
+HOST = host(threads=2)
+#: This machine, and lesser ones of its kind: other vector lengths, no masks, no fused multiply-add.
+TARGETS = (
+    [HOST]
+    if HOST.vector_bytes < 32 or "x86_64" not in HOST.triple
+    else [
+        HOST,
+        replace(HOST, cpu="x86-64-v3", features="+avx2,+fma,+f16c", vector_bytes=32, vector_registers=16),
+        replace(HOST, cpu="x86-64", features="+sse2", vector_bytes=16, vector_registers=16),
+    ]
+)
 SETTINGS = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-def check(function: Function, seed: int) -> None:
+def check(function: Function, seed: int, target: Target = HOST) -> None:
     """Compiled and interpreted leave the same in every parameter."""
     arrays = arguments(function, np.random.default_rng(seed))
     copies = [array.copy() for array in arrays]
-    Kernel(build(function, TARGET), function.params, TARGET).bind(*copies)()
+    Kernel(build(function, target), function.params, target).bind(*copies)()
     interpret(function, arrays)
     for expected, found in zip(arrays, copies, strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
@@ -84,9 +95,9 @@ def vectorized(draw: st.DrawFn) -> Function:
 
 
 @SETTINGS
-@given(vectorized(), st.integers(0, 1 << 30))
-def test_vector_code(function: Function, seed: int) -> None:
-    check(function, seed)
+@given(vectorized(), st.integers(0, 1 << 30), st.sampled_from(TARGETS))
+def test_vector_code(function: Function, seed: int, target: Target) -> None:
+    check(function, seed, target)
 
 
 @st.composite
@@ -130,6 +141,6 @@ def _madd(acc: Buffer, i: Var, j: Var, x: Expr, b: Buffer, r: Var, column: Expr)
 
 
 @SETTINGS
-@given(tiles(), st.integers(0, 1 << 30))
-def test_register_tiles(function: Function, seed: int) -> None:
-    check(function, seed)
+@given(tiles(), st.integers(0, 1 << 30), st.sampled_from(TARGETS))
+def test_register_tiles(function: Function, seed: int, target: Target) -> None:
+    check(function, seed, target)
