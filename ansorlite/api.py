@@ -25,10 +25,10 @@ from ansorlite.runtime.kernel import Kernel
 from ansorlite.search import STRATEGIES
 from ansorlite.target import Target
 from ansorlite.task import Task
-from ansorlite.task_scheduler.gradient import GradientScheduler
+from ansorlite.task_scheduler import GradientScheduler, describe
 from ansorlite.tuner.loop import Tuner
 from ansorlite.tuner.result import TuneResult
-from ansorlite.tuner.start import task_info, task_state
+from ansorlite.tuner.start import task_state
 from ansorlite.tuner.workload import Workload, tasks_of
 
 _log = logging.getLogger(__name__)
@@ -99,7 +99,7 @@ def tune(
             trials=TRIALS * len(tasks) if trials is None else trials,
             time_limit=time_limit,
             database=_opened(database, stack),
-            scheduler=GradientScheduler([task_info(task, weight) for task, weight in tasks]),
+            scheduler=GradientScheduler([describe(task, weight) for task, weight in tasks]),
             open_measurer=lambda: Measurer(tasks[0][0].target, MeasureSettings(seed=seed, rules=rules)),
             listener=stack.enter_context(listener(progress)),
         )

@@ -41,7 +41,7 @@ class RoundFinished:
     Attributes:
         task: index of the task.
         round: 1 for the first of this run.
-        log: what the strategy says of it; ``None`` from one that keeps no log.
+        log: what the strategy says of it; ``None`` when it proposed nothing.
     """
 
     task: int

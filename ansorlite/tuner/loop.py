@@ -10,15 +10,15 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Final, Protocol, runtime_checkable
+from typing import Final, Protocol
 
 from ansorlite.errors import TuningError
 from ansorlite.records.database import Database
 from ansorlite.records.measurement import Measurement, Outcome
-from ansorlite.search import RoundLog, Strategy
+from ansorlite.search import Strategy
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.task import Task
-from ansorlite.task_scheduler.protocol import TaskScheduler
+from ansorlite.task_scheduler import TaskScheduler
 from ansorlite.tuner.clock import PhaseClock
 from ansorlite.tuner.events import Finished, Listener, Measured, RoundFinished, Started
 from ansorlite.tuner.interrupt import deferred_interrupt
@@ -46,18 +46,6 @@ class Keys(Protocol):
     def __contains__(self, candidate: Candidate) -> bool: ...
 
     def __call__(self, candidates: Sequence[Candidate]) -> list[str]: ...
-
-
-@runtime_checkable
-class KeepsLog(Protocol):
-    """A strategy that tells what each round expected and found."""
-
-    @property
-    def rounds(self) -> Sequence[RoundLog]: ...
-
-
-def _last_log(strategy: Strategy) -> RoundLog | None:
-    return strategy.rounds[-1] if isinstance(strategy, KeepsLog) and strategy.rounds else None
 
 
 @dataclass
@@ -199,7 +187,8 @@ class Tuner:
                 rounds += 1
                 measured = self._measure(measurer, index, batch)
                 self._observe(index, measured)
-                self._listener(RoundFinished(index, rounds, _last_log(self._states[index].strategy)))
+                logs = self._states[index].strategy.rounds
+                self._listener(RoundFinished(index, rounds, logs[-1] if logs else None))
 
     def _measure_naive(self, measurer: Measures) -> None:
         """The loops as written come first, so that there is always an answer, and something to compare with."""

@@ -15,7 +15,6 @@ from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.state import Rule
 from ansorlite.sketch.tile_space import TileSpace
 from ansorlite.task import Task
-from ansorlite.task_scheduler.protocol import TaskInfo
 from ansorlite.tuner.keys import ProgramKeys
 from ansorlite.tuner.loop import TaskState
 
@@ -41,9 +40,3 @@ def task_state(
         keys=ProgramKeys(dict(zip(signatures, spaces, strict=True))),
         first=(default_candidate(task, sketches),),
     )
-
-
-def task_info(task: Task, weight: int) -> TaskInfo:
-    """What the scheduler is told. Tasks are similar when their stages have equally many axes of each kind, in equal dtypes."""
-    tag = tuple((len(stage.axes), len(stage.reduce_axes), stage.dtype) for stage in task.dag.computes)
-    return TaskInfo(weight, task.dag.flops, tag)

@@ -8,6 +8,7 @@ from typing import Self
 
 from ansorlite import te
 from ansorlite.records.measurement import Measurement, Outcome, Seconds
+from ansorlite.search import RoundLog
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.task import Task
 
@@ -37,7 +38,9 @@ class PlainKeys:
 
 
 class ListStrategy:
-    """Proposes candidates 0, 1, 2, ... once each, and remembers what it is told."""
+    """Proposes candidates 0, 1, 2, ... once each, and remembers what it is told. It keeps no log."""
+
+    rounds: tuple[RoundLog, ...] = ()
 
     def __init__(self, size: int = 1000) -> None:
         self.left = [candidate(i) for i in range(size)]

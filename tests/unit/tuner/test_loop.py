@@ -11,8 +11,7 @@ from ansorlite.errors import TuningError
 from ansorlite.records.database import Database
 from ansorlite.records.measurement import Outcome
 from ansorlite.sketch.candidate import NAIVE, Candidate
-from ansorlite.task_scheduler.protocol import TaskInfo
-from ansorlite.task_scheduler.round_robin import RoundRobin
+from ansorlite.task_scheduler import RoundRobin, TaskInfo
 from ansorlite.tuner.events import Event, Finished, Measured, RoundFinished, Started
 from ansorlite.tuner.loop import TaskState, Tuner
 from ansorlite.tuner.result import TuneResult
