@@ -19,10 +19,10 @@ def extremum(b: Builder, dtype: str, lanes: int, x: str, y: str, comparison: str
     """``x`` where ``x comparison y`` else ``y``, and NaN where either is NaN.
 
     ``x > y ? x : y`` is one maxps, which gives its second operand when either is NaN. So a literal goes first, and
-    only when both operands may be NaN does it take a test of the first.
+    only when both operands may be NaN does it take a test, of ``y``: where ``x`` accumulates, that is the short chain.
     """
     kind = types.value_type(dtype, lanes)
-    if is_number(y):
+    if not is_number(x):
         x, y = y, x
     chosen = b.select(kind, lanes, b.op(f"fcmp {comparison} {kind} {x}, {y}"), x, y)
     if is_number(x):

@@ -116,7 +116,7 @@ def test_scalars() -> None:
     assert kernel(np.array(1.5, np.float32)).shape == ()
 
 
-def test_many_threads_at_once(kernel: Kernel, arrays: tuple[np.ndarray, np.ndarray]) -> None:
+def test_many_threads_at_once(kernel: Kernel) -> None:
     wrong = []
 
     def work(seed: int) -> None:
