@@ -60,6 +60,12 @@ def axes_of(tensor: Tensor) -> tuple[Axis, ...]:
     return tensor.axes + tensor.reduce_axes
 
 
+@lru_cache(maxsize=4096)
+def positions(tensor: Tensor) -> dict[Axis, int]:
+    """The place of each axis among :func:`axes_of`: space axes count dimensions. (``axes.index`` builds expressions.)"""
+    return {axis: position for position, axis in enumerate(axes_of(tensor))}
+
+
 def lane_axis(tensor: Tensor) -> Axis | None:
     """The axis whose neighbouring values belong in one vector, or ``None`` for a scalar.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 from ansorlite.te import dtypes
@@ -41,11 +41,11 @@ class Affine:
     terms: tuple[tuple[Term, int], ...]
     constant: int
 
-    @property
+    @cached_property
     def coefficients(self) -> dict[Term, int]:
         return dict(self.terms)
 
-    @property
+    @cached_property
     def variables(self) -> frozenset[Var]:
         """Every variable in it, inside of quotients and remainders too."""
         inner = (t.inner.variables if isinstance(t, Quotient | Remainder) else frozenset((t,)) for t, _ in self.terms)
@@ -71,7 +71,7 @@ class Affine:
         return total + self.constant if self.constant else total
 
     def __add__(self, other: Affine) -> Affine:
-        total = self.coefficients
+        total = dict(self.terms)
         for var, coefficient in other.terms:
             total[var] = total.get(var, 0) + coefficient
         return Affine(tuple((v, c) for v, c in total.items() if c), self.constant + other.constant)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorlite.analysis.access import Access, accesses, axes_of
+from ansorlite.analysis.access import Access, accesses, axes_of, positions
 from ansorlite.analysis.affine import Affine, Quotient, Remainder
 from ansorlite.features.facts import AccessFacts, Flags, Numbers, Operations, StatementFacts
 from ansorlite.features.operations import operations
@@ -153,8 +153,8 @@ class _NestView:
         for axis, length in zip(tensor.axes, stage.lengths, strict=True):
             if axis is not lane:
                 loops.append((axis, length, False, one))
-        if lane in tensor.axes:
-            length = stage.lengths[tensor.axes.index(lane)]
+        if lane is not None and not lane.reduce:
+            length = stage.lengths[positions(tensor)[lane]]
             if not reduction:
                 return [*loops, (lane, length, True, one)]
             strips = np.where(stage.lanes > 1, -(-length // stage.lanes), length)
@@ -171,7 +171,7 @@ class _NestView:
 
     def touches(self, stage: Attached, axis: Axis, outer: Axis) -> bool:
         """Whether the corner of the stage's box moves along ``axis`` with a loop over the anchor's ``outer``."""
-        box = stage.region[stage.tensor.axes.index(axis)]
+        box = stage.region[positions(stage.tensor)[axis]]
         return box is not None and any(term is outer for term, _ in box.terms)
 
     def region_sizes(
@@ -180,8 +180,8 @@ class _NestView:
         """How much of an axis of the stage is walked below each depth: boxes of the anchor's tiles first, then its own loops."""
         n_path = len(self.trips)
         result = np.empty((n_path + len(own) + 1, self.n))
-        if axis in stage.tensor.axes:
-            d = stage.tensor.axes.index(axis)
+        if not axis.reduce:
+            d = positions(stage.tensor)[axis]
             box, extent, length = stage.region[d], stage.tensor.shape[d], stage.lengths[d]
             if box is None:
                 result[: n_path + 1] = extent
@@ -204,16 +204,17 @@ class _NestView:
         """A packed copy runs in the loops before its place, then in the loops below that its operand depends on."""
         nest = self.nest
         outside = self.bands[:, None] < pack.at
-        uses = np.array([[loop.axis in pack.axis_of_dim] for loop in nest.loops])
+        dims = frozenset(pack.axis_of_dim)
+        uses = np.array([[loop.axis in dims] for loop in nest.loops])
         trips = np.where(outside | uses, self.trips, 1.0)
         real = trips > 1
         inside = ~outside
         vector = self.vector() & real
         lanes = np.where(vector[-1], nest.lanes, 1) if len(vector) else nest.lanes
         parallel = self.packed_parallel(pack, real)
-        axes = tuple(frozenset((loop.axis,)) & frozenset(pack.axis_of_dim) for loop in nest.loops)
+        axes = tuple(frozenset((loop.axis,)) & dims for loop in nest.loops)
         loops = _Loops(trips, parallel, self.unrolled & real & inside, vector, np.zeros_like(real), axes, self.sizes, lanes)
-        source = self.read_facts(Access(pack.tensor, (), frozenset(pack.axis_of_dim)), loops, by_axes=pack.axis_of_dim)
+        source = self.read_facts(Access(pack.tensor, (), dims), loops, by_axes=pack.axis_of_dim)
         target = self.loop_indexed(loops, pack.at, uses[:, 0], dtypes.size(pack.tensor.dtype), write=True)
         return self.facts(pack.name, loops, np.zeros(self.n, dtype=bool), False, Operations(), (source, target))
 
@@ -233,7 +234,8 @@ class _NestView:
         for access in accesses(tensor):
             if packs and access.tensor in packs:
                 pack = packs[access.tensor]
-                uses = np.array([loop.axis in pack.axis_of_dim for loop in self.nest.loops])
+                dims = frozenset(pack.axis_of_dim)
+                uses = np.array([loop.axis in dims for loop in self.nest.loops])
                 found.append(self.loop_indexed(loops, pack.at, uses, dtypes.size(pack.tensor.dtype), write=False))
             elif access.tensor is tile:
                 uses = np.array([not loop.reduce for loop in self.nest.loops])

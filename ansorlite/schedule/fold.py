@@ -19,7 +19,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from ansorlite.analysis.access import accesses, axes_of
+from ansorlite.analysis.access import accesses, axes_of, positions
 from ansorlite.schedule.regions import Region, regions
 from ansorlite.schedule.steps import (
     CacheRead,
@@ -163,8 +163,8 @@ class Nest:
     def expanded(self, position: int) -> Column:
         """(n,) bool: whether the loop is no loop in the machine code: of one iteration, unrolled, or the vectorised one."""
         loop = self.loops[position]
-        inside = loop.unrolled | (loop.trip == 1)
-        return inside | self.vector if position == len(self.loops) - 1 else inside
+        inside = np.asarray(loop.unrolled | (loop.trip == 1))
+        return np.asarray(inside | self.vector) if position == len(self.loops) - 1 else inside
 
     @cached_property
     def promoted(self) -> Column:
@@ -193,7 +193,7 @@ class Nest:
     @cached_property
     def apart(self) -> Column:
         """(n,) bool: whether the promoted accumulators are a buffer apart from the tile, filled from it and moved back."""
-        return self.promoted & (self.in_lanes | ~self.tile_is_constant)
+        return np.asarray(self.promoted & (self.in_lanes | ~self.tile_is_constant))
 
     @cached_property
     def sizes(self) -> tuple[dict[Axis, Column], ...]:
@@ -238,12 +238,12 @@ def _take(table: np.ndarray, which: Column) -> Column:
 
 
 def _canonical_nest(nest: Nest) -> list[Column]:
-    axes = axes_of(nest.anchor)
+    number = positions(nest.anchor)
     real = np.stack([loop.trip > 1 for loop in nest.loops], axis=1)
     order = np.argsort(~real, axis=1, kind="stable")
     columns: list[Column] = []
     for what in (
-        [np.where(loop.trip > 1, 1 + axes.index(loop.axis), 0) for loop in nest.loops],
+        [np.where(loop.trip > 1, 1 + number[loop.axis], 0) for loop in nest.loops],
         [np.where(loop.trip > 1, loop.trip, 0) for loop in nest.loops],
         [np.where(loop.trip > 1, loop.step, 0) for loop in nest.loops],
         [np.where(loop.trip > 1, loop.unrolled, 0) for loop in nest.loops],
@@ -436,7 +436,7 @@ class _Fold:
         lane_axis = next((a for a in axes_of(tensor) if vectorize is not None and a.name == vectorize.axis), None)
         lanes = self.zeros() + 1
         if lane_axis is not None:
-            width = lengths[tensor.axes.index(lane_axis)] if lane_axis in tensor.axes else self.zeros() + lane_axis.extent
+            width = self.zeros() + lane_axis.extent if lane_axis.reduce else lengths[positions(tensor)[lane_axis]]
             lanes = np.minimum(self.chosen(Vectorize, tensor.name, 1), width)
         others = [length for axis, length in zip(tensor.axes, lengths, strict=True) if axis is not lane_axis]
         parallel = np.where(at == 0, self.parallel(tensor.name, others), 0)

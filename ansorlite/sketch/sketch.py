@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 
 import numpy as np
@@ -13,6 +13,7 @@ from ansorlite.loops.nodes import Function
 from ansorlite.schedule.fold import Program, fold
 from ansorlite.schedule.lower import lower_row
 from ansorlite.schedule.steps import Hole, Step, holes
+from ansorlite.schedule.tiles import TileTable
 from ansorlite.target import Target
 from ansorlite.te.dag import ComputeDAG
 
@@ -43,9 +44,10 @@ class Sketch:
 
     @cached_property
     def signature(self) -> str:
-        """Names the sketch among those of its task, as long as its steps and their choices stay the same."""
-        tables = ";".join(f"{hole.name}:{hole.size}:{_fingerprint(hole)}" for hole in self.holes)
-        return hashlib.sha256(f"{self.text}\n{tables}".encode()).hexdigest()[:12]
+        """Names the sketch among those of its task, whatever the names in it, as long as its steps and choices stay the same."""
+        numbers: dict[str, int] = {}
+        shape = repr([_without_names(step, numbers) for step in self.steps])
+        return hashlib.sha256(shape.encode()).hexdigest()[:12]
 
     def fold(self, rows: np.ndarray) -> Program:
         """The programs of ``rows`` (n, holes), in columns."""
@@ -60,6 +62,14 @@ class Sketch:
         return lower_row(self.steps, self.dag, row, name)
 
 
-def _fingerprint(hole: Hole) -> str:
-    data = hole.table.spans.tobytes() if hole.table is not None else repr(hole.choices).encode()
-    return hashlib.sha256(data).hexdigest()[:8]
+def _without_names(value: object, numbers: dict[str, int]) -> object:
+    """Steps and their parts as plain data, with names numbered in order of appearance."""
+    if isinstance(value, str):
+        return numbers.setdefault(value, len(numbers))
+    if isinstance(value, tuple):
+        return tuple(_without_names(item, numbers) for item in value)
+    if isinstance(value, TileTable):
+        return hashlib.sha256(value.spans.tobytes()).hexdigest()
+    if is_dataclass(value):
+        return (type(value).__name__, *(_without_names(getattr(value, field.name), numbers) for field in fields(value)))
+    return value

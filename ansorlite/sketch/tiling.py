@@ -49,7 +49,9 @@ def multi_level_tile(
         factor: an axis whose outermost loop makes partial results (rfactor): it leads the first band.
         counted: a reduce axis that only counts the parts of an rfactor: one loop, never split.
     """
-    space = [axis for axis in stage.axes if not (factor is not None and axis is stage.axes[0])]
+    # An axis of one element needs no loop; a stage of one element has one all the same, to hang annotations on.
+    real = [axis for axis in stage.axes if axis.extent > 1] or list(stage.axes[-1:])
+    space = [axis for axis in real if not (factor is not None and axis is stage.axes[0])]
     reduce = [axis for axis in stage.reduce_axes if axis is not counted]
     levels = {"S": structure.count("S"), "R": structure.count("R")}
     steps: list[Step] = [split(stage, axis, levels["S"], perfect, max_inner) for axis in space]
