@@ -35,7 +35,7 @@ def _load(buffer: Buffer, *indices: Expr) -> Load:
 
 
 def matmul(m: int, n: int, k: int, rows: int, columns: int, depth: int, group: int, lanes: int) -> Function:
-    """C = A B in float32. ``columns`` divides n, and ``depth`` divides k; the last tile of rows is padded with zeros.
+    """C = A B in float32. ``columns`` divides n; ``depth`` and ``lanes`` divide k; the last tile of rows is padded with 0.
 
     Args:
         rows, columns: of the register tile.
@@ -52,7 +52,7 @@ def matmul(m: int, n: int, k: int, rows: int, columns: int, depth: int, group: i
     acc = Buffer("acc", (rows, columns), "float32", Scope.REGISTER)
     serial, unrolled, vectorized, parallel = LoopKind.SERIAL, LoopKind.UNROLLED, LoopKind.VECTORIZED, LoopKind.PARALLEL
 
-    def pack_a(it: Var, r: Var, i: Var) -> Stmt:
+    def pack_a(it: Var, r: Expr, i: Var) -> Stmt:
         row = it * rows + i
         value = if_then_else(row < m, _load(a, row, r), const(0.0, "float32")) if m % rows else _load(a, row, r)
         return Store(packed_a, (it, r, i), value)
@@ -97,12 +97,22 @@ def matmul(m: int, n: int, k: int, rows: int, columns: int, depth: int, group: i
 
         return _loop("kb", k // depth, serial, lambda kb: _loop("panel", panels, serial, lambda panel: panel_of(kb, panel)))
 
-    def each(name: str, body: Callable[[Var, Var, Var], Stmt], extent: int, kind: LoopKind, width: int) -> Callable[[Var], Stmt]:
-        return lambda outer: _loop("r", k, serial, lambda r: _loop(name, extent, kind, lambda x: body(outer, r, x), width))
+    def rows_of_a(it: Var) -> Stmt:
+        # A whole cache line of each row at a time: rows a power of two apart push each other out of the cache.
+        def line(r0: Var) -> Stmt:
+            def row(i: Var) -> Stmt:
+                return _loop("v", lanes, vectorized, lambda v: pack_a(it, r0 * lanes + v, i), lanes)
+
+            return _loop("i", rows, unrolled, row)
+
+        return _loop("r", k // lanes, serial, line)
+
+    def rows_of_b(panel: Var) -> Stmt:
+        return _loop("r", k, serial, lambda r: _loop("j", columns, vectorized, lambda j: pack_b(panel, r, j), lanes))
 
     body = block(
-        _loop("it", tiles, parallel, each("i", pack_a, rows, unrolled, 1)),
-        _loop("panel", panels, parallel, each("j", pack_b, columns, vectorized, lanes)),
+        _loop("it", tiles, parallel, rows_of_a),
+        _loop("panel", panels, parallel, rows_of_b),
         _loop("block", -(-tiles // group), parallel, row_block),
     )
     return Function(f"matmul_{m}_{n}_{k}", (a, b, c), 1, Alloc(packed_a, Alloc(packed_b, body)))
@@ -150,7 +160,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=targets.host().threads)
     parser.add_argument("--sizes", type=int, nargs="+", default=[512, 1024])
-    parser.add_argument("--tile", type=int, nargs=2, default=[12, 32], metavar=("ROWS", "COLUMNS"))
+    parser.add_argument("--tile", type=int, nargs=2, default=[14, 32], metavar=("ROWS", "COLUMNS"))
     parser.add_argument("--block", type=int, default=512, help="k per block")
     parser.add_argument("--group", type=int, default=8, help="tiles of rows per block")
     parser.add_argument("--repeats", type=int, default=15)
