@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 from ansorlite.frontends.onnx import load_model
 from ansorlite.graph.executable import compile_model
-from tests.onnx.support import LIGHT_MODELS, Meaning, light_input, light_model, light_output
+from tests.onnx.support import LIGHT_MODELS, Meaning, light_input, light_model, light_output, spread_weights
 
 #: model → kernels that run, distinct tasks.
 SIZES = {
@@ -47,33 +45,11 @@ def test_equal_residual_blocks_are_one_task():
     assert max(weights) == 5
 
 
-def _spread_weights(path, rng: np.random.Generator) -> onnx.ModelProto:
-    """The model with random weights in the place of the constant ones, of a size that keeps activations in range."""
-    model = onnx.load(path)
-    known = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
-    roles = {name: (node.op_type, position) for node in model.graph.node for position, name in enumerate(node.input)}
-    kept = []
-    for node in model.graph.node:
-        if node.op_type != "ConstantOfShape":
-            kept.append(node)
-            continue
-        shape = [int(extent) for extent in known[node.input[0]]]
-        role = roles.get(node.output[0], ("", 0))
-        values = rng.standard_normal(shape) / np.sqrt(max(1, np.prod(shape[1:]) / 2))
-        if role[0] == "BatchNormalization" and role[1] in (1, 4):
-            values = rng.uniform(0.5, 1.5, shape)
-        model.graph.initializer.append(numpy_helper.from_array(values.astype(np.float32), node.output[0]))
-        model.graph.input.append(helper.make_tensor_value_info(node.output[0], TensorProto.FLOAT, shape))
-    del model.graph.node[:]
-    model.graph.node.extend(kept)
-    return model
-
-
 @pytest.mark.parametrize("name", ["light_squeezenet", "light_shufflenet"])
 def test_fusion_and_folding_keep_what_a_model_with_random_weights_computes(name):
     runtime = pytest.importorskip("onnxruntime")
     rng = np.random.default_rng(0)
-    proto = _spread_weights(light_model(name), rng)
+    proto = spread_weights(light_model(name), rng)
     model = load_model(proto)
     ((given, value),) = model.inputs.items()
     x = rng.standard_normal(value.shape).astype(np.float32)
