@@ -9,14 +9,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PROCESSES ?= 2
 
-# A thread that waits for another must not burn the core that the other one needs.
-export OMP_WAIT_POLICY ?= passive
-
 .PHONY: demo test check clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python benchmarks/demo.py
 
+# Tests run side by side: a thread that waits must not burn the core that another test needs.
+test: export OMP_WAIT_POLICY = passive
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal
 

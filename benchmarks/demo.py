@@ -26,7 +26,7 @@ from ansorlite.sketch.candidate import NAIVE
 MODEL = Path(onnx.__file__).parent / "backend/test/data/light/light_squeezenet.onnx"
 DATABASE = Path("demo.db")
 #: Setting up, the checks and the final timing must fit into five minutes, too.
-TUNING_SECONDS = 200.0
+TUNING_SECONDS = 150.0
 TIMING_SECONDS = 3.0
 
 
@@ -37,13 +37,13 @@ def main() -> int:
     screen.print(f"{MODEL.name}: {len(model.tasks)} different tasks, {TUNING_SECONDS:.0f} seconds of tuning, kept in {DATABASE}")
     result = al.tune(model, database=DATABASE, progress=True, time_limit=TUNING_SECONDS)
     screen.print(outcome(result))
-    screen.print(summary(result))
+    screen.print(summary(result), soft_wrap=True)
 
     tuned = al.compile(model, database=DATABASE)
     naive = compile_model(model, lambda task: compile_candidate(task, NAIVE))
     inputs = example_inputs(model)
     difference = max_relative_difference(tuned(inputs), recorded_outputs(model))
-    screen.print(f"\noutputs against those recorded with the model: largest relative difference {difference:.1e}")
+    screen.print(f"\noutputs against those recorded with the model: largest relative difference {difference:.1e}\n")
 
     versus_naive = compare(lambda: tuned(inputs), lambda: naive(inputs), TIMING_SECONDS)
     rows = [
