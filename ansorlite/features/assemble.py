@@ -46,8 +46,12 @@ def _statement(s: StatementFacts, target: Target) -> Numbers:
     ops = [iterations * count for count in (s.operations.cheap, s.operations.mul, s.operations.div, s.operations.math)]
     accumulators = np.prod(np.where(s.unrolled & ~s.reduce, trips, 1.0), axis=0) * np.where(s.accumulates, vectors, 0.0)
     loads = [_loads(a, s, vectors) for a in s.accesses]
-    kinds = [a.lane_stride for a in s.accesses]
-    by_kind = [sum((np.where(k == kind, x, 0.0) for k, x in zip(kinds, loads, strict=True)), np.zeros_like(iterations)) for kind in (1, 0, 2)]
+    by_kind = [np.zeros_like(iterations) for _ in range(3)]
+    for access, distinct in zip(s.accesses, loads, strict=True):
+        if not access.write:
+            for kind in range(3):
+                by_kind[kind] += np.where(access.lane_stride == kind, distinct, 0.0)
+    scalar, contiguous, strided = by_kind
     lines = [_lines(a) for a in s.accesses]
     total = np.sum(lines, axis=0) if lines else np.zeros_like(trips)
     outer = np.ones((len(trips) + 1, len(iterations)))
@@ -59,7 +63,7 @@ def _statement(s: StatementFacts, target: Target) -> Numbers:
         _log(iterations), _log(parallel), balance, np.log2(s.lanes), _log(vector_trip), vector_trip / (vectors * s.lanes),
         _log(unrolled), _log(reduce), _log(inner_reduce), _log(branches),
         *map(_log, ops),
-        s.in_registers.astype(np.float64), np.full_like(iterations, float(s.accumulates)), _log(accumulators), *map(_log, by_kind),
+        s.in_registers.astype(np.float64), np.full_like(iterations, float(s.accumulates)), _log(accumulators), _log(contiguous), _log(scalar), _log(strided),
         _log(total[0]), *map(_log, sums), *(_log(work / np.maximum(t, 1.0)) for t in sums),
     ]  # fmt: skip
     for number in range(ACCESSES):
@@ -82,7 +86,8 @@ def _loads(access: AccessFacts, s: StatementFacts, vectors: Numbers) -> Numbers:
 
 def _lines(access: AccessFacts) -> Numbers:
     """(D + 1, n) bytes of the cache lines touched below each depth."""
-    elements = np.ones_like(access.widths[0]) if access.widths else np.ones((access.moves.shape[0] + 1, access.moves.shape[1]))
+    # Not of the shape of a width: that of an index that nothing moves is one number for all rows.
+    elements = np.ones((access.moves.shape[0] + 1, access.moves.shape[1]))
     run, full = elements, np.ones_like(elements, dtype=bool)
     for width, extent in zip(reversed(access.widths), reversed(access.extents), strict=True):
         elements = elements * width
