@@ -101,6 +101,12 @@ class Graph:
                 found[name].append(node)
         return {name: tuple(nodes) for name, nodes in found.items()}
 
+    def fresh(self, name: str) -> str:
+        """``name``, marked until nothing in this graph has it."""
+        while name in self.values:
+            name += "'"
+        return name
+
     def only_consumer(self, name: str) -> Node | None:
         """The one node that reads ``name``, if there is one only and the model does not give the value out."""
         nodes = self.consumers[name]

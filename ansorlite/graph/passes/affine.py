@@ -82,8 +82,6 @@ class _Sweep:
 
     def _node(self, node: Node, operator: Operator, variable: str, constant: Array) -> Node:
         """``node`` made into ``operator(variable, constant)``."""
-        name = f"{node.output}.{'scale' if operator is multiply else 'shift'}"
-        while name in self.graph.values:
-            name += "'"
+        name = self.graph.fresh(f"{node.output}.{'scale' if operator is multiply else 'shift'}")
         self.constants[name] = constant
         return Node(node.output, operator, (variable, name), label=node.label)

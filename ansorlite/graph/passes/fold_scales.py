@@ -33,7 +33,7 @@ def fold_scales_into_weights(graph: Graph) -> Graph:
         scale = None if weight is None else _scale_of_weight(graph, producer, weight, found[1])
         if weight is None or scale is None:
             continue
-        name = f"{producer.inputs[1]}*{node.output}"
+        name = graph.fresh(f"{producer.inputs[1]}*{node.output}")
         constants[name] = combine(np.multiply, weight, scale)
         del nodes[producer.output]
         nodes[node.output] = Node(node.output, producer.operator, (producer.inputs[0], name), producer.attributes, producer.label)
