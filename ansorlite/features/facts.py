@@ -31,7 +31,7 @@ class AccessFacts:
         item: bytes of an element.
         moves: ``(D, n)`` whether the address depends on the loop.
         lane_stride: ``(n,)`` 0 where it does not move along the lanes (or there are none), 1 contiguous, 2 otherwise.
-        write: whether it is the store.
+        write: whether it is the store. A reduction's is where its elements add up, in the tile behind any registers.
     """
 
     widths: tuple[Numbers, ...]

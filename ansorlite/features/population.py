@@ -84,7 +84,16 @@ class _NestView:
         reduce = reduce & ~(nest.apart & (self.bands[:, None] < nest.last_space - 1))
         axes = tuple(frozenset((loop.axis,)) for loop in nest.loops)
         loops = _Loops(self.trips, self.parallel, self.unrolled, self.vector(), reduce, axes, self.sizes, nest.lanes)
-        return self.statement(nest.anchor, loops, self.anchor_in_registers(), packs={p.tensor: p for p in nest.packed})
+        return self.statement(
+            nest.anchor, loops, self.anchor_in_registers(), self.home(loops), packs={p.tensor: p for p in nest.packed}
+        )
+
+    def home(self, loops: _Loops) -> AccessFacts | None:
+        """Where the anchor's elements add up: in a tile indexed by loops, or (``None``) in the anchor's own buffer."""
+        if self.nest.epilogue is None:
+            return None
+        space = np.array([not loop.reduce for loop in self.nest.loops])
+        return self.loop_indexed(loops, self.nest.epilogue_at, space, dtypes.size(self.nest.anchor.dtype), write=True)
 
     def anchor_in_registers(self) -> Flags:
         """(n,) whether the anchor's statement accumulates at constant indices."""
@@ -228,7 +237,13 @@ class _NestView:
     # Accesses ---------------------------------------------------------------------------------------------------------
 
     def statement(
-        self, tensor: Tensor, loops: _Loops, in_registers: Flags, packs: Mapping[Tensor, Packed] | None = None, tile: Tensor | None = None
+        self,
+        tensor: Tensor,
+        loops: _Loops,
+        in_registers: Flags,
+        home: AccessFacts | None = None,
+        packs: Mapping[Tensor, Packed] | None = None,
+        tile: Tensor | None = None,
     ) -> StatementFacts:
         found: list[AccessFacts] = []
         for access in accesses(tensor):
@@ -243,8 +258,7 @@ class _NestView:
             else:
                 found.append(self.read_facts(access, loops))
         accumulates = isinstance(tensor.body, Reduce)
-        if not accumulates:
-            found.append(self.write_facts(tensor, loops))
+        found.append(home or self.write_facts(tensor, loops))
         assert tensor.body is not None
         counts = operations(tensor.body, lambda node: isinstance(node, Read))
         return self.facts(tensor.name, loops, in_registers, accumulates, counts, tuple(found))

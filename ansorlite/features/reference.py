@@ -15,9 +15,10 @@ from ansorlite.features.assemble import assemble
 from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
 from ansorlite.features.operations import operations
 from ansorlite.loops.nodes import Alloc, Buffer, For, Function, Load, LoopKind, Role, Scope, Stmt, Store, children
+from ansorlite.loops.visit import loads, stores
 from ansorlite.target import Target
 from ansorlite.te import dtypes
-from ansorlite.te.expr import Binary, Cast, Const, Expr, Unary, Var, free_vars, walk
+from ansorlite.te.expr import Binary, Cast, Const, Expr, Unary, Var, free_vars, substitute, walk
 from ansorlite.te.ops import BINARY, UNARY
 
 
@@ -25,7 +26,8 @@ def reference(function: Function, names: Sequence[str], target: Target) -> Numbe
     """(1, len(names), NUM_FEATURES): the features of the main statements of the stages ``names``."""
     found: dict[str, tuple[Store, tuple[For, ...], int]] = {}
     _collect(function.body, (), {}, found)
-    return assemble(tuple(_facts(*found[name]) for name in names), target)
+    moves = [s for s in stores(function.body) if s.role is Role.MOVE]
+    return assemble(tuple(_facts(*found[name], moves) for name in names), target)
 
 
 def _collect(
@@ -41,13 +43,25 @@ def _collect(
         _collect(child, (*around, stmt) if isinstance(stmt, For) else around, born, found)
 
 
+def _home(store: Store, moves: Sequence[Store]) -> tuple[Buffer, tuple[Expr, ...]]:
+    """Where what ``store`` computes ends up: its own place, or where accumulators of their own are moved to."""
+    for move in moves:
+        for load in loads(move.value):
+            if load.buffer is store.buffer and move.buffer is not store.buffer:
+                # The move runs in loops of its own: put the store's indices of the registers in place of the move's.
+                same = {a: b for a, b in zip(load.indices, store.indices, strict=True) if isinstance(a, Var)}
+                return move.buffer, tuple(substitute(index, same) for index in move.indices)
+    return store.buffer, store.indices
+
+
 @dataclass(frozen=True, eq=False)
 class _Around:
     loops: tuple[For, ...]
     trips: tuple[int, ...]
 
 
-def _facts(store: Store, loops: tuple[For, ...], born: int) -> StatementFacts:
+def _facts(store: Store, loops: tuple[For, ...], born: int, moves: Sequence[Store]) -> StatementFacts:
+    home = _home(store, moves)
     trips: list[int] = []
     for position, loop in enumerate(loops):
         # The longest run: with every outer loop at its start.
@@ -60,8 +74,7 @@ def _facts(store: Store, loops: tuple[For, ...], born: int) -> StatementFacts:
     own = Load(store.buffer, store.indices, store.buffer.dtype)
     read = [node for node in walk(store.value) if isinstance(node, Load) and not (update and node is own)]
     accesses = [_access(around, load.buffer, load.indices, write=False) for load in read]
-    if not update:
-        accesses.append(_access(around, store.buffer, store.indices, write=True))
+    accesses.append(_access(around, *home, write=True))
     lanes = loops[-1].lanes if loops and kinds[-1] is LoopKind.VECTORIZED else 1
 
     def flags(which: Sequence[bool]) -> np.ndarray:
