@@ -1,8 +1,8 @@
 """How many candidates a second go from rows to scores on one core: ``python -m benchmarks.search_speed [--json]``.
 
-For each workload and sketch a population of 2048 rows is taken through the stages of one generation: canonical keys (which say what
-is new), features, and the trained model's prediction. Rows to scores is features and prediction together. Times are medians of CPU
-time, on one thread.
+For each workload and sketch a population of 2048 rows is taken through the stages of one generation: canonical keys (which
+say what is new), features, and the trained model's prediction. Rows to scores is features and prediction together. Times are
+medians of CPU time, on one thread.
 """
 
 from __future__ import annotations
@@ -92,7 +92,8 @@ def main(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"population": POPULATION, "rows": found}))
         return
-    table = Table("workload", "sketch", "keys ms", "features ms", "model ms", "candidates / s", title=f"population {POPULATION}, one core")
+    columns = ("workload", "sketch", "keys ms", "features ms", "model ms", "candidates / s")
+    table = Table(*columns, title=f"population {POPULATION}, one core")
     for row in found:
         stages = [f"{1e3 * float(str(row[stage])):.1f}" for stage in ("keys", "features", "model")]
         table.add_row(str(row["workload"]), str(row["sketch"]), *stages, f"{float(str(row['candidates_per_second'])):,.0f}")

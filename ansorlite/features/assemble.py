@@ -63,7 +63,8 @@ def _statement(s: StatementFacts, target: Target) -> Numbers:
         _log(iterations), _log(parallel), balance, np.log2(s.lanes), _log(vector_trip), vector_trip / (vectors * s.lanes),
         _log(unrolled), _log(reduce), _log(inner_reduce), _log(branches),
         *map(_log, ops),
-        s.in_registers.astype(np.float64), np.full_like(iterations, float(s.accumulates)), _log(accumulators), _log(contiguous), _log(scalar), _log(strided),
+        s.in_registers.astype(np.float64), np.full_like(iterations, float(s.accumulates)),
+        _log(accumulators), _log(contiguous), _log(scalar), _log(strided),
         _log(total[0]), *map(_log, sums), *(_log(work / np.maximum(t, 1.0)) for t in sums),
     ]  # fmt: skip
     for number in range(ACCESSES):

@@ -1,7 +1,7 @@
 """The features of one statement, by name: the columns of a feature array.
 
-Magnitudes are log2; a count of 0 stays 0 by ``log2(1 + x)``. Traffic is in bytes of whole cache lines, for one execution of the kernel on
-one thread.
+Magnitudes are log2; a count of 0 stays 0 by ``log2(1 + x)``. Traffic is in bytes of whole cache lines, for one execution of
+the kernel on one thread.
 """
 
 from __future__ import annotations

@@ -27,7 +27,10 @@ def operations(value: Expr, is_leaf: Callable[[Expr], bool]) -> Operations:
             carries[node] = True
             return True
         operands = node.children()[1:] if isinstance(node, Select) else node.children()
-        carries[node] = flows = any([visit(child) for child in operands])
+        flows = False
+        for child in operands:
+            flows |= visit(child)
+        carries[node] = flows
         if flows and isinstance(node, Binary):
             counts[BINARY[node.op].cost] += 1
         elif flows and isinstance(node, Unary):

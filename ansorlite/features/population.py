@@ -140,7 +140,7 @@ class _NestView:
         vector = np.zeros_like(reduce)
         parallel = np.zeros_like(reduce)
         parallel[:n_path] = self.parallel & outside
-        axes: list[frozenset[Axis]] = [frozenset(a for a in tensor.axes if self.touches(stage, a, loop.axis)) for loop in nest.loops]
+        axes = [frozenset(a for a in tensor.axes if self.touches(stage, a, loop.axis)) for loop in nest.loops]
         space_seen = 0
         for position, (axis, _, is_vector, _) in enumerate(own):
             axes.append(frozenset((axis,)))
@@ -267,9 +267,8 @@ class _NestView:
         self, name: str, loops: _Loops, in_registers: Flags, accumulates: bool, counts: Operations, found: tuple[AccessFacts, ...]
     ) -> StatementFacts:
         lanes = loops.lanes.astype(np.float64)
-        return StatementFacts(
-            name, loops.trips, loops.parallel, loops.unrolled, loops.vector, loops.reduce, lanes, in_registers, accumulates, counts, found
-        )  # fmt: skip
+        kinds = (loops.trips, loops.parallel, loops.unrolled, loops.vector, loops.reduce)
+        return StatementFacts(name, *kinds, lanes, in_registers, accumulates, counts, found)
 
     def extents(self, tensor: Tensor) -> tuple[Numbers, ...]:
         """The extents of the buffer that holds what a statement reads or writes of ``tensor``."""

@@ -98,7 +98,8 @@ def _facts(store: Store, loops: tuple[For, ...], born: int, moves: Sequence[Stor
 def _access(around: _Around, buffer: Buffer, indices: tuple[Expr, ...], write: bool) -> AccessFacts:
     # A guarded read's index may stand outside of its buffer.
     widths = tuple(np.minimum(_widths(around, i), extent) for i, extent in zip(indices, buffer.shape, strict=True))
-    moves = np.array([[any(_changes(around, d, i) for i in indices)] for d in range(len(around.loops))], dtype=bool).reshape(-1, 1)
+    depths = range(len(around.loops))
+    moves = np.array([any(_changes(around, depth, i) for i in indices) for depth in depths], dtype=bool).reshape(-1, 1)
     stride = 0.0
     if around.loops and around.loops[-1].kind is LoopKind.VECTORIZED and around.loops[-1].lanes > 1:
         stride = _lane_stride(around, buffer, indices)

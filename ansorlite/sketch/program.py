@@ -24,4 +24,4 @@ def lower(task: Task, candidate: Candidate, sketches: Sequence[Sketch]) -> Funct
         if sketch.signature == candidate.sketch:
             return sketch.lower(candidate.row)
     known = ", ".join(s.signature for s in sketches)
-    raise TuningError(f"this task has no sketch {candidate.sketch} (it has: {known}); the record is from another version, tune again")
+    raise TuningError(f"this task has no sketch {candidate.sketch}, only {known}; the record is from another version, tune again")

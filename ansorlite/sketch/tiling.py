@@ -27,7 +27,8 @@ def lane_choices(target: Target, tensor: Tensor, widest: int = 1) -> tuple[int, 
 def split(stage: Tensor, axis: Axis, parts: int, perfect: bool, max_inner: int, first: int = 0) -> Split:
     """The split of one axis into ``parts`` loops named ``axis<first> ...``."""
     loops = tuple(f"{axis.name}{level}" for level in range(first, first + parts))
-    return Split(stage.name, axis.name, loops, Hole(f"{stage.name}.{axis.name}", table=tile_table(axis.extent, parts, perfect, max_inner)))
+    table = tile_table(axis.extent, parts, perfect, max_inner)
+    return Split(stage.name, axis.name, loops, Hole(f"{stage.name}.{axis.name}", table=table))
 
 
 def multi_level_tile(
