@@ -30,6 +30,8 @@ class MachineConstants:
     store: float = 1.0
     branch: float = 1.2
     spill: float = 1.5
+    move: float = 1.0  # of an accumulator between registers and its tile
+    code: float = 160.0  # statements of straight-line code that still run at full speed
     l2_bytes: float = 32.0
     l3_bytes: float = 10.0
     memory_bytes: float = 4.0
@@ -78,8 +80,11 @@ class Draft:
         chain = np.where(magnitude("inner_reduce") > 1, k.forwarding, k.store)
         waiting = np.where(accumulates, np.where(in_registers, steps * k.latency / accumulators, steps * chain), 0.0)
         room = self.target.vector_registers - 3
+        # Accumulators go back to their tile after as many steps as they live through.
+        moving = np.where(in_registers, 2.0 * k.move * steps / np.maximum(magnitude("reduce"), 1.0), 0.0)
         spilling = np.where(in_registers, blocks * np.maximum(accumulators - room, 0.0) * k.spill, 0.0)
-        busy = np.maximum(np.maximum(compute, loading), waiting) + spilling + magnitude("branches") * k.branch
+        crowded = np.maximum(unrolled / k.code, 1.0)
+        busy = np.maximum(np.maximum(compute, loading), waiting) * crowded + moving + spilling + magnitude("branches") * k.branch
         near = magnitude("l1_traffic") / k.l2_bytes + magnitude("l2_traffic") / k.l3_bytes
         far = magnitude("l3_traffic") / k.memory_bytes
         own = np.maximum(busy, near) + 0.3 * np.minimum(busy, near)
