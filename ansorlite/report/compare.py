@@ -8,9 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-#: Calls before the first that counts: caches fill, threads start, pages are touched.
-_WARM_UP: Final = 2
-#: Calls that count, however long they take.
+#: Seconds of counted calls in one turn, at least.
+_TURN: Final = 0.05
+#: A call that takes longer is a turn by itself.
+_LONG: Final = 1.0
+#: Turns for each side, however long they take.
 _LEAST: Final = 5
 
 
@@ -28,25 +30,39 @@ class Comparison:
 
 
 def time_alone(call: Callable[[], object], seconds: float) -> float:
-    """Median seconds of one call, of as many calls as fit into ``seconds`` (five at least)."""
-    return statistics.median(_rounds((call,), seconds)[0])
+    """Median seconds of one call, from as many turns as fit into ``seconds`` (five at least)."""
+    return statistics.median(_turns((call,), seconds)[0])
 
 
 def compare(ours: Callable[[], object], other: Callable[[], object], seconds: float) -> Comparison:
-    """Call both in turns for ``seconds`` (five times each at least)."""
-    first, second = _rounds((ours, other), seconds)
+    """Let both have turns for ``seconds`` (five each at least)."""
+    first, second = _turns((ours, other), seconds)
     return Comparison(statistics.median(first), statistics.median(second))
 
 
-def _rounds(calls: tuple[Callable[[], object], ...], seconds: float) -> list[list[float]]:
-    for call in calls:
-        for _ in range(_WARM_UP):
-            call()
+def _turns(calls: tuple[Callable[[], object], ...], seconds: float) -> list[list[float]]:
     taken: list[list[float]] = [[] for _ in calls]
     begin = time.perf_counter()
-    while len(taken[0]) < _LEAST or time.perf_counter() - begin < seconds:
-        for call, times in zip(calls, taken, strict=True):
-            start = time.perf_counter()
-            call()
-            times.append(time.perf_counter() - start)
+    turn = 0
+    while turn < _LEAST or time.perf_counter() - begin < seconds:
+        for call, counted in zip(calls, taken, strict=True):
+            counted += _turn(call)
+        turn += 1
     return taken
+
+
+def _turn(call: Callable[[], object]) -> list[float]:
+    """Seconds of some calls in a row. The first is not counted: after the other's turn caches are cold and threads asleep."""
+    first = _seconds(call)
+    if first >= _LONG:
+        return [first]
+    counted = [_seconds(call)]
+    while sum(counted) < _TURN:
+        counted.append(_seconds(call))
+    return counted
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import math
 
 import pytest
@@ -161,13 +162,14 @@ def test_no_terminal_is_quiet_unless_asked() -> None:
         assert len(console.file.getvalue().splitlines()) == lines
 
 
-def test_both_sides_are_called_in_turns() -> None:
+def test_both_sides_have_turns_of_several_calls() -> None:
     calls: list[str] = []
     result = compare(lambda: calls.append("ours"), lambda: calls.append("other"), seconds=0.0)
-    assert calls == ["ours", "ours", "other", "other"] + ["ours", "other"] * 5
+    turns = [side for side, _ in itertools.groupby(calls)]
+    assert turns == ["ours", "other"] * 5
     assert result.ratio is not None
     assert time_alone(lambda: calls.append("alone"), 0.0) >= 0
-    assert calls.count("alone") == 7
+    assert calls.count("alone") >= 10
 
 
 def test_the_ratio_is_how_many_times_faster_ours_is() -> None:
