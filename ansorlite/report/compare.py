@@ -8,8 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-#: Seconds of counted calls in one turn, at least.
+#: Seconds of one turn.
 _TURN: Final = 0.05
+#: Counted calls in one turn, at most.
+_MOST: Final = 100
 #: A call that takes longer is a turn by itself.
 _LONG: Final = 1.0
 #: Turns for each side, however long they take.
@@ -56,8 +58,9 @@ def _turn(call: Callable[[], object]) -> list[float]:
     first = _seconds(call)
     if first >= _LONG:
         return [first]
-    counted = [_seconds(call)]
-    while sum(counted) < _TURN:
+    counted: list[float] = []
+    end = time.perf_counter() + _TURN
+    while not counted or (len(counted) < _MOST and time.perf_counter() < end):
         counted.append(_seconds(call))
     return counted
 
