@@ -129,9 +129,9 @@ def compile(
             _log.warning("there is no tuning database at %s: compiling default programs", os.fspath(database))
             database = None
         programs = Programs(None if database is None else _opened(database, stack), own)
-        if isinstance(workload, Task):
-            return programs.kernel(workload)
-        return compile_model(workload, programs.kernel)
+        compiled = programs.kernel(workload) if isinstance(workload, Task) else compile_model(workload, programs.kernel)
+        programs.warn()
+        return compiled
 
 
 def _opened(database: Path_ | Database | None, stack: ExitStack) -> Database:

@@ -46,12 +46,14 @@ class Programs:
     def __init__(self, database: Database | None, rules: Sequence[Rule] | None = None) -> None:
         self._database = database
         self._rules = rules
+        self._stale = 0
+        self._elsewhere: set[str] = set()
 
     def candidate(self, task: Task) -> Candidate:
         """The fastest checked program of ``task`` on its target, else the default one.
 
         The loops as written are not preferred to a default that was never tried. A record whose sketch the task no longer
-        has, from another version, does not apply; a warning says so.
+        has, from another version, does not apply; :meth:`warn` says so.
         """
         sketches = derive(task, self._rules)
         default = default_candidate(task, sketches)
@@ -66,15 +68,21 @@ class Programs:
         """The best program of ``task``, compiled."""
         return compile_candidate(task, self.candidate(task), self._rules)
 
+    def warn(self) -> None:
+        """Say, once for all tasks looked up so far, which records could not be used."""
+        if self._stale:
+            _log.warning("%d records of another version do not apply any more; tune again", self._stale)
+        if self._elsewhere:
+            machines = ", ".join(sorted(self._elsewhere))
+            _log.warning("some tasks were measured on other machines only (%s); tune them here", machines)
+
     def _measured(self, task: Task, signatures: set[str]) -> list[Measurement]:
         """What the database knows of programs that ``task`` has."""
         if self._database is None:
             return []
         measured = [record.measurement for record in self._database.records(task.key, task.target.key)]
         known = [m for m in measured if m.candidate.sketch in signatures or m.candidate == NAIVE]
-        if len(known) < len(measured):
-            _log.warning("%d records of another version do not apply any more; tune again", len(measured) - len(known))
-        elsewhere = self._database.targets(task.key)
-        if elsewhere and task.target.key not in elsewhere:
-            _log.warning("the database knows this task on other machines only (%s); tune it here", ", ".join(elsewhere))
+        self._stale += len(measured) - len(known)
+        if not measured:
+            self._elsewhere.update(self._database.targets(task.key))
         return known

@@ -56,3 +56,5 @@ def bound(c: Context, var: Var, text: str, values: Interval) -> Iterator[None]:
         c.scope.bind(var, text)
         c.ranges[var] = values
         yield
+    # A parallel loop captures every variable that is bound: one of a loop that has ended has no value any more.
+    del c.scope.variables[var]

@@ -22,7 +22,7 @@ from ansorlite.task_scheduler import TaskScheduler
 from ansorlite.tuner.clock import PhaseClock
 from ansorlite.tuner.events import Finished, Listener, Measured, RoundFinished, Started
 from ansorlite.tuner.interrupt import deferred_interrupt
-from ansorlite.tuner.result import TaskResult, Trial, TuneResult, label
+from ansorlite.tuner.result import TaskResult, Trial, TuneResult
 
 _log = logging.getLogger(__name__)
 
@@ -159,12 +159,11 @@ class Tuner:
 
     def _restore(self) -> None:
         """Take up what the database knows: these measurements are not made again."""
+        stale = 0
         for index, state in enumerate(self._states):
             measured = [record.measurement for record in self._database.records(state.task.key, state.task.target.key)]
             known = [m for m in measured if m.candidate in state.keys]
-            if len(known) < len(measured):
-                stale = len(measured) - len(known)
-                _log.warning("%d records of %s are from another version and do not apply any more", stale, label(state.task))
+            stale += len(measured) - len(known)
             for measurement in known:
                 self._note(index, measurement, restored=True)
             if known:
@@ -173,6 +172,8 @@ class Tuner:
                     state.strategy.observe([(m.candidate, m.latency) for m in known])
                 self._scheduler.update(index, state.best_latency, len(known))
         self._restored = len(self._history)
+        if stale:
+            _log.warning("%d records are from another version and do not apply any more", stale)
 
     def _tune(self) -> None:
         with self._open_measurer() as measurer:
