@@ -281,7 +281,8 @@ class _NestView:
         extents = self.extents(access.tensor)
         lane = self.lane_of(loops)
         forms = access.dims if by_axes is None else tuple(Affine(((axis, 1),), 0) for axis in by_axes)
-        widths, contiguous, moving = [], False, False
+        widths, moving = [], False
+        apart = np.zeros(self.n)
         moves = np.zeros(loops.trips.shape, dtype=bool)
         for position, (form, extent) in enumerate(zip(forms, extents, strict=True)):
             if form is None:
@@ -294,8 +295,10 @@ class _NestView:
             moves |= _moves(form, loops)
             if lane is not None and lane in form.variables:
                 moving = True
-                contiguous = position == len(extents) - 1 and form.coefficients.get(lane) == 1
-        stride = np.where((loops.lanes > 1) & moving, 1.0 if contiguous else 2.0, 0.0)
+                scale = np.prod(np.array(extents[position + 1 :]).reshape(-1, self.n), axis=0)
+                apart += scale * (_at(form, lane) - _at(form, None))
+        # Between the first two lanes.
+        stride = np.where((loops.lanes > 1) & moving, np.where(apart == 1, 1.0, 2.0), 0.0)
         return AccessFacts(tuple(widths), extents, dtypes.size(access.tensor.dtype), moves & (loops.trips > 1), stride, False)
 
     def write_facts(self, tensor: Tensor, loops: _Loops) -> AccessFacts:
@@ -335,6 +338,20 @@ def _range(form: Affine, sizes: Mapping[Axis, Numbers]) -> tuple[Numbers, Number
         a, b = (least, most) if coefficient > 0 else (most, least)
         low, high = low + coefficient * a, high + coefficient * b
     return low, high
+
+
+def _at(form: Affine, one: Axis | None) -> int:
+    """The form's value where every axis is 0 except ``one``, which is 1."""
+    total = form.constant
+    for term, coefficient in form.terms:
+        match term:
+            case Quotient(inner, divisor):
+                total += coefficient * (_at(inner, one) // divisor)
+            case Remainder(inner, divisor):
+                total += coefficient * (_at(inner, one) % divisor)
+            case _:
+                total += coefficient * (term is one)
+    return total
 
 
 def _moves(form: Affine, loops: _Loops) -> Flags:

@@ -1,0 +1,81 @@
+"""Contract 4, right numbers: the interpreter on any row equals the numpy meaning; compiled code equals the interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from hypothesis import given
+
+from ansorlite.codegen import build
+from ansorlite.loops.interpreter import interpret
+from ansorlite.loops.nodes import Buffer, Function, Scope
+from ansorlite.runtime.kernel import Kernel
+from ansorlite.target import Target, host
+from ansorlite.te import dtypes
+from ansorlite.te.dag import ComputeDAG
+from ansorlite.te.evaluate import evaluate
+from tests.contracts.cases import (
+    FUZZ,
+    Drawn,
+    budget,
+    computations,
+    named,
+    named_dag,
+    reproducer,
+    seeds,
+    sketches_of,
+    some_rows,
+    targets,
+)
+from tests.strategies import Array, arrays_for, assert_close
+from tests.targets import WIDE
+
+HOST = host(threads=2)
+
+
+def poisoned(dag: ComputeDAG) -> list[Array]:
+    """Outputs that show what has not been written."""
+    return [np.full(t.shape, np.nan if dtypes.is_float(t.dtype) else 77).astype(dtypes.NUMPY[t.dtype]) for t in dag.outputs]
+
+
+def interpreted(dag: ComputeDAG, function: Function, inputs: Sequence[Array], rng: np.random.Generator | None) -> list[Array]:
+    outputs = poisoned(dag)
+    interpret(function, [*inputs, *outputs], reorder=rng)
+    return outputs
+
+
+def compiled(dag: ComputeDAG, function: Function, inputs: Sequence[Array]) -> list[Array]:
+    outputs = poisoned(dag)
+    # The schedule may have merged dimensions of an argument; the arrays have the task's.
+    params = [Buffer(t.name, t.shape, t.dtype, Scope.ARGUMENT) for t in (*dag.inputs, *dag.outputs)]
+    Kernel(build(function, HOST), params, HOST).bind(*inputs, *outputs)()
+    return outputs
+
+
+def check(dag: ComputeDAG, target: Target, count: int, kernels: int, seed: int) -> None:
+    """Interprets ``count`` rows of every sketch and its extremes, and compiles ``kernels`` of them."""
+    rng = np.random.default_rng(seed)
+    inputs = arrays_for(dag, rng)
+    expected = evaluate(dag, inputs)
+    for sketch in sketches_of(dag, target):
+        rows = rng.permutation(some_rows(sketch, count, rng))
+        for number, row in enumerate(rows):
+            with reproducer(dag, sketch, row):
+                function = sketch.lower(row)
+                # Half of them with parallel loops shuffled, and lanes in lockstep.
+                found = interpreted(dag, function, inputs, rng if number % 2 else None)
+                assert_close(dag, found, expected)
+                if number < kernels:
+                    assert_close(dag, compiled(dag, function, inputs), found)
+
+
+@named
+def test_named_computations(name: str) -> None:
+    check(named_dag(name), WIDE, 8 * FUZZ, 3 * FUZZ, seed=5)
+
+
+@budget(60)
+@given(computations, targets, seeds)
+def test_random_computations(drawn: Drawn, target: Target, seed: int) -> None:
+    check(drawn.dag, target, 3, 1, seed)
