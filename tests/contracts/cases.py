@@ -35,6 +35,9 @@ Rows = NDArray[np.int64]
 
 FUZZ: Final = int(os.environ.get("ANSORLITE_FUZZ", "1"))
 
+#: So many sketches of one computation are tried.
+MOST_SKETCHES: Final = 6
+
 
 def attention(m: int, n: int, d: int) -> list[te.Tensor]:
     """Two products around a softmax: reductions that feed reductions."""
@@ -114,10 +117,12 @@ def named_dag(name: str) -> ComputeDAG:
     return ComputeDAG.of(NAMED[name]())
 
 
-def sketches_of(dag: ComputeDAG, target: Target = WIDE) -> tuple[Sketch, ...]:
+def sketches_of(dag: ComputeDAG, target: Target, rng: np.random.Generator) -> list[Sketch]:
+    """The sketches of a computation; some of them where there are many."""
     found = derive(Task(dag, target))
     assert found
-    return found
+    some = rng.permutation(len(found))[: MOST_SKETCHES * FUZZ]
+    return [found[i] for i in sorted(some)]
 
 
 def extremes(sketch: Sketch) -> Rows:

@@ -28,7 +28,7 @@ from tests.targets import WIDE
 
 def check(dag: ComputeDAG, target: Target, count: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    for sketch in sketches_of(dag, target):
+    for sketch in sketches_of(dag, target, rng):
         rows = some_rows(sketch, count, rng)
         fast = extract(sketch, rows)
         statements = [facts.name for facts in population_facts(sketch.fold(rows))]

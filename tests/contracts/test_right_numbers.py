@@ -58,7 +58,7 @@ def check(dag: ComputeDAG, target: Target, count: int, kernels: int, seed: int) 
     rng = np.random.default_rng(seed)
     inputs = arrays_for(dag, rng)
     expected = evaluate(dag, inputs)
-    for sketch in sketches_of(dag, target):
+    for sketch in sketches_of(dag, target, rng):
         rows = rng.permutation(some_rows(sketch, count, rng))
         for number, row in enumerate(rows):
             with reproducer(dag, sketch, row):

@@ -26,7 +26,7 @@ from tests.targets import WIDE
 
 def check(dag: ComputeDAG, target: Target, count: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    for sketch in sketches_of(dag, target):
+    for sketch in sketches_of(dag, target, rng):
         for row in some_rows(sketch, count, rng):
             with reproducer(dag, sketch, row):
                 verify(sketch.lower(row))
