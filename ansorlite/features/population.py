@@ -222,7 +222,8 @@ class _NestView:
         lanes = np.where(vector[-1], nest.lanes, 1) if len(vector) else nest.lanes
         parallel = self.packed_parallel(pack, real)
         axes = tuple(frozenset((loop.axis,)) & dims for loop in nest.loops)
-        loops = _Loops(trips, parallel, self.unrolled & real & inside & ~parallel, vector, np.zeros_like(real), axes, self.sizes, lanes)
+        unrolled = self.unrolled & real & inside & ~parallel
+        loops = _Loops(trips, parallel, unrolled, vector, np.zeros_like(real), axes, self.sizes, lanes)
         source = self.read_facts(Access(pack.tensor, (), dims), loops, by_axes=pack.axis_of_dim)
         target = self.loop_indexed(loops, pack.at, uses[:, 0], dtypes.size(pack.tensor.dtype), write=True)
         return self.facts(pack.name, loops, np.zeros(self.n, dtype=bool), False, Operations(), (source, target))

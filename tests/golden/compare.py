@@ -21,5 +21,6 @@ def compare(name: str, text: str, update: bool) -> None:
         return
     kept = path.read_text() if path.exists() else ""
     if kept != text + "\n":
-        diff = "\n".join(unified_diff(kept.splitlines(), text.splitlines(), f"{name} as kept", f"{name} as it is now", lineterm=""))
+        lines = unified_diff(kept.splitlines(), text.splitlines(), f"{name} as kept", f"{name} as it is now", lineterm="")
+        diff = "\n".join(lines)
         raise AssertionError(f"{diff}\n\nIf the new text is right: pytest tests/golden --update-golden")
