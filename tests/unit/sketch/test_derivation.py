@@ -1,0 +1,170 @@
+"""Derivation: which sketches there are, that they are the same everywhere, and rules of a user's own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ansorlite import te
+from ansorlite.errors import TuningError
+from ansorlite.loops.interpreter import interpret
+from ansorlite.loops.printer import text
+from ansorlite.sketch.candidate import NAIVE, Candidate
+from ansorlite.sketch.default import default_candidate
+from ansorlite.sketch.derivation import derive
+from ansorlite.sketch.program import lower
+from ansorlite.sketch.rules import RULES
+from ansorlite.sketch.rules.inline import ALWAYS_INLINE
+from ansorlite.sketch.rules.skip import SKIP_STAGE
+from ansorlite.sketch.state import Rule
+from ansorlite.sketch.tile_space import TileSpace
+from ansorlite.task import Task
+from ansorlite.te.dag import ComputeDAG
+from ansorlite.te.evaluate import evaluate
+from ansorlite.te.serialize import dump, load
+from tests import workloads
+from tests.strategies import arrays_for, assert_close
+from tests.targets import NARROW, WIDE
+
+ROOT = Path(__file__).parents[3]
+
+TASKS = {
+    "matmul": workloads.matmul(14, 18, 9),
+    "conv2d": workloads.conv2d_bias_relu(1, 4, 7, 9, 6),
+    "softmax": workloads.softmax(7, 37),
+    "layer_norm": workloads.layer_norm(7, 37),
+    "sum_of_squares": workloads.sum_of_squares(1009),
+    "two_outputs": workloads.two_outputs(8, 8, 8),
+}
+tasks = pytest.mark.parametrize("name", TASKS)
+
+
+def signatures(dag: ComputeDAG | list[te.Tensor]) -> list[str]:
+    return [sketch.signature for sketch in derive(Task(dag, WIDE))]
+
+
+@tasks
+def test_sketches_are_the_same_every_time_and_each_has_its_own_name(name: str) -> None:
+    found = signatures(TASKS[name])
+    assert found == signatures(TASKS[name])
+    assert len(set(found)) == len(found)
+
+
+@tasks
+def test_a_task_that_has_travelled_as_data_has_the_same_sketches(name: str) -> None:
+    dag = ComputeDAG.of(TASKS[name])
+    travelled = load(json.loads(json.dumps(dump(dag))))
+    here, there = derive(Task(dag, WIDE)), derive(Task(travelled, WIDE))
+    assert [s.text for s in here] == [s.text for s in there]
+    assert [s.signature for s in here] == [s.signature for s in there]
+    for a, b in zip(here, there, strict=True):
+        row = TileSpace(a).sample(1, np.random.default_rng(0))[0]
+        assert text(a.lower(row)) == text(b.lower(row))
+
+
+@pytest.mark.parametrize("name", ["conv2d", "layer_norm"])
+def test_another_process_derives_the_same_sketches_and_the_same_default(name: str) -> None:
+    task = Task(TASKS[name], WIDE)
+    default = default_candidate(task, derive(task))
+    other = subprocess.run(
+        [sys.executable, "-m", "tests.unit.sketch.describe"],
+        input=json.dumps(dump(task.dag)),
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=os.environ | {"PYTHONHASHSEED": "17"},
+        check=True,
+    )
+    assert json.loads(other.stdout) == {"signatures": signatures(task.dag), "default": [default.sketch, *default.row]}
+
+
+def test_signatures_tell_choices_apart() -> None:
+    assert not set(signatures(workloads.matmul(14, 18, 9))) & set(signatures(workloads.matmul(14, 20, 9)))
+    narrow = {sketch.signature for sketch in derive(Task(workloads.matmul(14, 18, 9), NARROW))}
+    assert not set(signatures(workloads.matmul(14, 18, 9))) & narrow
+
+
+@tasks
+def test_the_default_is_a_program_of_the_task(name: str) -> None:
+    task = Task(TASKS[name], WIDE)
+    found = derive(task)
+    default = default_candidate(task, found)
+    assert default == default_candidate(task, found)
+    assert default != NAIVE
+    arrays = arrays_for(task.dag, np.random.default_rng(0))
+    expected = evaluate(task.dag, arrays)
+    outputs = [np.zeros_like(e) for e in expected]
+    interpret(lower(task, default, found), [*arrays, *outputs])
+    assert_close(task.dag, outputs, expected)
+
+
+@tasks
+def test_the_loops_as_written_are_a_program_too(name: str) -> None:
+    task = Task(TASKS[name], WIDE)
+    arrays = arrays_for(task.dag, np.random.default_rng(0))
+    expected = evaluate(task.dag, arrays)
+    outputs = [np.zeros_like(e) for e in expected]
+    function = lower(task, NAIVE, ())
+    assert not re.search("parallel|vectorized|unrolled", text(function))
+    interpret(function, [*arrays, *outputs])
+    assert_close(task.dag, outputs, expected)
+
+
+def test_a_candidate_of_another_version_is_refused() -> None:
+    task = Task(TASKS["matmul"], WIDE)
+    with pytest.raises(TuningError, match=r"has no sketch 0123456789ab.* tune again"):
+        lower(task, Candidate("0123456789ab", (0,)), derive(task))
+
+
+def test_every_output_gets_a_nest_and_every_stage_a_place() -> None:
+    for tensors in TASKS.values():
+        for sketch in derive(Task(tensors, WIDE)):
+            placed = set(re.findall(r"^(?:reorder|follow|compute_at)\s+(\w+)", sketch.text, re.MULTILINE))
+            assert {t.name for t in sketch.dag.computes} == placed
+            names = [hole.name for hole in sketch.holes]
+            assert len(set(names)) == len(names)
+
+
+def blocks() -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```$", (ROOT / "docs" / "adding_a_rule.md").read_text(), re.MULTILINE | re.DOTALL)
+
+
+def documented_rule() -> Rule:
+    """The rule that ``docs/adding_a_rule.md`` adds."""
+    namespace: dict[str, object] = {}
+    exec(blocks()[0], namespace)
+    rule = namespace["FLAT_TILING"]
+    assert isinstance(rule, Rule)
+    return rule
+
+
+def test_a_rule_in_front_adds_its_sketches() -> None:
+    task = Task(workloads.matmul(16, 20, 6), WIDE)
+    plain, with_rule = derive(task), derive(task, (documented_rule(), *RULES["llvm"]))
+    new = {s.signature for s in with_rule} - {s.signature for s in plain}
+    assert {s.signature for s in plain} < {s.signature for s in with_rule}
+    flat = [s.text for s in with_rule if s.signature in new]
+    assert any("reorder    C: i0 j0 | k0 | i1 j1\n" in printed for printed in flat)
+    assert all(": i0 j0 | k0 | i1 j1\n" in printed for printed in flat)
+    # A long reduction is none of its business.
+    long = Task(workloads.matmul(16, 20, 64), WIDE)
+    assert [s.signature for s in derive(long, (documented_rule(), *RULES["llvm"]))] == [s.signature for s in derive(long)]
+
+
+def test_with_no_rule_but_skipping_every_stage_is_settled() -> None:
+    task = Task(TASKS["conv2d"], WIDE)
+    (sketch,) = derive(task, (ALWAYS_INLINE, SKIP_STAGE))
+    rng = np.random.default_rng(0)
+    arrays = arrays_for(task.dag, rng)
+    expected = evaluate(task.dag, arrays)
+    for row in TileSpace(sketch).sample(3, rng):
+        outputs = [np.zeros_like(e) for e in expected]
+        interpret(sketch.lower(row), [*arrays, *outputs])
+        assert_close(task.dag, outputs, expected)
