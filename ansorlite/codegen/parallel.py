@@ -1,7 +1,7 @@
-"""Parallel loops: the body becomes a function that one team of threads runs (libgomp's ``GOMP_parallel``).
+"""Parallel loops: the body becomes a function that one team of threads runs (``codegen/team.py``).
 
-Threads take chunks of iterations from a shared counter, so that a slow core delays nobody; with no more iterations than
-threads, each takes its own.
+Threads take chunks of iterations, more chunks than threads, so that a slow core delays nobody; with few iterations, each is
+a chunk.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from ansorlite.codegen import control
+from ansorlite.codegen import control, team
 from ansorlite.codegen.builder import Builder
 from ansorlite.codegen.context import Context, Place
 from ansorlite.codegen.ranges import Interval
@@ -56,30 +56,28 @@ def emit(c: Context, loop: For, extent: int, body: Body) -> None:
     name = c.b.module.fresh("team")
     inner = _enter(c, captures, name)
     threads = c.target.threads
-    b = inner.b
-    b.module.declare("i32 @omp_get_thread_num()")
-    inner.thread = b.op(f"zext i32 {b.op('call i32 @omp_get_thread_num()')} to i64")
+    longest = max(1, extent // (threads * CHUNKS_PER_THREAD))
 
     def iteration(counter: str) -> None:
         with control.bound(inner, loop.var, counter, Interval(0, extent - 1)):
             body(inner, loop.body)
 
-    if extent <= threads:
-        b.module.declare("i32 @omp_get_num_threads()")
-        step = b.op(f"zext i32 {b.op('call i32 @omp_get_num_threads()')} to i64")
-        control.counted(inner, inner.thread, str(extent), step, False, iteration)
+    if longest == 1:
+        with inner.scope.layer(barrier=True):
+            iteration("%begin")
     else:
-        _dynamic(inner, captures.add("i64", "0"), extent, max(1, extent // (threads * CHUNKS_PER_THREAD)), iteration)
-    b.do("ret void")
-    c.b.module.define(name, b.text())
+        control.counted(inner, "%begin", "%end", 1, True, iteration)
+    inner.b.do("ret void")
+    c.b.module.define(name, inner.b.text())
     array = captures.store()
-    c.b.module.declare("void @GOMP_parallel(ptr, ptr, i32, i32)")
-    c.b.do(f"call void @GOMP_parallel(ptr @{name}, ptr {array}, i32 {min(threads, extent)}, i32 0)")
+    c.b.module.declare(f"void @{team.RUN}(ptr, ptr, i64, i64, i64)")
+    chunks = -(-extent // longest)
+    c.b.do(f"call void @{team.RUN}(ptr @{name}, ptr {array}, i64 {extent}, i64 {chunks}, i64 {threads})")
 
 
 def _enter(c: Context, captures: _Captures, name: str) -> Context:
     """The context of the team's function: everything known outside is known inside."""
-    b = Builder(c.b.module, f"internal void @{name}(ptr noalias %captures) #0")
+    b = Builder(c.b.module, f"internal void @{name}(ptr noalias %captures, i64 %begin, i64 %end, i64 %thread) #0")
     workspace = _load(b, captures.add("ptr", c.workspace), "ptr")
     scope = Scope()
     for var, bound in c.scope.variables.items():
@@ -88,24 +86,4 @@ def _enter(c: Context, captures: _Captures, name: str) -> Context:
     for buffer, place in c.places.items():
         pointer = _load(b, captures.add("ptr", place.pointer), "ptr", buffer.nbytes)
         places[buffer] = replace(place, pointer=pointer, depth=0)
-    return Context(b, c.target, c.layout, workspace, scope=scope, places=places, ranges=dict(c.ranges))
-
-
-def _dynamic(c: Context, counter: int, extent: int, chunk: int, iteration: Callable[[str], None]) -> None:
-    """Take chunks from the shared counter until none is left."""
-    b = c.b
-    shared = b.op(f"getelementptr i64, ptr %captures, i64 {counter}")
-    take, run, done = b.label("take"), b.label("run"), b.label("all")
-    b.jump(take)
-    b.start(take)
-    begin = b.op(f"atomicrmw add ptr {shared}, i64 {chunk} monotonic, align 8")
-    b.branch(b.op(f"icmp slt i64 {begin}, {extent}"), run, done)
-    b.start(run)
-    if chunk == 1:
-        with c.scope.layer(barrier=True):
-            iteration(begin)
-    else:
-        end = b.intrinsic("smin", "i64", 1, b.op(f"add i64 {begin}, {chunk}"), str(extent))
-        control.counted(c, begin, end, 1, True, iteration)
-    b.jump(take)
-    b.start(done)
+    return Context(b, c.target, c.layout, workspace, thread="%thread", scope=scope, places=places, ranges=dict(c.ranges))

@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-import os
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
 
-from ansorlite.codegen import Object
+from ansorlite.codegen import Object, team
 from ansorlite.codegen.compile import machine
 from ansorlite.errors import TargetError
+from ansorlite.runtime.team import address
 from ansorlite.target import Target
 
 _serial = itertools.count()
 
-#: Libraries whose functions kernels call: the C library's mathematics, and the thread team.
+#: The C library's mathematics, which kernels call.
 _MATH = "libm.so.6"
-_TEAM = "libgomp.so.1"
-
-#: How often an idle thread of the team looks for work before it sleeps: long enough that regions in a row cost 2 us
-#: each, short enough that nobody waits for milliseconds on a machine that also does other things, as with libgomp's own
-#: 300,000. The user's own OMP_WAIT_POLICY or GOMP_SPINCOUNT goes first. See docs/decisions.md.
-_SPIN_COUNT = "10000"
 
 
 class Loaded:
@@ -48,10 +42,10 @@ class Loaded:
         if compiled.target != target.key:
             raise TargetError(f"this kernel was compiled for {compiled.target}, not for {target.key}; compile it again")
         _library(_MATH)
-        if "@GOMP_parallel" in compiled.llvm:
-            _load_team()
         library = llvm.JITLibraryBuilder().add_object_img(compiled.code).add_current_process()
         library.export_symbol(compiled.entry).export_symbol(compiled.repeat)
+        if f"@{team.RUN}(" in compiled.llvm:
+            library.import_symbol(team.RUN, address())
         self._linker = _linker(target)
         self._tracker: Any = library.link(self._linker, f"kernel{next(_serial)}")
         self.entry = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(self._tracker[compiled.entry])
@@ -63,14 +57,7 @@ def _library(name: str) -> None:
     try:
         llvm.load_library_permanently(name)
     except RuntimeError as error:
-        raise TargetError(f"kernels need {name}, which cannot be loaded ({error}); install it (Debian: libgomp1)") from error
-
-
-@cache
-def _load_team() -> None:
-    if "OMP_WAIT_POLICY" not in os.environ:
-        os.environ.setdefault("GOMP_SPINCOUNT", _SPIN_COUNT)  # libgomp reads it when it is loaded
-    _library(_TEAM)
+        raise TargetError(f"kernels need {name}, which cannot be loaded ({error}); install it") from error
 
 
 @cache

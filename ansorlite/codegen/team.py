@@ -1,0 +1,352 @@
+"""The thread team as LLVM IR: what kernels call to run a parallel loop.
+
+``void ansorlite_team_run(body, context, iterations, chunks, threads)`` cuts ``range(iterations)`` into ``chunks`` parts
+that differ by one at most, and calls ``void body(context, begin, end, thread)`` once for each. The caller is thread 0 and
+works through the chunks itself; helper ``w`` is thread ``w``, and helps when it is awake. So the caller never waits for a
+thread that has not begun: only, when no chunk is left, for those that others are working on. If another caller has the
+team, or ``threads`` is 1, the caller does everything, as thread 0.
+
+How it works. One word, the ticket, holds (threads of the job, its chunks, the next chunk). Whoever changes it from ``t`` to
+``t + 1`` by compare-and-swap owns the chunk named by ``t``, of the job that is running now: so a helper that was stopped for
+any length of time between looking and claiming claims something true, or nothing. The other facts of the job are written
+before the ticket, and stay until the last chunk is done. A helper without work looks at the ticket for a while, then says
+that it sleeps, looks once more, and sleeps on a semaphore of its own. The caller publishes the ticket, and only then looks
+who sleeps; one of the two sees the other (both are sequentially consistent), so no wake-up is lost.
+
+``void ansorlite_team_forget()`` is for the child of a fork, which has none of its parent's helpers: new ones are started
+when the next parallel loop asks for them.
+"""
+
+from __future__ import annotations
+
+from string import Template
+from typing import Final
+
+from ansorlite.errors import TargetError
+from ansorlite.target import Target
+
+#: The functions' symbols.
+RUN: Final = "ansorlite_team_run"
+FORGET: Final = "ansorlite_team_forget"
+
+#: The largest team, its caller included: that many slots exist.
+MAX_THREADS: Final = 1024
+
+#: Bytes of a helper's stack, as a main thread commonly has; only what is touched becomes memory.
+_STACK: Final = 8 << 20
+
+#: How often the caller looks whether the others are done, before it offers its core to them at each look.
+_LOOKS: Final = 1000
+
+#: By architecture: tells the core that this is a loop that waits.
+_PAUSE: Final = {"x86_64": ("llvm.x86.sse2.pause", "", ""), "aarch64": ("llvm.aarch64.hint", "i32", "i32 1")}
+
+# The ticket: bits 0-23 the next chunk, bits 24-47 the number of chunks, bits 48-63 threads.
+_TEXT: Final = Template("""target triple = "$triple"
+
+%slot = type { i64, [56 x i8], [64 x i8] }  ; whether the helper sleeps, its semaphore
+
+@ticket = internal global i64 0, align 128
+@done = internal global i64 0, align 128
+@body = internal global ptr null, align 128
+@context = internal global ptr null
+@iterations = internal global i64 0
+@chunks = internal global i64 0
+@busy = internal global i64 0, align 128     ; whether a caller has the team
+@helpers = internal global i64 0             ; that run
+@asked = internal global i64 0               ; that were asked for: more than run, where the system gives no more threads
+@slots = internal global [$max_threads x %slot] zeroinitializer, align 128
+
+define internal void @pause() alwaysinline nounwind {
+  call void @$pause($pause_argument)
+  ret void
+}
+
+; Nanoseconds of a clock that never goes back.
+define internal i64 @now() nounwind {
+  %time = alloca [2 x i64], align 8
+  call i32 @clock_gettime(i32 1, ptr %time)
+  %nanoseconds_at = getelementptr i64, ptr %time, i64 1
+  %seconds = load i64, ptr %time
+  %nanoseconds = load i64, ptr %nanoseconds_at
+  %scaled = mul i64 %seconds, 1000000000
+  %sum = add i64 %scaled, %nanoseconds
+  ret i64 %sum
+}
+
+; Whether a ticket has a chunk left that a thread may take.
+define internal i1 @open(i64 %word, i64 %thread) alwaysinline nounwind {
+  %next = and i64 %word, 16777215
+  %shifted = lshr i64 %word, 24
+  %count = and i64 %shifted, 16777215
+  %threads = lshr i64 %word, 48
+  %left = icmp ult i64 %next, %count
+  %member = icmp ult i64 %thread, %threads
+  %both = and i1 %left, %member
+  ret i1 %both
+}
+
+; Run chunk number %chunk: from its share of the iterations to the next one's.
+define internal void @chunk(ptr %body, ptr %context, i64 %iterations, i64 %chunks, i64 %chunk, i64 %thread) alwaysinline {
+  %after = add i64 %chunk, 1
+  %low = mul i64 %chunk, %iterations
+  %high = mul i64 %after, %iterations
+  %begin = udiv i64 %low, %chunks
+  %end = udiv i64 %high, %chunks
+  call void %body(ptr %context, i64 %begin, i64 %end, i64 %thread)
+  ret void
+}
+
+; Claim and run chunks until none is left; how many.
+define internal i64 @work(i64 %thread) nounwind {
+entry:
+  br label %look
+look:
+  %mine = phi i64 [ 0, %entry ], [ %more, %run ]
+  %first = load atomic i64, ptr @ticket monotonic, align 8
+  br label %try
+try:
+  %word = phi i64 [ %first, %look ], [ %seen, %claim ]
+  %open = call i1 @open(i64 %word, i64 %thread)
+  br i1 %open, label %claim, label %end
+claim:
+  %following = add i64 %word, 1
+  %pair = cmpxchg ptr @ticket, i64 %word, i64 %following acquire monotonic, align 8
+  %seen = extractvalue { i64, i1 } %pair, 0
+  %claimed = extractvalue { i64, i1 } %pair, 1
+  br i1 %claimed, label %run, label %try
+run:
+  %number = and i64 %word, 16777215
+  %body = load ptr, ptr @body
+  %context = load ptr, ptr @context
+  %iterations = load i64, ptr @iterations
+  %chunks = load i64, ptr @chunks
+  call void @chunk(ptr %body, ptr %context, i64 %iterations, i64 %chunks, i64 %number, i64 %thread)
+  %more = add i64 %mine, 1
+  br label %look
+end:
+  ret i64 %mine
+}
+
+define internal ptr @helper(ptr %number) nounwind {
+entry:
+  %thread = ptrtoint ptr %number to i64
+  %asleep = getelementptr [$max_threads x %slot], ptr @slots, i64 0, i64 %thread, i32 0
+  %semaphore = getelementptr [$max_threads x %slot], ptr @slots, i64 0, i64 %thread, i32 2
+  br label %help
+help:
+  %mine = call i64 @work(i64 %thread)
+  %some = icmp ne i64 %mine, 0
+  br i1 %some, label %tell, label %watch
+tell:                                            ; not before no chunk is left: until then the caller waits anyway
+  atomicrmw add ptr @done, i64 %mine release, align 8
+  br label %watch
+watch:
+  %start = call i64 @now()
+  %limit = add i64 %start, $spin
+  br label %burst
+burst:
+  %time = call i64 @now()
+  %late = icmp uge i64 %time, %limit
+  br i1 %late, label %doze, label %glance
+glance:
+  %count = phi i64 [ 0, %burst ], [ %next, %relax ]
+  %word = load atomic i64, ptr @ticket monotonic, align 8
+  %open = call i1 @open(i64 %word, i64 %thread)
+  br i1 %open, label %help, label %relax
+relax:
+  call void @pause()
+  %next = add i64 %count, 1
+  %enough = icmp eq i64 %next, 32
+  br i1 %enough, label %burst, label %glance
+doze:
+  %was = atomicrmw xchg ptr %asleep, i64 1 seq_cst, align 8
+  %last = load atomic i64, ptr @ticket seq_cst, align 8
+  %found = call i1 @open(i64 %last, i64 %thread)
+  br i1 %found, label %rise, label %sleep
+rise:                                            ; unless the caller has seen it sleep: then the semaphore is being raised
+  %pair = cmpxchg ptr %asleep, i64 1, i64 0 seq_cst seq_cst, align 8
+  %alone = extractvalue { i64, i1 } %pair, 1
+  br i1 %alone, label %help, label %sleep
+sleep:
+  %status = call i32 @sem_wait(ptr %semaphore)
+  %interrupted = icmp ne i32 %status, 0
+  br i1 %interrupted, label %sleep, label %help
+}
+
+; Start helpers until there are %wanted, or until the system gives no more threads. The caller has the team.
+define internal void @grow(i64 %wanted) noinline nounwind {
+entry:
+  %attributes = alloca [256 x i8], align 16
+  %handle = alloca i64, align 8
+  store i64 %wanted, ptr @asked
+  call i32 @pthread_attr_init(ptr %attributes)
+  call i32 @pthread_attr_setstacksize(ptr %attributes, i64 $stack)
+  br label %look
+look:
+  %running = load i64, ptr @helpers
+  %enough = icmp uge i64 %running, %wanted
+  br i1 %enough, label %end, label %start
+start:
+  %thread = add i64 %running, 1
+  %asleep = getelementptr [$max_threads x %slot], ptr @slots, i64 0, i64 %thread, i32 0
+  %semaphore = getelementptr [$max_threads x %slot], ptr @slots, i64 0, i64 %thread, i32 2
+  store i64 0, ptr %asleep
+  call i32 @sem_init(ptr %semaphore, i32 0, i32 0)
+  %number = inttoptr i64 %thread to ptr
+  %status = call i32 @pthread_create(ptr %handle, ptr %attributes, ptr @helper, ptr %number)
+  %failed = icmp ne i32 %status, 0
+  br i1 %failed, label %end, label %started
+started:
+  %pthread = load i64, ptr %handle
+  call i32 @pthread_detach(i64 %pthread)
+  store i64 %thread, ptr @helpers
+  br label %look
+end:
+  call i32 @pthread_attr_destroy(ptr %attributes)
+  ret void
+}
+
+; Wake the helpers 1 .. %last that sleep.
+define internal void @wake(i64 %last) nounwind {
+entry:
+  br label %look
+look:
+  %thread = phi i64 [ 1, %entry ], [ %following, %next ]
+  %more = icmp ule i64 %thread, %last
+  br i1 %more, label %ask, label %end
+ask:
+  %asleep = getelementptr [$max_threads x %slot], ptr @slots, i64 0, i64 %thread, i32 0
+  %state = load atomic i64, ptr %asleep seq_cst, align 8
+  %sleeps = icmp ne i64 %state, 0
+  br i1 %sleeps, label %take, label %next
+take:
+  %pair = cmpxchg ptr %asleep, i64 1, i64 0 seq_cst seq_cst, align 8
+  %taken = extractvalue { i64, i1 } %pair, 1
+  br i1 %taken, label %post, label %next
+post:
+  %semaphore = getelementptr [$max_threads x %slot], ptr @slots, i64 0, i64 %thread, i32 2
+  call i32 @sem_post(ptr %semaphore)
+  br label %next
+next:
+  %following = add i64 %thread, 1
+  br label %look
+end:
+  ret void
+}
+
+define void @$run(ptr %body, ptr %context, i64 %iterations, i64 %chunks, i64 %threads_asked) nounwind {
+entry:
+  %threads = call i64 @llvm.umin.i64(i64 %threads_asked, i64 $max_threads)
+  %members = call i64 @llvm.umin.i64(i64 %threads, i64 %chunks)
+  %together = icmp ugt i64 %members, 1
+  br i1 %together, label %enter, label %alone
+enter:
+  %was = atomicrmw xchg ptr @busy, i64 1 acquire, align 8
+  %free = icmp eq i64 %was, 0
+  br i1 %free, label %team, label %alone
+
+alone:
+  %chunk = phi i64 [ 0, %entry ], [ 0, %enter ], [ %following, %step ]
+  %more = icmp ult i64 %chunk, %chunks
+  br i1 %more, label %step, label %end
+step:
+  call void @chunk(ptr %body, ptr %context, i64 %iterations, i64 %chunks, i64 %chunk, i64 0)
+  %following = add i64 %chunk, 1
+  br label %alone
+
+team:
+  %others = sub i64 %threads, 1
+  %asked = load i64, ptr @asked
+  %few = icmp ult i64 %asked, %others
+  br i1 %few, label %grow, label %publish
+grow:
+  call void @grow(i64 %others)
+  br label %publish
+publish:
+  store ptr %body, ptr @body
+  store ptr %context, ptr @context
+  store i64 %iterations, ptr @iterations
+  store i64 %chunks, ptr @chunks
+  store atomic i64 0, ptr @done monotonic, align 8
+  %high = shl i64 %threads, 48
+  %middle = shl i64 %chunks, 24
+  %word = or i64 %high, %middle
+  %old = atomicrmw xchg ptr @ticket, i64 %word seq_cst, align 8
+  %helpers = load i64, ptr @helpers
+  %useful = sub i64 %members, 1
+  %last = call i64 @llvm.umin.i64(i64 %useful, i64 %helpers)
+  call void @wake(i64 %last)
+  %mine = call i64 @work(i64 0)
+  %theirs = sub i64 %chunks, %mine
+  br label %wait
+wait:
+  %looks = phi i64 [ 0, %publish ], [ %looked, %relax ], [ %looks, %yield ]
+  %count = load atomic i64, ptr @done acquire, align 8
+  %finished = icmp eq i64 %count, %theirs
+  br i1 %finished, label %leave, label %still
+still:
+  %patient = icmp ult i64 %looks, $looks
+  br i1 %patient, label %relax, label %yield
+relax:
+  call void @pause()
+  %looked = add i64 %looks, 1
+  br label %wait
+yield:
+  call i32 @sched_yield()
+  br label %wait
+leave:
+  store atomic i64 0, ptr @busy release, align 8
+  br label %end
+end:
+  ret void
+}
+
+define void @$forget() nounwind {
+  store i64 0, ptr @helpers
+  store i64 0, ptr @asked
+  store atomic i64 0, ptr @ticket seq_cst, align 8
+  store atomic i64 0, ptr @busy seq_cst, align 8
+  ret void
+}
+
+declare void @$pause($pause_type)
+declare i64 @llvm.umin.i64(i64, i64)
+declare i32 @clock_gettime(i32, ptr)
+declare i32 @pthread_attr_init(ptr)
+declare i32 @pthread_attr_setstacksize(ptr, i64)
+declare i32 @pthread_attr_destroy(ptr)
+declare i32 @pthread_create(ptr, ptr, ptr, ptr)
+declare i32 @pthread_detach(i64)
+declare i32 @sched_yield()
+declare i32 @sem_init(ptr, i32, i32)
+declare i32 @sem_post(ptr)
+declare i32 @sem_wait(ptr)
+""")
+
+
+def text(target: Target, spin: int) -> str:
+    """The team's LLVM IR for Linux on ``target``.
+
+    Args:
+        spin: nanoseconds for which an idle helper watches for work before it sleeps.
+
+    Raises:
+        TargetError: for another architecture than x86-64 and 64-bit Arm.
+    """
+    architecture = target.triple.split("-")[0]
+    if architecture not in _PAUSE:
+        raise TargetError(f"parallel kernels cannot run on {architecture} yet; use a target of one thread")
+    pause, kind, argument = _PAUSE[architecture]
+    return _TEXT.substitute(
+        triple=target.triple,
+        pause=pause,
+        pause_type=kind,
+        pause_argument=argument,
+        max_threads=MAX_THREADS,
+        stack=_STACK,
+        looks=_LOOKS,
+        spin=spin,
+        run=RUN,
+        forget=FORGET,
+    )

@@ -1,0 +1,51 @@
+"""The process's one thread team: compiled and linked when the first parallel kernel is loaded, there until the end."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from functools import cache
+from typing import Final
+
+import llvmlite.binding as llvm
+
+from ansorlite.codegen import team
+from ansorlite.codegen.compile import machine, optimise
+from ansorlite.errors import TargetError
+from ansorlite.target import host
+
+#: Environment variable: microseconds for which an idle helper watches for work before it sleeps; read once.
+SPIN_VARIABLE: Final = "ANSORLITE_SPIN_US"
+
+#: Long enough for the gap between two kernels of a model, short enough that nobody misses the core. See docs/decisions.md.
+_SPIN_MICROSECONDS: Final = 50
+
+
+@cache
+def address() -> int:
+    """Where ``ansorlite_team_run`` is in this process.
+
+    Raises:
+        TargetError: there is no team for this architecture, or ``ANSORLITE_SPIN_US`` is not a number.
+    """
+    target = host()
+    code = machine(target).emit_object(optimise(team.text(target, _spin()), target))
+    library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+    library.export_symbol(team.RUN).export_symbol(team.FORGET)
+    linker = llvm.create_lljit_compiler(machine(target), use_jit_link=True)
+    tracker = library.link(linker, "team")
+    # Helpers run this code until the process ends, so not even the interpreter's last collection may free it.
+    for owner in (linker, tracker):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
+    os.register_at_fork(after_in_child=ctypes.CFUNCTYPE(None)(tracker[team.FORGET]))
+    return int(tracker[team.RUN])
+
+
+def _spin() -> int:
+    """Nanoseconds to watch for work."""
+    text = os.environ.get(SPIN_VARIABLE, str(_SPIN_MICROSECONDS))
+    if not text.isdecimal() or len(text) > 9:
+        raise TargetError(
+            f"{SPIN_VARIABLE} is {text!r}, not a whole number of microseconds from 0 to 999999999; change or unset it"
+        )
+    return 1000 * int(text)
