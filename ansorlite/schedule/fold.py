@@ -237,9 +237,14 @@ def _take(table: np.ndarray, which: Column) -> Column:
     return result
 
 
+def _side_by_side(columns: list[Column], nest: Nest) -> np.ndarray:
+    """(n, columns) int64, for a nest without loops too."""
+    return np.array(columns, dtype=np.int64).reshape(len(columns), len(nest.lanes)).T
+
+
 def _canonical_nest(nest: Nest) -> list[Column]:
     number = positions(nest.anchor)
-    real = np.stack([loop.trip > 1 for loop in nest.loops], axis=1)
+    real = _side_by_side([loop.trip > 1 for loop in nest.loops], nest).astype(bool)
     order = np.argsort(~real, axis=1, kind="stable")
     columns: list[Column] = []
     for what in (
@@ -248,14 +253,17 @@ def _canonical_nest(nest: Nest) -> list[Column]:
         [np.where(loop.trip > 1, loop.step, 0) for loop in nest.loops],
         [np.where(loop.trip > 1, loop.unrolled, 0) for loop in nest.loops],
     ):
-        columns += list(np.take_along_axis(np.stack(what, axis=1), order, axis=1).T)
+        columns += list(np.take_along_axis(_side_by_side(what, nest), order, axis=1).T)
     before = np.concatenate([np.zeros((len(real), 1), np.int64), np.cumsum(real, axis=1)], axis=1)
 
     def place(bands: Column) -> Column:
         starts = np.array([nest.band_start(b) for b in range(len(nest.bands) + 1)])
         return _take(before, starts[bands])
 
-    columns += [_take(before, nest.parallel), nest.lanes, place(nest.epilogue_at), nest.apart]
+    columns += [_take(before, nest.parallel), nest.lanes, place(nest.epilogue_at)]
+    # Which loops the promoted accumulators are around cannot be told from the loops when nothing walks the tile in between.
+    inner = np.full_like(nest.lanes, 0 if nest.inner_reduction is None else nest.inner_reduction)
+    columns.append(np.where(nest.apart, 1 + place(inner), 0))
     for stage in nest.attached:
         columns += [np.where(stage.at == 0, 0, 1 + place(stage.at)), stage.lanes, stage.parallel]
     columns += [np.where(pack.at == 0, 0, 1 + place(pack.at)) for pack in nest.packed]
