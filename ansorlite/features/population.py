@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +13,11 @@ from ansorlite.analysis.access import Access, accesses, axes_of, positions
 from ansorlite.analysis.affine import Affine, Quotient, Remainder
 from ansorlite.features.facts import AccessFacts, Flags, Numbers, Operations, StatementFacts
 from ansorlite.features.operations import operations
+from ansorlite.loops.nodes import index
 from ansorlite.schedule.fold import Attached, Column, Nest, Packed, Program
+from ansorlite.schedule.rewrite import shortest_indices, with_body
 from ansorlite.te import dtypes
-from ansorlite.te.expr import Axis, Read, Reduce
+from ansorlite.te.expr import Axis, Expr, Read, Reduce, Var, rewrite, substitute
 from ansorlite.te.tensor import Tensor
 
 
@@ -247,7 +250,8 @@ class _NestView:
         tile: Tensor | None = None,
     ) -> StatementFacts:
         found: list[AccessFacts] = []
-        for access in accesses(tensor):
+        distinct = _distinct(tensor)
+        for access in accesses(distinct):
             if packs and access.tensor in packs:
                 pack = packs[access.tensor]
                 dims = frozenset(pack.axis_of_dim)
@@ -260,8 +264,8 @@ class _NestView:
                 found.append(self.read_facts(access, loops))
         accumulates = isinstance(tensor.body, Reduce)
         found.append(home or self.write_facts(tensor, loops))
-        assert tensor.body is not None
-        counts = operations(tensor.body, lambda node: isinstance(node, Read))
+        assert distinct.body is not None
+        counts = operations(distinct.body, lambda node: isinstance(node, Read))
         return self.facts(tensor.name, loops, in_registers, accumulates, counts, tuple(found))
 
     def facts(
@@ -320,6 +324,14 @@ class _NestView:
         moves = inside & (loops.trips > 1)
         stride = np.where((loops.lanes > 1) & inside[-1], 1.0, 0.0) if len(inside) else np.zeros(self.n)
         return AccessFacts((below,), (below[0],), item, moves, stride, write)
+
+
+@lru_cache(maxsize=4096)
+def _distinct(tensor: Tensor) -> Tensor:
+    """``tensor`` with axes of one element at 0: reads of one and the same element are one read, as in the loop IR."""
+    assert tensor.body is not None
+    unit: dict[Var, Expr] = {axis: index(0) for axis in tensor.axes if axis.extent == 1}
+    return with_body(tensor, rewrite(substitute(tensor.body, unit), shortest_indices)) if unit else tensor
 
 
 def _range(form: Affine, sizes: Mapping[Axis, Numbers]) -> tuple[Numbers, Numbers]:
