@@ -14,8 +14,6 @@ PROCESSES ?= 2
 demo: $(VENV)/.demo
 	$(BIN)/python benchmarks/demo.py
 
-# Tests run side by side: a thread that waits must not burn the core that another test needs.
-test: export OMP_WAIT_POLICY = passive
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal
 

@@ -35,10 +35,10 @@ _log = logging.getLogger(__name__)
 _BATCH_PER_BUILDER: Final = 8
 
 #: The builders only compile: their libraries' thread pools would fight over the cores.
-_BUILDER_ENVIRONMENT: Final = {"OMP_WAIT_POLICY": "passive", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+_BUILDER_ENVIRONMENT: Final = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
-#: The runner's programs must meet the thread team that they will meet in use, so OpenMP is left as the user has it;
-#: the BLAS behind the reference outputs must not leave threads of its own about.
+#: The runner's programs must meet the thread team that they will meet in use, so nothing of it is set here; the BLAS
+#: behind the reference outputs must not leave threads of its own about.
 _RUNNER_ENVIRONMENT: Final = {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
