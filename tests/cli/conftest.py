@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -15,6 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ansorlite.cli import main
+from tests.interrupts import interruptible
 
 #: A small task, tuned for a few trials.
 TUNE = ("tune", "kernels.py:matmul", "--args", 16, 16, 16, "--trials", 4, "--database", "t.db")
@@ -107,7 +107,7 @@ def start(folder: Path) -> Callable[..., subprocess.Popen[str]]:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "OMP_WAIT_POLICY": "passive"},
+            preexec_fn=interruptible,
         )
 
     return begin

@@ -21,6 +21,7 @@ from ansorlite.errors import TuningError
 from ansorlite.measure import Measurer
 from ansorlite.records import Outcome
 from ansorlite.sketch.candidate import Candidate
+from tests.interrupts import interruptible
 from tests.unit.measure.tasks import matmul
 from tests.unit.measure.test_measurer import GOOD, SETTINGS
 
@@ -121,7 +122,8 @@ def test_an_interrupt_ends_busy_workers_and_closing_removes_all_files(
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_a_tuner_that_ends_takes_its_workers_with_it(pid_file: Path, tmp_path: Path, how: signal.Signals) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    tuner = subprocess.Popen([sys.executable, "-m", "tests.unit.measure.hang"], stderr=subprocess.DEVNULL, env=environment)
+    command = [sys.executable, "-m", "tests.unit.measure.hang"]
+    tuner = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment, preexec_fn=interruptible)
     pid = pid_in(pid_file)
     born = workers(psutil.Process(tuner.pid))
     assert pid in [worker.pid for worker in born]
