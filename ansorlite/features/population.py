@@ -13,11 +13,12 @@ from ansorlite.analysis.access import Access, accesses, axes_of, positions
 from ansorlite.analysis.affine import Affine, Quotient, Remainder
 from ansorlite.features.facts import AccessFacts, Flags, Numbers, Operations, StatementFacts
 from ansorlite.features.operations import operations
+from ansorlite.loops.index_algebra import IndexAlgebra
 from ansorlite.loops.nodes import index
 from ansorlite.schedule.fold import Attached, Column, Nest, Packed, Program
-from ansorlite.schedule.rewrite import shortest_indices, with_body
+from ansorlite.schedule.rewrite import with_body
 from ansorlite.te import dtypes
-from ansorlite.te.expr import Axis, Expr, Read, Reduce, Var, rewrite, substitute
+from ansorlite.te.expr import Axis, Read, Reduce
 from ansorlite.te.tensor import Tensor
 
 
@@ -328,10 +329,15 @@ class _NestView:
 
 @lru_cache(maxsize=4096)
 def _distinct(tensor: Tensor) -> Tensor:
-    """``tensor`` with axes of one element at 0: reads of one and the same element are one read, as in the loop IR."""
+    """``tensor`` as the loop IR has it: reads of one and the same element are one, arms that are never taken are gone."""
     assert tensor.body is not None
-    unit: dict[Var, Expr] = {axis: index(0) for axis in tensor.axes if axis.extent == 1}
-    return with_body(tensor, rewrite(substitute(tensor.body, unit), shortest_indices)) if unit else tensor
+    algebra = IndexAlgebra()
+    for axis in axes_of(tensor):
+        if axis.extent == 1:
+            algebra.bind_value(axis, 0)
+        else:
+            algebra.bind(axis, index(axis.extent))
+    return with_body(tensor, algebra.simplify(tensor.body))
 
 
 def _range(form: Affine, sizes: Mapping[Axis, Numbers]) -> tuple[Numbers, Numbers]:

@@ -106,14 +106,13 @@ def without_unit_reductions(dag: ComputeDAG) -> ComputeDAG:
             left = tuple(axis for axis in body.axes if axis not in unit)
             inner = substitute(body.body, unit)
             body = Reduce(body.op, inner, left, body.dtype) if left else inner
-        body = rewrite(body, shortest_indices)
+        body = rewrite(body, _shortest_indices)
         return tensor if body is tensor.body else with_body(tensor, body)
 
     return rebuilt(dag, change)
 
 
-def shortest_indices(node: Expr) -> Expr | None:
-    """A rule for ``te.expr.rewrite``: every read at affine indices in their shortest form."""
+def _shortest_indices(node: Expr) -> Expr | None:
     if not isinstance(node, Read):
         return None
     forms = [affine(i) for i in node.indices]
