@@ -17,6 +17,7 @@ from ansorlite.measure.inputs import Array, empty, make_inputs
 from ansorlite.measure.memory import guarded, read_only
 from ansorlite.measure.protocol import Answer, Phase, Prepare, Run, Status
 from ansorlite.measure.settings import MeasureSettings
+from ansorlite.measure.timing import Call
 from ansorlite.task import Task
 from ansorlite.te import dtypes
 from ansorlite.te.dag import ComputeDAG
@@ -65,7 +66,7 @@ class Bench:
         return Answer(Status.OK, seconds=time.perf_counter() - start)
 
     def run(self, task: Task, job: Run) -> Answer:
-        """Check one program, time it, and if it claims to be the best, time it beside the old best."""
+        """Check one program and time it, in turns with the best if it comes near it."""
         settings = self._settings
         place = self._arrange(task, job.reference)
         arrays = [*place.inputs, *place.outputs]
@@ -79,21 +80,28 @@ class Bench:
         wrong = place.checker.compare(place.outputs)
         check_seconds = time.perf_counter() - check_start
 
-        def answer(status: Status, latency: float | None, ours: float | None = None, theirs: float | None = None) -> Answer:
+        def answer(status: Status, latency: float | None) -> Answer:
             seconds = time.perf_counter() - start - check_seconds
-            return Answer(status, wrong, seconds, check_seconds, latency=latency, ours=ours, theirs=theirs)
+            return Answer(status, wrong, seconds, check_seconds, latency)
 
         if wrong:
             return answer(Status.WRONG, None)
         slow = timing.slower(call, first, job.best, settings)
         if slow is not None:
             return answer(Status.SLOW, slow)
-        latency = timing.latency(call, first, settings)
-        if job.rival is None or job.best is None or latency >= job.best:
-            return answer(Status.OK, latency)
+        return answer(Status.OK, self._latency(task, job, arrays, call, first))
+
+    def _latency(self, task: Task, job: Run, arrays: Sequence[Array], call: Call, first: float) -> float:
+        """Seconds of one call: in units of the best program's, wherever the two are close enough to be compared."""
+        settings = self._settings
+        if job.rival is None or job.best is None:
+            return timing.latency(call, first, settings)
+        estimate = timing.repeat(call, max(1, timing.calls_for(job.best, settings) // 4))
+        if estimate >= settings.long_seconds or job.best > settings.slow_factor * estimate:
+            return timing.latency(call, first, settings)
         rival = self._backend.load(task, Path(job.rival).read_bytes(), arrays)
-        ours, theirs = timing.side_by_side(call, rival, (latency, job.best), settings)
-        return answer(Status.OK, latency, ours, theirs)
+        rival(1)
+        return job.best * timing.relative(call, rival, (estimate, job.best), settings)
 
     def _arrange(self, task: Task, reference: str) -> _Workplace:
         """The workplace of ``task``: the one that is there, or one made from what was prepared before."""

@@ -1,8 +1,9 @@
 """From candidates to measurements.
 
 The road of a batch: the builders compile all of it at once; then, the builders idle (a compiler on the next core
-would be in the numbers), one runner takes the programs one by one, checks the output of each and times it. A program
-that claims to be the best is timed once more in turns with the one it claims to beat, and believed only then.
+would be in the numbers), one runner takes the programs one by one, checks the output of each and times it, in turns
+with the best program so far. How much faster or slower it is counts, so that all latencies of a task are in one unit,
+whatever else the machine does meanwhile.
 """
 
 from __future__ import annotations
@@ -187,7 +188,7 @@ class Measurer:
         verdict = run_verdict(result)
         latency, check = None, 0.0
         if isinstance(result, Answer):
-            latency, check = _believed(result, best), result.check_seconds
+            latency, check = result.latency, result.check_seconds
         if verdict.outcome is Outcome.OK and latency is not None and (best is None or latency < best.latency):
             self._bests[task.key] = _Best(program.candidate, latency, program.file)
             if best is not None:
@@ -220,18 +221,6 @@ class Measurer:
 
 def _spent(result: Answer | Death) -> float:
     return result.seconds if isinstance(result, Answer) else result.elapsed
-
-
-def _believed(answer: Answer, best: _Best | None) -> float | None:
-    """The latency to record. Where two programs were timed in turns, they rank as they did there.
-
-    The machine may be slower or faster now than when the old best was recorded, so the new one's latency is moved past
-    the old one's if it has to be, by what the turns say.
-    """
-    if best is None or answer.ours is None or answer.theirs is None:
-        return answer.latency
-    relative = best.latency * answer.ours / answer.theirs
-    return min(answer.ours, relative) if answer.ours < answer.theirs else max(answer.ours, relative)
 
 
 def _measurement(program: _Program, verdict: Verdict, latency: float | None, run: float, check: float) -> Measurement:

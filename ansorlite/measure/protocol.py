@@ -65,7 +65,7 @@ class Run:
         artifact: its file.
         reference: the file that :class:`Prepare` wrote.
         best: latency in seconds beyond which (times a factor) it need not be timed to the end.
-        rival: file of the best program so far, to be timed beside this one if this one is faster.
+        rival: file of the best program so far, to be timed in turns with this one.
     """
 
     task: str
@@ -93,7 +93,6 @@ class Answer:
         seconds: of building or running.
         check_seconds: of comparing with the reference.
         latency: of one call, in seconds.
-        ours, theirs: latencies side by side, if they were taken.
     """
 
     status: Status
@@ -101,8 +100,6 @@ class Answer:
     seconds: float = 0.0
     check_seconds: float = 0.0
     latency: float | None = None
-    ours: float | None = None
-    theirs: float | None = None
 
 
 def encode(message: Message) -> bytes:

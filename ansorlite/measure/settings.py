@@ -34,7 +34,7 @@ class MeasureSettings:
         slow_factor: a candidate whose first calls take so many times the best latency is not timed further.
         hopeless_factor: a call that has taken so many times the best latency (and :attr:`patience`) is not waited for.
         patience: no call is given up as slow before this time.
-        repeats: how many times a candidate is timed; the median counts.
+        repeats: how many times a candidate is timed, in turns with the best where it comes near it; the median counts.
         repeat_seconds: how long one repeat lasts at least, in as many calls as that takes.
         long_seconds: a program that takes longer than this is timed by one repeat of one call.
         builders: how many workers compile at once.
@@ -57,7 +57,7 @@ class MeasureSettings:
     hopeless_factor: float = 10.0
     patience: float = 1.0
     repeats: int = 5
-    repeat_seconds: float = 0.01
+    repeat_seconds: float = 0.005
     long_seconds: float = 0.5
     builders: int = field(default_factory=_cores)
     recycle: int = 500

@@ -1,17 +1,25 @@
-"""Timing a program, and timing two side by side."""
+"""Timing a program, and timing two in turns."""
 
 from __future__ import annotations
 
 import statistics
 import time
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from ansorlite.measure.settings import MeasureSettings
 from ansorlite.runtime.timing import TimingSettings, measure
 
 #: A program that is bound to its arrays: runs it so many times in a row.
 Call: TypeAlias = Callable[[int], None]
+
+
+#: A program that seems to be the best gets so many times the pairs of turns of another.
+_CONFIRMED: Final = 3
+#: After so many pairs,
+_FEW: Final = 3
+#: a program that was so many times slower in each of them is timed no more.
+_CLEARLY_SLOWER: Final = 1.2
 
 
 def once(call: Call) -> float:
@@ -55,22 +63,27 @@ def slower(call: Call, first: float, best: float | None, settings: MeasureSettin
     return again if again > settings.slow_factor * best else None
 
 
-def side_by_side(ours: Call, theirs: Call, latencies: tuple[float, float], settings: MeasureSettings) -> tuple[float, float]:
-    """The latencies of two programs, timed in turns, so that whatever else the machine does slows both alike.
+def relative(ours: Call, theirs: Call, latencies: tuple[float, float], settings: MeasureSettings) -> float:
+    """How many times the latency of ``theirs`` that of ``ours`` is: the median over pairs of turns, one for each.
+
+    Neighbours on the same machine slow it for tenths of a second at a time: what lies within one pair suffers alike.
+    A program that is clearly slower gets few pairs; one that seems to be faster has to stay so for three times as many.
 
     Args:
-        latencies: of ours and theirs, as known before. If theirs is so much slower that noise cannot explain it, or
-            takes long, one turn is enough.
+        latencies: of ours and theirs, roughly.
     """
     our_calls, their_calls = (calls_for(latency, settings) for latency in latencies)
-    clear = latencies[1] > settings.slow_factor * latencies[0] or latencies[1] >= settings.long_seconds
-    pairs = []
-    for turn in range(1 if clear else settings.repeats):
-        if turn % 2:
+    ratios: list[float] = []
+    while True:
+        if len(ratios) % 2:
             b = repeat(theirs, their_calls)
             a = repeat(ours, our_calls)
         else:
             a = repeat(ours, our_calls)
             b = repeat(theirs, their_calls)
-        pairs.append((a, b))
-    return statistics.median(a for a, _ in pairs), statistics.median(b for _, b in pairs)
+        ratios.append(a / b)
+        ratio = statistics.median(ratios)
+        if len(ratios) >= settings.repeats * (_CONFIRMED if ratio < 1.0 else 1):
+            return ratio
+        if len(ratios) >= _FEW and min(ratios) > _CLEARLY_SLOWER:
+            return ratio

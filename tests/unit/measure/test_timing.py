@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat as for_ever
-from pathlib import Path
 
 import pytest
 
 from ansorlite.measure import MeasureSettings, timing
-from ansorlite.measure.measurer import _believed, _Best
-from ansorlite.measure.protocol import Answer, Status
-from ansorlite.sketch.candidate import NAIVE
 
 SETTINGS = MeasureSettings(repeats=3, repeat_seconds=0.01)
 
@@ -70,27 +66,22 @@ def test_without_a_best_nothing_is_slower(clock: list[float]) -> None:
     assert timing.slower(Program(clock, for_ever(1.0)), 100.0, None, SETTINGS) is None
 
 
-def test_side_by_side_takes_turns_and_gives_each_its_median(clock: list[float]) -> None:
-    ours, theirs = Program(clock, iter([0.02, 0.03, 0.9])), Program(clock, iter([0.02, 0.03, 0.04]))
-    assert timing.side_by_side(ours, theirs, (0.02, 0.02), SETTINGS) == (pytest.approx(0.03), pytest.approx(0.03))
-
-
-def test_one_turn_is_enough_where_the_difference_is_clear(clock: list[float]) -> None:
-    ours, theirs = Program(clock, for_ever(0.01)), Program(clock, for_ever(0.1))
-    assert timing.side_by_side(ours, theirs, (0.01, 0.1), SETTINGS) == (pytest.approx(0.01), pytest.approx(0.1))
-    assert (ours.calls, theirs.calls) == (1, 1)
-
-
 @pytest.mark.parametrize(
-    ("best", "ours", "theirs", "latency"),
+    ("ours", "theirs", "ratio", "pairs"),
     [
-        (1.0, 0.8, 1.0, 0.8),  # faster, as it was on its own
-        (1.0, 1.2, 1.5, 0.8),  # faster, on a machine that has become slower
-        (1.0, 0.8, 0.7, 1.0 * 0.8 / 0.7),  # it only seemed faster: the machine was
-        (1.0, 1.3, 1.2, 1.3),  # neither faster nor lucky
-        (1.0, 1.0, 1.0, 1.0),  # a draw is no victory
+        ([0.02] * 9, [0.03] * 9, 2 / 3, 9),  # faster: it has to be so for three times as many turns
+        ([0.02, 0.02, 0.02] + [0.05] * 6, [0.03] * 9, 7 / 6, 6),  # it only seemed so at first
+        ([0.02, 0.06, 0.02], [0.02, 0.06, 0.02], 1.0, 3),  # the machine was slow in the second pair, for both
+        ([0.02, 0.9, 0.02], [0.02] * 3, 1.0, 3),  # something else was, for one turn
     ],
 )
-def test_records_rank_as_the_programs_did_side_by_side(best: float, ours: float, theirs: float, latency: float) -> None:
-    answer = Answer(Status.OK, latency=0.5, ours=ours, theirs=theirs)
-    assert _believed(answer, _Best(NAIVE, best, Path())) == pytest.approx(latency)
+def test_timed_in_turns(clock: list[float], ours: list[float], theirs: list[float], ratio: float, pairs: int) -> None:
+    first, second = Program(clock, iter(ours)), Program(clock, iter(theirs))
+    assert timing.relative(first, second, (0.02, 0.02), SETTINGS) == pytest.approx(ratio)
+    assert (first.calls, second.calls) == (pairs, pairs)
+
+
+def test_few_turns_are_enough_for_a_program_that_is_clearly_slower(clock: list[float]) -> None:
+    ours, theirs = Program(clock, for_ever(0.03)), Program(clock, for_ever(0.02))
+    assert timing.relative(ours, theirs, (0.03, 0.02), replace(SETTINGS, repeats=5)) == pytest.approx(1.5)
+    assert (ours.calls, theirs.calls) == (3, 3)
