@@ -5,13 +5,27 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import llvmlite.binding as llvm
 
 from ansorlite.errors import TargetError
 from ansorlite.te import dtypes
+from ansorlite.te.ops import BinaryOp
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+
+#: Which features of LLVM's give which dot products of words, the one with most products an instruction first.
+_DOTS: Final[tuple[tuple[str, BinaryOp], ...]] = (
+    ("avx512vnni", BinaryOp.DOT_U8S8),
+    ("avxvnni", BinaryOp.DOT_U8S8),
+    ("avxvnniint8", BinaryOp.DOT_S8S8),
+    ("avxvnniint8", BinaryOp.DOT_U8U8),
+    ("dotprod", BinaryOp.DOT_S8S8),
+    ("dotprod", BinaryOp.DOT_U8U8),
+    ("i8mm", BinaryOp.DOT_U8S8),
+    ("sse2", BinaryOp.DOT_S16S16),
+)
 
 
 @dataclass(frozen=True)
@@ -44,6 +58,12 @@ class Target:
     def lanes(self, dtype: str) -> int:
         """How many elements of ``dtype`` one vector register holds."""
         return max(1, self.vector_bytes // dtypes.size(dtype))
+
+    @property
+    def dots(self) -> tuple[BinaryOp, ...]:
+        """The dot products of words that are instructions here, the best first."""
+        features = set(self.features.split(","))
+        return tuple(dict.fromkeys(op for feature, op in _DOTS if f"+{feature}" in features))
 
     @property
     def key(self) -> str:

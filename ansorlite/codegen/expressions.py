@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from ansorlite.codegen import addresses, casts, integer, memory, operators, types
+from ansorlite.codegen import addresses, casts, dots, integer, memory, operators, types
 from ansorlite.codegen.addresses import Term
 from ansorlite.codegen.affine import Affine, affine, flat
 from ansorlite.codegen.context import Context, Lanes
@@ -22,7 +22,8 @@ from ansorlite.codegen.types import Value
 from ansorlite.loops.nodes import Load
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Cast, Const, Expr, Select, Unary, Var, walk
-from ansorlite.te.ops import BinaryOp, UnaryOp
+from ansorlite.te.ops import DOTS, BinaryOp, UnaryOp
+from ansorlite.te.words import WORD
 
 #: Exact arithmetic on index literals, and what it gives.
 _FOLD: Final[dict[BinaryOp, Callable[[Any, Any], Any]]] = {
@@ -155,6 +156,8 @@ def _binary(c: Context, expr: Binary) -> Value:
     x = evaluate(c, expr.a)
     if expr.op in (BinaryOp.AND, BinaryOp.OR):
         return _logic(c, expr, x)
+    if expr.op is BinaryOp.ADD and isinstance(expr.b, Binary) and expr.b.op in DOTS:
+        return _dot_add(c, x, expr.b)
     y = evaluate(c, expr.b)
     dtype = expr.a.dtype
     if dtype == dtypes.INDEX and x.literal and y.literal and expr.op in _FOLD:
@@ -169,6 +172,14 @@ def _binary(c: Context, expr: Binary) -> Value:
     lanes = max(x.lanes, y.lanes)
     a_text, b_text = spread_over(c, x, dtype, lanes), spread_over(c, y, dtype, lanes)
     return Value(operators.binary(c.b, expr.op, dtype, lanes, a_text, b_text), lanes)
+
+
+def _dot_add(c: Context, total: Value, dot: Binary) -> Value:
+    """``total + dot``, which may be one instruction."""
+    x, y = evaluate(c, dot.a), evaluate(c, dot.b)
+    lanes = max(total.lanes, x.lanes, y.lanes)
+    operands = (spread_over(c, value, WORD, lanes) for value in (total, x, y))
+    return Value(dots.dot_add(dot.op, c.b, lanes, *operands), lanes)
 
 
 def _logic(c: Context, expr: Binary, x: Value) -> Value:

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from ansorlite.codegen import casts, floating, integer, types, vector_math
+from ansorlite.codegen import casts, dots, floating, integer, types, vector_math
 from ansorlite.codegen.builder import Builder
 from ansorlite.te import dtypes
-from ansorlite.te.ops import BinaryOp, UnaryOp
+from ansorlite.te.ops import DOTS, BinaryOp, UnaryOp
 
 Emit = str | Callable[..., str]
 
@@ -74,6 +74,7 @@ def _integer(sign: str) -> dict[BinaryOp, Emit]:
         BinaryOp.SHR: integer.shift_right,
         **_BITS,
         **_compare_integer(sign),
+        **{op: partial(dots.dot, op) for op in DOTS},
     }
 
 

@@ -1,8 +1,8 @@
 """The schedule steps: what a sketch is a list of.
 
-A step is data. Steps that change the set of stages (``Inline``, ``CacheWrite``, ``Rfactor``, ``Fuse``) have no holes and
-are applied to the computation while the sketch is derived (``rewrite.py``). The others shape loop nests; a :class:`Hole`
-in them is a column of the population, and ``fold.py`` is the one place that says what a step does to a nest.
+A step is data. Steps that change the set of stages (``Inline``, ``CacheWrite``, ``Rfactor``, ``Dot``, ``Fuse``) have no
+holes and are applied to the computation while the sketch is derived (``rewrite.py``). The others shape loop nests; a
+:class:`Hole` in them is a column of the population, and ``fold.py`` is the one place that says what a step does to a nest.
 
 Stages, loops and holes are named, never numbered. A loop ``i2`` is level 2 of axis ``i``.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ansorlite.schedule.tiles import TileTable
+from ansorlite.te.ops import BinaryOp
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,18 @@ class Fuse:
 
 
 @dataclass(frozen=True)
+class Divide:
+    """``divide``: an axis that is read by quotient and remainder becomes two, in all stages that walk it in step."""
+
+    stage: str
+    axis: str
+    divisor: int
+
+    def __str__(self) -> str:
+        return f"divide     {self.stage}.{self.axis} by {self.divisor}"
+
+
+@dataclass(frozen=True)
 class Inline:
     """``compute_inline``: the stage is computed inside its consumers."""
 
@@ -83,6 +96,19 @@ class Rfactor:
 
     def __str__(self) -> str:
         return f"rfactor    {self.stage}.{self.axis} -> {self.partial}"
+
+
+@dataclass(frozen=True)
+class Dot:
+    """``tensorize``: the products along ``axis`` are summed by dot products of words; ``words`` are the operands' stages."""
+
+    stage: str
+    axis: str
+    op: BinaryOp
+    words: tuple[str, str]
+
+    def __str__(self) -> str:
+        return f"tensorize  {self.stage}.{self.axis} by {self.op.value} of {', '.join(self.words)}"
 
 
 @dataclass(frozen=True)
@@ -187,9 +213,11 @@ class Unroll:
         return f"unroll     {self.stage}    {self.hole}"
 
 
-Step = Fuse | Inline | CacheWrite | Rfactor | Split | Reorder | Follow | ComputeAt | CacheRead | Parallel | Vectorize | Unroll
+#: The steps that change the set of stages.
+StageStep = Divide | Fuse | Inline | CacheWrite | Rfactor | Dot
+Step = StageStep | Split | Reorder | Follow | ComputeAt | CacheRead | Parallel | Vectorize | Unroll
 
 
 def holes(steps: tuple[Step, ...]) -> tuple[Hole, ...]:
     """The holes of a step list, in order: the columns of its rows."""
-    return tuple(step.hole for step in steps if not isinstance(step, Fuse | Inline | CacheWrite | Rfactor | Reorder))
+    return tuple(step.hole for step in steps if not isinstance(step, StageStep | Reorder))

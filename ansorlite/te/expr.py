@@ -339,7 +339,7 @@ def as_expr(value: Expr | Scalar, beside: str | None = None) -> Expr:
 
 def _checked_operands(symbol: str, info: OpInfo, operands: tuple[Expr, ...], dtype: str) -> tuple[Expr, ...]:
     kind = "b" if dtype == "bool" else "f" if dtypes.is_float(dtype) else "i"
-    if kind not in info.kinds:
+    if kind not in info.kinds and dtype != info.only:
         raise ExpressionError(f"{symbol} is not defined on {dtype}; te.cast the operand first")
     if info.to_float and kind == "i":
         dtype = "float64"

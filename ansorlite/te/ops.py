@@ -7,10 +7,13 @@ reference evaluator), the price (flops, features). The LLVM emitter has the one 
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 from scipy import special
+
+from ansorlite.te.words import WORD, Pieces, dot
 
 
 class BinaryOp(Enum):
@@ -36,6 +39,10 @@ class BinaryOp(Enum):
     BITXOR = "^"
     SHL = "<<"
     SHR = ">>"
+    DOT_U8S8 = "dot_u8s8"
+    DOT_S8S8 = "dot_s8s8"
+    DOT_U8U8 = "dot_u8u8"
+    DOT_S16S16 = "dot_s16s16"
 
 
 class UnaryOp(Enum):
@@ -80,6 +87,7 @@ class OpInfo:
         kinds: what operands may be: a subset of the letters ``f`` (float), ``i`` (integer), ``b`` (bool).
         boolean: whether the result is bool whatever the operands are.
         to_float: whether integer operands are first converted to float64, as numpy does.
+        only: one dtype that operands may be, whatever ``kinds`` says.
     """
 
     numpy: Callable[..., Any]
@@ -87,7 +95,16 @@ class OpInfo:
     kinds: str = "fib"
     boolean: bool = False
     to_float: bool = False
+    only: str = ""
 
+
+#: What the words are made of whose dot product these operations are (see ``words.py``).
+DOTS: Final[dict[BinaryOp, tuple[Pieces, Pieces]]] = {
+    BinaryOp.DOT_U8S8: (Pieces("uint8"), Pieces("int8")),
+    BinaryOp.DOT_S8S8: (Pieces("int8"), Pieces("int8")),
+    BinaryOp.DOT_U8U8: (Pieces("uint8"), Pieces("uint8")),
+    BinaryOp.DOT_S16S16: (Pieces("int16"), Pieces("int16")),
+}
 
 BINARY: Final[dict[BinaryOp, OpInfo]] = {
     BinaryOp.ADD: OpInfo(np.add, Cost.CHEAP, "fi"),
@@ -112,6 +129,7 @@ BINARY: Final[dict[BinaryOp, OpInfo]] = {
     BinaryOp.BITXOR: OpInfo(np.bitwise_xor, Cost.CHEAP, "ib"),
     BinaryOp.SHL: OpInfo(np.left_shift, Cost.CHEAP, "i"),
     BinaryOp.SHR: OpInfo(np.right_shift, Cost.CHEAP, "i"),
+    **{op: OpInfo(partial(dot, *pieces), Cost.MUL, kinds="", only=WORD) for op, pieces in DOTS.items()},
 }
 
 

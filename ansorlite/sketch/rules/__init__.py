@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ansorlite.sketch.rules.cache_write import ADD_CACHE_WRITE
+from ansorlite.sketch.rules.dot import DOT_PRODUCT
 from ansorlite.sketch.rules.fusion import MULTI_LEVEL_TILING_WITH_FUSION
 from ansorlite.sketch.rules.inline import ALWAYS_INLINE
 from ansorlite.sketch.rules.reduction import REDUCTION_TILING
@@ -17,6 +18,7 @@ from ansorlite.sketch.state import Rule
 RULES: Final[dict[str, tuple[Rule, ...]]] = {
     "llvm": (
         ALWAYS_INLINE,
+        DOT_PRODUCT,
         ADD_RFACTOR,
         ADD_CACHE_WRITE,
         MULTI_LEVEL_TILING_WITH_FUSION,

@@ -1,0 +1,116 @@
+"""Sums of products of small integers, which machines with dot-product instructions do several at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from ansorlite.analysis.access import axes_of
+from ansorlite.analysis.affine import affine
+from ansorlite.te.expr import Axis, Binary, Expr, Read, Reduce, free_vars, walk
+from ansorlite.te.intervals import bounds
+from ansorlite.te.ops import DOTS, BinaryOp, ReduceOp
+from ansorlite.te.tensor import Tensor
+from ansorlite.te.words import WORD, Pieces
+
+#: A factor whose elements are used less often than this is not worth a copy of it as words.
+_LEAST_REUSE = 4
+#: The last word of a reduction may be padded by this share of it.
+_MOST_PADDING = 0.34
+
+
+@dataclass(frozen=True)
+class Factor:
+    """One factor of the products: an element-wise function of one tensor.
+
+    Attributes:
+        value: the factor.
+        read: the one read in it that moves.
+        dim: the dimension of the tensor read that the dotted axis indexes, alone.
+    """
+
+    value: Expr
+    read: Read
+    dim: int
+
+
+@dataclass(frozen=True)
+class DotProduct:
+    """How a stage is ``sum(a * b)`` in words along ``axis``; ``a`` and ``b`` are in the order of the operands of ``op``."""
+
+    op: BinaryOp
+    axis: Axis
+    a: Factor
+    b: Factor
+
+    @property
+    def width(self) -> int:
+        """How many steps of the axis are in a word."""
+        return DOTS[self.op][0].count
+
+
+def dot_product(tensor: Tensor, ops: Sequence[BinaryOp]) -> DotProduct | None:
+    """How ``tensor`` can be computed with dot products of words, or ``None`` if it cannot.
+
+    It must be an int32 sum of products; in both factors a reduce axis must index one dimension by itself, and their
+    values, by the dtypes of what they read, must fit into the pieces of a word. Zero points that are subtracted from
+    the factors are part of these values.
+
+    Args:
+        ops: the dot products that the machine has, the best first.
+    """
+    body = tensor.body
+    if not isinstance(body, Reduce) or body.op is not ReduceOp.SUM or body.dtype != WORD:
+        return None
+    product = body.body
+    if not isinstance(product, Binary) or product.op is not BinaryOp.MUL:
+        return None
+    reads = [_read(value) for value in (product.a, product.b)]
+    for axis in sorted(body.axes, key=lambda axis: -axis.extent):
+        factors = [_factor(tensor, value, read, axis) for value, read in zip((product.a, product.b), reads, strict=True)]
+        if factors[0] is None or factors[1] is None:
+            continue
+        for op in ops:
+            for a, b in (factors, reversed(factors)):
+                assert a is not None
+                assert b is not None
+                if all(_fits(factor.value, pieces, axis) for factor, pieces in zip((a, b), DOTS[op], strict=True)):
+                    return DotProduct(op, axis, a, b)
+    return None
+
+
+def _read(value: Expr) -> Read | None:
+    """The one read that moves in an element-wise expression that depends on axes through nothing else."""
+    moving = [node for node in walk(value) if isinstance(node, Read) and free_vars(node)]
+    if len(moving) != 1:
+        return None
+    (read,) = moving
+    stack, alone = [value], True
+    while stack:
+        node = stack.pop()
+        if node is not read:
+            alone = alone and not isinstance(node, Axis)
+            stack.extend(node.children())
+    return read if alone else None
+
+
+def _factor(tensor: Tensor, value: Expr, read: Read | None, axis: Axis) -> Factor | None:
+    if read is None:
+        return None
+    at = [d for d, index in enumerate(read.indices) if axis in free_vars(index)]
+    if len(at) != 1:
+        return None
+    form = affine(read.indices[at[0]])
+    used = free_vars(read)
+    reuse = prod(other.extent for other in axes_of(tensor) if other not in used)
+    if form is None or form.plain is not axis or reuse < _LEAST_REUSE:
+        return None
+    return Factor(value, read, at[0])
+
+
+def _fits(value: Expr, pieces: Pieces, axis: Axis) -> bool:
+    least, greatest = bounds(value)
+    words = -(-axis.extent // pieces.count)
+    padding = words * pieces.count / axis.extent - 1
+    return pieces.range[0] <= least and greatest <= pieces.range[1] and padding <= _MOST_PADDING

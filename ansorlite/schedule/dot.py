@@ -1,0 +1,71 @@
+"""The rewrite to dot products of words (see ``te/words.py``): a schedule step that needs no holes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ansorlite.analysis.dot import DotProduct, Factor
+from ansorlite.schedule.rewrite import rebuilt, redirected, tensor_named, with_body
+from ansorlite.te.dag import ComputeDAG
+from ansorlite.te.expr import Axis, Binary, Expr, Read, Reduce, Var, const, rewrite, select, substitute
+from ansorlite.te.ops import DOTS
+from ansorlite.te.tensor import Tensor
+from ansorlite.te.words import WORD, Pieces
+
+
+def dot_words(dag: ComputeDAG, stage: str, how: DotProduct, names: tuple[str, str]) -> ComputeDAG:
+    """A sum of products of small integers over words of them::
+
+        C[i] = sum(A[i, k] * B[k], k)   ->   A_w[i, w] = word(A[i, 4w], ..., A[i, 4w + 3]); B_w[w] = ...
+                                             C[i] = sum(dot(A_w[i, w], B_w[w]), w)
+
+    Pieces past the end of the axis are 0, in both words.
+    """
+    target = tensor_named(dag, stage)
+
+    def change(tensor: Tensor, redirect: Callable[[Expr], Expr]) -> Tensor:
+        if tensor is not target:
+            return redirected(tensor, redirect)
+        assert isinstance(target.body, Reduce)
+        words = Axis(how.axis.name, extent=-(-how.axis.extent // how.width), reduce=True)
+        pieces = DOTS[how.op]
+        a, b = (
+            _read_of(_packed(factor, how.axis, kind, name, redirect), factor, how.axis, words)
+            for factor, kind, name in zip((how.a, how.b), pieces, names, strict=True)
+        )
+        axes = tuple(words if axis is how.axis else axis for axis in target.body.axes)
+        return with_body(target, Reduce(target.body.op, Binary(how.op, a, b, WORD), axes, WORD))
+
+    return rebuilt(dag, change)
+
+
+def _packed(factor: Factor, axis: Axis, pieces: Pieces, name: str, redirect: Callable[[Expr], Expr]) -> Tensor:
+    """The stage that makes words of a factor: over the dimensions of the tensor read, that of ``axis`` in words."""
+    source = factor.read.tensor
+    count = -(-axis.extent // pieces.count)
+    shape = tuple(count if d == factor.dim else extent for d, extent in enumerate(source.shape))
+    axes = tuple(Axis(f"d{d}" if d != factor.dim else axis.name, extent=extent) for d, extent in enumerate(shape))
+    word: Expr | None = None
+    for number in range(pieces.count):
+        step = axes[factor.dim] * pieces.count + number
+        read = Read(source, tuple(step if d == factor.dim else a for d, a in enumerate(axes)), source.dtype)
+        piece = redirect(_with_read(factor, read))
+        if (count - 1) * pieces.count + number >= axis.extent:
+            piece = select(step < axis.extent, piece, const(0, WORD))
+        if number < pieces.count - 1:
+            piece = piece & ((1 << pieces.bits) - 1)
+        placed = piece << number * pieces.bits if number else piece
+        word = placed if word is None else word | placed
+    assert word is not None
+    return Tensor(name, shape, WORD, axes, word)
+
+
+def _with_read(factor: Factor, read: Read) -> Expr:
+    """The factor at another element."""
+    return rewrite(factor.value, lambda node: read if node is factor.read else None)
+
+
+def _read_of(packed: Tensor, factor: Factor, axis: Axis, words: Axis) -> Read:
+    """The word in which the factor's element is."""
+    at: dict[Var, Expr] = {axis: words}
+    return Read(packed, tuple(substitute(i, at) for i in factor.read.indices), WORD)
