@@ -12,7 +12,7 @@ PROCESSES ?= 2
 .PHONY: demo test check clean
 
 demo: $(VENV)/.demo
-	$(BIN)/python benchmarks/demo.py
+	$(BIN)/python -m benchmarks.demo
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal

@@ -1,14 +1,17 @@
-"""Tune a real model, SqueezeNet, for a few minutes, and say what that brought. ``make demo`` runs this.
+"""Tune a real model for a few minutes, check its outputs, and say what that brought. ``make demo`` runs this.
 
-What was measured is kept in demo.db: run it again, and it goes on from there.
+    python -m benchmarks.demo [--model squeezenet] [--seconds 150 | --trials N] [--database demo.db]
+
+The models are those that come with the onnx package, with the outputs that lie beside them. What was measured is kept in
+the database: run it again, and it goes on from there.
 """
 
 from __future__ import annotations
 
 import logging
-import sys
 from pathlib import Path
 
+import click
 import numpy as np
 import onnx
 from rich.console import Console
@@ -23,26 +26,38 @@ from ansorlite.report.tables import outcome, summary
 from ansorlite.report.text import duration, speed_up, times
 from ansorlite.sketch.candidate import NAIVE
 
-MODEL = Path(onnx.__file__).parent / "backend/test/data/light/light_squeezenet.onnx"
-DATABASE = Path("demo.db")
+MODELS = Path(onnx.__file__).parent / "backend/test/data/light"
 #: Setting up, the checks and the final timing must fit into five minutes, too.
 TUNING_SECONDS = 150.0
 TIMING_SECONDS = 3.0
+#: The largest relative difference from the recorded outputs.
+TOLERANCE = 1e-4
 
 
-def main() -> int:
+@click.command()
+@click.option("--model", "name", default="squeezenet", show_default=True, help="light_NAME.onnx of the onnx package.")
+@click.option("--seconds", default=TUNING_SECONDS, show_default=True, help="How long to tune, if no --trials are given.")
+@click.option("--trials", type=int, help="How many measurements to tune for, however long that takes.")
+@click.option("--database", default="demo.db", show_default=True, help="The file of measurements.")
+def main(name: str, seconds: float, trials: int | None, database: str) -> None:
+    """Tune a model, check its outputs, and compare it with the loops as written and with onnxruntime."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     screen = Console(highlight=False)
-    model = al.from_onnx(MODEL)
-    screen.print(f"{MODEL.name}: {len(model.tasks)} different tasks, {TUNING_SECONDS:.0f} seconds of tuning, kept in {DATABASE}")
-    result = al.tune(model, database=DATABASE, progress=True, time_limit=TUNING_SECONDS)
+    path = MODELS / f"light_{name}.onnx"
+    if not path.exists():
+        known = sorted(file.stem.removeprefix("light_") for file in MODELS.glob("light_*.onnx"))
+        raise click.BadParameter(f"no model {name!r}; there are {', '.join(known)}", param_hint="--model")
+    model = al.from_onnx(path)
+    effort = f"{seconds:.0f} seconds" if trials is None else f"{trials} trials"
+    screen.print(f"{path.name}: {len(model.tasks)} different tasks, {effort} of tuning, kept in {database}")
+    result = al.tune(model, trials=trials, database=database, progress=True, time_limit=seconds if trials is None else None)
     screen.print(outcome(result))
     screen.print(summary(result), soft_wrap=True)
 
-    tuned = al.compile(model, database=DATABASE)
+    tuned = al.compile(model, database=database)
     naive = compile_model(model, lambda task: compile_candidate(task, NAIVE))
     inputs = example_inputs(model)
-    difference = max_relative_difference(tuned(inputs), recorded_outputs(model))
+    difference = max_relative_difference(tuned(inputs), recorded_outputs(path, model))
     screen.print(f"\noutputs against those recorded with the model: largest relative difference {difference:.1e}\n")
 
     versus_naive = compare(lambda: tuned(inputs), lambda: naive(inputs), TIMING_SECONDS)
@@ -51,14 +66,15 @@ def main() -> int:
         (f"tuned, {model.target.threads} threads", versus_naive.ours),
     ]
     if has_onnxruntime():
-        peer = onnxruntime_session(str(MODEL), model.target.threads, inputs)
+        peer = onnxruntime_session(str(path), model.target.threads, inputs)
         versus_peer = compare(lambda: tuned(inputs), peer, TIMING_SECONDS)
         rows += [("onnxruntime, timed in turns with:", versus_peer.against), ("tuned", versus_peer.ours)]
     table = Table("the whole model", "median time", "speed-up over naive", box=None, pad_edge=False, header_style="dim")
-    for name, seconds in rows:
-        table.add_row(name, duration(seconds), times(speed_up(versus_naive.against, seconds)))
+    for label, taken in rows:
+        table.add_row(label, duration(taken), times(speed_up(versus_naive.against, taken)))
     screen.print(table)
-    return 0 if difference < 1e-4 else 1
+    if difference > TOLERANCE:
+        raise click.ClickException(f"the outputs differ by more than {TOLERANCE}: this is a bug, please report it")
 
 
 def example_inputs(model: al.Model) -> dict[str, np.ndarray]:
@@ -69,9 +85,9 @@ def example_inputs(model: al.Model) -> dict[str, np.ndarray]:
     }
 
 
-def recorded_outputs(model: al.Model) -> dict[str, np.ndarray]:
+def recorded_outputs(path: Path, model: al.Model) -> dict[str, np.ndarray]:
     """The outputs that lie beside the model."""
-    files = [MODEL.with_name(f"{MODEL.stem}_output_{number}.pb") for number in range(len(model.outputs))]
+    files = [path.with_name(f"{path.stem}_output_{number}.pb") for number in range(len(model.outputs))]
     tensors = [onnx.TensorProto.FromString(file.read_bytes()) for file in files]
     return dict(zip(model.outputs, map(onnx.numpy_helper.to_array, tensors), strict=True))
 
@@ -83,4 +99,4 @@ def max_relative_difference(found: dict[str, np.ndarray], expected: dict[str, np
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -45,7 +45,7 @@ def test_the_recorded_output(name):
     executable = compile_model(load_model(light_model(name)), KERNELS[name])
     (value,) = executable.inputs.values()
     (result,) = executable(light_input(value.shape)).values()
-    np.testing.assert_allclose(result, light_output(name), rtol=1e-3, atol=1e-7)
+    np.testing.assert_allclose(result, light_output(name), rtol=1e-4)
 
 
 def test_random_weights_in_compiled_kernels_and_in_their_meaning():
