@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from ansorlite.graph.fusion import Group
 from ansorlite.graph.graph import Graph
 from ansorlite.graph.movement import part_offsets, view_offset
+from ansorlite.runtime.arguments import ALIGNMENT
 from ansorlite.te import dtypes
-
-#: Bytes to which buffers are aligned: a cache line, and the widest vector register.
-ALIGNMENT: Final = 64
 
 
 @dataclass(frozen=True)
@@ -40,18 +37,20 @@ class Copy:
 
 @dataclass(frozen=True, eq=False)
 class MemoryPlan:
-    """Buffers of a model's values in one arena, reused as soon as nothing reads them any more.
+    """Buffers of a model's values, in one arena where they are not given out; reused as soon as nothing reads them any more.
 
     Attributes:
         places: every value that a node computes → where it lies; roots may be inputs and constants of the model.
         steps: what to do, in order.
-        offsets: root that the model computes → bytes from the start of the arena.
+        results: root → the model's output that it is: computed right in the caller's array.
+        offsets: the other roots that the model computes → bytes from the start of the arena.
         peak: bytes of the arena.
-        total: bytes that the roots would take without reuse.
+        total: bytes that the roots in the arena would take without reuse.
     """
 
     places: Mapping[str, Place]
     steps: tuple[Group | Copy, ...]
+    results: Mapping[str, str]
     offsets: Mapping[str, int]
     peak: int
     total: int
@@ -66,12 +65,13 @@ def plan_memory(graph: Graph, groups: Sequence[Group]) -> MemoryPlan:
     parents, copies = _parents(graph)
     places = {name: _place(name, parents) for name in graph.values}
     steps = _steps(graph, groups, copies)
-    intervals = _intervals(graph, steps, places)
+    results = _results(graph, places)
+    intervals = {root: life for root, life in _intervals(graph, steps, places).items() if root not in results}
     sizes = {root: _nbytes(graph, root) for root in intervals}
     offsets = _packed(intervals, sizes)
     peak = max((offsets[root] + sizes[root] for root in offsets), default=0)
     computed = {node.output: places[node.output] for node in graph.nodes}
-    return MemoryPlan(computed, steps, offsets, peak, sum(sizes.values()))
+    return MemoryPlan(computed, steps, results, offsets, peak, sum(sizes.values()))
 
 
 def _nbytes(graph: Graph, name: str) -> int:
@@ -115,6 +115,17 @@ def _steps(graph: Graph, groups: Sequence[Group], copies: Mapping[str, list[Copy
         if node.output in ends:
             steps.append(ends[node.output])
     return tuple(steps)
+
+
+def _results(graph: Graph, places: Mapping[str, Place]) -> dict[str, str]:
+    """Roots that the model computes and gives out whole; one that it gives out twice is copied for the second."""
+    computed = {node.output for node in graph.nodes}
+    results: dict[str, str] = {}
+    for public, name in graph.outputs.items():
+        root = places[name].root
+        if root in computed and _nbytes(graph, root) == _nbytes(graph, name):
+            results.setdefault(root, public)
+    return results
 
 
 def _intervals(graph: Graph, steps: Sequence[Group | Copy], places: Mapping[str, Place]) -> dict[str, tuple[int, int]]:

@@ -15,6 +15,7 @@ from ansorlite.errors import ArgumentError
 from ansorlite.loops.nodes import Buffer
 from ansorlite.runtime.load import Loaded
 from ansorlite.runtime.timing import Timing, TimingSettings, measure
+from ansorlite.runtime.workspace import Workspace, WorkspacePool
 from ansorlite.target import Target
 from ansorlite.te import dtypes
 
@@ -25,8 +26,6 @@ _CONTIGUOUS: Final = 0x1
 _ALIGNED: Final = 0x100
 _WRITEABLE: Final = 0x400
 _READABLE: Final = _CONTIGUOUS | _ALIGNED
-
-_ALIGNMENT: Final = 64
 
 _from_buffer = ctypes.c_char.from_buffer
 _address_of = ctypes.addressof
@@ -39,14 +38,6 @@ def _address(array: Array) -> int:
     except (TypeError, ValueError):  # read-only, or of a dtype that Python's buffers do not know
         address: int = array.__array_interface__["data"][0]
         return address
-
-
-class _Workspace:
-    """Aligned memory for a kernel's temporaries, for one call at a time."""
-
-    def __init__(self, nbytes: int) -> None:
-        self._memory = np.empty(nbytes + _ALIGNMENT, np.uint8)
-        self.address = -(-_address(self._memory) // _ALIGNMENT) * _ALIGNMENT
 
 
 @dataclass(frozen=True)
@@ -84,7 +75,7 @@ class Kernel:
         self._params = tuple(params)
         self._checks = [(buffer.shape, dtypes.NUMPY[buffer.dtype]) for buffer in params]
         self._pack = struct.Struct(f"{len(params) + 1}P").pack
-        self._idle: list[_Workspace] = []
+        self._workspaces = WorkspacePool(compiled.workspace)
 
     def __call__(self, *arrays: Array, out: Array | Sequence[Array] | None = None) -> Any:
         """Run it.
@@ -142,6 +133,16 @@ class Kernel:
         outputs = [np.empty(*check) for check in self._checks[len(arrays) :]]
         return measure(self._bound([*ready, *outputs]), settings)
 
+    @property
+    def compiled(self) -> Object:
+        """What it was linked from."""
+        return self._compiled
+
+    @property
+    def address(self) -> int:
+        """Where its entry is in this process."""
+        return self._loaded.address
+
     def source(self, form: Literal["loops", "llvm", "asm"] = "loops") -> str:
         """The program as text: its loops, its LLVM IR before optimisation, or its machine code.
 
@@ -157,13 +158,9 @@ class Kernel:
         raise ArgumentError(f"a kernel has no source {form!r}; ask for loops, llvm or asm")
 
     def _run(self, addresses: list[int]) -> None:
-        # list.pop and append are atomic, so this is a pool that threads share without a lock.
-        try:
-            workspace = self._idle.pop()
-        except IndexError:
-            workspace = _Workspace(max(1, self._compiled.workspace))
+        workspace = self._workspaces.take()
         self._entry(self._pack(*addresses, workspace.address))
-        self._idle.append(workspace)
+        self._workspaces.give(workspace)
 
     def _bound(self, arrays: Sequence[Array]) -> Callable[[int], None]:
         """``run(count)`` on these arrays, inputs then outputs."""
@@ -174,7 +171,7 @@ class Kernel:
             needed = _READABLE if position < len(self.inputs) else _READABLE | _WRITEABLE
             if self._checked(position, array).flags.num & needed != needed:
                 raise ArgumentError(f"{params[position].name} is not a contiguous array that can be used in place; copy it first")
-        workspace = _Workspace(max(1, self._compiled.workspace))
+        workspace = Workspace(self._compiled.workspace)
         packed = self._pack(*map(_address, arrays), workspace.address)
         return _Bound(self._loaded, packed, (workspace, *arrays))
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import llvmlite.binding as llvm
 
-from ansorlite.codegen import Object, team
+from ansorlite.codegen import Object, entry, team
 from ansorlite.codegen.compile import machine
 from ansorlite.errors import TargetError
 from ansorlite.runtime.team import address
 from ansorlite.target import Target
 
 _serial = itertools.count()
+
+_Entry = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
+_ENTRY: Final = "ansorlite_entry"
 
 #: The C library's mathematics, which kernels call.
 _MATH = "libm.so.6"
@@ -28,10 +31,12 @@ class Loaded:
     Attributes:
         entry: takes the bytes of an array of addresses: the parameters', then the workspace's.
         repeat: takes the same, and how many times to call it in a row.
+        address: where the entry is.
     """
 
     entry: Callable[[bytes], None]
     repeat: Callable[[bytes, int], None]
+    address: int
 
     def __init__(self, compiled: Object, target: Target) -> None:
         """Link ``compiled`` into this process.
@@ -48,8 +53,37 @@ class Loaded:
             library.import_symbol(team.RUN, address())
         self._linker = _linker(target)
         self._tracker: Any = library.link(self._linker, f"kernel{next(_serial)}")
-        self.entry = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(self._tracker[compiled.entry])
+        self.address = self._tracker[compiled.entry]
+        self.entry = _Entry(self.address)
         self.repeat = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int64)(self._tracker[compiled.repeat])
+
+
+class LoadedEntry:
+    """The one function of many kernels (``codegen/entry.py``), callable for as long as this and they exist.
+
+    Attributes:
+        run: takes the bytes of an array of the blocks' addresses.
+        profile: takes the same, and an array of int64 to which each step's nanoseconds are added.
+    """
+
+    run: Callable[[bytes], None]
+    profile: Callable[[bytes, Any], None]
+
+    def __init__(self, steps: Sequence[entry.Step], kernels: Mapping[str, int], target: Target) -> None:
+        """Compile and link ``steps``.
+
+        Args:
+            kernels: symbol of each kernel → where it is in this process.
+        """
+        module = llvm.parse_assembly(entry.text(_ENTRY, steps, target), llvm.create_context())
+        library = llvm.JITLibraryBuilder().add_object_img(machine(target).emit_object(module)).add_current_process()
+        for name, address_ in kernels.items():
+            library.import_symbol(name, address_)
+        library.export_symbol(_ENTRY).export_symbol(entry.profiled(_ENTRY))
+        self._linker = _linker(target)
+        self._tracker: Any = library.link(self._linker, f"entry{next(_serial)}")
+        self.run = _Entry(self._tracker[_ENTRY])
+        self.profile = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)(self._tracker[entry.profiled(_ENTRY)])
 
 
 @cache

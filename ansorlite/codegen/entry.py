@@ -1,0 +1,124 @@
+"""One native function for many kernels: it calls them in order, so that nothing else runs between them.
+
+``void entry(void **bases)`` takes the addresses of a few blocks of memory (one for temporaries, one for weights, one for each
+input and output of a model); everything that a kernel reads or writes lies at a constant offset from one of them.
+``void entry_profiled(void **bases, int64_t *nanoseconds)`` does the same and adds to each step's counter how long it took.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from string import Template
+from typing import Final, TypeAlias
+
+from ansorlite.target import Target
+
+
+@dataclass(frozen=True)
+class Address:
+    """A place in memory: so many bytes from the start of block number ``base``."""
+
+    base: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a kernel.
+
+    Attributes:
+        entry: the kernel's symbol: ``void entry(void **arguments)``.
+        arguments: of its parameters, inputs then outputs; last the workspace's.
+    """
+
+    entry: str
+    arguments: tuple[Address, ...]
+
+
+@dataclass(frozen=True)
+class Move:
+    """A copy of ``nbytes`` bytes between places that do not overlap."""
+
+    source: Address
+    target: Address
+    nbytes: int
+
+
+Step: TypeAlias = Call | Move
+
+_CLOCK: Final = """define internal i64 @now() nounwind {
+  %time = alloca [2 x i64], align 8
+  call i32 @clock_gettime(i32 1, ptr %time)
+  %nanoseconds_at = getelementptr i64, ptr %time, i64 1
+  %seconds = load i64, ptr %time
+  %nanoseconds = load i64, ptr %nanoseconds_at
+  %scaled = mul i64 %seconds, 1000000000
+  %sum = add i64 %scaled, %nanoseconds
+  ret i64 %sum
+}
+declare i32 @clock_gettime(i32, ptr)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"""
+
+_COUNT: Final = Template("""  %t$next = call i64 @now()
+  %d$number = sub i64 %t$next, %t$number
+  %c$number = getelementptr i64, ptr %nanoseconds, i64 $number
+  %o$number = load i64, ptr %c$number
+  %s$number = add i64 %o$number, %d$number
+  store i64 %s$number, ptr %c$number""")
+
+
+def profiled(name: str) -> str:
+    """The symbol of the function that counts nanoseconds, beside the entry ``name``."""
+    return f"{name}_profiled"
+
+
+def text(name: str, steps: Sequence[Step], target: Target) -> str:
+    """The LLVM IR of a module that defines ``name`` and its profiled twin; kernels are declared in it."""
+    entries = dict.fromkeys(step.entry for step in steps if isinstance(step, Call))
+    return "\n".join(
+        [
+            f'target triple = "{target.triple}"',
+            _CLOCK,
+            *(f"declare void @{entry}(ptr)" for entry in entries),
+            f"define void @{name}(ptr %bases) nounwind {{",
+            *_body(steps, counted=False),
+            "}",
+            f"define void @{profiled(name)}(ptr %bases, ptr %nanoseconds) nounwind {{",
+            *_body(steps, counted=True),
+            "}",
+            "",
+        ]
+    )
+
+
+def _body(steps: Sequence[Step], counted: bool) -> Iterable[str]:
+    bases = 1 + max((address.base for step in steps for address in _addresses(step)), default=0)
+    longest = max((len(step.arguments) for step in steps if isinstance(step, Call)), default=0)
+    yield f"  %arguments = alloca [{max(1, longest)} x ptr], align 64"
+    for base in range(bases):
+        yield f"  %slot{base} = getelementptr ptr, ptr %bases, i64 {base}"
+        yield f"  %base{base} = load ptr, ptr %slot{base}"
+    if counted:
+        yield "  %t0 = call i64 @now()"
+    for number, step in enumerate(steps):
+        yield from _step(number, step)
+        if counted:
+            yield _COUNT.substitute(number=number, next=number + 1)
+    yield "  ret void"
+
+
+def _step(number: int, step: Step) -> Iterable[str]:
+    for position, address in enumerate(_addresses(step)):
+        yield f"  %p{number}.{position} = getelementptr i8, ptr %base{address.base}, i64 {address.offset}"
+    if isinstance(step, Move):
+        yield f"  call void @llvm.memcpy.p0.p0.i64(ptr %p{number}.1, ptr %p{number}.0, i64 {step.nbytes}, i1 false)"
+        return
+    for position in range(len(step.arguments)):
+        yield f"  %a{number}.{position} = getelementptr ptr, ptr %arguments, i64 {position}"
+        yield f"  store ptr %p{number}.{position}, ptr %a{number}.{position}"
+    yield f"  call void @{step.entry}(ptr %arguments)"
+
+
+def _addresses(step: Step) -> tuple[Address, ...]:
+    return step.arguments if isinstance(step, Call) else (step.source, step.target)

@@ -1,0 +1,105 @@
+"""From values to addresses: which block of memory a value of a model is in, and where.
+
+Blocks, by number: temporaries (the arena, and behind it the kernels' workspace), weights, each input, each output.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from ansorlite.codegen.entry import Address, Move
+from ansorlite.graph.graph import Array, Graph
+from ansorlite.graph.memory import Copy, MemoryPlan, Place
+from ansorlite.runtime.arguments import ALIGNMENT
+from ansorlite.te import dtypes
+
+TEMPORARIES: Final = 0
+WEIGHTS: Final = 1
+_GIVEN: Final = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The blocks of a model.
+
+    Attributes:
+        weights: constants that are kept, each with its bytes from the start of their block, in the order of their first use.
+        weight_bytes: of that block.
+    """
+
+    graph: Graph
+    plan: MemoryPlan
+    weights: Mapping[str, int]
+    weight_bytes: int
+
+    @staticmethod
+    def of(graph: Graph, plan: MemoryPlan) -> Layout:
+        """Constants that a kernel or a copy reads, or that are given out, get a place."""
+        weights: dict[str, int] = {}
+        end = 0
+        for name in _read(graph, plan):
+            root = _place(plan, name).root
+            if root in graph.constants and root not in weights:
+                weights[root] = end
+                end += -(-graph.constants[root].nbytes // ALIGNMENT) * ALIGNMENT
+        return Layout(graph, plan, weights, end)
+
+    @property
+    def workspace(self) -> Address:
+        """Where the kernels' own temporaries begin: behind the arena."""
+        return Address(TEMPORARIES, -(-self.plan.peak // ALIGNMENT) * ALIGNMENT)
+
+    def address(self, name: str) -> Address:
+        """Where a value lies."""
+        place = _place(self.plan, name)
+        root, offset = place.root, place.offset
+        if root in self.plan.results:
+            return Address(self._output(self.plan.results[root]), offset)
+        if root in self.plan.offsets:
+            return Address(TEMPORARIES, self.plan.offsets[root] + offset)
+        if root in self.weights:
+            return Address(WEIGHTS, self.weights[root] + offset)
+        return Address(_GIVEN + list(self.graph.inputs).index(root), offset)
+
+    def nbytes(self, name: str) -> int:
+        value = self.graph.values[name]
+        return math.prod(value.shape) * dtypes.size(value.dtype)
+
+    def move(self, copy: Copy) -> Move:
+        """A copy of the memory plan, in addresses."""
+        target = self.address(copy.target)
+        return Move(self.address(copy.source), Address(target.base, target.offset + copy.offset), self.nbytes(copy.source))
+
+    def leftovers(self) -> Iterator[Move]:
+        """What is left to do at the end: outputs that were not computed in the caller's array."""
+        for public, name in self.graph.outputs.items():
+            if self.plan.results.get(_place(self.plan, name).root) != public:
+                yield Move(self.address(name), Address(self._output(public), 0), self.nbytes(name))
+
+    def packed_weights(self) -> Array:
+        """The block of weights. A constant of one value repeated is written out."""
+        block = np.zeros(self.weight_bytes + ALIGNMENT, np.uint8)
+        block = block[-block.ctypes.data % ALIGNMENT :][: self.weight_bytes]
+        for name, offset in self.weights.items():
+            constant = self.graph.constants[name]
+            block[offset : offset + constant.nbytes].view(constant.dtype).reshape(constant.shape)[...] = constant
+        return block
+
+    def _output(self, public: str) -> int:
+        return _GIVEN + len(self.graph.inputs) + list(self.graph.outputs).index(public)
+
+
+def _place(plan: MemoryPlan, name: str) -> Place:
+    """Inputs and constants are where they are."""
+    return plan.places.get(name) or Place(name, 0)
+
+
+def _read(graph: Graph, plan: MemoryPlan) -> Iterator[str]:
+    for step in plan.steps:
+        yield from (step.source,) if isinstance(step, Copy) else step.inputs
+    yield from graph.outputs.values()

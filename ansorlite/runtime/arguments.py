@@ -1,0 +1,127 @@
+"""What a model is called with: arrays by name or by place, from numpy or from whatever speaks DLPack, used where they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeAlias
+
+import numpy as np
+
+from ansorlite.errors import ArgumentError
+from ansorlite.te import dtypes
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+#: Bytes to which buffers of our own are aligned: a cache line, and the widest vector register.
+ALIGNMENT: Final = 64
+
+
+class ArrayType(Protocol):
+    """Shape and dtype of an array."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> str: ...
+
+
+def empty(shape: tuple[int, ...], dtype: str) -> Array:
+    """An uninitialised array that begins at a cache line."""
+    kind = dtypes.NUMPY[dtype]
+    nbytes = math.prod(shape) * kind.itemsize
+    memory = np.empty(nbytes + ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
+    return memory[start : start + nbytes].view(kind).reshape(shape)
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The inputs and outputs of a model, by name, in call order."""
+
+    inputs: Mapping[str, ArrayType]
+    outputs: Mapping[str, ArrayType]
+
+    def given(self, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> list[Array]:
+        """The inputs in order, contiguous: the caller's own memory where that is possible.
+
+        Args:
+            arrays: one mapping of input name → array; or the inputs in order.
+            named: inputs by name.
+
+        Raises:
+            ArgumentError: an input that is missing, unknown, given twice, or of another shape or dtype.
+        """
+        match arrays:
+            case (Mapping() as mapping,):
+                arrays, named = (), {**mapping, **named}
+        names = ", ".join(self.inputs)
+        if len(arrays) > len(self.inputs):
+            raise ArgumentError(f"{len(arrays)} arrays given, but the model's inputs are: {names}")
+        found = dict(zip(self.inputs, arrays, strict=False))
+        for name in named:
+            if name in found or name not in self.inputs:
+                raise ArgumentError(
+                    f"input {name!r} is {'given twice' if name in found else 'unknown'}; the model's inputs are: {names}"
+                )
+        found.update(named)
+        missing = [name for name in self.inputs if name not in found]
+        if missing:
+            raise ArgumentError(f"input {missing[0]!r} is missing; the model's inputs are: {names}")
+        return [_in_place(_checked(f"input {name!r}", found[name], kind)) for name, kind in self.inputs.items()]
+
+    def results(self, out: Mapping[str, Any] | None) -> list[Array]:
+        """Arrays for the outputs, in order: those of ``out``, and new ones for the rest.
+
+        Raises:
+            ArgumentError: ``out`` names something else, or has an array that does not fit, or two that overlap.
+        """
+        chosen = dict(out or {})
+        unknown = [name for name in chosen if name not in self.outputs]
+        if unknown:
+            raise ArgumentError(f"output {unknown[0]!r} is unknown; the model's outputs are: {', '.join(self.outputs)}")
+        ready = {name: _writable(name, array, self.outputs[name]) for name, array in chosen.items()}
+        given = list(ready.items())
+        for number, (name, array) in enumerate(given):
+            if any(np.may_share_memory(array, other) for _, other in given[:number]):
+                raise ArgumentError(f"out for {name!r} overlaps another output; pass separate arrays")
+        return [ready[name] if name in ready else empty(kind.shape, kind.dtype) for name, kind in self.outputs.items()]
+
+
+def _checked(what: str, array: Any, kind: ArrayType) -> Array:
+    if isinstance(array, np.generic):
+        array = np.asarray(array)
+    elif not isinstance(array, np.ndarray):
+        array = _imported(what, array)
+    if array.shape != kind.shape:
+        raise ArgumentError(f"{what} has shape {array.shape}, but the model takes {kind.shape}")
+    if array.dtype != dtypes.NUMPY[kind.dtype]:
+        raise ArgumentError(f"{what} is {array.dtype}; convert it with .astype({kind.dtype!r})")
+    return array  # type: ignore[no-any-return]
+
+
+def _imported(what: str, array: Any) -> Array:
+    """A view of another library's array."""
+    if not hasattr(array, "__dlpack__"):
+        raise ArgumentError(f"{what} is a {type(array).__name__}, not a numpy array; convert it with numpy.asarray")
+    try:
+        return np.from_dlpack(array)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise ArgumentError(
+            f"{what} is a {type(array).__name__} that numpy cannot view ({reason}); convert it to a numpy array"
+        ) from error
+
+
+def _in_place(array: Array) -> Array:
+    flags = array.flags
+    return array if flags.c_contiguous and flags.aligned else np.array(array, order="C")
+
+
+def _writable(name: str, array: Any, kind: ArrayType) -> Array:
+    checked = _checked(f"out for {name!r}", array, kind)
+    flags = checked.flags
+    if not (flags.c_contiguous and flags.aligned and flags.writeable):
+        raise ArgumentError(f"out for {name!r} must be a contiguous, aligned, writeable array; pass one from numpy.empty")
+    return checked

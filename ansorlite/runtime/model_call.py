@@ -1,0 +1,47 @@
+"""Calling a whole model that is native code: arrays in, arrays out, none of them copied; any number of threads at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ansorlite.runtime.arguments import Array, Signature
+from ansorlite.runtime.workspace import WorkspacePool
+
+#: Runs the model once on the addresses of its blocks (``codegen/entry.py``).
+Run: TypeAlias = Callable[[Sequence[int]], None]
+
+
+class ModelCall:
+    """A model's calls: each has a block of temporaries to itself, and the caller's arrays are read and written in place."""
+
+    def __init__(self, signature: Signature, temporaries: int, weights: int) -> None:
+        """
+        Args:
+            temporaries: bytes that one call needs.
+            weights: where the weights are; the owner of this keeps them there.
+        """
+        self.signature = signature
+        self._weights = weights
+        self._blocks = WorkspacePool(temporaries)
+
+    def __call__(
+        self, run: Run, arrays: tuple[Any, ...], named: Mapping[str, Any], out: Mapping[str, Any] | None
+    ) -> dict[str, Array]:
+        """``run`` on inputs given by place or name; the outputs by name.
+
+        Raises:
+            ArgumentError: an input that is missing, unknown, given twice, or of another shape or dtype; ``out`` that does
+                not fit.
+        """
+        inputs = self.signature.given(arrays, named)
+        results = self.signature.results(out)
+        if out:
+            # An output may be written before an input that lies there is read for the last time.
+            inputs = [array.copy() if any(np.may_share_memory(array, r) for r in results) else array for array in inputs]
+        block = self._blocks.take()
+        run([block.address, self._weights, *(array.__array_interface__["data"][0] for array in (*inputs, *results))])
+        self._blocks.give(block)
+        return dict(zip(self.signature.outputs, results, strict=True))
