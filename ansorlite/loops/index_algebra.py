@@ -220,6 +220,9 @@ class IndexAlgebra:
         low, high = (bound // divisor for bound in self._range(rest))
         if low == high:
             return Linear(whole.terms, whole.constant + low)
+        exact = self._without_remainder(rest, divisor)
+        if exact is not None:
+            return self._sum(whole, exact[0], 1)
         step, _ = self._coarse(rest, divisor)
         if step > 1:
             coarse = Linear(tuple((a, c // step) for a, c in rest.terms if c % step == 0), rest.constant // step)
@@ -232,6 +235,9 @@ class IndexAlgebra:
         low, high = (bound // divisor for bound in self._range(rest))
         if low == high:
             return Linear(rest.terms, rest.constant - low * divisor)
+        exact = self._without_remainder(rest, divisor)
+        if exact is not None:
+            return Linear((), exact[1])
         step, fine = self._coarse(rest, divisor)
         if step > 1:
             coarse = Linear(tuple((a, c // step) for a, c in rest.terms if c % step == 0), rest.constant // step)
@@ -241,6 +247,18 @@ class IndexAlgebra:
         quotient = Binary(BinaryOp.FLOORDIV, node.a, node.b, dtypes.INDEX)
         self._quotients.setdefault(node, (quotient, rest, divisor))
         return result
+
+    def _without_remainder(self, x: Linear, divisor: int) -> tuple[Linear, int] | None:
+        """Quotient and remainder of ``a + (c - a) % divisor``, which is the next number of a class: only its quotient varies."""
+        for atom, coefficient in x.terms:
+            if atom not in self._quotients or self._quotients[atom][2] != divisor:
+                continue
+            quotient, dividend, _ = self._quotients[atom]
+            y = self._sum(self._sum(x, Linear(((atom, 1),), 0), -coefficient), dividend, coefficient)
+            if all(c % divisor == 0 for _, c in y.terms) and self._is_exact(y):
+                whole = Linear(tuple((a, c // divisor) for a, c in y.terms), y.constant // divisor)
+                return self._sum(whole, self.linear(quotient), -coefficient), y.constant % divisor
+        return None
 
     def _coarse(self, x: Linear, divisor: int) -> tuple[int, Linear]:
         """A step > 1 that divides the divisor, such that ``x = step * coarse + fine`` with ``0 <= fine < step``.

@@ -96,6 +96,10 @@ class Position:
                 total = term if total is index(0) else total + term
         return total
 
+    def left(self, axis: Axis, band: int) -> int:
+        """How many elements of ``axis`` the loops of ``band`` and those further in walk."""
+        return next((level.span for level in self.levels if level.axis is axis and level.band >= band), 1)
+
 
 def loops_over(chosen: Iterable[Level], position: Position) -> tuple[list[tuple[Level, Var, Expr]], Position]:
     """Fresh variables for ``chosen`` loops: (level, variable, extent) each, and the position inside of all of them."""
@@ -129,7 +133,8 @@ def box_corner(stage: Attached, position: Position, lengths: tuple[int, ...], ra
             continue
         low: Expr = index(box.constant)
         for axis, coefficient in box.terms:
-            low = low + position.corner(axis, below=at) * coefficient
+            end = position.corner(axis, below=at)
+            low = low + (end if coefficient > 0 else end + (position.left(axis, at) - 1)) * coefficient
         least, most = bounds(low, ranges)
         if most > extent - length:
             low = te.minimum(low, extent - length)

@@ -9,24 +9,26 @@ A box is always as long as its form says and lies within the tensor: it is shift
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ansorlite.analysis.access import accesses
-from ansorlite.analysis.affine import Affine
+from ansorlite.analysis.affine import Affine, Term
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Axis
+from ansorlite.te.intervals import bounds
 from ansorlite.te.tensor import Tensor
 
 
 @dataclass(frozen=True)
 class Box:
-    """One dimension of a region: elements ``[low, low + length)`` with ``low = sum(c * corner) + constant``.
+    """One dimension of a region: elements ``[low, low + length)`` with ``low = sum(c * end) + constant``.
 
     Attributes:
-        terms: (anchor axis, coefficient); for a negative coefficient the corner is the tile's far end.
+        terms: (anchor axis, coefficient c); ``end`` is the tile's lower corner, for a negative c its last element.
         constant: added to the lower corner.
         extra: the length is ``1 + extra + sum(|c| * (tile - 1))``.
     """
@@ -78,18 +80,24 @@ def _through(form: Affine | None, axes: Mapping[Axis, Box | None]) -> Box | None
         return None
     terms: dict[Axis, int] = {}
     constant, extra = form.constant, 0
-    for var, coefficient in form.terms:
-        box = axes[var] if isinstance(var, Axis) else None
+    for term, coefficient in form.terms:
+        box = axes[term] if isinstance(term, Axis) else _range(term)
         if box is None:
             return None
-        if coefficient < 0 and (box.extra or box.terms):
-            # The far end of a box is not a form over lower corners; whole extents are rare here and cheap.
-            return None
         for axis, inner in box.terms:
+            if terms.get(axis, 0) * coefficient * inner < 0:
+                # One axis pulls both ways through two boxes.
+                return None
             terms[axis] = terms.get(axis, 0) + coefficient * inner
-        constant += coefficient * box.constant
-        extra += coefficient * box.extra
+        constant += coefficient * (box.constant + (box.extra if coefficient < 0 else 0))
+        extra += abs(coefficient) * box.extra
     return Box(tuple((a, c) for a, c in terms.items() if c), constant, extra)
+
+
+def _range(term: Term) -> Box | None:
+    """All values of a quotient or remainder: a box that does not move."""
+    low, high = bounds(Affine(((term, 1),), 0).expr())
+    return Box((), int(low), int(high - low)) if math.isfinite(low) and math.isfinite(high) else None
 
 
 def _hull(a: Box | None, b: Box | None) -> Box | None:

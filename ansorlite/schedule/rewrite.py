@@ -58,12 +58,12 @@ def redirected(tensor: Tensor, redirect: Callable[[Expr], Expr]) -> Tensor:
 def with_unique_names(dag: ComputeDAG) -> ComputeDAG:
     """Names that are identifiers: of one stage each, and of one axis each within a stage; one met again gets a number."""
     taken: set[str] = set()
-    names = {tensor: _unused(tensor.name, taken) for tensor in dag.tensors}
+    names = {tensor: unused(tensor.name, taken) for tensor in dag.tensors}
 
     def change(tensor: Tensor, redirect: Callable[[Expr], Expr]) -> Tensor:
         fresh = redirected(tensor, redirect)
         own: set[str] = set()
-        axes = {axis: _unused(axis.name, own) for axis in fresh.axes + fresh.reduce_axes}
+        axes = {axis: unused(axis.name, own) for axis in fresh.axes + fresh.reduce_axes}
         if fresh.name == names[tensor] and all(axis.name == name for axis, name in axes.items()):
             return fresh
         renamed = {a: Axis(name, extent=a.extent, reduce=a.reduce) for a, name in axes.items()}
@@ -73,7 +73,8 @@ def with_unique_names(dag: ComputeDAG) -> ComputeDAG:
     return rebuilt(dag, change)
 
 
-def _unused(name: str, taken: set[str]) -> str:
+def unused(name: str, taken: set[str]) -> str:
+    """``name`` as an identifier that is not ``taken``, which it joins; numbered if need be."""
     base = "".join(c if c.isalnum() or c == "_" else "_" for c in name) or "t"
     candidate, number = base, 1
     while candidate in taken:
@@ -178,7 +179,7 @@ def rfactor(dag: ComputeDAG, stage: str, partial: str) -> ComputeDAG:
             return redirected(tensor, redirect)
         assert isinstance(target.body, Reduce)
         factored = target.body.axes[0]
-        name = _unused(f"{factored.name}_part", {axis.name for axis in target.axes + target.reduce_axes})
+        name = unused(f"{factored.name}_part", {axis.name for axis in target.axes + target.reduce_axes})
         axes = (Axis(name, extent=factored.extent), *(Axis(a.name, extent=a.extent) for a in target.axes))
         body = substitute(redirect(target.body), dict(zip(target.axes, axes[1:], strict=True)))
         parts = Tensor(partial, (factored.extent, *target.shape), target.dtype, axes, body)

@@ -112,6 +112,20 @@ class Dot:
 
 
 @dataclass(frozen=True)
+class Winograd:
+    """``winograd``: a short convolution becomes transforms, a batched matrix product, and the inverse transform.
+
+    ``outputs`` are the neighbouring outputs that are computed together along each window.
+    """
+
+    stage: str
+    outputs: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"winograd   {self.stage}, tiles of {' x '.join(map(str, self.outputs))}"
+
+
+@dataclass(frozen=True)
 class Split:
     """``split``: an axis becomes ``parts`` loops ``axis0 axis1 ...``; perfect or not as the table's row says."""
 
@@ -214,7 +228,7 @@ class Unroll:
 
 
 #: The steps that change the set of stages.
-StageStep = Divide | Fuse | Inline | CacheWrite | Rfactor | Dot
+StageStep = Divide | Fuse | Inline | CacheWrite | Rfactor | Dot | Winograd
 Step = StageStep | Split | Reorder | Follow | ComputeAt | CacheRead | Parallel | Vectorize | Unroll
 
 

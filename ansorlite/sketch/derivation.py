@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ansorlite.schedule.divide import divide, divisible_axes
 from ansorlite.schedule.rewrite import fuse, with_unique_names, without_unit_reductions
-from ansorlite.schedule.steps import Fuse, Step
+from ansorlite.schedule.steps import Divide, Fuse, Step
 from ansorlite.sketch.rules import RULES
 from ansorlite.sketch.settle import settle
 from ansorlite.sketch.sketch import Sketch
@@ -42,8 +43,13 @@ def derive(task: Task, rules: Sequence[Rule] | None = None) -> tuple[Sketch, ...
 
 
 def _start(task: Task) -> State:
+    """The stages as the rules are to see them: the rewrites that always pay, done once."""
     plain = without_unit_reductions(with_unique_names(task.dag))
+    steps: list[Step] = []
+    while (division := next(divisible_axes(plain), None)) is not None:
+        steps.append(Divide(division.tensor.name, division.axis.name, division.divisor))
+        plain = without_unit_reductions(divide(plain, division))
     fused = fuse(plain)
     changed = tuple(t.name for t, f in zip(plain.tensors, fused.tensors, strict=True) if t is not f and t.shape != f.shape)
-    steps: tuple[Step, ...] = (Fuse(changed),) if changed else ()
-    return State(fused, task.target, steps, tuple(t.name for t in reversed(fused.computes)))
+    steps += [Fuse(changed)] if changed else []
+    return State(fused, task.target, tuple(steps), tuple(t.name for t in reversed(fused.computes)))

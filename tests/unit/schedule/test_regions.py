@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from ansorlite import te
 from ansorlite.schedule.regions import Box, Region, regions
@@ -51,12 +50,26 @@ def test_reads_at_both_sides_need_the_hull() -> None:
     assert found["B"] == (Box(((c.axes[0], 1),), 0, 2),)
 
 
-@pytest.mark.parametrize("index", ["reversed", "quotient"])
-def test_what_no_box_describes_needs_everything(index: str) -> None:
+def test_a_tile_that_is_read_backwards_is_needed_from_its_last_element_on() -> None:
     a = te.placeholder((8,), name="A")
     b = te.compute((8,), lambda i: te.exp(a[i]), name="B")
-    read = {"reversed": lambda i: b[7 - i], "quotient": lambda i: b[i // 2]}[index]
-    _, found = of(ComputeDAG.of([a, te.compute((8,), read, name="C")]), "C", "B")
+    c, found = of(ComputeDAG.of([a, te.compute((8,), lambda i: b[7 - i], name="C")]), "C", "B")
+    assert found["B"] == (Box(((c.axes[0], -1),), 7, 0),)
+    assert found["B"][0] is not None
+    assert found["B"][0].length({c.axes[0]: np.array([1, 3, 8])}, 8).tolist() == [1, 3, 8]
+
+
+def test_quotients_are_needed_over_their_whole_range() -> None:
+    a = te.placeholder((8,), name="A")
+    b = te.compute((8,), lambda i: te.exp(a[i]), name="B")
+    c, found = of(ComputeDAG.of([a, te.compute((5, 2), lambda i, r: b[i + (r + 1) // 2 + 1], name="C")]), "C", "B")
+    assert found["B"] == (Box(((c.axes[0], 1),), 1, 1),)
+
+
+def test_what_no_box_describes_needs_everything() -> None:
+    a = te.placeholder((8,), name="A")
+    b = te.compute((8,), lambda i: te.exp(a[i]), name="B")
+    _, found = of(ComputeDAG.of([a, te.compute((3,), lambda i: b[i * i], name="C")]), "C", "B")
     assert found["B"] == (None,)
 
 

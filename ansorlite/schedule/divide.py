@@ -1,0 +1,166 @@
+"""Axes that are read by quotient and remainder become two: ``y = d * y_div + y_mod``.
+
+A grouped convolution finds its channels at ``co // share``, a transposed one its taps at ``y % stride``: the region of
+such a read is no box that moves with the tiles. Over the two axes it is one. The new dimensions lie side by side, so
+the memory stays what it was, and an output of the task is merely seen in another shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ansorlite.analysis.access import axes_of
+from ansorlite.analysis.affine import affine
+from ansorlite.analysis.predicates import has_data_reuse
+from ansorlite.loops.index_algebra import IndexAlgebra
+from ansorlite.loops.nodes import index
+from ansorlite.schedule.bodies import identity
+from ansorlite.schedule.rewrite import unused
+from ansorlite.te.dag import ComputeDAG
+from ansorlite.te.expr import Axis, Binary, Const, Expr, Read, Reduce, Select, binary, reads, rewrite, substitute, walk
+from ansorlite.te.intervals import bounds
+from ansorlite.te.ops import BinaryOp
+from ansorlite.te.tensor import Tensor
+
+
+@dataclass(frozen=True)
+class Division:
+    """One axis of a compute that is to become two; ``divisor`` is the extent of the inner one."""
+
+    tensor: Tensor
+    axis: Axis
+    divisor: int
+
+
+def divisible_axes(dag: ComputeDAG) -> Iterator[Division]:
+    """The axes that are to be divided: those of stages that reuse data, in a quotient or remainder of their own."""
+    for tensor in dag.computes:
+        if has_data_reuse(tensor):
+            assert tensor.body is not None
+            for node in walk(tensor.body):
+                axis, divisor = _quotient_of_an_axis(node)
+                if axis is not None and 1 < divisor < axis.extent:
+                    yield Division(tensor, axis, divisor)
+
+
+def _quotient_of_an_axis(node: Expr) -> tuple[Axis | None, int]:
+    """``(axis, d)`` if the node is ``(axis + constant) // d`` or ``% d``, with either sign."""
+    if isinstance(node, Binary) and node.op in (BinaryOp.FLOORDIV, BinaryOp.MOD) and isinstance(node.b, Const):
+        form = affine(node.a)
+        if form is not None and len(form.terms) == 1:
+            ((term, coefficient),) = form.terms
+            if isinstance(term, Axis) and abs(coefficient) == 1:
+                return term, int(node.b.value)
+    return None, 0
+
+
+def divide(dag: ComputeDAG, division: Division) -> ComputeDAG:
+    """The computation with one axis made two, in its stage and in the stages that walk it in step::
+
+        C[i] = sum(A[i // 4, k] * B[i, k])      ->      C[i_div, i_mod] = sum(A[i_div, k] * B[i_div * 4 + i_mod, k])
+
+    Where the divisor does not divide the extent, the last steps are computed in vain and add nothing, and an output is
+    a copy in the old shape.
+    """
+    axes = {division.tensor: division.axis}
+    if not division.axis.reduce and division.axis.extent % division.divisor == 0:
+        axes = _walked_in_step(dag, division)
+    new: dict[Tensor, Tensor] = {}
+    for tensor in dag.tensors:
+        new[tensor] = _divided(tensor, axes, division.divisor, new)
+    returned = [_in_old_shape(new[t], t, axes[t], division.divisor) if t in axes else new[t] for t in dag.outputs]
+    return ComputeDAG.of([*(new[t] for t in dag.inputs), *returned])
+
+
+def _walked_in_step(dag: ComputeDAG, division: Division) -> dict[Tensor, Axis]:
+    """The axis of each stage that is one and the same walk: that of the division, and of the element-wise stages after it."""
+    found = {division.tensor: division.axis}
+    for tensor in dag.computes:
+        if tensor in found or tensor.reduce_axes:
+            continue
+        assert tensor.body is not None
+        walks = {read.indices[_dimension(read.tensor, found[read.tensor])] for read in reads(tensor.body) if read.tensor in found}
+        if len(walks) == 1:
+            (walk_,) = walks
+            own = next((axis for axis in tensor.axes if axis is walk_ and axis.extent == division.axis.extent), None)
+            if own is not None:
+                found[tensor] = own
+    return found
+
+
+def _dimension(tensor: Tensor, axis: Axis) -> int:
+    return next(d for d, own in enumerate(tensor.axes) if own is axis)
+
+
+def _divided(tensor: Tensor, axes: Mapping[Tensor, Axis], divisor: int, new: Mapping[Tensor, Tensor]) -> Tensor:
+    """``tensor`` with its axis divided, if it has one in ``axes``, reading the ``new`` tensors."""
+
+    def redirect(node: Expr) -> Expr | None:
+        if not isinstance(node, Read) or new[node.tensor] is node.tensor:
+            return None
+        indices = list(node.indices)
+        axis = axes.get(node.tensor)
+        if axis is not None and not axis.reduce:
+            d = _dimension(node.tensor, axis)
+            indices[d : d + 1] = [indices[d] // divisor, indices[d] % divisor]
+        return Read(new[node.tensor], tuple(indices), node.dtype)
+
+    if tensor.body is None:
+        return tensor
+    body = rewrite(tensor.body, redirect)
+    axis = axes.get(tensor)
+    if axis is None and body is tensor.body:
+        return tensor
+    pair: tuple[Axis, ...] = ()
+    own = tensor.axes
+    if axis is not None:
+        pair = _pair(axis, divisor, {a.name for a in axes_of(tensor)})
+        own = tuple(a for old in tensor.axes for a in (pair if old is axis else (old,)))
+        body = _over_pair(body, axis, pair, divisor)
+    body = simplified(body, own)
+    return Tensor(tensor.name, tuple(a.extent for a in own), tensor.dtype, own, body)
+
+
+def _pair(axis: Axis, divisor: int, taken: set[str]) -> tuple[Axis, Axis]:
+    extents = {"div": -(-axis.extent // divisor), "mod": divisor}
+    div, mod = (Axis(unused(f"{axis.name}_{kind}", taken), extent=e, reduce=axis.reduce) for kind, e in extents.items())
+    return div, mod
+
+
+def _over_pair(body: Expr, axis: Axis, pair: tuple[Axis, ...], divisor: int) -> Expr:
+    """``body`` with ``pair`` in the place of ``axis``, guarded where it would leave a tensor past the axis' end."""
+    value: Expr = pair[0] * divisor + pair[1]
+    terms = body.body if isinstance(body, Reduce) else body
+    inner = substitute(terms, {axis: value})
+    if axis.extent % divisor and (axis.reduce or not _within_tensors(inner)):
+        neutral = identity(body.op, body.dtype) if isinstance(body, Reduce) else Const(0, body.dtype)
+        inner = Select(binary(BinaryOp.LT, value, axis.extent), inner, neutral, inner.dtype)
+    if not isinstance(body, Reduce):
+        return inner
+    return Reduce(body.op, inner, tuple(a for old in body.axes for a in (pair if old is axis else (old,))), body.dtype)
+
+
+def _within_tensors(body: Expr) -> bool:
+    """Whether every read stays within its tensor, whatever guards it."""
+    boxes = [(bounds(i), extent) for read in reads(body) for i, extent in zip(read.indices, read.tensor.shape, strict=True)]
+    return all(low >= 0 and high < extent for (low, high), extent in boxes)
+
+
+def simplified(body: Expr, axes: tuple[Axis, ...]) -> Expr:
+    """``body`` with its index arithmetic and conditions in their simplest form. Axes of one element stay where they are."""
+    algebra = IndexAlgebra()
+    for axis in axes + (body.axes if isinstance(body, Reduce) else ()):
+        algebra.bind(axis, index(max(axis.extent, 2)))
+    return algebra.simplify(body)
+
+
+def _in_old_shape(tensor: Tensor, old: Tensor, axis: Axis, divisor: int) -> Tensor:
+    """``tensor``, or a copy where its elements are not those of ``old`` in a row."""
+    if axis.reduce or axis.extent % divisor == 0:
+        return tensor
+    fresh = {a: Axis(a.name, extent=a.extent) for a in old.axes}
+    indices: list[Expr] = []
+    for a in old.axes:
+        indices += [fresh[a] // divisor, fresh[a] % divisor] if a is axis else [fresh[a]]
+    return Tensor(f"{old.name}_whole", old.shape, old.dtype, tuple(fresh.values()), Read(tensor, tuple(indices), old.dtype))
