@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,7 +22,7 @@ _LEAST: Final = 5
 
 @dataclass(frozen=True)
 class Comparison:
-    """Median seconds of one call of ours and of the other."""
+    """Median seconds of one call of ours and of the other, over turns."""
 
     ours: float
     against: float | None
@@ -35,34 +35,46 @@ class Comparison:
 
 def time_alone(call: Callable[[], object], seconds: float) -> float:
     """Median seconds of one call, from as many turns as fit into ``seconds`` (five at least)."""
-    return statistics.median(_turns((call,), seconds)[0])
+    return statistics.median(take_turns((call,), seconds)[0])
 
 
 def compare(ours: Callable[[], object], other: Callable[[], object], seconds: float) -> Comparison:
     """Let both have turns for ``seconds`` (five each at least)."""
-    first, second = _turns((ours, other), seconds)
+    first, second = take_turns((ours, other), seconds)
     return Comparison(statistics.median(first), statistics.median(second))
 
 
-def _turns(calls: tuple[Callable[[], object], ...], seconds: float) -> list[list[float]]:
+def take_turns(
+    calls: Sequence[Callable[[], object]], seconds: float, *, turn: float = _TURN, rest: float = _REST
+) -> list[list[float]]:
+    """Let each call have a turn, then each again, for ``seconds`` (five each at least).
+
+    Args:
+        turn: seconds of one turn, in as many calls as fit (one at least).
+        rest: seconds of sleep before each.
+
+    Returns:
+        For each call, one number a turn: the median seconds of a call. Equal positions are of one round, so that what slows
+        the machine for longer than a round cancels in their ratios.
+    """
     taken: list[list[float]] = [[] for _ in calls]
     begin = time.perf_counter()
-    turn = 0
-    while turn < _LEAST or time.perf_counter() - begin < seconds:
-        for call, counted in zip(calls, taken, strict=True):
-            time.sleep(_REST)
-            counted += _turn(call)
-        turn += 1
+    rounds = 0
+    while rounds < _LEAST or time.perf_counter() - begin < seconds:
+        for call, medians in zip(calls, taken, strict=True):
+            time.sleep(rest)
+            medians.append(statistics.median(_turn(call, turn)))
+        rounds += 1
     return taken
 
 
-def _turn(call: Callable[[], object]) -> list[float]:
+def _turn(call: Callable[[], object], seconds: float) -> list[float]:
     """Seconds of some calls in a row. The first is not counted: after the other's turn caches are cold and threads asleep."""
     first = _seconds(call)
     if first >= _LONG:
         return [first]
     counted: list[float] = []
-    end = time.perf_counter() + _TURN
+    end = time.perf_counter() + seconds
     while not counted or (len(counted) < _MOST and time.perf_counter() < end):
         counted.append(_seconds(call))
     return counted

@@ -1,0 +1,200 @@
+"""``python -m benchmarks.kernels``: tune the suites, and time the kernels beside those of other systems."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shlex
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+import click
+import psutil
+from rich.console import Console
+from rich.table import Table as Grid
+from threadpoolctl import threadpool_limits
+
+import ansorlite as al
+from ansorlite.target import host
+from benchmarks.kernels import session, tables
+from benchmarks.kernels.page import page
+from benchmarks.kernels.peaks import measure_peaks
+from benchmarks.kernels.peers import PEERS
+from benchmarks.kernels.results import CALLED, UNTUNED, Machine, Results, Timing, Tuning
+from benchmarks.kernels.session import Settings
+from benchmarks.kernels.suites import SUITES, Case
+
+_SEEDS: Final = range(5)
+#: Columns of text that goes into a file.
+_WIDE: Final = 250
+
+
+@click.command()
+@click.option(
+    "--suite", "suite_names", multiple=True, default=("all",), help="A suite's name, or all. May be given several times."
+)
+@click.option("--case", "pattern", default="", metavar="TEXT", help="Only cases with this in their name.")
+@click.option("--trials", default=64, show_default=True, type=click.IntRange(min=0), help="For each case; 0: no tuning.")
+@click.option("--against", default="torch,onnxruntime,numpy", show_default=True, help="Peers, separated by commas; may be empty.")
+@click.option("--untuned", is_flag=True, help="Also time the program that there is without any trial.")
+@click.option("--variance", is_flag=True, help="Tune with five seeds instead, and compare what they find.")
+@click.option("--seed", default=0, show_default=True)
+@click.option("--seconds", default=5.0, show_default=True, help="How long the comparison of one case lasts.")
+@click.option("--time-limit", type=float, metavar="SECONDS", help="Of tuning one case, at most.")
+@click.option("--budget", type=float, metavar="SECONDS", help="After this, no other case is begun.")
+@click.option(
+    "--database", type=click.Path(path_type=Path), help="Keeps measurements, and results in a file beside it: the run goes on."
+)
+@click.option("--again", is_flag=True, help="Also time what the results file has already.")
+@click.option("--page", "page_path", type=click.Path(path_type=Path), help="Write the page of results here.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def main(
+    suite_names: tuple[str, ...],
+    pattern: str,
+    trials: int,
+    against: str,
+    untuned: bool,
+    variance: bool,
+    seed: int,
+    seconds: float,
+    time_limit: float | None,
+    budget: float | None,
+    database: Path | None,
+    again: bool,
+    page_path: Path | None,
+    as_json: bool,
+) -> None:
+    """Tune the suites' kernels and time them beside other systems', in turns, on the same threads."""
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    screen = Console(stderr=True, highlight=False)
+    suites = _suites(suite_names)
+    chosen = [(suite, case) for suite in suites for case in SUITES[suite] if pattern in case.name]
+    if not chosen:
+        raise click.UsageError(f"no case of {', '.join(suites)} has {pattern!r} in its name")
+    settings = Settings(trials, seed, _present(against, screen), untuned, seconds, time_limit)
+    results = Results(database.with_suffix(".jsonl") if database else None)
+    end = None if budget is None else time.monotonic() + budget
+    target = host()
+    with ExitStack() as stack:
+        stack.enter_context(threadpool_limits(target.threads))
+        store = stack.enter_context(al.Database(database or ":memory:"))
+        machine = _machine(settings.against)
+        results.add(machine)
+        for suite, case in _until(chosen, end, screen):
+            if variance:
+                if again or (suite, case.name) not in results.variances([suite], trials):
+                    results.add(session.vary(suite, case, settings, _SEEDS))
+                continue
+            known = results.timings([suite], trials, seed)
+            if not again and (suite, case.name) in known:
+                continue
+            done = results.tunings([suite], trials, seed).get((suite, case.name))
+            if trials and (done is None or done.trials < trials):
+                tuning = session.tune(suite, case, settings, store)
+                if tuning.trials > tuning.restored:
+                    results.add(tuning)
+            timing = session.compare(suite, case, settings, store if trials else None, machine.all)
+            results.add(timing)
+            screen.print(_line(timing))
+    timings = results.timings(suites, trials, seed)
+    tunings = results.tunings(suites, trials, seed)
+    found = tables.everything(timings, tunings, results.variances(suites, trials), suites)
+    if page_path is not None:
+        page_path.write_text(page(machine, _command(), list(timings.values()), found))
+    if as_json:
+        click.echo(json.dumps(_json(machine, list(timings.values()), list(tunings.values()))))
+    else:
+        for table in found:
+            _print(table)
+    if any(CALLED in timing.wrong for timing in timings.values()):
+        sys.exit(1)
+
+
+def _suites(names: Sequence[str]) -> list[str]:
+    unknown = [name for name in names if name != "all" and name not in SUITES]
+    if unknown:
+        raise click.UsageError(f"there is no suite {', '.join(unknown)}; the suites are: all, {', '.join(SUITES)}")
+    return list(SUITES) if "all" in names else list(dict.fromkeys(names))
+
+
+def _present(against: str, screen: Console) -> tuple[str, ...]:
+    """The peers asked for that are installed; says which are not."""
+    names = [name for name in against.split(",") if name]
+    unknown = [name for name in names if name not in PEERS]
+    if unknown:
+        raise click.UsageError(f"there is no peer {', '.join(unknown)}; the peers are: {', '.join(PEERS)}")
+    for name in names:
+        if PEERS[name].missing():
+            screen.print(f"without {name}: {PEERS[name].missing()}", style="yellow")
+    return tuple(name for name in names if not PEERS[name].missing())
+
+
+def _until(chosen: Sequence[tuple[str, Case]], end: float | None, screen: Console) -> Iterator[tuple[str, Case]]:
+    for number, (suite, case) in enumerate(chosen):
+        if end is not None and time.monotonic() > end:
+            screen.print(f"the budget is spent: {len(chosen) - number} cases are left; the same command goes on with them")
+            return
+        yield suite, case
+
+
+def _machine(against: Sequence[str]) -> Machine:
+    target = host()
+    return Machine(
+        cpu=_cpu_name(),
+        target=target.key,
+        threads=target.threads,
+        memory=int(psutil.virtual_memory().total),
+        versions={"ansorlite": version("ansorlite"), **{name: PEERS[name].version() for name in against}},
+        one=measure_peaks(target, 1),
+        all=measure_peaks(target, target.threads),
+        when=time.time(),
+    )
+
+
+def _cpu_name() -> str:
+    names = [line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line]
+    return names[0] if names else os.uname().machine
+
+
+def _line(timing: Timing) -> str:
+    against = ", ".join(f"{spread.median:.2f} x {peer}" for peer, spread in timing.called.items() if peer != UNTUNED)
+    return f"{timing.suite}  {timing.case}  {timing.seconds[CALLED] * 1e3:.3f} ms  {against}"
+
+
+def _command() -> str:
+    return " ".join(["python -m benchmarks.kernels", *map(shlex.quote, sys.argv[1:])])
+
+
+def _json(machine: Machine, timings: Sequence[Timing], tunings: Sequence[Tuning]) -> dict[str, object]:
+    peers = dict.fromkeys(peer for timing in timings for peer in timing.called)
+    return {
+        "geometric_means": {
+            peer: tables.geometric_mean(t.called[peer].median for t in timings if peer in t.called) for peer in peers
+        },
+        "machine": asdict(machine),
+        "timings": [asdict(timing) for timing in timings],
+        "tunings": [asdict(tuning) for tuning in tunings],
+    }
+
+
+def _print(table: tables.Table) -> None:
+    screen = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
+    grid = Grid(title=table.title, title_justify="left", box=None, pad_edge=False, header_style="dim")
+    for number, name in enumerate(table.header):
+        grid.add_column(name, justify="right" if number else "left", no_wrap=True)
+    for row in table.rows:
+        grid.add_row(*row)
+    screen.print(grid)
+    for note in table.notes:
+        screen.print(note)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,265 @@
+"""What the machine can do at best, measured: float32 multiply-adds, and bytes from each level of memory.
+
+The loops are LLVM IR: independent chains of multiply-adds in registers; a sweep that reads; a sweep that copies.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final
+
+import llvmlite.binding as llvm
+import numpy as np
+
+from ansorlite.codegen.builder import Module
+from ansorlite.codegen.compile import machine, optimise
+from ansorlite.target import Target
+
+#: Chains of multiply-adds: more than latency times units (4 x 2 on today's cores), few enough for the registers.
+_CHAINS: Final = 12
+#: Vectors in one step of a sweep.
+_WAYS: Final = range(4)
+#: Seconds of one attempt, and how many there are: the best counts, as nothing but other work on the machine slows one.
+_SECONDS: Final = 0.02
+_ATTEMPTS: Final = 12
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level of memory.
+
+    Attributes:
+        name: the cache that the sweep stays in.
+        nbytes: how much it goes through, all threads together.
+        read, copy: bytes a second; a copied byte counts twice, for it is read and written.
+    """
+
+    name: str
+    nbytes: int
+    read: float
+    copy: float
+
+    @property
+    def bandwidth(self) -> float:
+        """The larger of the two."""
+        return max(self.read, self.copy)
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """The peaks of so many threads.
+
+    Attributes:
+        flops: float32 operations a second; a multiply-add is two.
+        levels: from the fastest to main memory.
+    """
+
+    threads: int
+    flops: float
+    levels: tuple[Level, ...]
+
+    def level(self, nbytes: int) -> Level:
+        """The fastest that holds ``nbytes``."""
+        return next((level for level in self.levels if nbytes <= level.nbytes), self.levels[-1])
+
+    def seconds(self, flops: int, nbytes: int) -> float:
+        """The roofline: the least time for so many operations on data that come and go once."""
+        return max(flops / self.flops, nbytes / self.level(nbytes).bandwidth)
+
+
+def measure_peaks(target: Target, threads: int) -> Peaks:
+    """Measure the peaks of ``threads`` cores; takes some two seconds."""
+    with _Loops(target) as loops, ThreadPoolExecutor(threads) as pool:
+        team = _Team(pool, threads)
+        flops = team.rate(lambda _: loops.multiply_adds, loops.flops_a_turn)
+        levels = []
+        for name, nbytes in _footprints(target, threads).items():
+            share = nbytes // threads // loops.block * loops.block
+            buffers = [_aligned(share) for _ in range(threads)]
+            read = team.rate(lambda n, b=buffers, s=share: loops.reader(b[n], s), share)  # type: ignore[misc]
+            copy = team.rate(lambda n, b=buffers, s=share: loops.copier(b[n], s), share)  # type: ignore[misc]
+            levels.append(Level(name, nbytes, read, copy))
+    return Peaks(threads, flops, tuple(levels))
+
+
+def _footprints(target: Target, threads: int) -> dict[str, int]:
+    private = threads * target.l2
+    shared = max(target.l3, 2 * private)
+    return {"L1": threads * target.l1 // 2, "L2": private // 2, "L3": shared // 2, "memory": 4 * shared}
+
+
+class _Team:
+    """Threads that begin together."""
+
+    def __init__(self, pool: ThreadPoolExecutor, threads: int) -> None:
+        self._pool = pool
+        self._threads = threads
+
+    def rate(self, work_of: Callable[[int], Callable[[int], None]], amount: int) -> float:
+        """The best total of ``amount`` a turn and a second.
+
+        Args:
+            work_of: for each thread, a function that takes so many turns.
+        """
+        works = [work_of(number) for number in range(self._threads)]
+        turns = 1
+        while (seconds := self._together(works, turns)) < _SECONDS / 2:
+            turns = max(2 * turns, int(0.9 * turns * _SECONDS / max(seconds, 1e-6)))
+        best = min(self._together(works, turns) for _ in range(_ATTEMPTS))
+        return self._threads * amount * turns / best
+
+    def _together(self, works: list[Callable[[int], None]], turns: int) -> float:
+        barrier = threading.Barrier(self._threads)
+
+        def one(work: Callable[[int], None]) -> tuple[float, float]:
+            barrier.wait()
+            start = time.perf_counter()
+            work(turns)
+            return start, time.perf_counter()
+
+        spans = list(self._pool.map(one, works))
+        return max(end for _, end in spans) - min(start for start, _ in spans)
+
+
+class _Loops:
+    """The compiled loops; ctypes lets other threads run while one of them is called."""
+
+    def __init__(self, target: Target) -> None:
+        lanes = target.vector_bytes // 4
+        #: Bytes that one step of a sweep moves.
+        self.block = len(_WAYS) * target.vector_bytes
+        #: Turns of the multiply-add loop are of 1,000 steps.
+        self.flops_a_turn = 1000 * _CHAINS * lanes * 2
+        module = Module(target)
+        module.define("multiply_adds", _multiply_adds(lanes))
+        module.declare(f"<{lanes} x float> @llvm.fma.v{lanes}f32(<{lanes} x float>, <{lanes} x float>, <{lanes} x float>)")
+        module.define("read", _read(lanes))
+        module.define("copy", _copy(lanes))
+        code = machine(target).emit_object(optimise(module.text(), target))
+        library = llvm.JITLibraryBuilder().add_object_img(code)
+        for symbol in ("multiply_adds", "read", "copy"):
+            library.export_symbol(symbol)
+        self._linker = llvm.create_lljit_compiler(machine(target), use_jit_link=True)
+        self._tracker: Any = library.link(self._linker, "peaks")
+        self._sink = _aligned(target.vector_bytes)
+        count, pointer = ctypes.c_int64, ctypes.c_void_p
+        self._multiply_adds = ctypes.CFUNCTYPE(None, count, pointer)(self._tracker["multiply_adds"])
+        self._read = ctypes.CFUNCTYPE(None, count, pointer, count, pointer)(self._tracker["read"])
+        self._copy = ctypes.CFUNCTYPE(None, count, pointer, count, pointer)(self._tracker["copy"])
+
+    def __enter__(self) -> _Loops:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        del self._multiply_adds, self._read, self._copy, self._tracker
+
+    def multiply_adds(self, turns: int) -> None:
+        self._multiply_adds(1000 * turns, self._sink.ctypes.data)
+
+    def reader(self, buffer: np.ndarray[Any, Any], nbytes: int) -> Callable[[int], None]:
+        """Reads ``nbytes`` of ``buffer`` a turn."""
+        return lambda turns: self._read(nbytes // self.block, buffer.ctypes.data, turns, self._sink.ctypes.data)
+
+    def copier(self, buffer: np.ndarray[Any, Any], nbytes: int) -> Callable[[int], None]:
+        """Copies the first half of ``buffer`` to its second: ``nbytes`` a turn, read and written."""
+        half = nbytes // self.block // 2
+        start = buffer.ctypes.data
+        return lambda turns: self._copy(half, start, turns, start + half * self.block)
+
+
+def _aligned(nbytes: int) -> np.ndarray[Any, Any]:
+    raw = np.ones(nbytes + 4096, np.uint8)
+    begin = -raw.ctypes.data % 4096
+    return raw[begin : begin + nbytes]
+
+
+def _multiply_adds(lanes: int) -> str:
+    """``void multiply_adds(int64 steps, void *sink)``: so many steps of every chain."""
+    vector = f"<{lanes} x float>"
+    chains = range(_CHAINS)
+    phis = "\n".join(f"  %c{n} = phi {vector} [ %start, %entry ], [ %d{n}, %loop ]" for n in chains)
+    body = "\n".join(
+        f"  %d{n} = call {vector} @llvm.fma.v{lanes}f32({vector} %start, {vector} %start, {vector} %c{n})" for n in chains
+    )
+    sums = "\n".join(f"  %s{n} = fadd {vector} {f'%s{n - 1}' if n else '%start'}, %d{n}" for n in chains)
+    return f"""define void @multiply_adds(i64 %steps, ptr %sink) #0 {{
+entry:
+  %start = load {vector}, ptr %sink, align 4
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+{phis}
+{body}
+  %next = add i64 %i, 1
+  %more = icmp slt i64 %next, %steps
+  br i1 %more, label %loop, label %end
+end:
+{sums}
+  store {vector} %s{_CHAINS - 1}, ptr %sink, align 4
+  ret void
+}}"""
+
+
+def _copy(lanes: int) -> str:
+    """``void copy(int64 blocks, void *from, int64 turns, void *to)``: blocks of four vectors, all of them every turn."""
+    vector = f"<{lanes} x i32>"
+    body = "\n".join(
+        f"  %q{n} = getelementptr {vector}, ptr %to, i64 %at{n}\n  store {vector} %v{n}, ptr %q{n}, align 4" for n in _WAYS
+    )
+    return _sweep("copy", vector, body=body)
+
+
+def _read(lanes: int) -> str:
+    """``void read(int64 blocks, void *from, int64 turns, void *to)``: folds all it reads into ``to``, so that it is read."""
+    vector = f"<{lanes} x i32>"
+    return _sweep(
+        "read",
+        vector,
+        before="\n".join(f"  %o{n} = phi {vector} [ zeroinitializer, %entry ], [ %d{n}, %sweep_end ]" for n in _WAYS),
+        carried="\n".join(f"  %c{n} = phi {vector} [ %o{n}, %sweep ], [ %d{n}, %loop ]" for n in _WAYS),
+        body="\n".join(f"  %d{n} = xor {vector} %c{n}, %v{n}" for n in _WAYS),
+        after=f"""  %f0 = xor {vector} %d0, %d1
+  %f1 = xor {vector} %d2, %d3
+  %f2 = xor {vector} %f0, %f1
+  store {vector} %f2, ptr %to, align 4""",
+    )
+
+
+def _sweep(name: str, vector: str, *, body: str, before: str = "", carried: str = "", after: str = "") -> str:
+    """A loop over blocks of four vectors inside a loop of turns; ``body`` uses %v0 ... %v3, which are at %at0 ... %at3."""
+    loads = "\n".join(
+        f"""  %at{n} = add i64 %first, {n}
+  %p{n} = getelementptr {vector}, ptr %from, i64 %at{n}
+  %v{n} = load {vector}, ptr %p{n}, align 4"""
+        for n in _WAYS
+    )
+    return f"""define void @{name}(i64 %blocks, ptr %from, i64 %turns, ptr %to) #0 {{
+entry:
+  br label %sweep
+sweep:
+  %turn = phi i64 [ 0, %entry ], [ %turned, %sweep_end ]
+{before}
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %sweep ], [ %next, %loop ]
+{carried}
+  %first = shl i64 %i, 2
+{loads}
+{body}
+  %next = add i64 %i, 1
+  %more = icmp slt i64 %next, %blocks
+  br i1 %more, label %loop, label %sweep_end
+sweep_end:
+  call void asm sideeffect "", "~{{memory}}"()
+  %turned = add i64 %turn, 1
+  %again = icmp slt i64 %turned, %turns
+  br i1 %again, label %sweep, label %end
+end:
+{after}
+  ret void
+}}"""

@@ -1,0 +1,207 @@
+"""What was found, as rows in a file of JSON lines that every run adds to, so that a run that is stopped goes on from there."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from benchmarks.kernels.peaks import Level, Peaks
+
+#: Names of our own ways to run a case.
+CALLED: Final = "ours"
+BARE: Final = "ours bare"
+UNTUNED: Final = "untuned"
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A median and its quartiles."""
+
+    low: float
+    median: float
+    high: float
+
+    @staticmethod
+    def of(values: Sequence[float]) -> Spread:
+        low, _, high = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else (values[0],) * 3
+        return Spread(low, statistics.median(values), high)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where and beside what a run was made.
+
+    Attributes:
+        versions: of the systems that took part.
+        one, all: peaks of one core, and of as many as kernels use.
+    """
+
+    cpu: str
+    target: str
+    threads: int
+    memory: int
+    versions: Mapping[str, str]
+    one: Peaks
+    all: Peaks
+    when: float
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """One run of tuning.
+
+    Attributes:
+        trials: measurements made in all; ``restored`` of them by earlier runs.
+        seconds: wall clock of this run.
+        phases: where they went.
+        curve: (seconds, latency) whenever a better program was known.
+    """
+
+    suite: str
+    case: str
+    trials: int
+    seed: int
+    restored: int
+    errors: int
+    seconds: float
+    phases: Mapping[str, float]
+    curve: tuple[tuple[float, float], ...]
+    when: float
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One case timed beside the others, in turns.
+
+    Attributes:
+        trials: asked for when it was tuned; 0: not tuned.
+        flops, nbytes: of the computation as written: operations, and bytes of inputs and output.
+        dtype: of the first input.
+        roofline: least seconds by the peaks of the run.
+        seconds: median of a call, by contender; :data:`CALLED`, :data:`BARE` and :data:`UNTUNED` are ours.
+        called, bare: how many times as fast as a contender ours is, called from Python and bare; taken round by round.
+        compile_seconds: of ``al.compile`` without any record, which gives :data:`UNTUNED`.
+        wrong: what is wrong with a contender's output, by contender.
+        busy: the share of the machine that other work took just before.
+    """
+
+    suite: str
+    case: str
+    trials: int
+    seed: int
+    flops: int
+    nbytes: int
+    dtype: str
+    roofline: float
+    seconds: Mapping[str, float]
+    called: Mapping[str, Spread]
+    bare: Mapping[str, Spread]
+    compile_seconds: float | None
+    wrong: Mapping[str, str]
+    busy: float
+    when: float
+
+
+@dataclass(frozen=True)
+class Variance:
+    """One case tuned with several seeds, the programs timed in turns.
+
+    Attributes:
+        seconds: median of the bare kernel, by seed.
+        worst: how fast the worst seed's program is, as a share of the best one's.
+    """
+
+    suite: str
+    case: str
+    trials: int
+    seconds: tuple[float, ...]
+    worst: float
+    when: float
+
+
+Row: TypeAlias = Machine | Tuning | Timing | Variance
+
+_KINDS: Final[Mapping[str, type[Row]]] = {kind.__name__: kind for kind in (Machine, Tuning, Timing, Variance)}
+
+
+class Results:
+    """The rows of a file; of a file that is not there, none yet.
+
+    Args:
+        path: ``None`` keeps them in memory only.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self.rows: list[Row] = list(_read(path)) if path is not None and path.exists() else []
+
+    def add(self, row: Row) -> None:
+        """Keep a row; it is in the file when this returns."""
+        self.rows.append(row)
+        if self._path is not None:
+            with self._path.open("a") as file:
+                file.write(json.dumps({"kind": type(row).__name__, **asdict(row)}) + "\n")
+
+    def timings(self, suites: Sequence[str], trials: int, seed: int) -> dict[tuple[str, str], Timing]:
+        """The latest of each case, by suite and name."""
+        rows = [r for r in self.rows if isinstance(r, Timing) and (r.trials, r.seed) == (trials, seed) and r.suite in suites]
+        return {(row.suite, row.case): row for row in rows}
+
+    def variances(self, suites: Sequence[str], trials: int) -> dict[tuple[str, str], Variance]:
+        """The latest of each case, by suite and name."""
+        rows = [r for r in self.rows if isinstance(r, Variance) and r.trials == trials and r.suite in suites]
+        return {(row.suite, row.case): row for row in rows}
+
+    def tunings(self, suites: Sequence[str], trials: int, seed: int) -> dict[tuple[str, str], Tuning]:
+        """How each case came to at most ``trials`` trials: its runs joined. A case with a gap in its runs is left out."""
+        joined: dict[tuple[str, str], Tuning] = {}
+        for row in self.rows:
+            if not isinstance(row, Tuning) or row.suite not in suites or row.seed != seed or row.trials > trials:
+                continue
+            key = (row.suite, row.case)
+            if row.restored == 0:
+                joined[key] = row
+            elif key in joined and joined[key].trials == row.restored:
+                joined[key] = _joined(joined[key], row)
+            else:
+                joined.pop(key, None)
+        return joined
+
+    def machines(self) -> list[Machine]:
+        """All runs, in order."""
+        return [row for row in self.rows if isinstance(row, Machine)]
+
+
+def _joined(first: Tuning, second: Tuning) -> Tuning:
+    later = tuple((first.seconds + at, latency) for at, latency in second.curve)
+    return replace(
+        second,
+        restored=first.restored,
+        errors=second.errors,
+        seconds=first.seconds + second.seconds,
+        phases={phase: first.phases[phase] + seconds for phase, seconds in second.phases.items()},
+        curve=first.curve + later,
+    )
+
+
+def _read(path: Path) -> Iterator[Row]:
+    for line in path.read_text().splitlines():
+        fields = json.loads(line)
+        kind = fields.pop("kind")
+        if kind == "Machine":
+            fields |= {name: _peaks(fields[name]) for name in ("one", "all")}
+        elif kind == "Timing":
+            fields |= {name: {peer: Spread(**spread) for peer, spread in fields[name].items()} for name in ("called", "bare")}
+        elif kind == "Tuning":
+            fields["curve"] = tuple((at, latency) for at, latency in fields["curve"])
+        elif kind == "Variance":
+            fields["seconds"] = tuple(fields["seconds"])
+        yield _KINDS[kind](**fields)
+
+
+def _peaks(fields: dict[str, Any]) -> Peaks:
+    return Peaks(fields["threads"], fields["flops"], tuple(Level(**level) for level in fields["levels"]))

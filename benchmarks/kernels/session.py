@@ -1,0 +1,168 @@
+"""One case: tune it, hold every output against the others, time all in turns."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import psutil
+
+import ansorlite as al
+from ansorlite.measure.check import Checker, tolerance
+from ansorlite.measure.inputs import make_inputs
+from ansorlite.report.compare import take_turns
+from ansorlite.runtime.kernel import Kernel
+from ansorlite.tuner.result import TuneResult
+from benchmarks.kernels.operators.operator import Array
+from benchmarks.kernels.peaks import Peaks
+from benchmarks.kernels.peers import PEERS, Contender
+from benchmarks.kernels.results import BARE, CALLED, UNTUNED, Spread, Timing, Tuning, Variance
+from benchmarks.kernels.suites import Case
+
+_log = logging.getLogger(__name__)
+
+#: Seconds of one turn: a round of all contenders is to be shorter than a neighbour's burst of work.
+_TURN: Final = 0.015
+#: Seconds between turns: a peer's threads look for work for a while after a call (OpenBLAS's for 2^26 cycles).
+_REST: Final = 0.03
+#: For so long the load that others put on the machine is watched.
+_WATCH: Final = 0.2
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a case is run.
+
+    Attributes:
+        trials: 0: no tuning, the default program is what is timed.
+        against: names of :data:`PEERS`.
+        untuned: whether the program without any trials takes part.
+        seconds: how long a comparison lasts.
+        time_limit: seconds of tuning, at most.
+    """
+
+    trials: int
+    seed: int
+    against: tuple[str, ...]
+    untuned: bool
+    seconds: float
+    time_limit: float | None
+
+
+def tune(suite: str, case: Case, settings: Settings, database: al.Database) -> Tuning:
+    """Tune ``case`` until the database holds so many trials of it."""
+    task = al.Task(case.operator.tensors())
+    result = _tuned(task, settings, settings.seed, database)
+    fresh = [trial for trial in result.history if not trial.restored]
+    return Tuning(
+        suite,
+        case.name,
+        result.trials,
+        settings.seed,
+        result.restored,
+        sum(part.errors for part in result.tasks),
+        result.seconds,
+        dict(result.phases),
+        _curve([(trial.at, trial.latency) for trial in fresh]),
+        time.time(),
+    )
+
+
+def compare(suite: str, case: Case, settings: Settings, database: al.Database | None, peaks: Peaks) -> Timing:
+    """Time the best program that the database knows of ``case`` beside the peers."""
+    task = al.Task(case.operator.tensors())
+    arrays = make_inputs(task.dag, np.random.default_rng(settings.seed))
+    kernel = al.compile(task, database)
+    contenders = _ours(kernel, arrays)
+    compile_seconds = None
+    if settings.untuned:
+        start = time.perf_counter()
+        untuned = al.compile(task)
+        compile_seconds = time.perf_counter() - start
+        contenders[UNTUNED] = _ours(untuned, arrays)[BARE]
+    for name in settings.against:
+        contenders |= PEERS[name].contenders(case.operator, arrays, task.target.threads)
+    wrong = _wrong(task, case, arrays, contenders)
+    busy = psutil.cpu_percent(_WATCH) / 100
+    taken = dict(zip(contenders, _turns([c.call for c in contenders.values()], settings.seconds), strict=True))
+    others = [name for name in taken if name not in (CALLED, BARE)]
+    return Timing(
+        suite,
+        case.name,
+        settings.trials,
+        settings.seed,
+        task.dag.flops,
+        sum(array.nbytes for array in arrays) + sum(output.nbytes for output in kernel.outputs),
+        arrays[0].dtype.name,
+        peaks.seconds(task.dag.flops, sum(array.nbytes for array in arrays) + sum(output.nbytes for output in kernel.outputs)),
+        {name: float(np.median(medians)) for name, medians in taken.items()},
+        {name: _ratio(taken[name], taken[CALLED]) for name in others},
+        {name: _ratio(taken[name], taken[BARE]) for name in others},
+        compile_seconds,
+        wrong,
+        busy,
+        time.time(),
+    )
+
+
+def vary(suite: str, case: Case, settings: Settings, seeds: Sequence[int]) -> Variance:
+    """Tune ``case`` anew with each seed, and time the programs found beside each other."""
+    task = al.Task(case.operator.tensors())
+    arrays = make_inputs(task.dag, np.random.default_rng(settings.seed))
+    calls = []
+    for seed in seeds:
+        with al.Database(":memory:") as database:
+            _tuned(task, settings, seed, database)
+            calls.append(_ours(al.compile(task, database), arrays)[BARE].call)
+    taken = np.array(_turns(calls, settings.seconds))
+    medians = np.median(taken, axis=1)
+    worst, best = int(np.argmax(medians)), int(np.argmin(medians))
+    share = float(np.median(taken[best] / taken[worst]))
+    return Variance(suite, case.name, settings.trials, tuple(map(float, medians)), share, time.time())
+
+
+def _tuned(task: al.Task, settings: Settings, seed: int, database: al.Database) -> TuneResult:
+    return al.tune(task, trials=settings.trials, database=database, seed=seed, progress=False, time_limit=settings.time_limit)
+
+
+def _curve(latencies: Sequence[tuple[float, float | None]]) -> tuple[tuple[float, float], ...]:
+    best = math.inf
+    curve = []
+    for at, latency in latencies:
+        if latency is not None and latency < best:
+            best = latency
+            curve.append((at, latency))
+    return tuple(curve)
+
+
+def _ours(kernel: Kernel, arrays: Sequence[Array]) -> dict[str, Contender]:
+    out = np.empty(kernel.outputs[0].shape, kernel.outputs[0].dtype)
+    run = kernel.bind(*arrays, out)
+    return {
+        CALLED: Contender(lambda: kernel(*arrays), np.asarray),
+        BARE: Contender(run, lambda _: out),
+    }
+
+
+def _wrong(task: al.Task, case: Case, arrays: Sequence[Array], contenders: Mapping[str, Contender]) -> dict[str, str]:
+    """What is wrong with whose output, against numpy's."""
+    checker = Checker([task.dag.outputs[0].name], [case.operator.numpy(*arrays)], tolerance(task.dag))
+    said = {name: checker.compare([contender.output(contender.call())]) for name, contender in contenders.items()}
+    for name, what in said.items():
+        if what:
+            _log.warning("%s: the output of %s differs from numpy's: %s", case.name, name, what)
+    return {name: what for name, what in said.items() if what}
+
+
+def _turns(calls: Sequence[Callable[[], Any]], seconds: float) -> list[list[float]]:
+    return take_turns(calls, seconds, turn=_TURN, rest=_REST)
+
+
+def _ratio(theirs: Sequence[float], ours: Sequence[float]) -> Spread:
+    """How many times as fast ours is, round by round."""
+    return Spread.of([their / our for their, our in zip(theirs, ours, strict=True)])

@@ -1,0 +1,211 @@
+"""Rows of results -> tables: one for each suite, their geometric means, the anchors, where the seconds went, the seeds."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from ansorlite.report.text import duration
+from benchmarks.kernels.results import BARE, CALLED, UNTUNED, Spread, Timing, Tuning, Variance
+from benchmarks.kernels.suites import ANCHORS, Anchor, Recorded
+
+#: By suite and name of the case.
+Key: TypeAlias = tuple[str, str]
+
+_DASH: Final = "–"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Text in rows; the first column is left aligned, the others right."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+def cases(suite: str, timings: Mapping[Key, Timing]) -> Table:
+    """One row a case: our time and what it comes to, and how many times as fast as each of the others that is."""
+    mine = [timing for timing in timings.values() if timing.suite == suite]
+    peers = _peers(mine)
+    header = ("case", "call", "kernel", "GFLOP/s", "of roofline", *(_against(peer) for peer in peers), "untuned")
+    rows = [
+        (
+            timing.case + (" **wrong**" if CALLED in timing.wrong else ""),
+            duration(timing.seconds[CALLED]),
+            duration(timing.seconds[BARE]),
+            f"{timing.flops / timing.seconds[BARE] / 1e9:.3g}",
+            f"{timing.roofline / timing.seconds[BARE]:.0%}" if timing.dtype == "float32" else _DASH,
+            *(_spread(timing.called.get(peer)) for peer in peers),
+            _times(1 / timing.bare[UNTUNED].median) if UNTUNED in timing.bare else _DASH,
+        )
+        for timing in mine
+    ]
+    wrong = [f"{t.case}: the output of {name} differs: {what}" for t in mine for name, what in t.wrong.items()]
+    return Table(suite, header, tuple(rows), tuple(wrong))
+
+
+def means(timings: Mapping[Key, Timing]) -> Table:
+    """Geometric means by suite and over all, and the worst case of each."""
+    peers = _peers(timings.values())
+    first = peers[0] if peers else None
+    rows = []
+    suites = list(dict.fromkeys(timing.suite for timing in timings.values()))
+    groups = [(suite, [t for t in timings.values() if t.suite == suite]) for suite in suites]
+    for name, group in [*groups, ("all", list(timings.values()))]:
+        compared = [timing for timing in group if first in timing.called]
+        worst = min(compared, key=lambda t: t.called[first].median, default=None) if first else None
+        rows.append(
+            (
+                name,
+                str(len(group)),
+                *(_mean(t.called[peer].median for t in group if peer in t.called) for peer in peers),
+                _mean(t.bare[first].median for t in group if first in t.bare) if first else _DASH,
+                f"{sum(t.called[first].median < 1 for t in compared)} of {len(compared)}" if first else _DASH,
+                f"{worst.case}: {_times(worst.called[first].median)}" if worst and first else _DASH,
+                _mean(1 / t.bare[UNTUNED].median for t in group if UNTUNED in t.bare),
+            )
+        )
+    bare = f"kernel, {_against(first)}" if first else "kernel"
+    header = ("suite", "cases", *map(_against, peers), bare, f"below {first}", "worst case", "untuned")
+    return Table("geometric means", header, tuple(rows))
+
+
+def anchors(timings: Mapping[Key, Timing], tunings: Mapping[Key, Tuning]) -> Table:
+    """Ours beside what is on record of Ansor and MetaSchedule, as ratios to PyTorch."""
+    rows = []
+    for anchor in ANCHORS:
+        key = ("anchors", anchor.case.name)
+        timing = timings.get(key)
+        if timing is None or "torch" not in timing.bare:
+            continue
+        ratio = timing.bare["torch"].median
+        until = _until(anchor, ratio, tunings.get(key))
+        theirs = anchor.ansor.seconds if anchor.ansor else None
+        rows.append(
+            (
+                anchor.case.name,
+                _times(timing.called["torch"].median),
+                _times(ratio),
+                _recorded(anchor.ansor),
+                _recorded(anchor.metaschedule),
+                _times(ratio / anchor.ansor.best) if anchor.ansor else _DASH,
+                _times(ratio / anchor.metaschedule.best) if anchor.metaschedule else _DASH,
+                duration(until) if until is not None else ("not reached" if key in tunings and anchor.ansor else _DASH),
+                duration(theirs),
+                f"{until / theirs:.1%}" if until is not None and theirs else _DASH,
+            )
+        )
+    header = (
+        "workload",
+        "call ÷ torch",
+        "kernel ÷ torch",
+        "Ansor",
+        "MetaSchedule",
+        "ours ÷ Ansor",
+        "ours ÷ MetaSchedule",
+        "until Ansor's best",
+        "Ansor took",
+        "share",
+    )
+    return Table("anchors: times as fast as PyTorch, by trials", header, tuple(rows))
+
+
+def phases(tunings: Mapping[Key, Tuning]) -> Table:
+    """Where the seconds of tuning went, by suite."""
+    rows = []
+    suites = list(dict.fromkeys(tuning.suite for tuning in tunings.values()))
+    groups = [(suite, [t for t in tunings.values() if t.suite == suite]) for suite in suites]
+    names = list(dict.fromkeys(phase for tuning in tunings.values() for phase in tuning.phases))
+    for name, group in [*groups, ("all", list(tunings.values()))]:
+        seconds, trials = sum(t.seconds for t in group), sum(t.trials - t.restored for t in group)
+        spent = (sum(t.phases.get(phase, 0.0) for t in group) for phase in names)
+        errors = sum(t.errors for t in group)
+        rows.append(
+            (
+                name,
+                str(trials),
+                str(errors),
+                f"{seconds:.0f} s",
+                f"{seconds / max(trials, 1):.3f} s",
+                *(f"{part / max(seconds, 1e-9):.0%}" for part in spent),
+            )
+        )
+    return Table("tuning", ("suite", "trials", "errors", "seconds", "a trial", *names), tuple(rows))
+
+
+def variances(rows: Mapping[Key, Variance]) -> Table:
+    """How far apart the seeds are."""
+    found = list(rows.values())
+    body = [(row.suite, row.case, _times(row.worst), ", ".join(duration(seconds) for seconds in row.seconds)) for row in found]
+    total = ("all", "geometric mean", _mean(row.worst for row in found), "")
+    return Table("seeds: the worst one's share of the best one's speed", ("suite", "case", "worst", "by seed"), (*body, total))
+
+
+def geometric_mean(values: Iterable[float]) -> float | None:
+    """``None`` of nothing."""
+    found = list(values)
+    return statistics.geometric_mean(found) if found else None
+
+
+def _until(anchor: Anchor, ratio: float, tuning: Tuning | None) -> float | None:
+    """Seconds of tuning until a program was known that is as fast as Ansor's best.
+
+    The comparison says what the last program's latency comes to as a ratio to PyTorch; the others follow from theirs.
+    """
+    if tuning is None or anchor.ansor is None or not tuning.curve:
+        return None
+    latency = min(latency for _, latency in tuning.curve)
+    return next((at for at, known in tuning.curve if ratio * latency / known >= anchor.ansor.best), None)
+
+
+def _peers(timings: Iterable[Timing]) -> list[str]:
+    return list(dict.fromkeys(peer for timing in timings for peer in timing.called if peer != UNTUNED))
+
+
+def _against(peer: str) -> str:
+    return f"÷ {peer}"
+
+
+def _recorded(recorded: Recorded | None) -> str:
+    return ", ".join(f"{ratio:.2f} @{trials}" for trials, ratio in recorded.ratios.items()) if recorded else _DASH
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.2f}"
+
+
+def _spread(spread: Spread | None) -> str:
+    return _DASH if spread is None else f"{spread.median:.2f} ({spread.low:.2f}–{spread.high:.2f})"
+
+
+def _mean(values: Iterable[float]) -> str:
+    mean = geometric_mean(values)
+    return _DASH if mean is None else _times(mean)
+
+
+def markdown(table: Table) -> str:
+    """As it stands in docs/performance.md."""
+    lines = [table.header, ("---", *["---:"] * (len(table.header) - 1)), *table.rows]
+    body = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return "\n\n".join([body, *table.notes])
+
+
+def everything(
+    timings: Mapping[Key, Timing], tunings: Mapping[Key, Tuning], seeds: Mapping[Key, Variance], order: Sequence[str]
+) -> list[Table]:
+    """All tables that there are rows for."""
+    tables = []
+    if timings:
+        tables.append(means(timings))
+    if "anchors" in order and any(suite == "anchors" for suite, _ in timings):
+        tables.append(anchors(timings, tunings))
+    tables += [cases(suite, timings) for suite in order if any(key[0] == suite for key in timings)]
+    if tunings:
+        tables.append(phases(tunings))
+    if seeds:
+        tables.append(variances(seeds))
+    return tables

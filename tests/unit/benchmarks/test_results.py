@@ -1,0 +1,112 @@
+"""The benchmark's rows survive their file, and its tables say what the rows say."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.kernels import tables
+from benchmarks.kernels.page import page
+from benchmarks.kernels.peaks import Level, Peaks
+from benchmarks.kernels.results import BARE, CALLED, UNTUNED, Machine, Results, Spread, Timing, Tuning, Variance
+from benchmarks.kernels.suites import ANCHORS, SUITES
+
+PEAKS = Peaks(2, 2e11, (Level("L1", 1000, 4e11, 3e11), Level("memory", 10**9, 1e10, 2e10)))
+MACHINE = Machine("some cpu", "llvm x", 2, 1 << 34, {"torch": "2"}, PEAKS, PEAKS, 0.0)
+
+
+def timing(suite: str, case: str, ratio: float, **changes: object) -> Timing:
+    spread = Spread(ratio / 2, ratio, ratio * 2)
+    row = Timing(
+        suite,
+        case,
+        64,
+        0,
+        2 * 10**6,
+        4000,
+        "float32",
+        1e-5,
+        {CALLED: 4e-5, BARE: 2e-5, UNTUNED: 4e-5, "torch": 4e-5 * ratio},
+        {"torch": spread},
+        {"torch": replace(spread, median=2 * ratio), UNTUNED: Spread(2.0, 2.0, 2.0)},
+        0.5,
+        {},
+        0.0,
+        1.0,
+    )
+    return replace(row, **changes)  # type: ignore[arg-type]
+
+
+def tuning(case: str, trials: int, restored: int, curve: tuple[tuple[float, float], ...], **changes: object) -> Tuning:
+    phases = {"search": 1.0, "measure": 3.0}
+    return replace(Tuning("anchors", case, trials, 0, restored, 1, 4.0, phases, curve, 2.0), **changes)  # type: ignore[arg-type]
+
+
+def test_rows_come_back_from_their_file(tmp_path: Path) -> None:
+    rows = (MACHINE, tuning("a", 8, 0, ((0.5, 1e-3),)), timing("odd", "a", 1.5), Variance("odd", "a", 64, (1e-3, 2e-3), 0.5, 0.0))
+    path = tmp_path / "rows.jsonl"
+    for row in rows:
+        Results(path).add(row)
+    assert tuple(Results(path).rows) == rows
+
+
+def test_the_latest_timing_of_the_trials_and_seed_counts() -> None:
+    results = Results(None)
+    for row in (timing("odd", "a", 1.0), timing("odd", "a", 3.0), timing("odd", "a", 9.0, seed=1), timing("int8", "a", 9.0)):
+        results.add(row)
+    assert results.timings(["odd"], 64, 0) == {("odd", "a"): timing("odd", "a", 3.0)}
+
+
+def test_runs_of_tuning_are_joined_and_gaps_left_out() -> None:
+    results = Results(None)
+    results.add(tuning("a", 8, 0, ((0.5, 4e-3), (1.0, 2e-3))))
+    results.add(tuning("a", 16, 8, ((0.25, 1e-3),)))
+    results.add(tuning("gap", 16, 8, ()))
+    (joined,) = results.tunings(["anchors"], 64, 0).values()
+    assert (joined.trials, joined.restored, joined.seconds, joined.errors) == (16, 0, 8.0, 1)
+    assert joined.curve == ((0.5, 4e-3), (1.0, 2e-3), (4.25, 1e-3))
+    assert joined.phases == {"search": 2.0, "measure": 6.0}
+
+
+def test_means_are_geometric_and_name_the_worst() -> None:
+    rows = [timing("odd", "fast", 4.0), timing("odd", "slow", 0.5), timing("memory", "other", 0.25)]
+    table = tables.means({(row.suite, row.case): row for row in rows})
+    column = table.header.index("÷ torch")
+    assert [row[column] for row in table.rows] == [f"{math.sqrt(2):.2f}", "0.25", f"{0.5 ** (1 / 3):.2f}"]
+    assert [row[table.header.index("worst case")] for row in table.rows] == ["slow: 0.50", "other: 0.25", "other: 0.25"]
+    assert [row[table.header.index("below torch")] for row in table.rows] == ["1 of 2", "1 of 1", "2 of 3"]
+    assert {row[-1] for row in table.rows} == {"0.50"}
+
+
+def test_seconds_until_the_best_ratio_of_ansor() -> None:
+    anchor = next(a for a in ANCHORS if a.ansor is not None and a.ansor.seconds is not None)
+    assert anchor.ansor is not None
+    ratio = anchor.ansor.best * 2
+    row = timing("anchors", anchor.case.name, ratio / 2)  # its bare ratio is twice the called one
+    curve = ((1.0, 4e-3), (2.0, 2.1e-3), (3.0, 1.9e-3), (4.0, 1e-3))
+    run = tuning(anchor.case.name, 64, 0, curve)
+    key = ("anchors", anchor.case.name)
+    table = tables.anchors({key: row}, {key: run})
+    (line,) = table.rows
+    assert line[table.header.index("until Ansor's best")] == "3.00 s"
+    assert line[table.header.index("ours ÷ Ansor")] == "2.00"
+
+
+def test_the_page_shows_every_table_and_what_is_wrong() -> None:
+    rows = {("odd", "a"): timing("odd", "a", 1.5, busy=0.5, wrong={CALLED: "off by one"})}
+    found = tables.everything(rows, {("anchors", "a"): tuning("a", 8, 0, ())}, {}, list(SUITES))
+    text = page(MACHINE, "the command", list(rows.values()), found)
+    assert all(word in text for word in ("the command", "some cpu", "busy machine", "**wrong**", "off by one", "## Tuning"))
+
+
+def test_the_roofline_takes_the_slower_of_work_and_traffic() -> None:
+    assert PEAKS.seconds(2 * 10**11, 8) == pytest.approx(1.0)
+    assert PEAKS.seconds(8, 500) == pytest.approx(500 / 4e11)
+    assert PEAKS.seconds(8, 2 * 10**9) == pytest.approx(0.1)
+
+
+def test_names_of_cases_are_unique() -> None:
+    for cases in SUITES.values():
+        names = [case.name for case in cases]
+        assert len(set(names)) == len(names)
