@@ -183,9 +183,7 @@ def layer_norm(m: int = 512, n: int = 768, epsilon: float = 1e-5) -> Tensors:
     total = te.compute((m,), lambda i: te.sum(x[i, r], axis=r), name="total")
     centred = te.compute((m, n), lambda i, j: x[i, j] - total[i] / n, name="centred")
     squares = te.compute((m,), lambda i: te.sum(centred[i, s] * centred[i, s], axis=s), name="squares")
-    out = te.compute(
-        (m, n), lambda i, j: centred[i, j] * te.rsqrt(squares[i] / n + epsilon) * gamma[j] + beta[j], name="norm"
-    )
+    out = te.compute((m, n), lambda i, j: centred[i, j] * te.rsqrt(squares[i] / n + epsilon) * gamma[j] + beta[j], name="norm")
     return [x, gamma, beta, out]
 
 
@@ -213,3 +211,39 @@ def diamond(m: int = 256, n: int = 256, k: int = 256) -> Tensors:
     left = te.compute((m, n), lambda i, j: te.exp(c[i, j] * 0.125), name="left")
     right = te.compute((m, n), lambda i, j: te.abs(c[i, j]) + 1.0, name="right")
     return [a, b, te.compute((m, n), lambda i, j: left[i, j] / right[i, j], name="D")]
+
+
+def quantised_matmul(
+    m: int = 128, n: int = 128, k: int = 128, dtypes: tuple[str, str] = ("uint8", "int8"), zeros: tuple[int, int] = (0, 0)
+) -> Tensors:
+    """Small integers into int32, less their zero points."""
+    a, b = te.placeholder((m, k), dtypes[0], name="A"), te.placeholder((k, n), dtypes[1], name="B")
+    r = te.reduce_axis(k, name="k")
+
+    def shifted(x: te.Expr, zero: int) -> te.Expr:
+        return te.cast(x, "int32") - zero if zero else te.cast(x, "int32")
+
+    c = te.compute((m, n), lambda i, j: te.sum(shifted(a[i, r], zeros[0]) * shifted(b[r, j], zeros[1]), axis=r), name="C")
+    return [a, b, c]
+
+
+def quantised_conv2d(
+    ci: int = 64, h: int = 56, w: int = 56, co: int = 64, kernel: int = 3, stride: int = 1, pad: int = 1, zero: int = 0
+) -> Tensors:
+    """uint8 NCHW input, int8 OIHW weights, into int32; the input is padded with its zero point."""
+    x, weight = te.placeholder((1, ci, h, w), "uint8", name="X"), te.placeholder((co, ci, kernel, kernel), "int8", name="W")
+    padded = te.compute(
+        (1, ci, h + 2 * pad, w + 2 * pad),
+        lambda b, c, y, z: te.if_then_else(
+            te.all(y >= pad, y < h + pad, z >= pad, z < w + pad), x[b, c, y - pad, z - pad], te.cast(zero, "uint8")
+        ),
+        name="padded",
+    )
+    oh, ow = (h + 2 * pad - kernel) // stride + 1, (w + 2 * pad - kernel) // stride + 1
+    rc, ry, rx = te.reduce_axis(ci, name="rc"), te.reduce_axis(kernel, name="ry"), te.reduce_axis(kernel, name="rx")
+
+    def element(b: te.Expr, o: te.Expr, y: te.Expr, z: te.Expr) -> te.Expr:
+        value = te.cast(padded[b, rc, y * stride + ry, z * stride + rx], "int32")
+        return te.sum((value - zero if zero else value) * te.cast(weight[o, rc, ry, rx], "int32"), axis=(rc, ry, rx))
+
+    return [x, weight, te.compute((1, co, oh, ow), element, name="conv")]

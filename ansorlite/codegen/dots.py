@@ -13,7 +13,7 @@ from ansorlite.te.ops import DOTS, BinaryOp
 
 @dataclass(frozen=True)
 class Instruction:
-    """One LLVM intrinsic that computes a dot product in every lane.
+    """One LLVM intrinsic that computes a dot product in every lane; its operands are vectors of pieces.
 
     Attributes:
         op: what it computes.
@@ -21,8 +21,6 @@ class Instruction:
         lanes: 32-bit lanes.
         name: of the intrinsic.
         adds: whether it adds to an accumulator, its first operand.
-        pieces: whether its operands are vectors of pieces, not of words.
-        swapped: whether the second operand comes first.
     """
 
     op: BinaryOp
@@ -30,30 +28,27 @@ class Instruction:
     lanes: int
     name: str
     adds: bool = True
-    pieces: bool = True
-    swapped: bool = False
 
 
-def _x86(op: BinaryOp, features: tuple[str, str, str], name: str) -> tuple[Instruction, ...]:
-    widths = zip((16, 8, 4), (512, 256, 128), features, strict=True)
-    return tuple(Instruction(op, feature, lanes, f"llvm.x86.{name}.{bits}") for lanes, bits, feature in widths)
+def _x86(op: BinaryOp, feature: str, name: str, *lanes: int) -> tuple[Instruction, ...]:
+    return tuple(Instruction(op, feature, n, f"llvm.x86.{name}.{32 * n}") for n in lanes)
 
 
 def _neon(op: BinaryOp, feature: str, name: str) -> tuple[Instruction, ...]:
-    return tuple(Instruction(op, feature, lanes, f"llvm.aarch64.neon.{name}.v{lanes}i32.v{4 * lanes}i8") for lanes in (4, 2))
+    return tuple(Instruction(op, feature, n, f"llvm.aarch64.neon.{name}.v{n}i32.v{4 * n}i8") for n in (4, 2))
 
 
 #: The first one of a dot product that has the lanes wanted, and whose feature is there, is taken.
 INSTRUCTIONS: Final[tuple[Instruction, ...]] = (
-    *_x86(BinaryOp.DOT_U8S8, ("avx512vnni", "avx512vnni", "avx512vnni"), "avx512.vpdpbusd"),
-    *_x86(BinaryOp.DOT_U8S8, ("avx512vnni", "avxvnni", "avxvnni"), "avx512.vpdpbusd"),
-    *_x86(BinaryOp.DOT_S16S16, ("avx512vnni", "avx512vnni", "avx512vnni"), "avx512.vpdpwssd"),
-    *_x86(BinaryOp.DOT_S16S16, ("avx512vnni", "avxvnni", "avxvnni"), "avx512.vpdpwssd"),
+    *_x86(BinaryOp.DOT_U8S8, "avx512vnni", "avx512.vpdpbusd", 16, 8, 4),
+    *_x86(BinaryOp.DOT_U8S8, "avxvnni", "avx512.vpdpbusd", 8, 4),
+    *_x86(BinaryOp.DOT_S16S16, "avx512vnni", "avx512.vpdpwssd", 16, 8, 4),
+    *_x86(BinaryOp.DOT_S16S16, "avxvnni", "avx512.vpdpwssd", 8, 4),
     Instruction(BinaryOp.DOT_S16S16, "avx512bw", 16, "llvm.x86.avx512.pmaddw.d.512", adds=False),
     Instruction(BinaryOp.DOT_S16S16, "avx2", 8, "llvm.x86.avx2.pmadd.wd", adds=False),
     Instruction(BinaryOp.DOT_S16S16, "sse2", 4, "llvm.x86.sse2.pmadd.wd", adds=False),
-    *(Instruction(BinaryOp.DOT_S8S8, "avxvnniint8", n, f"llvm.x86.avx2.vpdpbssd.{32 * n}") for n in (8, 4)),
-    *(Instruction(BinaryOp.DOT_U8U8, "avxvnniint8", n, f"llvm.x86.avx2.vpdpbuud.{32 * n}") for n in (8, 4)),
+    *_x86(BinaryOp.DOT_S8S8, "avxvnniint8", "avx2.vpdpbssd", 8, 4),
+    *_x86(BinaryOp.DOT_U8U8, "avxvnniint8", "avx2.vpdpbuud", 8, 4),
     *_neon(BinaryOp.DOT_S8S8, "dotprod", "sdot"),
     *_neon(BinaryOp.DOT_U8U8, "dotprod", "udot"),
     *_neon(BinaryOp.DOT_U8S8, "i8mm", "usdot"),
@@ -88,9 +83,8 @@ def dot_add(op: BinaryOp, b: Builder, lanes: int, total: str, x: str, y: str) ->
 def _call(b: Builder, how: Instruction, total: str, x: str, y: str) -> str:
     words = types.vector("i32", how.lanes)
     pieces, _ = DOTS[how.op]
-    operand = types.vector(f"i{pieces.bits}", how.lanes * pieces.count) if how.pieces else words
-    cast = [b.op(f"bitcast {words} {z} to {operand}") if how.pieces else z for z in (x, y)]
-    operands = [(operand, z) for z in (reversed(cast) if how.swapped else cast)]
+    operand = types.vector(f"i{pieces.bits}", how.lanes * pieces.count)
+    operands = [(operand, b.op(f"bitcast {words} {word} to {operand}")) for word in (x, y)]
     return b.call(words, how.name, *([(words, total)] if how.adds else []), *operands)
 
 

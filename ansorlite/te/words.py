@@ -41,12 +41,17 @@ class Pieces:
         info = np.iinfo(self.dtype)
         return int(info.min), int(info.max)
 
-    def of(self, words: Any) -> np.ndarray:
-        """The pieces of every word, int32, along a new last dimension."""
-        column = np.ascontiguousarray(words, dtype="<i4").reshape(*np.shape(words), 1)
-        return column.view(np.dtype(self.dtype).newbyteorder("<")).astype(WORD)
+    def piece(self, words: Any, number: int) -> Any:
+        """One piece of every word; ``words`` are int64, or Python ints."""
+        unsigned = (words >> number * self.bits) & ((1 << self.bits) - 1)
+        sign = 1 << (self.bits - 1) if self.signed else 0
+        return (unsigned ^ sign) - sign
 
 
 def dot(a: Pieces, b: Pieces, x: Any, y: Any) -> Any:
     """The sums of the products of the pieces of words ``x``, that are ``a``, and ``y``, that are ``b``: int32, wrapped."""
-    return (a.of(x) * b.of(y)).sum(axis=-1, dtype=WORD)
+    scalars = np.ndim(x) == 0 and np.ndim(y) == 0
+    wide_x, wide_y = (int(x), int(y)) if scalars else (np.asarray(word, np.int64) for word in (x, y))
+    total = sum(a.piece(wide_x, number) * b.piece(wide_y, number) for number in range(a.count))
+    wrapped = (total + (1 << 31)) % (1 << 32) - (1 << 31)
+    return np.int32(wrapped) if scalars else np.asarray(wrapped).astype(WORD)

@@ -1,0 +1,135 @@
+"""The four contracts on sums of products of small integers, for machines that have dot products of words.
+
+The extents are no multiples of a word, the values are the largest there are, and every machine's choice of words is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansorlite import te
+from ansorlite.sketch.derivation import derive
+from ansorlite.sketch.tile_space import TileSpace
+from ansorlite.target import Target
+from ansorlite.task import Task
+from ansorlite.te.dag import ComputeDAG
+from ansorlite.te.evaluate import evaluate
+from ansorlite.te.ops import DOTS, BinaryOp
+from tests import workloads
+from tests.contracts import test_canonical_key, test_fast_features, test_right_numbers, test_total_decode
+from tests.contracts.cases import FUZZ, budget, seeds
+from tests.targets import NARROW, WIDE
+
+#: Machines, by the dot products that they have.
+MACHINES: Final[Mapping[str, Target]] = {
+    "halves": replace(WIDE, features="+sse2,+avx2,+avx512bw"),
+    "bytes": replace(WIDE, features="+sse2,+avx512vnni"),
+    "bytes of one sign": replace(NARROW, features="+dotprod"),
+}
+PAIRS: Final = (("uint8", "int8"), ("uint8", "uint8"), ("int8", "int8"), ("int8", "uint8"), ("int16", "int8"))
+
+
+def relu_of_product() -> list[te.Tensor]:
+    a, b, c = workloads.quantised_matmul(6, 10, 9)
+    return [a, b, te.compute((6, 10), lambda i, j: te.maximum(c[i, j], 0), name="D")]
+
+
+def square() -> list[te.Tensor]:
+    """Both factors are of one tensor."""
+    a = te.placeholder((7, 10), "uint8", name="A")
+    k = te.reduce_axis(10, name="k")
+    body = lambda i, j: te.sum(te.cast(a[i, k], "int32") * te.cast(a[j, k], "int32"), axis=k)  # noqa: E731
+    return [a, te.compute((7, 7), body, name="C")]
+
+
+NAMED: Final[Mapping[str, Callable[[], list[te.Tensor]]]] = {
+    "product": lambda: workloads.quantised_matmul(9, 16, 8),
+    "product of unsigned bytes": lambda: workloads.quantised_matmul(6, 11, 7, ("uint8", "uint8")),
+    "product of signed bytes": lambda: workloads.quantised_matmul(6, 11, 7, ("int8", "int8")),
+    "product, zero points": lambda: workloads.quantised_matmul(6, 7, 11, ("uint8", "int8"), (128, -3)),
+    "product and relu": relu_of_product,
+    "square": square,
+    "convolution": lambda: workloads.quantised_conv2d(6, 4, 5, 4),
+    "convolution, strided, zero point": lambda: workloads.quantised_conv2d(4, 5, 5, 4, stride=2, zero=7),
+}
+
+#: Every computation in halves, which most of them need; and some in bytes.
+CASES: Final = [
+    *((name, "halves") for name in NAMED),
+    ("product", "bytes"),
+    ("product, zero points", "bytes"),
+    ("convolution", "bytes"),
+    ("product of signed bytes", "bytes of one sign"),
+    ("square", "bytes of one sign"),
+]
+machines = pytest.mark.parametrize("machine", MACHINES)
+
+
+def chosen(dag: ComputeDAG, target: Target) -> set[BinaryOp]:
+    """The dot products in the task's sketches."""
+    every = [op for sketch in derive(Task(dag, target)) for op in DOTS if op.value in sketch.text]
+    return set(every)
+
+
+@pytest.mark.parametrize(("name", "machine"), CASES)
+def test_named_computations(name: str, machine: str) -> None:
+    dag, target = ComputeDAG.of(NAMED[name]()), MACHINES[machine]
+    test_total_decode.check(dag, target, 4 * FUZZ, seed=1)
+    test_canonical_key.collisions(dag, target, 4 * FUZZ, seed=2)
+    test_fast_features.check(dag, target, 3 * FUZZ, seed=3)
+    test_right_numbers.check(dag, target, 2 * FUZZ, FUZZ, seed=4)
+
+
+def test_named_computations_are_done_in_words() -> None:
+    for name, make in NAMED.items():
+        assert chosen(ComputeDAG.of(make()), MACHINES["halves"]) == {BinaryOp.DOT_S16S16}, name
+    assert chosen(ComputeDAG.of(NAMED["product"]()), MACHINES["bytes"]) == {BinaryOp.DOT_U8S8}
+    assert chosen(ComputeDAG.of(NAMED["square"]()), MACHINES["bytes of one sign"]) == {BinaryOp.DOT_U8U8}
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+@machines
+def test_extreme_values_are_exact(machine: str, pair: tuple[str, str]) -> None:
+    """Nothing saturates: the products of the least and greatest values there are, summed over a whole row."""
+    dag = ComputeDAG.of(workloads.quantised_matmul(6, 33, 67, pair))
+    limits = [np.iinfo(dtype) for dtype in pair]
+    rng = np.random.default_rng(7)
+    inputs = [
+        rng.choice([info.min, info.max, 0, 1], shape, p=[0.45, 0.45, 0.05, 0.05]).astype(info.dtype)
+        for info, shape in zip(limits, ((6, 67), (67, 33)), strict=True)
+    ]
+    inputs[0][0], inputs[1][:, 0] = limits[0].max, limits[1].min
+    inputs[0][1], inputs[1][:, 1] = limits[0].min, limits[1].max
+    expected = evaluate(dag, inputs)
+    for sketch in derive(Task(dag, MACHINES[machine])):
+        for row in TileSpace(sketch).sample(2, rng):
+            found = test_right_numbers.compiled(dag, sketch.lower(row), inputs)
+            np.testing.assert_array_equal(found[0], expected[0])
+
+
+extents = st.sampled_from((1, 2, 3, 4, 5, 7, 8, 11, 16, 17))
+
+
+@budget(6)
+@given(
+    st.tuples(extents, extents, extents),
+    st.sampled_from(PAIRS),
+    st.tuples(st.integers(-128, 255), st.integers(-128, 255)),
+    st.sampled_from(tuple(MACHINES.values())),
+    seeds,
+)
+def test_random_products(
+    shape: tuple[int, int, int], pair: tuple[str, str], zeros: tuple[int, int], target: Target, seed: int
+) -> None:
+    dag = ComputeDAG.of(workloads.quantised_matmul(*shape, pair, zeros))
+    test_total_decode.check(dag, target, 2, seed)
+    test_canonical_key.collisions(dag, target, 2, seed)
+    test_fast_features.check(dag, target, 2, seed)
+    test_right_numbers.check(dag, target, 1, 1, seed)

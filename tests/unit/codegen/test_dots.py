@@ -1,0 +1,106 @@
+"""Dot products of words: their numbers on this machine, and which instruction each kind of machine is given."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+import pytest
+
+from ansorlite.codegen import assembly, build
+from ansorlite.codegen.dots import INSTRUCTIONS, instruction
+from ansorlite.loops.nodes import Buffer, For, Function, Load, LoopKind, Scope, Store, index
+from ansorlite.runtime.kernel import Kernel
+from ansorlite.target import Target, host
+from ansorlite.te.expr import Expr, Var, binary
+from ansorlite.te.ops import BINARY, DOTS, BinaryOp
+from tests.targets import WIDE
+
+HOST = host(threads=1)
+EXTREME: Final = (0, 1, -1, 0x7F7F7F7F, 0x80808080 - (1 << 32), 0x7FFF7FFF, 0x80008000 - (1 << 32), 1 << 30)
+dots = pytest.mark.parametrize("op", DOTS, ids=lambda op: op.name)
+
+
+def words(n: int, rng: np.random.Generator) -> np.ndarray:
+    """Random ones, and the extremes of every kind of piece."""
+    random = rng.integers(-(1 << 31), 1 << 31, n, dtype=np.int64).astype(np.int32)
+    random[: len(EXTREME)] = EXTREME[:n]
+    return random
+
+
+def function(op: BinaryOp, n: int, lanes: int, uniform: bool, adds: bool) -> Function:
+    """``Z = dot(X, Y)`` over vectors; ``uniform`` takes one word of X for all, ``adds`` adds to what is in Z's place of A."""
+    x, y, a = (Buffer(name, (n,), "int32", Scope.ARGUMENT) for name in "XYA")
+    z = Buffer("Z", (n,), "int32", Scope.ARGUMENT)
+    i = Var("i")
+    at: Expr = index(0) if uniform else i
+    value = binary(op, Load(x, (at,), "int32"), Load(y, (i,), "int32"))
+    if adds:
+        value = Load(a, (i,), "int32") + value
+    return Function("dots", (x, y, a, z), 1, For(i, index(n), LoopKind.VECTORIZED, Store(z, (i,), value), lanes))
+
+
+@pytest.mark.parametrize("adds", [False, True])
+@pytest.mark.parametrize("uniform", [False, True])
+@pytest.mark.parametrize("lanes", [1, 2, 4, 8, 16])
+@dots
+def test_compiled_dot_products_are_exact(op: BinaryOp, lanes: int, uniform: bool, adds: bool) -> None:
+    n = 37
+    rng = np.random.default_rng(lanes)
+    x, y, a = words(n, rng), words(n, rng)[::-1].copy(), words(n, rng)
+    program = function(op, n, lanes, uniform, adds)
+    found = Kernel(build(program, HOST), program.params, HOST)(x, y, a)
+    parts = [np.ascontiguousarray(w).view(piece.dtype).reshape(len(w), -1) for w, piece in zip((x, y), DOTS[op], strict=True)]
+    if uniform:
+        parts[0] = parts[0][:1]
+    products = (parts[0].astype(np.int64) * parts[1]).sum(axis=1)
+    np.testing.assert_array_equal(found, (products + a if adds else products).astype(np.int32))
+    meaning = BINARY[op].numpy(x[:1] if uniform else x, y)
+    np.testing.assert_array_equal(found, (a + meaning) if adds else meaning)
+
+
+ARM: Final = replace(WIDE, triple="aarch64-unknown-linux-gnu", cpu="generic", vector_bytes=16)
+#: (machine, dot product, lanes) -> mnemonic.
+MNEMONICS: Final = [
+    (replace(WIDE, cpu="x86-64", features="+sse2"), BinaryOp.DOT_S16S16, 4, "pmaddwd"),
+    (replace(WIDE, cpu="x86-64-v3", features="+sse2,+avx2"), BinaryOp.DOT_S16S16, 8, "vpmaddwd"),
+    (replace(WIDE, features="+sse2,+avx2,+avx512bw"), BinaryOp.DOT_S16S16, 16, "vpmaddwd"),
+    (replace(WIDE, cpu="cascadelake", features="+sse2,+avx512vnni"), BinaryOp.DOT_U8S8, 16, "vpdpbusd"),
+    (replace(WIDE, cpu="cascadelake", features="+sse2,+avx512vnni"), BinaryOp.DOT_U8S8, 4, "vpdpbusd"),
+    (replace(WIDE, cpu="cascadelake", features="+sse2,+avx512vnni"), BinaryOp.DOT_S16S16, 16, "vpdpwssd"),
+    (replace(WIDE, cpu="alderlake", features="+sse2,+avxvnni"), BinaryOp.DOT_U8S8, 8, "vpdpbusd"),
+    (replace(WIDE, cpu="alderlake", features="+sse2,+avxvnni"), BinaryOp.DOT_S16S16, 8, "vpdpwssd"),
+    (replace(WIDE, cpu="alderlake", features="+avxvnniint8"), BinaryOp.DOT_S8S8, 8, "vpdpbssd"),
+    (replace(WIDE, cpu="alderlake", features="+avxvnniint8"), BinaryOp.DOT_U8U8, 4, "vpdpbuud"),
+    (replace(ARM, features="+dotprod"), BinaryOp.DOT_S8S8, 4, "sdot"),
+    (replace(ARM, features="+dotprod"), BinaryOp.DOT_U8U8, 4, "udot"),
+    (replace(ARM, features="+i8mm"), BinaryOp.DOT_U8S8, 4, "usdot"),
+]
+
+
+@pytest.mark.parametrize(("target", "op", "lanes", "mnemonic"), MNEMONICS)
+def test_a_machine_that_has_the_instruction_is_given_it(target: Target, op: BinaryOp, lanes: int, mnemonic: str) -> None:
+    text = assembly(build(function(op, 4 * lanes, lanes, True, True), target), target)
+    assert f"\t{mnemonic}\t" in text
+    assert "mul" not in text.replace("mulhi", "")
+
+
+def test_what_a_machine_prefers_it_has() -> None:
+    for target in {target for target, *_ in MNEMONICS}:
+        for op in target.dots:
+            widest = target.lanes("int32")
+            while widest > 1 and instruction(target, op, widest) is None:
+                widest //= 2
+            assert instruction(target, op, widest) is not None
+
+
+def test_every_instruction_is_tried() -> None:
+    tried = {instruction(target, op, lanes) for target, op, lanes, _ in MNEMONICS}
+    assert {(i.op, i.feature) for i in INSTRUCTIONS} == {(i.op, i.feature) for i in tried if i is not None}
+
+
+def test_a_machine_without_any_multiplies() -> None:
+    bare = replace(WIDE, features="")
+    assert bare.dots == ()
+    assert instruction(bare, BinaryOp.DOT_U8S8, 16) is None
