@@ -14,7 +14,8 @@ import numpy as np
 from ansorlite.best import Programs
 from ansorlite.errors import ArgumentError
 from ansorlite.frontends.onnx import Source, load_model
-from ansorlite.graph.executable import Executable, compile_model
+from ansorlite.graph.executable import Executable
+from ansorlite.graph.hybrid import AnyModel, HybridExecutable, HybridModel, compile_any
 from ansorlite.graph.model import Model
 from ansorlite.measure.measurer import Measurer
 from ansorlite.measure.rules import rules_from
@@ -39,15 +40,15 @@ TRIALS = 64
 Path_: TypeAlias = str | os.PathLike[str]
 
 
-def from_onnx(model: Source, shapes: Mapping[str, Sequence[int]] | None = None, target: str | Target = "llvm") -> Model:
-    """Load an ONNX model.
+def from_onnx(model: Source, shapes: Mapping[str, Sequence[int]] | None = None, target: str | Target = "llvm") -> AnyModel:
+    """Load an ONNX model. Operators that are no tensor expression run in Python; the model's ``fallbacks`` name them.
 
     Args:
         model: the path of a file, its bytes, or an ``onnx.ModelProto``.
         shapes: shapes for inputs that the file leaves open, by name.
 
     Raises:
-        ModelError: the file is not there or malformed, a shape is still open, or an operator is not supported.
+        ModelError: the file is not there or malformed, a shape is still open, or nothing knows an operator.
         TargetError: an unknown target.
     """
     return load_model(model, shapes, target)
@@ -110,9 +111,13 @@ def tune(
 def compile(workload: Task, database: Path_ | Database | None = None, *, rules: str | None = None) -> Kernel: ...
 @overload
 def compile(workload: Model, database: Path_ | Database | None = None, *, rules: str | None = None) -> Executable: ...
+@overload
 def compile(
-    workload: Task | Model, database: Path_ | Database | None = None, *, rules: str | None = None
-) -> Kernel | Executable:
+    workload: HybridModel, database: Path_ | Database | None = None, *, rules: str | None = None
+) -> HybridExecutable: ...
+def compile(
+    workload: Task | AnyModel, database: Path_ | Database | None = None, *, rules: str | None = None
+) -> Kernel | Executable | HybridExecutable:
     """Make a callable of the best programs known.
 
     Args:
@@ -129,7 +134,7 @@ def compile(
             _log.warning("there is no tuning database at %s: compiling default programs", os.fspath(database))
             database = None
         programs = Programs(None if database is None else _opened(database, stack), own)
-        compiled = programs.kernel(workload) if isinstance(workload, Task) else compile_model(workload, programs.kernel)
+        compiled = programs.kernel(workload) if isinstance(workload, Task) else compile_any(workload, programs.kernel)
         programs.warn()
         return compiled
 

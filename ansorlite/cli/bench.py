@@ -11,7 +11,7 @@ from ansorlite.cli import options
 from ansorlite.cli.program import Array, Program, load_inputs
 from ansorlite.cli.source import load
 from ansorlite.errors import ArgumentError
-from ansorlite.graph.model import Model
+from ansorlite.graph.hybrid import AnyModel
 from ansorlite.report.compare import Comparison, compare, time_alone
 from ansorlite.report.peers import onnxruntime_session
 from ansorlite.report.text import duration, times
@@ -62,7 +62,7 @@ def command(
         click.echo(f"{against:<12} {duration(result.against)}\nratio        {times(result.ratio)}")
 
 
-def _other(against: str, source: str, workload: Task | Model, arrays: Mapping[str, Array]) -> Callable[[], object]:
+def _other(against: str, source: str, workload: Task | AnyModel, arrays: Mapping[str, Array]) -> Callable[[], object]:
     if against == "naive":
         naive = Program.make_naive(workload)
         return lambda: naive(arrays)

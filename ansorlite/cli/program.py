@@ -12,8 +12,8 @@ import numpy as np
 from ansorlite.api import compile
 from ansorlite.best import compile_candidate
 from ansorlite.errors import ArgumentError
-from ansorlite.graph.executable import Executable, compile_model
-from ansorlite.graph.model import Model
+from ansorlite.graph.executable import Executable
+from ansorlite.graph.hybrid import AnyModel, HybridExecutable, compile_any
 from ansorlite.measure.inputs import make_inputs
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.sketch.candidate import NAIVE
@@ -42,22 +42,25 @@ class Program:
         return self._call(arrays)
 
     @staticmethod
-    def make(workload: Task | Model, database: Path | None, rules: str | None = None) -> Program:
+    def make(workload: Task | AnyModel, database: Path | None, rules: str | None = None) -> Program:
         """Compile with the best programs that the database knows."""
         if isinstance(workload, Task):
             return _of_task(workload, compile(workload, database, rules=rules))
         return _of_model(workload, compile(workload, database, rules=rules))
 
     @staticmethod
-    def make_naive(workload: Task | Model) -> Program:
+    def make_naive(workload: Task | AnyModel) -> Program:
         """Compile the loops as written: serial, scalar, one thread."""
         if isinstance(workload, Task):
             return _of_task(workload, compile_candidate(workload, NAIVE))
-        return _of_model(workload, compile_model(workload, lambda task: compile_candidate(task, NAIVE)))
+        return _of_model(workload, compile_any(workload, lambda task: compile_candidate(task, NAIVE)))
 
 
-def _of_model(model: Model, executable: Executable) -> Program:
-    inputs = tuple(placeholder(value.shape, value.dtype, name) for name, value in model.inputs.items())
+def _of_model(model: AnyModel, executable: Executable | HybridExecutable) -> Program:
+    unusual = [name for name, value in model.inputs.items() if value is None or 0 in value.shape]
+    if unusual:
+        raise ArgumentError(f"input {unusual[0]!r} is not a tensor of numbers, so it can be given only in Python")
+    inputs = tuple(placeholder(value.shape, value.dtype, name) for name, value in model.inputs.items() if value)
     return Program(inputs, lambda rng: make_inputs(ComputeDAG(inputs, (), inputs), rng), executable)
 
 

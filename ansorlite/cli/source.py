@@ -14,11 +14,11 @@ from typing import Any
 
 from ansorlite.api import from_onnx
 from ansorlite.errors import ArgumentError, ExpressionError, ModelError
-from ansorlite.graph.model import Model
+from ansorlite.graph.hybrid import AnyModel
 from ansorlite.task import Task
 
 
-def load(source: str, sizes: Sequence[int], shapes: Mapping[str, tuple[int, ...]], target: str) -> Task | Model:
+def load(source: str, sizes: Sequence[int], shapes: Mapping[str, tuple[int, ...]], target: str) -> Task | AnyModel:
     """The model of ``model.onnx``, or the task of ``kernels.py:function``.
 
     Args:

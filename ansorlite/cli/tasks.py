@@ -8,6 +8,7 @@ from rich.table import Table
 
 from ansorlite.cli import options
 from ansorlite.cli.source import load
+from ansorlite.graph.hybrid import HostStep, HybridModel
 from ansorlite.tuner.result import label
 from ansorlite.tuner.workload import tasks_of
 
@@ -22,10 +23,13 @@ def command(source: str, sizes: tuple[int, ...], shapes: tuple[str, ...], target
     \b
     ansorlite tasks resnet50.onnx
     """
-    tasks = tasks_of(load(source, sizes, options.parse_shapes(shapes), target))
+    workload = load(source, sizes, options.parse_shapes(shapes), target)
+    fallbacks: tuple[HostStep, ...] = workload.fallbacks if isinstance(workload, HybridModel) else ()
+    tasks = tasks_of(workload)
     if as_json:
         entries = [{"name": label(t), "task": t.key, "weight": weight, "flops": t.dag.flops} for t, weight in tasks]
-        options.print_json({"tasks": entries})
+        hosted = [{"operator": step.operator, "node": step.title, "reason": step.reason} for step in fallbacks]
+        options.print_json({"tasks": entries, "fallbacks": hosted})
         return
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("task", no_wrap=True, overflow="ellipsis")
@@ -33,4 +37,9 @@ def command(source: str, sizes: tuple[int, ...], shapes: tuple[str, ...], target
     table.add_column("Mflop", justify="right")
     for task, weight in tasks:
         table.add_row(label(task), str(weight), f"{task.dag.flops / 1e6:.2f}")
-    Console().print(table)
+    console = Console()
+    console.print(table)
+    if fallbacks:
+        console.print(f"\nrun in Python, as they are no tensor expressions here ({len(fallbacks)}):")
+    for step in fallbacks:
+        console.print(f"  {step.title}: {step.reason}", highlight=False, markup=False)

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from ansorlite.errors import ArgumentError
+from ansorlite.graph.hybrid import AnyModel, HybridModel
 from ansorlite.graph.model import Model
 from ansorlite.task import Task
 
-Workload: TypeAlias = Task | Sequence[Task] | Model
+Workload: TypeAlias = Task | Sequence[Task] | AnyModel
 
 
 def tasks_of(workload: Workload) -> tuple[tuple[Task, int], ...]:
@@ -18,7 +19,7 @@ def tasks_of(workload: Workload) -> tuple[tuple[Task, int], ...]:
     Raises:
         ArgumentError: no task at all, or tasks for different targets.
     """
-    if isinstance(workload, Model):
+    if isinstance(workload, Model | HybridModel):
         pairs = list(workload.tasks)
     else:
         pairs = [(task, 1) for task in ((workload,) if isinstance(workload, Task) else workload)]

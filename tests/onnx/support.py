@@ -12,7 +12,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from ansorlite.frontends.onnx import load_model
-from ansorlite.graph.executable import compile_model
+from ansorlite.graph.hybrid import compile_any
 from ansorlite.task import Task
 from ansorlite.te.evaluate import evaluate
 
@@ -33,7 +33,7 @@ class Meaning:
 
 def run(model: onnx.ModelProto | bytes | str | Path, inputs: Mapping[str, np.ndarray], **options: Any) -> dict[str, np.ndarray]:
     """What the imported model computes of ``inputs``, by the numpy meaning of its tasks."""
-    return compile_model(load_model(model, **options), Meaning)(inputs)
+    return compile_any(load_model(model, **options), Meaning)(inputs)
 
 
 def make_model(

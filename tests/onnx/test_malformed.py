@@ -70,9 +70,10 @@ def test_single_flipped_bytes_end_in_a_model_or_a_model_error():
     assert not any("\n" in message for message in messages)
 
 
-def test_an_unknown_operator_is_named_with_its_node_and_what_is_supported():
-    model = make_model([helper.make_node("NonZero", ["x"], ["y"], name="find")], {"x": X}, ["y"])
-    with pytest.raises(ModelError, match=r"node 'find' needs operator NonZero, .* supported are: Abs, Add, .*Xor"):
+def test_an_unknown_operator_is_named_with_its_node():
+    model = make_model([helper.make_node("Scan", ["x"], ["y"], name="find", num_scan_inputs=1)], {"x": X}, ["y"])
+    model.graph.node[0].op_type = "Upsample"
+    with pytest.raises(ModelError, match=r"Upsample"):
         load_model(model)
 
 
@@ -103,9 +104,9 @@ def test_a_shape_for_an_input_that_is_not_there():
         load_model(_relu(), {"data": (2, 3)})
 
 
-def test_an_empty_dimension():
-    with pytest.raises(ModelError, match="at least 1"):
-        load_model(_open("batch", 3), {"x": (0, 3)})
+def test_a_negative_dimension():
+    with pytest.raises(ModelError, match="no extent may be negative"):
+        load_model(_open("batch", 3), {"x": (-1, 3)})
 
 
 def test_shapes_that_do_not_fit_name_the_node():
@@ -129,24 +130,6 @@ def test_a_node_that_reads_what_nothing_computes():
     model.graph.node[0].input[0] = "z"
     with pytest.raises(ModelError, match="breaks the rules of ONNX"):
         load_model(model)
-
-
-def test_a_second_result_that_is_used():
-    node = helper.make_node("MaxPool", ["x"], ["y", "where"], name="pool", kernel_shape=[2, 2])
-    model = make_model([node], {"x": np.zeros((1, 1, 4, 4), np.float32)}, ["y", "where"])
-    with pytest.raises(ModelError, match=r"node 'pool' \(MaxPool\): its result 'where' is used"):
-        load_model(model)
-
-
-def test_a_dtype_without_arithmetic():
-    graph = helper.make_graph(
-        [helper.make_node("Identity", ["x"], ["y"])],
-        "strings",
-        [helper.make_tensor_value_info("x", TensorProto.STRING, [2])],
-        [helper.make_tensor_value_info("y", TensorProto.STRING, [2])],
-    )
-    with pytest.raises(ModelError, match="input 'x' is"):
-        load_model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10))
 
 
 def _with_external_weight(location: str) -> onnx.ModelProto:

@@ -1,156 +1,317 @@
-"""From a checked ONNX model to a graph, node by node."""
+"""From a checked ONNX model to native segments and host steps, node by node.
+
+A node becomes, in this order of preference: nothing, if no result depends on it; topi operators, by the table of
+converters; what ONNX's own definition of its operator says; constants, if its inputs are; a host step.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import onnx
-from onnx import helper
+from onnx import TypeProto
 
 from ansorlite.errors import ExpressionError, ModelError
-from ansorlite.frontends.onnx.fold import fold
-from ansorlite.frontends.onnx.node import NodeView
+from ansorlite.frontends.onnx.expansion import expand
+from ansorlite.frontends.onnx.inputs import open_inputs
+from ansorlite.frontends.onnx.node import NodeView, NotKnownError, UnsupportedError
 from ansorlite.frontends.onnx.operators.shape import tensor_array
 from ansorlite.frontends.onnx.operators.table import CONVERTERS
-from ansorlite.graph.builder import GraphBuilder
-from ansorlite.graph.describe import Value
+from ansorlite.frontends.onnx.reference import DOMAINS, ReferenceNode, free_names, infer_types, is_deterministic, value_of
+from ansorlite.frontends.onnx.segments import Segments, Slot, empty
 from ansorlite.graph.graph import Array, Graph
-from ansorlite.te import dtypes
+from ansorlite.graph.hybrid import Datum, HostStep
 
 #: Names of the domain of the standard operators.
-_STANDARD: Final = ("", "ai.onnx")
+_STANDARD: Final = DOMAINS[:2]
 
 #: Elements above which constants are left to the graph's own folding, which makes no needless copies.
 _LARGEST_FOLDED: Final = 1 << 16
 
+#: Elements up to which an input may be one whose value decides what is compiled: axes, pads, shapes, scales.
+_LARGEST_VALUE: Final = 64
 
-def import_graph(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]) -> Graph:
-    """The graph of ``model``, with ``shapes`` for the inputs whose shapes it leaves open.
+
+@dataclass(frozen=True, eq=False)
+class Imported:
+    """A model, imported.
+
+    Attributes:
+        graph: all of it, if all of it is native.
+        steps: else native segments and host steps, in running order.
+        inputs, outputs: name → value.
+    """
+
+    graph: Graph | None
+    steps: Sequence[Graph | HostStep]
+    inputs: Mapping[str, Slot]
+    outputs: Mapping[str, Slot]
+
+
+class ValuesNeededError(Exception):
+    """The model's shapes depend on the values of these inputs."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        super().__init__()
+        self.names = frozenset(names)
+
+
+def import_model(
+    model: onnx.ModelProto,
+    shapes: Mapping[str, Sequence[int]],
+    values: Mapping[str, Array] | None = None,
+) -> Imported:
+    """``model``, with ``shapes`` for the inputs whose shapes it leaves open.
+
+    Args:
+        values: what some inputs are, so that shapes may depend on them. Without it, whatever depends on their values is a
+            host step.
 
     Raises:
-        ModelError: an operator is not supported, a shape is open or wrong, or a node's parts do not fit together.
+        ModelError: a shape is open or wrong, a node's parts do not fit together, or nothing knows an operator.
+        ValuesNeededError: ``values`` is given, and lacks some that would make a node native.
     """
-    return _Importer(model, shapes).graph()
+    return _Importer(model, shapes, values).imported()
+
+
+@dataclass(frozen=True, eq=False)
+class _Scope:
+    """Where names have a meaning: the model, or the body of an operator that is defined by others.
+
+    Attributes:
+        slots: ONNX value name → value.
+        opsets: domain → version.
+        prefix: what makes names of values in this scope unlike those in others.
+    """
+
+    slots: dict[str, Slot]
+    opsets: Mapping[str, int]
+    prefix: str
 
 
 class _Importer:
-    """One import.
+    """One import."""
 
-    Attributes:
-        values: ONNX value name → value of the graph.
-    """
-
-    def __init__(self, model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]) -> None:
+    def __init__(self, model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]], values: Mapping[str, Array] | None) -> None:
         self.proto = model.graph
-        self.opset = next((entry.version for entry in model.opset_import if entry.domain in _STANDARD), 1)
+        self.model = model
         self.shapes = shapes
-        self.builder = GraphBuilder()
-        self.values: dict[str, str] = {}
+        self.values = values
+        self.segments = Segments()
+        self.bodies = 0
 
-    def graph(self) -> Graph:
-        self._check_supported()
+    def imported(self) -> Imported:
         if self.proto.sparse_initializer:
             raise ModelError("the model has sparse initializers, which are not supported")
+        opsets = {entry.domain: entry.version for entry in self.model.opset_import}
+        opsets |= {name: opsets[other] for name, other in (_STANDARD, reversed(_STANDARD)) if other in opsets}
+        scope = _Scope({}, opsets, "")
         for tensor in self.proto.initializer:
-            array = tensor_array(tensor)
-            _check_dtype(f"initializer {tensor.name!r}", array.dtype.name)
-            self.values[tensor.name] = self.builder.constant(array, tensor.name)
-        self._add_inputs()
-        read = {name for node in self.proto.node for name in node.input} | {output.name for output in self.proto.output}
-        for node in self.proto.node:
-            self._add_node(node, read)
-        return self.builder.finish({output.name: self._value(output.name, "output") for output in self.proto.output})
+            scope.slots[tensor.name] = Slot.constant(tensor.name, tensor_array(tensor))
+        inputs = open_inputs(self.proto, self.shapes)
+        scope.slots.update(inputs)
+        for name, array in (self.values or {}).items():
+            scope.slots[name] = Slot.constant(name, array)
+        wanted = [output.name for output in self.proto.output]
+        self._add_nodes(self.proto.node, wanted, scope)
+        outputs = {name: self._slot(name, "output", scope) for name in wanted}
+        native = all(slot.value is not None and not slot.empty for slot in (*inputs.values(), *outputs.values()))
+        if native and not self.segments.hosted:
+            return Imported(self.segments.graph(inputs, outputs), (), inputs, outputs)
+        for slot in outputs.values():
+            self.segments.export(slot)
+        return Imported(None, self.segments.steps(), inputs, outputs)
 
-    def _check_supported(self) -> None:
-        for node in self.proto.node:
-            if node.domain not in _STANDARD or node.op_type not in CONVERTERS:
-                name = node.name or (node.output[0] if node.output else "")
-                operator = f"{node.domain}.{node.op_type}" if node.domain not in _STANDARD else node.op_type
-                supported = ", ".join(sorted(CONVERTERS))
-                raise ModelError(f"node {name!r} needs operator {operator}, which is not supported; supported are: {supported}")
-
-    def _add_inputs(self) -> None:
-        # Up to IR version 3, initializers are listed among the inputs.
-        inputs = [entry for entry in self.proto.input if entry.name not in self.values]
-        unknown = sorted(set(self.shapes) - {entry.name for entry in inputs})
-        if unknown:
-            names = ", ".join(entry.name for entry in inputs)
-            raise ModelError(f"a shape is given for {unknown[0]!r}, which is not an input of the model; its inputs are: {names}")
-        for entry in inputs:
-            if not entry.type.HasField("tensor_type"):
-                raise ModelError(f"input {entry.name!r} is not a tensor; only tensors are supported")
-            dtype = _dtype(entry.type.tensor_type.elem_type)
-            _check_dtype(f"input {entry.name!r}", dtype)
-            self.values[entry.name] = self.builder.input(entry.name, Value(self._shape(entry), dtype))
-
-    def _shape(self, entry: onnx.ValueInfoProto) -> tuple[int, ...]:
-        tensor = entry.type.tensor_type
-        declared = list(tensor.shape.dim) if tensor.HasField("shape") else None
-        given = self.shapes.get(entry.name)
-        cure = f'give it with shapes={{"{entry.name}": (...)}}'
-        if given is None:
-            if declared is None:
-                raise ModelError(f"the shape of input {entry.name!r} is open; {cure}")
-            for position, dim in enumerate(declared):
-                if not dim.HasField("dim_value"):
-                    name = f" ({dim.dim_param!r})" if dim.dim_param else ""
-                    raise ModelError(f"dimension {position}{name} of input {entry.name!r} is open; {cure}")
-            given = [dim.dim_value for dim in declared]
-        elif declared is not None:
-            fits = len(declared) == len(given) and all(
-                not d.HasField("dim_value") or d.dim_value == g for d, g in zip(declared, given, strict=True)
-            )
-            if not fits:
-                text = [str(d.dim_value) if d.HasField("dim_value") else d.dim_param or "?" for d in declared]
-                raise ModelError(
-                    f"shape {tuple(given)} is given for input {entry.name!r}, which the model declares as ({', '.join(text)})"
-                )
-        if any(extent < 1 for extent in given):
-            raise ModelError(f"input {entry.name!r} has shape {tuple(given)}; every extent must be at least 1")
-        return tuple(int(extent) for extent in given)
-
-    def _value(self, name: str, reader: str) -> str:
-        if name not in self.values:
+    def _slot(self, name: str, reader: str, scope: _Scope) -> Slot:
+        if name not in scope.slots:
             raise ModelError(f"{reader} reads {name!r}, which nothing computes")
-        return self.values[name]
+        return scope.slots[name]
 
-    def _add_node(self, proto: onnx.NodeProto, read: set[str]) -> None:
-        title = f"node {proto.name or proto.output[0]!r}"
-        inputs = [self._value(name, title) if name else None for name in proto.input]
-        arrays: list[Array | None] = [None if name is None else self.builder.array(name) for name in inputs]
-        node = NodeView(proto, inputs, [name in read for name in proto.output], self.opset, self.builder)
-        results = self._converted(node)
-        known = all(array is not None for name, array in zip(inputs, arrays, strict=True) if name is not None)
-        if known and all(self.builder.array(name) is None for name in results):
-            results = self._folded(proto, arrays, results)
-        self.values.update((name, value) for name, value in zip(proto.output, results, strict=False) if name)
+    def _add_nodes(self, nodes: Sequence[onnx.NodeProto], outputs: Iterable[str], scope: _Scope) -> None:
+        """Those of ``nodes`` that ``outputs`` depend on."""
+        read = set(outputs)
+        live = []
+        for node in reversed(nodes):
+            if read & set(node.output):
+                live.append(node)
+                read.update(free_names(node))
+        for node in reversed(live):
+            self._add_node(node, read, scope)
 
-    def _folded(self, proto: onnx.NodeProto, arrays: Sequence[Array | None], results: tuple[str, ...]) -> tuple[str, ...]:
-        """Constants for ``results``, if they are small: later nodes may need to know them (as shapes, say)."""
-        sizes = [math.prod(self.builder.value(name).shape) for name in results]
-        sizes += [array.size for array in arrays if array is not None]
-        folded = fold(proto, arrays, self.opset) if max(sizes) <= _LARGEST_FOLDED else None
-        if folded is None or len(folded) != len(results):
-            return results
-        return tuple(self.builder.constant(array, proto.name or proto.op_type) for array in folded)
-
-    def _converted(self, node: NodeView) -> tuple[str, ...]:
+    def _add_node(self, proto: onnx.NodeProto, read: set[str], scope: _Scope) -> None:
+        title = _title(proto)
+        if proto.domain not in DOMAINS or proto.domain not in scope.opsets:
+            raise ModelError(f"{title} needs operator {proto.domain}.{proto.op_type}, which is not supported")
+        inputs = [self._slot(name, title, scope) if name else None for name in proto.input]
+        captured = [self._slot(name, title, scope) for name in free_names(proto)]
+        attempt = _Attempt(proto, inputs, captured, [name in read for name in proto.output], scope)
         try:
-            result = CONVERTERS[node.proto.op_type](node)
+            results = self._native(attempt)
+        except UnsupportedError as error:
+            if self._expanded(attempt):
+                return
+            results = self._folded(attempt) or self._hosted(attempt, str(error))
+        scope.slots.update((name, slot) for name, slot in zip(proto.output, results, strict=False) if name)
+
+    # The ways to import a node -----------------------------------------------------------------------------------
+
+    def _native(self, attempt: _Attempt) -> Sequence[Slot]:
+        """By the table.
+
+        Raises:
+            UnsupportedError: there is no converter, or it cannot do this case.
+            ModelError: the node's parts do not fit together.
+        """
+        proto = attempt.proto
+        if proto.domain not in _STANDARD or proto.op_type not in CONVERTERS:
+            raise UnsupportedError("it is not written as a tensor expression")
+        slots = [slot for slot in attempt.inputs if slot is not None]
+        if any(slot.value is None for slot in slots):
+            raise UnsupportedError("an input is no tensor of known shape with a dtype that has arithmetic")
+        if any(slot.empty for slot in slots):
+            raise UnsupportedError("an input has no elements")
+        stage = max((slot.stage for slot in slots), default=0)
+        places = [None if slot is None else self.segments.bring(slot, stage) for slot in attempt.inputs]
+        builder = self.segments.builder(stage)
+        node = NodeView(proto, places, attempt.wanted, attempt.opset, builder)
+        try:
+            result = CONVERTERS[proto.op_type](node)
         except ExpressionError as error:
             raise node.error(str(error)) from None
-        return (result,) if isinstance(result, str) else result
+        except NotKnownError as error:
+            self._ask_for_value(attempt.inputs[error.position])
+            raise
+        names = (result,) if isinstance(result, str) else result
+        if all(slot.known for slot in slots) and any(builder.array(name) is None for name in names):
+            sizes = [math.prod(builder.value(name).shape) for name in names]
+            folded = self._folded(attempt) if max(sizes) <= _LARGEST_FOLDED else None
+            if folded is not None:
+                return folded
+        depends = attempt.depends
+        return [
+            self.segments.computed(attempt.scope.prefix + given, stage, name, depends)
+            for given, name in zip(proto.output, names, strict=False)
+        ]
+
+    def _ask_for_value(self, slot: Slot | None) -> None:
+        """If the value of ``slot`` follows from small inputs of the model, ask for them."""
+        if slot is None or self.values is None or not slot.depends:
+            return
+        sizes = [self._input_size(name) for name in slot.depends]
+        if all(size is not None and size <= _LARGEST_VALUE for size in sizes):
+            raise ValuesNeededError(slot.depends)
+
+    def _input_size(self, name: str) -> int | None:
+        value = open_inputs(self.proto, self.shapes)[name].value
+        return None if value is None else math.prod(value.shape)
+
+    def _expanded(self, attempt: _Attempt) -> bool:
+        """By ONNX's definition of the operator, if it has one."""
+        types = [TypeProto() if slot is None else slot.type for slot in attempt.inputs]
+        if any(slot is not None and not slot.type.HasField("tensor_type") for slot in attempt.inputs):
+            return False
+        found = expand(attempt.proto, attempt.scope.opsets, types)
+        if found is None:
+            return False
+        nodes, opsets = found
+        self.bodies += 1
+        scope = _Scope(dict(attempt.slots), opsets, f"{attempt.scope.prefix}{attempt.proto.op_type}~{self.bodies}/")
+        outputs = [name for name, wanted in zip(attempt.proto.output, attempt.wanted, strict=True) if wanted]
+        self._add_nodes(nodes, outputs, scope)
+        attempt.scope.slots.update((name, scope.slots[name]) for name in outputs)
+        return True
+
+    def _folded(self, attempt: _Attempt) -> Sequence[Slot] | None:
+        """Constants, if they are small and the reference does not refuse: later nodes may need to know them, as shapes."""
+        if not all(slot.known and _size(slot.datum) <= _LARGEST_FOLDED for slot in attempt.captured):
+            return None
+        if not is_deterministic(attempt.proto, attempt.scope.opsets):
+            return None
+        try:
+            results = self._reference(attempt)([])
+        except Exception:
+            # The reference fails in every way on what it does not know; the graph's own folding does without it.
+            return None
+        if any(result is None for result in results):
+            return None
+        return attempt.named([Slot.constant(name, datum) for name, datum in zip(attempt.names, results, strict=True)])
+
+    def _hosted(self, attempt: _Attempt, reason: str) -> Sequence[Slot]:
+        proto = attempt.proto
+        types = {name: slot.type for name, slot in attempt.slots.items()}
+        known = {name: slot.datum for name, slot in attempt.slots.items() if slot.known}
+        inferred = infer_types(proto, attempt.scope.opsets, types, known)
+        kinds = [inferred.get(name, TypeProto()) for name in proto.output if name]
+        values = [value_of(kind) for kind in kinds]
+        if all(value is not None and 0 in value.shape for value in values):
+            return attempt.named([empty(name, value) for name, value in zip(attempt.names, values, strict=True) if value])
+        try:
+            function = self._reference(attempt)
+        except Exception as error:
+            text = " ".join(str(error).split())
+            raise ModelError(f"{_title(proto)} needs operator {proto.op_type}, which is not supported: {text}") from None
+        stage = max((slot.stage for slot in attempt.captured if not slot.known), default=0)
+        inputs = tuple(self.segments.export(attempt.slots[name]) for name in function.inputs)
+        outputs = tuple(zip(attempt.names, values, strict=True))
+        self.segments.host(stage, HostStep(proto.op_type, _title(proto), reason, inputs, outputs, function))
+        return attempt.named(
+            [
+                Slot(name, kind, stage + 1, value, None, attempt.depends)
+                for (name, value), kind in zip(outputs, kinds, strict=True)
+            ]
+        )
+
+    def _reference(self, attempt: _Attempt) -> ReferenceNode:
+        types = {name: slot.type for name, slot in attempt.slots.items()}
+        known = {name: slot.datum for name, slot in attempt.slots.items() if slot.known}
+        return ReferenceNode(attempt.proto, attempt.scope.opsets, types, known)
 
 
-def _dtype(number: int) -> str:
-    try:
-        return str(helper.tensor_dtype_to_np_dtype(number).name)
-    except (KeyError, ValueError, TypeError):
-        return f"type {number}"
+@dataclass(frozen=True, eq=False)
+class _Attempt:
+    """One node to be imported.
+
+    Attributes:
+        inputs: one for each input; ``None`` where an optional one is left out.
+        captured: all that it reads, what its subgraphs read from around them too.
+        wanted: for each result, whether anything reads it.
+    """
+
+    proto: onnx.NodeProto
+    inputs: Sequence[Slot | None]
+    captured: Sequence[Slot]
+    wanted: Sequence[bool]
+    scope: _Scope
+
+    @property
+    def slots(self) -> Mapping[str, Slot]:
+        return dict(zip(free_names(self.proto), self.captured, strict=True))
+
+    @property
+    def opset(self) -> int:
+        return self.scope.opsets[self.proto.domain]
+
+    @property
+    def depends(self) -> frozenset[str]:
+        return frozenset().union(*(slot.depends for slot in self.captured))
+
+    @property
+    def names(self) -> list[str]:
+        """What the results are called between steps."""
+        return [self.scope.prefix + name for name in self.proto.output if name]
+
+    def named(self, slots: Sequence[Slot]) -> list[Slot]:
+        """One slot a result from one a named result; what stands for the others is never read."""
+        rest = iter(slots)
+        return [next(rest) if name else Slot("", TypeProto()) for name in self.proto.output]
 
 
-def _check_dtype(what: str, dtype: str) -> None:
-    if dtype not in dtypes.NUMPY:
-        raise ModelError(f"{what} is {dtype}; the supported dtypes are {', '.join(dtypes.NUMPY)}")
+def _title(proto: onnx.NodeProto) -> str:
+    return f"node {proto.name or (proto.output[0] if proto.output else '')!r} ({proto.op_type})"
+
+
+def _size(datum: Datum) -> int:
+    return sum(map(_size, datum)) if isinstance(datum, list | tuple) else int(datum.size)

@@ -14,6 +14,18 @@ from ansorlite.graph.describe import Operator, Value
 from ansorlite.graph.graph import Array
 
 
+class UnsupportedError(Exception):
+    """What there is no tensor expression for, and why. Never an answer to the user: the node is imported in another way."""
+
+
+class NotKnownError(UnsupportedError):
+    """An input must be known beforehand, and is not."""
+
+    def __init__(self, position: int, name: str) -> None:
+        super().__init__(f"input {position} ({name!r}) is known only while the model runs")
+        self.position = position
+
+
 class NodeView:
     """An ONNX node beside the graph it is converted into.
 
@@ -68,13 +80,11 @@ class NodeView:
         """The array of an input that must be known now.
 
         Raises:
-            ModelError: it is computed while the model runs.
+            NotKnownError: it is computed while the model runs.
         """
         array = self.builder.array(self.input(position))
         if array is None:
-            raise self.error(
-                f"input {position} ({self.proto.input[position]!r}) must be a constant, and is computed while the model runs"
-            )
+            raise NotKnownError(position, self.proto.input[position])
         return array
 
     def integers_at(self, position: int, attribute: str) -> tuple[int, ...] | None:
@@ -126,8 +136,8 @@ class NodeView:
         """For operators whose further results have no counterpart here.
 
         Raises:
-            ModelError: something reads one.
+            UnsupportedError: something reads one.
         """
         for position, wanted in enumerate(self.wanted):
             if wanted and position > 0:
-                raise self.error(f"its result {self.proto.output[position]!r} is used, and only the first result is supported")
+                raise UnsupportedError(f"its result {self.proto.output[position]!r} is used")

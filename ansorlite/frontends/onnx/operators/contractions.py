@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ansorlite.frontends.onnx.node import NodeView
+from ansorlite.frontends.onnx.node import NodeView, UnsupportedError
 from ansorlite.graph.describe import Operator
 from ansorlite.te import dtypes
 from ansorlite.topi.conv import conv, conv_transpose
@@ -158,5 +158,5 @@ def convert_global_max_pool(node: NodeView) -> str:
 
 def convert_global_lp_pool(node: NodeView) -> str:
     if node.integer("p", 2) != 2:
-        raise node.error("only p = 2 is supported")
+        raise UnsupportedError("only p = 2 is a tensor expression")
     return node.apply(reduce_l2, node.input(0), axes=tuple(range(2, len(node.value(0).shape))), keepdims=True)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import helper
 
-from ansorlite.frontends.onnx.node import NodeView
+from ansorlite.frontends.onnx.node import NodeView, UnsupportedError
 from ansorlite.graph.constants import splat
 from ansorlite.graph.describe import Operator
 from ansorlite.te import dtypes
@@ -54,7 +54,7 @@ def dropout(node: NodeView) -> tuple[str, ...]:
     """At inference nothing is dropped: the mask is all true."""
     training = bool(node.array(2).any()) if node.has(2) else node.opset < 7 and not node.integer("is_test", 0)
     if training:
-        raise node.error("training mode is not supported; export the model for inference")
+        raise UnsupportedError("in training mode it draws random numbers")
     mask = node.constant(splat(np.True_, node.value(0).shape)) if any(node.wanted[1:]) else node.input(0)
     return node.input(0), mask
 
@@ -79,7 +79,7 @@ def cast(node: NodeView) -> str:
     except (KeyError, ValueError):
         dtype = f"type {number}"
     if dtype not in dtypes.NUMPY:
-        raise node.error(f"cannot cast to {dtype}; the supported dtypes are {', '.join(dtypes.NUMPY)}")
+        raise UnsupportedError(f"{dtype} has no arithmetic here")
     return node.input(0) if node.value(0).dtype == dtype else node.apply(elementwise.cast, node.input(0), dtype=dtype)
 
 
@@ -93,7 +93,7 @@ def gelu(node: NodeView) -> str:
 
 def modulo(node: NodeView) -> str:
     if node.integer("fmod", 0):
-        raise node.error("fmod=1 is not supported")
+        raise UnsupportedError("fmod=1")
     return node.apply(elementwise.modulo, node.input(0), node.input(1))
 
 

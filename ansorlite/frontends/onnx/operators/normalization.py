@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from ansorlite.frontends.onnx.node import NodeView
+from ansorlite.frontends.onnx.node import NodeView, UnsupportedError
 from ansorlite.graph.describe import Operator
 from ansorlite.topi import norm
 from ansorlite.topi.elementwise import add, multiply
@@ -43,9 +43,9 @@ def batch_normalization(node: NodeView) -> str:
     """``x * scale + shift``; constants make both constant."""
     node.only_first_output()
     if node.integer("training_mode", 0):
-        raise node.error("training_mode=1 is not supported; export the model for inference")
+        raise UnsupportedError("training_mode=1 computes statistics, too")
     if node.opset < 9 and not node.integer("spatial", 1):
-        raise node.error("spatial=0 is not supported")
+        raise UnsupportedError("spatial=0")
     x, gamma, beta, mean, variance = (node.input(position) for position in range(5))
     rank = len(node.value(0).shape)
     if rank < 2 or any(node.value(p).shape != (node.value(0).shape[1],) for p in range(1, 5)):
@@ -80,7 +80,7 @@ def instance_normalization(node: NodeView) -> str:
 
 def group_normalization(node: NodeView) -> str:
     if node.opset < 21:
-        raise node.error("GroupNormalization needs opset 21 or later, where scale and bias are given for each channel")
+        raise UnsupportedError("before opset 21, scale and bias are given for each group")
     shape = node.value(0).shape
     groups = node.integer("num_groups", 1)
     if groups < 1 or len(shape) < 3 or shape[1] % groups:

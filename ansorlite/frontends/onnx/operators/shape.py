@@ -10,7 +10,7 @@ import onnx
 from onnx import numpy_helper
 
 from ansorlite.errors import ModelError
-from ansorlite.frontends.onnx.node import NodeView
+from ansorlite.frontends.onnx.node import NodeView, UnsupportedError
 from ansorlite.graph.constants import first, splat
 from ansorlite.graph.graph import Array
 from ansorlite.te import dtypes
@@ -44,13 +44,13 @@ def constant(node: NodeView) -> str:
         for attribute in node.proto.attribute:
             if attribute.name == name:
                 return node.constant(np.asarray(onnx.helper.get_attribute_value(attribute), dtype))
-    raise node.error("only constants that are tensors or numbers are supported")
+    raise UnsupportedError("the constant is no tensor of numbers")
 
 
 def constant_of_shape(node: NodeView) -> str:
     extents = tuple(int(extent) for extent in node.array(0).reshape(-1))
     if any(extent < 1 for extent in extents):
-        raise node.error(f"the shape {extents} has an extent below 1")
+        raise UnsupportedError("the result has no elements")
     tensor = node.tensor("value")
     value = np.float32(0) if tensor is None else first(tensor_array(tensor).reshape(-1)[:1])
     return node.constant(splat(value, extents))
@@ -145,7 +145,10 @@ def split(node: NodeView) -> tuple[str, ...]:
 
 
 def _cut(node: NodeView, name: str, axis: int, start: int, count: int) -> str:
-    old = node.builder.value(name).shape
+    value = node.builder.value(name)
+    old = value.shape
+    if not count:
+        return node.constant(np.empty((*old[:axis], 0, *old[axis + 1 :]), dtypes.NUMPY[value.dtype]))
     return node.apply(
         topi.strided_slice,
         name,
@@ -170,7 +173,7 @@ def strided_slice(node: NodeView) -> str:
         # A negative stop beyond the first element is numpy's -1, which a range takes as it is.
         ranges[axis] = range(begin, stop, stride)
     if any(not taken for taken in ranges):
-        raise node.error(f"the slice of {old} from {starts} to {ends} is empty")
+        raise UnsupportedError("the result has no elements")
     if all(taken == range(extent) for taken, extent in zip(ranges, old, strict=True)):
         return node.input(0)
     return node.apply(

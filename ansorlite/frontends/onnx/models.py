@@ -1,0 +1,26 @@
+"""From what was imported to a model on a target."""
+
+from __future__ import annotations
+
+from ansorlite.frontends.onnx.importer import Imported
+from ansorlite.graph.hybrid import AnyModel, HostStep, HybridModel
+from ansorlite.graph.model import Model
+from ansorlite.target import Target, resolve
+
+
+def model_of(imported: Imported, target: str | Target) -> AnyModel:
+    """The model of ``imported``: one that is native from end to end, if there are no host steps.
+
+    Raises:
+        TargetError: an unknown target.
+    """
+    if imported.graph is not None:
+        return Model.of(imported.graph, target)
+    steps = tuple(step if isinstance(step, HostStep) else Model.of(step, target) for step in imported.steps)
+    return HybridModel(
+        steps,
+        {name: slot.value for name, slot in imported.inputs.items()},
+        {name: slot.name for name, slot in imported.outputs.items()},
+        {slot.name: slot.datum for slot in imported.outputs.values() if slot.known},
+        resolve(target),
+    )

@@ -1,0 +1,135 @@
+"""Single nodes by the reference that comes with ONNX: at import for constants, between native segments for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import onnx
+from onnx import AttributeProto, TypeProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+from onnx.shape_inference import InferenceError, infer_node_outputs
+
+from ansorlite.graph.describe import Value
+from ansorlite.te import dtypes
+
+#: Operator sets that the reference knows; the first two are two names of one.
+DOMAINS: Final = ("", "ai.onnx", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training")
+
+#: A tensor, a sequence of tensors, or an optional one.
+Datum: TypeAlias = Any
+
+#: Elements above which a constant is not shown to shape inference, which wants small integers only.
+_LARGEST_SHOWN: Final = 1 << 10
+
+
+def type_of(datum: Datum) -> TypeProto:
+    """ONNX's type of a tensor or of a sequence of tensors."""
+    if isinstance(datum, list | tuple):
+        return helper.make_sequence_type_proto(type_of(datum[0]) if datum else TypeProto())
+    return tensor_type(Value(datum.shape, datum.dtype.name)) if datum.dtype.name in dtypes.NUMPY else _exotic_type(datum)
+
+
+def tensor_type(value: Value) -> TypeProto:
+    return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(dtypes.NUMPY[value.dtype]), value.shape)
+
+
+def _exotic_type(array: np.ndarray[Any, Any]) -> TypeProto:
+    kind = onnx.TensorProto.STRING if array.dtype.kind in "OUS" else helper.np_dtype_to_tensor_dtype(array.dtype)
+    return helper.make_tensor_type_proto(kind, array.shape)
+
+
+def value_of(kind: TypeProto) -> Value | None:
+    """Shape and dtype, if ``kind`` is a tensor of known shape whose dtype has arithmetic here."""
+    if not kind.HasField("tensor_type") or not kind.tensor_type.HasField("shape"):
+        return None
+    dims = kind.tensor_type.shape.dim
+    if not all(dim.HasField("dim_value") for dim in dims):
+        return None
+    try:
+        dtype = helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type).name
+    except (KeyError, ValueError, TypeError):
+        return None
+    return Value(tuple(dim.dim_value for dim in dims), dtype) if dtype in dtypes.NUMPY else None
+
+
+def infer_types(
+    node: onnx.NodeProto, opsets: Mapping[str, int], types: Mapping[str, TypeProto], known: Mapping[str, Datum]
+) -> dict[str, TypeProto]:
+    """The types of the node's results, as far as ONNX's own inference knows them.
+
+    Args:
+        types: input name → type.
+        known: input name → what it is, for constants.
+    """
+    data = {
+        name: numpy_helper.from_array(array, name)
+        for name, array in known.items()
+        if name in node.input and isinstance(array, np.ndarray) and array.size <= _LARGEST_SHOWN and array.dtype.kind in "biuf"
+    }
+    try:
+        schema = onnx.defs.get_schema(node.op_type, opsets[node.domain], node.domain)
+        own = {name: kind for name, kind in types.items() if name in node.input}
+        imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+        return dict(infer_node_outputs(schema, node, own, data, opset_imports=imports))
+    except (InferenceError, onnx.defs.SchemaError, RuntimeError, ValueError, KeyError):
+        return {}
+
+
+def is_deterministic(node: onnx.NodeProto, opsets: Mapping[str, int]) -> bool:
+    """Whether the same inputs always give the same results."""
+    schema = onnx.defs.get_schema(node.op_type, opsets[node.domain], node.domain)
+    return not schema.non_deterministic and all(is_deterministic(inner, opsets) for inner in _inner_nodes(node))
+
+
+def free_names(node: onnx.NodeProto) -> tuple[str, ...]:
+    """The values that the node reads: its inputs, and what its subgraphs take from around them."""
+    names = dict.fromkeys(name for name in node.input if name)
+    for graph in _subgraphs(node):
+        own = {entry.name for entry in graph.input} | {tensor.name for tensor in graph.initializer}
+        own |= {name for inner in graph.node for name in inner.output}
+        read = [name for inner in graph.node for name in free_names(inner)] + [entry.name for entry in graph.output]
+        names.update(dict.fromkeys(name for name in read if name not in own))
+    return tuple(names)
+
+
+def _subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    for attribute in node.attribute:
+        if attribute.type == AttributeProto.GRAPH:
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def _inner_nodes(node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
+    for graph in _subgraphs(node):
+        yield from graph.node
+
+
+class ReferenceNode:
+    """A node as a function of those of its inputs that are not constant.
+
+    Args:
+        types: type of each value that the node reads, as far as known.
+        known: those that are constant.
+    """
+
+    def __init__(
+        self, node: onnx.NodeProto, opsets: Mapping[str, int], types: Mapping[str, TypeProto], known: Mapping[str, Datum]
+    ) -> None:
+        names = free_names(node)
+        inputs = [helper.make_value_info(name, types.get(name, TypeProto())) for name in names]
+        outputs = [helper.make_value_info(name, TypeProto()) for name in node.output if name]
+        imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+        model = helper.make_model(helper.make_graph([node], "node", inputs, outputs), opset_imports=imports)
+        self._evaluator = ReferenceEvaluator(model)
+        self._known = {name: known[name] for name in names if name in known}
+        self.inputs = tuple(name for name in names if name not in known)
+
+    def __call__(self, data: Sequence[Datum]) -> list[Datum]:
+        """The node's results, in order; those without a name are left out."""
+        given = dict(zip(self.inputs, data, strict=True))
+        # Numpy's warnings about infinities and NaNs: here they are values like others.
+        with np.errstate(all="ignore"):
+            results = self._evaluator.run(None, {**self._known, **given})
+        return [np.asarray(result) if isinstance(result, np.generic | int | float) else result for result in results]

@@ -1,0 +1,133 @@
+"""The native segments of a model while they are being written, and the host steps between them.
+
+Segment ``k`` runs before the host steps of stage ``k``, and those before segment ``k + 1``. A node goes into the earliest
+segment that comes after all it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from onnx import TypeProto
+
+from ansorlite.frontends.onnx.reference import Datum, tensor_type, type_of, value_of
+from ansorlite.graph.builder import GraphBuilder
+from ansorlite.graph.constants import splat
+from ansorlite.graph.describe import Value
+from ansorlite.graph.graph import Graph
+from ansorlite.graph.hybrid import HostStep
+from ansorlite.te import dtypes
+
+
+@dataclass(eq=False)
+class Slot:
+    """A value of the model.
+
+    Attributes:
+        name: what it is called between steps.
+        type: its ONNX type, as far as known.
+        stage: the first segment that may read it.
+        value: shape and dtype; ``None`` for what only host steps can read.
+        datum: what it is, if that is known now.
+        depends: the model's inputs that it depends on.
+        places: segment → what it is called there.
+    """
+
+    name: str
+    type: TypeProto
+    stage: int = 0
+    value: Value | None = None
+    datum: Datum = None
+    depends: frozenset[str] = frozenset()
+    places: dict[int, str] = field(default_factory=dict)
+
+    @staticmethod
+    def constant(name: str, datum: Datum) -> Slot:
+        kind = type_of(datum)
+        return Slot(name, kind, value=value_of(kind), datum=datum)
+
+    @property
+    def known(self) -> bool:
+        return self.datum is not None
+
+    @property
+    def empty(self) -> bool:
+        """Whether it has no elements, which makes it known."""
+        return self.value is not None and 0 in self.value.shape
+
+
+def empty(name: str, value: Value) -> Slot:
+    """A tensor without elements."""
+    return Slot.constant(name, splat(np.zeros((), dtypes.NUMPY[value.dtype])[()], value.shape))
+
+
+class Segments:
+    """Collects nodes and host steps."""
+
+    def __init__(self) -> None:
+        self._builders: dict[int, GraphBuilder] = {}
+        self._exports: dict[int, dict[str, str]] = {}
+        self._hosts: dict[int, list[HostStep]] = {}
+
+    def builder(self, stage: int) -> GraphBuilder:
+        if stage not in self._builders:
+            self._builders[stage] = GraphBuilder()
+            self._exports[stage] = {}
+        return self._builders[stage]
+
+    def input(self, name: str, value: Value) -> Slot:
+        """An input of the model that native code can read."""
+        return Slot(name, tensor_type(value), value=value, depends=frozenset([name]))
+
+    def bring(self, slot: Slot, stage: int) -> str:
+        """What ``slot``, which has a shape and dtype, is called in a segment; it is handed there if it comes from elsewhere."""
+        if stage not in slot.places:
+            builder = self.builder(stage)
+            if slot.known:
+                slot.places[stage] = builder.constant(slot.datum, slot.name)
+            else:
+                assert slot.value is not None
+                self.export(slot)
+                slot.places[stage] = builder.input(slot.name, slot.value)
+        return slot.places[stage]
+
+    def computed(self, name: str, stage: int, place: str, depends: frozenset[str]) -> Slot:
+        """What a segment computes."""
+        builder = self.builder(stage)
+        array = builder.array(place)
+        value = builder.value(place)
+        if array is not None:
+            return Slot(name, tensor_type(value), 0, value, array, places={stage: place})
+        return Slot(name, tensor_type(value), stage, value, None, depends, {stage: place})
+
+    def export(self, slot: Slot) -> str:
+        """Make a value visible to later steps; returns its name there."""
+        if slot.stage in slot.places and not slot.known:
+            self._exports[slot.stage][slot.name] = slot.places[slot.stage]
+        return slot.name
+
+    def host(self, stage: int, step: HostStep) -> None:
+        self._hosts.setdefault(stage, []).append(step)
+
+    @property
+    def hosted(self) -> bool:
+        """Whether any step runs in Python."""
+        return bool(self._hosts)
+
+    def graph(self, inputs: Mapping[str, Slot], outputs: Mapping[str, Slot]) -> Graph:
+        """All of it as one graph, if there are no host steps; ``inputs`` are there whether or not anything reads them."""
+        for slot in inputs.values():
+            self.bring(slot, 0)
+        return self.builder(0).finish({name: self.bring(slot, 0) for name, slot in outputs.items()})
+
+    def steps(self) -> Sequence[Graph | HostStep]:
+        """Segments that hand something on, and host steps, in running order."""
+        found: list[Any] = []
+        for stage in sorted({*self._builders, *self._hosts}):
+            if self._exports.get(stage):
+                found.append(self._builders[stage].finish(self._exports[stage]))
+            found.extend(self._hosts.get(stage, ()))
+        return found

@@ -1,0 +1,166 @@
+"""Models of which a part is no tensor expression: native segments, with steps between them that run in Python.
+
+>>> before: a = conv(x, w); b = unique(a); c = relu(a); y = gather(c, b)
+>>> after:  segment [a = conv(x, w); c = relu(a)]; host step b = unique(a); host step y = gather(c, b)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+from ansorlite.errors import ArgumentError, ModelError
+from ansorlite.graph.describe import Value
+from ansorlite.graph.executable import Bindable, Executable, compile_model
+from ansorlite.graph.model import Model
+from ansorlite.target import Target
+from ansorlite.task import Task
+
+#: What passes between steps: an array, or whatever else a host step takes and gives (sequences of arrays, say).
+Datum: TypeAlias = Any
+
+
+@dataclass(frozen=True, eq=False)
+class HostStep:
+    """One operator that runs in Python.
+
+    Attributes:
+        operator: what the model calls it.
+        title: how to name it to a person.
+        reason: why it is not native.
+        inputs: the values that it reads.
+        outputs: the values that it gives, each with shape and dtype if they are known beforehand.
+        function: inputs in order → outputs in order.
+    """
+
+    operator: str
+    title: str
+    reason: str
+    inputs: tuple[str, ...]
+    outputs: tuple[tuple[str, Value | None], ...]
+    function: Callable[[Sequence[Datum]], Sequence[Datum]]
+
+    def run(self, values: dict[str, Datum]) -> None:
+        """Read from ``values``, and write to it.
+
+        Raises:
+            ModelError: the operator refuses its inputs, or gives other shapes or dtypes than announced.
+        """
+        try:
+            results = self.function([values[name] for name in self.inputs])
+        except Exception as error:
+            raise ModelError(f"{self.title} cannot run: {' '.join(str(error).split())}") from error
+        for (name, expected), result in zip(self.outputs, results, strict=True):
+            if expected is not None and (result.shape, result.dtype.name) != (expected.shape, expected.dtype):
+                raise ModelError(
+                    f"{self.title} gives {result.dtype} of shape {result.shape} where {expected.dtype} of {expected.shape} is due"
+                )
+            values[name] = result
+
+
+@dataclass(frozen=True, eq=False)
+class HybridModel:
+    """A model on one target, some of whose operators run in Python.
+
+    Attributes:
+        steps: in running order; a segment is a model whose inputs and outputs are names of values.
+        inputs: input name → shape and dtype; ``None`` for what is no plain array of known shape.
+        outputs: output name → the value that it is.
+        constants: values that no step computes.
+        target: the machine.
+    """
+
+    steps: tuple[Model | HostStep, ...]
+    inputs: Mapping[str, Value | None]
+    outputs: Mapping[str, str]
+    constants: Mapping[str, Datum]
+    target: Target
+
+    @cached_property
+    def tasks(self) -> tuple[tuple[Task, int], ...]:
+        """The distinct tasks of all segments, in order of first use, each with the number of its uses."""
+        merged: dict[str, tuple[Task, int]] = {}
+        for segment in self.segments:
+            for task, weight in segment.tasks:
+                first, before = merged.get(task.key, (task, 0))
+                merged[task.key] = (first, before + weight)
+        return tuple(merged.values())
+
+    @property
+    def segments(self) -> tuple[Model, ...]:
+        return tuple(step for step in self.steps if isinstance(step, Model))
+
+    @property
+    def fallbacks(self) -> tuple[HostStep, ...]:
+        """What runs in Python."""
+        return tuple(step for step in self.steps if isinstance(step, HostStep))
+
+
+#: What a model file becomes.
+AnyModel: TypeAlias = Model | HybridModel
+
+
+class HybridExecutable:
+    """A model that runs, segment by segment.
+
+    Attributes:
+        inputs: name → shape and dtype, where they are known.
+    """
+
+    def __init__(self, model: HybridModel, segments: Sequence[Executable]) -> None:
+        self.inputs = model.inputs
+        self._model = model
+        native = iter(segments)
+        self._steps = [step if isinstance(step, HostStep) else next(native) for step in model.steps]
+
+    @property
+    def steps(self) -> int:
+        """How many kernels, copies and host steps one run takes."""
+        return sum(1 if isinstance(step, HostStep) else step.steps for step in self._steps)
+
+    def __call__(self, /, *arrays: Any, **named: Any) -> dict[str, Datum]:
+        """Run the model: see :class:`ansorlite.graph.executable.Executable`.
+
+        Raises:
+            ArgumentError: an input that is missing, unknown, given twice, or of another shape or dtype.
+            ModelError: a host step refuses its inputs.
+        """
+        values: dict[str, Datum] = {**self._model.constants, **self._given(arrays, named)}
+        for step in self._steps:
+            if isinstance(step, HostStep):
+                step.run(values)
+            else:
+                values.update(step({name: values[name] for name in step.inputs}))
+        return {public: values[name] for public, name in self._model.outputs.items()}
+
+    def _given(self, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Datum]:
+        if len(arrays) == 1 and isinstance(arrays[0], Mapping):
+            return self._given((), {**arrays[0], **named})
+        given = dict(zip(self.inputs, arrays, strict=False))
+        names = ", ".join(self.inputs)
+        if len(arrays) > len(self.inputs) or given.keys() & named.keys() or named.keys() - self.inputs.keys():
+            raise ArgumentError(f"each input is given once, by its place or its name; the model's inputs are: {names}")
+        given.update(named)
+        missing = [name for name in self.inputs if name not in given]
+        if missing:
+            raise ArgumentError(f"input {missing[0]!r} is missing; the model's inputs are: {names}")
+        for name, value in self.inputs.items():
+            if value is not None:
+                _check(name, given[name], value)
+        return given
+
+
+def compile_any(model: AnyModel, kernel_for: Callable[[Task], Bindable]) -> Executable | HybridExecutable:
+    """Make ``model`` callable. ``kernel_for`` is asked once for each distinct task."""
+    if isinstance(model, Model):
+        return compile_model(model, kernel_for)
+    kernels = {task.key: kernel_for(task) for task, _ in model.tasks}
+    return HybridExecutable(model, [compile_model(segment, lambda task: kernels[task.key]) for segment in model.segments])
+
+
+def _check(name: str, array: Any, value: Value) -> None:
+    shape, dtype = getattr(array, "shape", None), getattr(getattr(array, "dtype", None), "name", type(array).__name__)
+    if (shape, dtype) != (value.shape, value.dtype):
+        raise ArgumentError(f"input {name!r} is {dtype} of shape {shape}, but the model takes {value.dtype} of {value.shape}")

@@ -1,0 +1,135 @@
+"""What is no tensor expression runs in Python, between native segments, and is reported as such."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
+
+from ansorlite.errors import ArgumentError, ModelError
+from ansorlite.frontends.onnx import load_model
+from ansorlite.frontends.onnx.backend import Backend
+from ansorlite.graph.hybrid import HybridModel, compile_any
+from ansorlite.graph.model import Model
+from tests.onnx.support import Meaning, make_model, run
+
+X = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
+
+
+_info = helper.make_tensor_value_info
+
+
+def _hybrid(model: onnx.ModelProto) -> HybridModel:
+    loaded = load_model(model)
+    assert isinstance(loaded, HybridModel)
+    return loaded
+
+
+def _largest() -> onnx.ModelProto:
+    """A native node, the largest elements of a row, and a native node on these."""
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"]),
+        helper.make_node("TopK", ["a", "k"], ["top", "where"], name="best"),
+        helper.make_node("Exp", ["top"], ["y"]),
+        helper.make_node("Neg", ["a"], ["z"]),
+    ]
+    return make_model(nodes, {"x": X}, ["y", "where", "z"], {"k": np.array([2])})
+
+
+def test_native_segments_before_and_after_a_fallback_of_known_shape():
+    model = _hybrid(_largest())
+    assert [step.operator for step in model.fallbacks] == ["TopK"]
+    assert model.fallbacks[0].title == "node 'best' (TopK)"
+    assert [len(segment.groups) for segment in model.segments] == [2, 1]
+    assert len(model.tasks) == 3
+    for name, expected in zip(("y", "where", "z"), ReferenceEvaluator(_largest()).run(None, {"x": X}), strict=True):
+        np.testing.assert_allclose(run(_largest(), {"x": X})[name], expected, rtol=1e-6)
+
+
+def test_what_depends_on_a_result_of_unknown_shape_runs_in_python_too():
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"]),
+        helper.make_node("NonZero", ["a"], ["where"]),
+        helper.make_node("Neg", ["where"], ["y"]),
+    ]
+    model = make_model(nodes, {"x": X}, ["y"])
+    assert [step.operator for step in _hybrid(model).fallbacks] == ["NonZero", "Neg"]
+    np.testing.assert_array_equal(run(model, {"x": X})["y"], -np.array(np.nonzero(X > 0)))
+
+
+def test_a_reason_is_given():
+    model = make_model([helper.make_node("Reshape", ["x", "shape"], ["y"])], {"x": X, "shape": np.array([6, 2])}, ["y"])
+    (step,) = _hybrid(model).fallbacks
+    assert step.reason == "input 1 ('shape') is known only while the model runs"
+
+
+def test_shapes_that_are_inputs_are_specialised_by_value():
+    model = make_model([helper.make_node("Reshape", ["x", "shape"], ["y"])], {"x": X, "shape": np.array([6, 2])}, ["y"])
+    ready = Backend.prepare(model)
+    for shape in ((6, 2), (2, 6), (12, 1)):
+        np.testing.assert_array_equal(ready.run([X, np.array(shape)])[0], X.reshape(shape))
+        assert isinstance(ready.model, Model)
+
+
+def test_strings_and_sequences_pass_through():
+    graph = helper.make_graph(
+        [helper.make_node("StringConcat", ["s", "s"], ["y"]), helper.make_node("SplitToSequence", ["x"], ["parts"])],
+        "strings",
+        [_info("s", TensorProto.STRING, [2]), _info("x", TensorProto.FLOAT, [3, 4])],
+        [
+            _info("y", TensorProto.STRING, [2]),
+            helper.make_tensor_sequence_value_info("parts", TensorProto.FLOAT, None),
+        ],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    results = run(model, {"s": np.array(["a", "b"], object), "x": X})
+    assert results["y"].tolist() == ["aa", "bb"]
+    np.testing.assert_array_equal(results["parts"], X[:, None])
+
+
+def test_random_numbers_are_drawn_anew_in_each_run():
+    nodes = [helper.make_node("RandomNormal", [], ["noise"], shape=[3, 4]), helper.make_node("Add", ["x", "noise"], ["y"])]
+    ready = compile_any(load_model(make_model(nodes, {"x": X}, ["y"])), Meaning)
+    assert not np.array_equal(ready(X)["y"], ready(X)["y"])
+
+
+def test_training_mode_of_dropout():
+    node = helper.make_node("Dropout", ["x", "ratio", "training"], ["y", "kept"], seed=1)
+    constants = {"ratio": np.asarray(np.float32(0.5)), "training": np.asarray(np.True_)}
+    results = run(make_model([node], {"x": X}, ["y", "kept"], constants), {"x": X})
+    np.testing.assert_allclose(results["y"], np.where(results["kept"], X * 2, 0), rtol=1e-6)
+
+
+def test_a_body_of_other_operators_is_expanded():
+    node = helper.make_node("MeanVarianceNormalization", ["x"], ["y"], axes=[0])
+    model = make_model([node], {"x": X}, ["y"])
+    assert isinstance(load_model(model), Model)
+    np.testing.assert_allclose(run(model, {"x": X})["y"], (X - X.mean(0)) / X.std(0), rtol=1e-4, atol=1e-5)
+
+
+def test_tensors_without_elements():
+    graph = helper.make_graph(
+        [helper.make_node("Concat", ["x", "none"], ["y"], axis=0), helper.make_node("Relu", ["none"], ["z"])],
+        "empty",
+        [_info("x", TensorProto.FLOAT, [3, 4]), _info("none", TensorProto.FLOAT, [0, 4])],
+        [_info("y", TensorProto.FLOAT, [3, 4]), _info("z", TensorProto.FLOAT, [0, 4])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    results = run(model, {"x": X, "none": np.empty((0, 4), np.float32)})
+    np.testing.assert_array_equal(results["y"], X)
+    assert results["z"].shape == (0, 4)
+
+
+@pytest.mark.parametrize("given", [(X, X), (), (X[:2],), (X.astype(np.float64),)])
+def test_wrong_inputs(given):
+    with pytest.raises(ArgumentError):
+        compile_any(load_model(_largest()), Meaning)(*given)
+
+
+def test_what_the_reference_refuses_at_run_time_is_one_clear_sentence():
+    nodes = [helper.make_node("NonZero", ["x"], ["w"]), helper.make_node("Reshape", ["w", "shape"], ["y"], name="fold")]
+    model = make_model(nodes, {"x": X}, ["y"], {"shape": np.array([7, 7])})
+    with pytest.raises(ModelError, match=r"node 'fold' \(Reshape\) cannot run"):
+        run(model, {"x": X})
