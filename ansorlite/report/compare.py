@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -57,15 +57,23 @@ def take_turns(
         For each call, one number a turn: the median seconds of a call. Equal positions are of one round, so that what slows
         the machine for longer than a round cancels in their ratios.
     """
-    taken: list[list[float]] = [[] for _ in calls]
     begin = time.perf_counter()
-    rounds = 0
-    while rounds < _LEAST or time.perf_counter() - begin < seconds:
-        for call, medians in zip(calls, taken, strict=True):
+    taken = []
+    for times in rounds(calls, turn=turn, rest=rest):
+        taken.append(times)
+        if len(taken) >= _LEAST and time.perf_counter() - begin >= seconds:
+            break
+    return [list(medians) for medians in zip(*taken, strict=True)]
+
+
+def rounds(calls: Sequence[Callable[[], object]], *, turn: float = _TURN, rest: float = _REST) -> Iterator[list[float]]:
+    """One round after another, without end: the median seconds of each call in its turn; see :func:`take_turns`."""
+    while True:
+        times = []
+        for call in calls:
             time.sleep(rest)
-            medians.append(statistics.median(_turn(call, turn)))
-        rounds += 1
-    return taken
+            times.append(statistics.median(_turn(call, turn)))
+        yield times
 
 
 def _turn(call: Callable[[], object], seconds: float) -> list[float]:

@@ -27,7 +27,7 @@ from benchmarks.kernels import session, tables
 from benchmarks.kernels.page import page
 from benchmarks.kernels.peaks import measure_peaks
 from benchmarks.kernels.peers import PEERS
-from benchmarks.kernels.results import CALLED, UNTUNED, Machine, Results, Timing, Tuning
+from benchmarks.kernels.results import CALLED, UNTUNED, Machine, Results, Run, Timing, Tuning
 from benchmarks.kernels.session import Settings
 from benchmarks.kernels.suites import SUITES, Case
 
@@ -45,6 +45,7 @@ _WIDE: Final = 250
 @click.option("--against", default="torch,onnxruntime,numpy", show_default=True, help="Peers, separated by commas; may be empty.")
 @click.option("--untuned", is_flag=True, help="Also time the program that there is without any trial.")
 @click.option("--variance", is_flag=True, help="Tune with five seeds instead, and compare what they find.")
+@click.option("--threads", type=click.IntRange(min=1), help="For every system.  [default: as many as there are cores]")
 @click.option("--seed", default=0, show_default=True)
 @click.option("--seconds", default=5.0, show_default=True, help="How long the comparison of one case lasts.")
 @click.option("--time-limit", type=float, metavar="SECONDS", help="Of tuning one case, at most.")
@@ -62,6 +63,7 @@ def main(
     against: str,
     untuned: bool,
     variance: bool,
+    threads: int | None,
     seed: int,
     seconds: float,
     time_limit: float | None,
@@ -78,24 +80,24 @@ def main(
     chosen = [(suite, case) for suite in suites for case in SUITES[suite] if pattern in case.name]
     if not chosen:
         raise click.UsageError(f"no case of {', '.join(suites)} has {pattern!r} in its name")
-    settings = Settings(trials, seed, _present(against, screen), untuned, seconds, time_limit)
+    run = Run(threads or host().threads, trials, seed)
+    settings = Settings(run, _present(against, screen), untuned, seconds, time_limit)
     results = Results(database.with_suffix(".jsonl") if database else None)
     end = None if budget is None else time.monotonic() + budget
-    target = host()
     with ExitStack() as stack:
-        stack.enter_context(threadpool_limits(target.threads))
+        stack.enter_context(threadpool_limits(run.threads))
         store = stack.enter_context(al.Database(database or ":memory:"))
-        machine = _machine(settings.against)
+        machine = _machine(run.threads, settings.against)
         results.add(machine)
         for suite, case in _until(chosen, end, screen):
             if variance:
-                if again or (suite, case.name) not in results.variances([suite], trials):
+                if again or (suite, case.name) not in results.variances([suite], run):
                     results.add(session.vary(suite, case, settings, _SEEDS))
                 continue
-            known = results.timings([suite], trials, seed)
+            known = results.timings([suite], run)
             if not again and (suite, case.name) in known:
                 continue
-            done = results.tunings([suite], trials, seed).get((suite, case.name))
+            done = results.tunings([suite], run).get((suite, case.name))
             if trials and (done is None or done.trials < trials):
                 tuning = session.tune(suite, case, settings, store)
                 if tuning.trials > tuning.restored:
@@ -103,9 +105,9 @@ def main(
             timing = session.compare(suite, case, settings, store if trials else None, machine.all)
             results.add(timing)
             screen.print(_line(timing))
-    timings = results.timings(suites, trials, seed)
-    tunings = results.tunings(suites, trials, seed)
-    found = tables.everything(timings, tunings, results.variances(suites, trials), suites)
+    timings = results.timings(suites, run)
+    tunings = results.tunings(suites, run)
+    found = tables.everything(timings, tunings, results.variances(suites, run), suites)
     if page_path is not None:
         page_path.write_text(page(machine, _command(), list(timings.values()), found))
     if as_json:
@@ -144,8 +146,8 @@ def _until(chosen: Sequence[tuple[str, Case]], end: float | None, screen: Consol
         yield suite, case
 
 
-def _machine(against: Sequence[str]) -> Machine:
-    target = host()
+def _machine(threads: int, against: Sequence[str]) -> Machine:
+    target = host(threads)
     return Machine(
         cpu=_cpu_name(),
         target=target.key,

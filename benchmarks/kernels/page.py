@@ -24,17 +24,19 @@ what is timed already in the file beside it. `--suite NAME` and `--case TEXT` ru
 
 **How to read it.** *Call* is what a user sees: numpy arrays in, a new array out, from Python; *kernel* is the program on arrays
 bound beforehand. `÷ torch` is how many times as fast as PyTorch a call of ours is: 1.30 is faster, 0.80 slower. All systems of a
-row take short turns ({turns}), a ratio is taken within each round, and what stands here is the median over rounds with its
-quartiles in brackets. PyTorch runs eagerly without gradients on tensors that are ready; onnxruntime has the weights as inputs,
-as ours does, or as constants, which it packs beforehand. *Of roofline* is the least time by the peaks below, over ours; it may
-exceed 100 % where data stay in a cache that is faster than the sweep that fits all of them. *Untuned* is the speed of
-`al.compile` without any trial, as a share of the tuned kernel's.
+row take short turns of 15 ms with 30 ms of rest between; a ratio is taken within each round of turns, and what stands here is
+the median, with quartiles in brackets, over that half of the rounds beside which other processes took least of the machine.
+
+PyTorch runs eagerly without gradients on tensors that are ready; onnxruntime has the weights as inputs, as ours does, or as
+constants, which it packs beforehand. *Of roofline* is the least time by the peaks below, over ours; it may exceed 100 % where
+data stay in a faster cache than the one that holds all of them. *Untuned* is the speed of `al.compile` without any trial, as a
+share of the tuned kernel's.
 """
 
 
 def page(machine: Machine, command: str, timings: Sequence[Timing], found: Sequence[Table]) -> str:
     """The page's text."""
-    parts = [_HEAD.format(command=command, turns="15 ms each, 30 ms of rest between"), _machine(machine, timings)]
+    parts = [_HEAD.format(command=command), _machine(machine, timings)]
     parts += [f"## {table.title[0].upper()}{table.title[1:]}\n\n{tables.markdown(table)}" for table in found]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
@@ -46,7 +48,7 @@ def _machine(machine: Machine, timings: Sequence[Timing]) -> str:
     return f"""## The machine
 
 {machine.cpu} ({machine.target}), {machine.threads} threads, {machine.memory / 2**30:.0f} GiB; {day}; {versions}.
-Just before the timings, other work took {busy:.0%} of the machine (median over cases){_warning(busy)}.
+Beside the rounds that count, other work took {busy:.0%} of the machine (median over cases){_warning(busy)}.
 
 {tables.markdown(_peaks({"one core": machine.one, f"{machine.threads} cores": machine.all}))}"""
 

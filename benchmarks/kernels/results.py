@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -63,6 +63,7 @@ class Tuning:
 
     suite: str
     case: str
+    threads: int
     trials: int
     seed: int
     restored: int
@@ -86,11 +87,12 @@ class Timing:
         called, bare: how many times as fast as a contender ours is, called from Python and bare; taken round by round.
         compile_seconds: of ``al.compile`` without any record, which gives :data:`UNTUNED`.
         wrong: what is wrong with a contender's output, by contender.
-        busy: the share of the machine that other work took just before.
+        busy: the share of the machine that other work took meanwhile.
     """
 
     suite: str
     case: str
+    threads: int
     trials: int
     seed: int
     flops: int
@@ -117,12 +119,28 @@ class Variance:
 
     suite: str
     case: str
+    threads: int
     trials: int
     seconds: tuple[float, ...]
     worst: float
     when: float
 
 
+@dataclass(frozen=True)
+class Run:
+    """What rows of one table have in common.
+
+    Attributes:
+        trials: 0: not tuned.
+    """
+
+    threads: int
+    trials: int
+    seed: int
+
+
+#: By suite and name of the case.
+Key: TypeAlias = tuple[str, str]
 Row: TypeAlias = Machine | Tuning | Timing | Variance
 
 _KINDS: Final[Mapping[str, type[Row]]] = {kind.__name__: kind for kind in (Machine, Tuning, Timing, Variance)}
@@ -146,21 +164,22 @@ class Results:
             with self._path.open("a") as file:
                 file.write(json.dumps({"kind": type(row).__name__, **asdict(row)}) + "\n")
 
-    def timings(self, suites: Sequence[str], trials: int, seed: int) -> dict[tuple[str, str], Timing]:
-        """The latest of each case, by suite and name."""
-        rows = [r for r in self.rows if isinstance(r, Timing) and (r.trials, r.seed) == (trials, seed) and r.suite in suites]
-        return {(row.suite, row.case): row for row in rows}
+    def timings(self, suites: Sequence[str], run: Run) -> dict[Key, Timing]:
+        """The latest of each case."""
+        rows = [row for row in self.rows if isinstance(row, Timing) and row.suite in suites]
+        return {(row.suite, row.case): row for row in rows if (row.threads, row.trials, row.seed) == astuple(run)}
 
-    def variances(self, suites: Sequence[str], trials: int) -> dict[tuple[str, str], Variance]:
-        """The latest of each case, by suite and name."""
-        rows = [r for r in self.rows if isinstance(r, Variance) and r.trials == trials and r.suite in suites]
-        return {(row.suite, row.case): row for row in rows}
+    def variances(self, suites: Sequence[str], run: Run) -> dict[Key, Variance]:
+        """The latest of each case, whatever the seed of ``run``."""
+        rows = [row for row in self.rows if isinstance(row, Variance) and row.suite in suites]
+        return {(row.suite, row.case): row for row in rows if (row.threads, row.trials) == (run.threads, run.trials)}
 
-    def tunings(self, suites: Sequence[str], trials: int, seed: int) -> dict[tuple[str, str], Tuning]:
-        """How each case came to at most ``trials`` trials: its runs joined. A case with a gap in its runs is left out."""
-        joined: dict[tuple[str, str], Tuning] = {}
-        for row in self.rows:
-            if not isinstance(row, Tuning) or row.suite not in suites or row.seed != seed or row.trials > trials:
+    def tunings(self, suites: Sequence[str], run: Run) -> dict[Key, Tuning]:
+        """How each case came to at most the trials of ``run``: its runs joined. A case with a gap in its runs is left out."""
+        joined: dict[Key, Tuning] = {}
+        rows = [row for row in self.rows if isinstance(row, Tuning) and row.suite in suites]
+        for row in rows:
+            if (row.threads, row.seed) != (run.threads, run.seed) or row.trials > run.trials:
                 continue
             key = (row.suite, row.case)
             if row.restored == 0:

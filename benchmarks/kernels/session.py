@@ -5,33 +5,25 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
 
 import numpy as np
-import psutil
 
 import ansorlite as al
 from ansorlite.measure.check import Checker, tolerance
 from ansorlite.measure.inputs import make_inputs
-from ansorlite.report.compare import take_turns
 from ansorlite.runtime.kernel import Kernel
+from ansorlite.target import host
 from ansorlite.tuner.result import TuneResult
 from benchmarks.kernels.operators.operator import Array
 from benchmarks.kernels.peaks import Peaks
 from benchmarks.kernels.peers import PEERS, Contender
-from benchmarks.kernels.results import BARE, CALLED, UNTUNED, Spread, Timing, Tuning, Variance
+from benchmarks.kernels.results import BARE, CALLED, UNTUNED, Run, Spread, Timing, Tuning, Variance
+from benchmarks.kernels.rounds import quietest_rounds
 from benchmarks.kernels.suites import Case
 
 _log = logging.getLogger(__name__)
-
-#: Seconds of one turn: a round of all contenders is to be shorter than a neighbour's burst of work.
-_TURN: Final = 0.015
-#: Seconds between turns: a peer's threads look for work for a while after a call (OpenBLAS's for 2^26 cycles).
-_REST: Final = 0.03
-#: For so long the load that others put on the machine is watched.
-_WATCH: Final = 0.2
 
 
 @dataclass(frozen=True)
@@ -39,15 +31,14 @@ class Settings:
     """How a case is run.
 
     Attributes:
-        trials: 0: no tuning, the default program is what is timed.
+        run: threads, trials and seed; with 0 trials the default program is what is timed.
         against: names of :data:`PEERS`.
         untuned: whether the program without any trials takes part.
         seconds: how long a comparison lasts.
         time_limit: seconds of tuning, at most.
     """
 
-    trials: int
-    seed: int
+    run: Run
     against: tuple[str, ...]
     untuned: bool
     seconds: float
@@ -56,14 +47,15 @@ class Settings:
 
 def tune(suite: str, case: Case, settings: Settings, database: al.Database) -> Tuning:
     """Tune ``case`` until the database holds so many trials of it."""
-    task = al.Task(case.operator.tensors())
-    result = _tuned(task, settings, settings.seed, database)
+    task = al.Task(case.operator.tensors(), host(settings.run.threads))
+    result = _tuned(task, settings, settings.run.seed, database)
     fresh = [trial for trial in result.history if not trial.restored]
     return Tuning(
         suite,
         case.name,
+        settings.run.threads,
         result.trials,
-        settings.seed,
+        settings.run.seed,
         result.restored,
         sum(part.errors for part in result.tasks),
         result.seconds,
@@ -75,8 +67,8 @@ def tune(suite: str, case: Case, settings: Settings, database: al.Database) -> T
 
 def compare(suite: str, case: Case, settings: Settings, database: al.Database | None, peaks: Peaks) -> Timing:
     """Time the best program that the database knows of ``case`` beside the peers."""
-    task = al.Task(case.operator.tensors())
-    arrays = make_inputs(task.dag, np.random.default_rng(settings.seed))
+    task = al.Task(case.operator.tensors(), host(settings.run.threads))
+    arrays = make_inputs(task.dag, np.random.default_rng(settings.run.seed))
     kernel = al.compile(task, database)
     contenders = _ours(kernel, arrays)
     compile_seconds = None
@@ -88,14 +80,15 @@ def compare(suite: str, case: Case, settings: Settings, database: al.Database | 
     for name in settings.against:
         contenders |= PEERS[name].contenders(case.operator, arrays, task.target.threads)
     wrong = _wrong(task, case, arrays, contenders)
-    busy = psutil.cpu_percent(_WATCH) / 100
-    taken = dict(zip(contenders, _turns([c.call for c in contenders.values()], settings.seconds), strict=True))
+    rounds = quietest_rounds([contender.call for contender in contenders.values()], settings.seconds)
+    taken = dict(zip(contenders, rounds.times, strict=True))
     others = [name for name in taken if name not in (CALLED, BARE)]
     return Timing(
         suite,
         case.name,
-        settings.trials,
-        settings.seed,
+        settings.run.threads,
+        settings.run.trials,
+        settings.run.seed,
         task.dag.flops,
         sum(array.nbytes for array in arrays) + sum(output.nbytes for output in kernel.outputs),
         arrays[0].dtype.name,
@@ -105,29 +98,29 @@ def compare(suite: str, case: Case, settings: Settings, database: al.Database | 
         {name: _ratio(taken[name], taken[BARE]) for name in others},
         compile_seconds,
         wrong,
-        busy,
+        rounds.busy,
         time.time(),
     )
 
 
 def vary(suite: str, case: Case, settings: Settings, seeds: Sequence[int]) -> Variance:
     """Tune ``case`` anew with each seed, and time the programs found beside each other."""
-    task = al.Task(case.operator.tensors())
-    arrays = make_inputs(task.dag, np.random.default_rng(settings.seed))
+    task = al.Task(case.operator.tensors(), host(settings.run.threads))
+    arrays = make_inputs(task.dag, np.random.default_rng(settings.run.seed))
     calls = []
     for seed in seeds:
         with al.Database(":memory:") as database:
             _tuned(task, settings, seed, database)
             calls.append(_ours(al.compile(task, database), arrays)[BARE].call)
-    taken = np.array(_turns(calls, settings.seconds))
+    taken = np.array(quietest_rounds(calls, settings.seconds).times)
     medians = np.median(taken, axis=1)
     worst, best = int(np.argmax(medians)), int(np.argmin(medians))
     share = float(np.median(taken[best] / taken[worst]))
-    return Variance(suite, case.name, settings.trials, tuple(map(float, medians)), share, time.time())
+    return Variance(suite, case.name, settings.run.threads, settings.run.trials, tuple(map(float, medians)), share, time.time())
 
 
 def _tuned(task: al.Task, settings: Settings, seed: int, database: al.Database) -> TuneResult:
-    return al.tune(task, trials=settings.trials, database=database, seed=seed, progress=False, time_limit=settings.time_limit)
+    return al.tune(task, trials=settings.run.trials, database=database, seed=seed, progress=False, time_limit=settings.time_limit)
 
 
 def _curve(latencies: Sequence[tuple[float, float | None]]) -> tuple[tuple[float, float], ...]:
@@ -157,10 +150,6 @@ def _wrong(task: al.Task, case: Case, arrays: Sequence[Array], contenders: Mappi
         if what:
             _log.warning("%s: the output of %s differs from numpy's: %s", case.name, name, what)
     return {name: what for name, what in said.items() if what}
-
-
-def _turns(calls: Sequence[Callable[[], Any]], seconds: float) -> list[list[float]]:
-    return take_turns(calls, seconds, turn=_TURN, rest=_REST)
 
 
 def _ratio(theirs: Sequence[float], ours: Sequence[float]) -> Spread:

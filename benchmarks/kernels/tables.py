@@ -5,14 +5,11 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 from ansorlite.report.text import duration
-from benchmarks.kernels.results import BARE, CALLED, UNTUNED, Spread, Timing, Tuning, Variance
+from benchmarks.kernels.results import BARE, CALLED, UNTUNED, Key, Spread, Timing, Tuning, Variance
 from benchmarks.kernels.suites import ANCHORS, Anchor, Recorded
-
-#: By suite and name of the case.
-Key: TypeAlias = tuple[str, str]
 
 _DASH: Final = "–"
 

@@ -9,10 +9,11 @@ import pytest
 from benchmarks.kernels import tables
 from benchmarks.kernels.page import page
 from benchmarks.kernels.peaks import Level, Peaks
-from benchmarks.kernels.results import BARE, CALLED, UNTUNED, Machine, Results, Spread, Timing, Tuning, Variance
+from benchmarks.kernels.results import BARE, CALLED, UNTUNED, Machine, Results, Run, Spread, Timing, Tuning, Variance
 from benchmarks.kernels.suites import ANCHORS, SUITES
 
 PEAKS = Peaks(2, 2e11, (Level("L1", 1000, 4e11, 3e11), Level("memory", 10**9, 1e10, 2e10)))
+RUN = Run(threads=2, trials=64, seed=0)
 MACHINE = Machine("some cpu", "llvm x", 2, 1 << 34, {"torch": "2"}, PEAKS, PEAKS, 0.0)
 
 
@@ -21,6 +22,7 @@ def timing(suite: str, case: str, ratio: float, **changes: object) -> Timing:
     row = Timing(
         suite,
         case,
+        2,
         64,
         0,
         2 * 10**6,
@@ -40,11 +42,16 @@ def timing(suite: str, case: str, ratio: float, **changes: object) -> Timing:
 
 def tuning(case: str, trials: int, restored: int, curve: tuple[tuple[float, float], ...], **changes: object) -> Tuning:
     phases = {"search": 1.0, "measure": 3.0}
-    return replace(Tuning("anchors", case, trials, 0, restored, 1, 4.0, phases, curve, 2.0), **changes)  # type: ignore[arg-type]
+    return replace(Tuning("anchors", case, 2, trials, 0, restored, 1, 4.0, phases, curve, 2.0), **changes)  # type: ignore[arg-type]
 
 
 def test_rows_come_back_from_their_file(tmp_path: Path) -> None:
-    rows = (MACHINE, tuning("a", 8, 0, ((0.5, 1e-3),)), timing("odd", "a", 1.5), Variance("odd", "a", 64, (1e-3, 2e-3), 0.5, 0.0))
+    rows = (
+        MACHINE,
+        tuning("a", 8, 0, ((0.5, 1e-3),)),
+        timing("odd", "a", 1.5),
+        Variance("odd", "a", 2, 64, (1e-3, 2e-3), 0.5, 0.0),
+    )
     path = tmp_path / "rows.jsonl"
     for row in rows:
         Results(path).add(row)
@@ -55,7 +62,7 @@ def test_the_latest_timing_of_the_trials_and_seed_counts() -> None:
     results = Results(None)
     for row in (timing("odd", "a", 1.0), timing("odd", "a", 3.0), timing("odd", "a", 9.0, seed=1), timing("int8", "a", 9.0)):
         results.add(row)
-    assert results.timings(["odd"], 64, 0) == {("odd", "a"): timing("odd", "a", 3.0)}
+    assert results.timings(["odd"], RUN) == {("odd", "a"): timing("odd", "a", 3.0)}
 
 
 def test_runs_of_tuning_are_joined_and_gaps_left_out() -> None:
@@ -63,7 +70,7 @@ def test_runs_of_tuning_are_joined_and_gaps_left_out() -> None:
     results.add(tuning("a", 8, 0, ((0.5, 4e-3), (1.0, 2e-3))))
     results.add(tuning("a", 16, 8, ((0.25, 1e-3),)))
     results.add(tuning("gap", 16, 8, ()))
-    (joined,) = results.tunings(["anchors"], 64, 0).values()
+    (joined,) = results.tunings(["anchors"], RUN).values()
     assert (joined.trials, joined.restored, joined.seconds, joined.errors) == (16, 0, 8.0, 1)
     assert joined.curve == ((0.5, 4e-3), (1.0, 2e-3), (4.25, 1e-3))
     assert joined.phases == {"search": 2.0, "measure": 6.0}
