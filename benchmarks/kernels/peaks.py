@@ -74,13 +74,13 @@ class Peaks:
 
 def measure_peaks(target: Target, threads: int) -> Peaks:
     """Measure the peaks of ``threads`` cores; takes some two seconds."""
-    with _Loops(target) as loops, ThreadPoolExecutor(threads) as pool:
+    with Loops(target) as loops, ThreadPoolExecutor(threads) as pool:
         team = _Team(pool, threads)
         flops = team.rate(lambda _: loops.multiply_adds, loops.flops_a_turn)
         levels = []
         for name, nbytes in _footprints(target, threads).items():
             share = nbytes // threads // loops.block * loops.block
-            buffers = [_aligned(share) for _ in range(threads)]
+            buffers = [aligned(share) for _ in range(threads)]
             read = team.rate(lambda n, b=buffers, s=share: loops.reader(b[n], s), share)  # type: ignore[misc]
             copy = team.rate(lambda n, b=buffers, s=share: loops.copier(b[n], s), share)  # type: ignore[misc]
             levels.append(Level(name, nbytes, read, copy))
@@ -126,14 +126,20 @@ class _Team:
         return max(end for _, end in spans) - min(start for start, _ in spans)
 
 
-class _Loops:
-    """The compiled loops; ctypes lets other threads run while one of them is called."""
+class Loops:
+    """The compiled loops; ctypes lets other threads run while one of them is called.
+
+    Attributes:
+        chains: of multiply-adds.
+        block: bytes that one step of a sweep moves.
+        flops_a_turn: operations of one turn of :meth:`multiply_adds`.
+        sink: one vector: what the chains begin and end with, and what a sweep that reads leaves.
+    """
 
     def __init__(self, target: Target) -> None:
         lanes = target.vector_bytes // 4
-        #: Bytes that one step of a sweep moves.
+        self.chains = _CHAINS
         self.block = len(_WAYS) * target.vector_bytes
-        #: Turns of the multiply-add loop are of 1,000 steps.
         self.flops_a_turn = 1000 * _CHAINS * lanes * 2
         module = Module(target)
         module.define("multiply_adds", _multiply_adds(lanes))
@@ -146,24 +152,25 @@ class _Loops:
             library.export_symbol(symbol)
         self._linker = llvm.create_lljit_compiler(machine(target), use_jit_link=True)
         self._tracker: Any = library.link(self._linker, "peaks")
-        self._sink = _aligned(target.vector_bytes)
+        self.sink = aligned(target.vector_bytes)
         count, pointer = ctypes.c_int64, ctypes.c_void_p
         self._multiply_adds = ctypes.CFUNCTYPE(None, count, pointer)(self._tracker["multiply_adds"])
         self._read = ctypes.CFUNCTYPE(None, count, pointer, count, pointer)(self._tracker["read"])
         self._copy = ctypes.CFUNCTYPE(None, count, pointer, count, pointer)(self._tracker["copy"])
 
-    def __enter__(self) -> _Loops:
+    def __enter__(self) -> Loops:
         return self
 
     def __exit__(self, *_: object) -> None:
         del self._multiply_adds, self._read, self._copy, self._tracker
 
     def multiply_adds(self, turns: int) -> None:
-        self._multiply_adds(1000 * turns, self._sink.ctypes.data)
+        """Take 1,000 steps in every chain a turn."""
+        self._multiply_adds(1000 * turns, self.sink.ctypes.data)
 
     def reader(self, buffer: np.ndarray[Any, Any], nbytes: int) -> Callable[[int], None]:
         """Reads ``nbytes`` of ``buffer`` a turn."""
-        return lambda turns: self._read(nbytes // self.block, buffer.ctypes.data, turns, self._sink.ctypes.data)
+        return lambda turns: self._read(nbytes // self.block, buffer.ctypes.data, turns, self.sink.ctypes.data)
 
     def copier(self, buffer: np.ndarray[Any, Any], nbytes: int) -> Callable[[int], None]:
         """Copies the first half of ``buffer`` to its second: ``nbytes`` a turn, read and written."""
@@ -172,7 +179,8 @@ class _Loops:
         return lambda turns: self._copy(half, start, turns, start + half * self.block)
 
 
-def _aligned(nbytes: int) -> np.ndarray[Any, Any]:
+def aligned(nbytes: int) -> np.ndarray[Any, Any]:
+    """Bytes that begin on a page; all touched."""
     raw = np.ones(nbytes + 4096, np.uint8)
     begin = -raw.ctypes.data % 4096
     return raw[begin : begin + nbytes]

@@ -1,0 +1,59 @@
+"""One small case through the benchmark: tuned, checked, timed; and the command's mistakes."""
+
+import pytest
+from click.testing import CliRunner
+
+import ansorlite as al
+from benchmarks.kernels import session
+from benchmarks.kernels.__main__ import main
+from benchmarks.kernels.operators.matmul import Matmul
+from benchmarks.kernels.operators.operator import Array
+from benchmarks.kernels.peaks import Level, Peaks
+from benchmarks.kernels.results import BARE, CALLED, UNTUNED, Run
+from benchmarks.kernels.session import Settings
+from benchmarks.kernels.suites import Case
+
+SETTINGS = Settings(Run(threads=1, trials=3, seed=0), ("numpy",), untuned=True, seconds=0.0, time_limit=None)
+PEAKS = Peaks(1, 1e11, (Level("memory", 10**9, 1e10, 1e10),))
+
+
+def test_a_case_is_tuned_checked_and_timed() -> None:
+    case = Case("small", Matmul(5, 7, 3))
+    with al.Database(":memory:") as database:
+        tuning = session.tune("odd", case, SETTINGS, database)
+        timing = session.compare("odd", case, SETTINGS, database, PEAKS)
+    assert (tuning.trials, tuning.restored) == (3, 0)
+    assert tuning.curve
+    assert tuning.seconds == pytest.approx(sum(tuning.phases.values()), rel=1e-3)
+    assert set(timing.seconds) == {CALLED, BARE, UNTUNED, "numpy"}
+    assert set(timing.called) == set(timing.bare) == {UNTUNED, "numpy"}
+    assert timing.wrong == {}
+    assert (timing.flops, timing.nbytes) == (2 * 5 * 7 * 3, 4 * (15 + 21 + 35))
+    assert timing.roofline == pytest.approx(timing.nbytes / 1e10)
+
+
+class _Wrong(Matmul):
+    """numpy computes something else."""
+
+    def numpy(self, *x: Array) -> Array:
+        return super().numpy(*x) + 1
+
+
+def test_an_output_that_is_wrong_is_said() -> None:
+    case = Case("wrong", _Wrong(5, 7, 3))
+    timing = session.compare("odd", case, Settings(Run(1, 0, 0), (), False, 0.0, None), None, PEAKS)
+    assert "35 of 35 elements" in timing.wrong[CALLED]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--suite", "nothing"], "there is no suite nothing; the suites are: all, anchors"),
+        (["--case", "no such case"], "no case of anchors"),
+        (["--against", "gcc"], "there is no peer gcc; the peers are: torch"),
+    ],
+)
+def test_mistakes_are_one_sentence(arguments: list[str], said: str) -> None:
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 2
+    assert said in result.output
