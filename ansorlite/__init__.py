@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from ansorlite.api import compile, from_onnx, tune
     from ansorlite.errors import AnsorliteError
+    from ansorlite.export.load import LoadedModel, load
     from ansorlite.graph.executable import Executable
     from ansorlite.graph.model import Model
     from ansorlite.records.database import Database
@@ -33,12 +34,14 @@ _HOMES: Final[Mapping[str, str]] = {
     "Database": "ansorlite.records.database",
     "Executable": "ansorlite.graph.executable",
     "Kernel": "ansorlite.runtime.kernel",
+    "LoadedModel": "ansorlite.export.load",
     "Model": "ansorlite.graph.model",
     "Target": "ansorlite.target",
     "Task": "ansorlite.task",
     "TuneResult": "ansorlite.tuner.result",
     "compile": "ansorlite.api",
     "from_onnx": "ansorlite.api",
+    "load": "ansorlite.export.load",
     "tune": "ansorlite.api",
 }
 
@@ -47,12 +50,14 @@ __all__ = [
     "Database",
     "Executable",
     "Kernel",
+    "LoadedModel",
     "Model",
     "Target",
     "Task",
     "TuneResult",
     "compile",
     "from_onnx",
+    "load",
     "tune",
 ]
 

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import ctypes
 import math
+import os
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import numpy as np
 
+from ansorlite import __version__
 from ansorlite.codegen.entry import Address, Call, Step
+from ansorlite.errors import ArgumentError
+from ansorlite.export.description import Description, Parameter, StepFacts
+from ansorlite.export.header import check_name, identifier
+from ansorlite.export.write import NativeModel, write_library
 from ansorlite.graph.describe import Value
 from ansorlite.graph.fusion import Group
 from ansorlite.graph.graph import Array
@@ -22,7 +30,6 @@ from ansorlite.runtime.arguments import Signature
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.runtime.load import LoadedEntry
 from ansorlite.runtime.model_call import ModelCall
-from ansorlite.target import Target
 from ansorlite.task import Task
 from ansorlite.te import dtypes
 
@@ -82,15 +89,19 @@ class Executable:
         self.inputs: Mapping[str, Value] = model.inputs
         self.outputs: Mapping[str, Value] = model.outputs
         self.plan: Final[MemoryPlan] = plan_memory(graph, model.groups)
+        self._model = model
         self._layout = Layout.of(graph, self.plan)
         self._weights = self._layout.packed_weights()
         self._kernels = tuple(kernels)
         workspace = max((kernel.compiled.workspace for kernel in kernels if isinstance(kernel, Kernel)), default=0)
-        temporaries = self._layout.workspace.offset + workspace
-        self._call = ModelCall(Signature(self.inputs, self.outputs), temporaries, self._weights.ctypes.data)
-        steps = self._bound(model)
-        self.steps = len(steps)
-        self._segments = self._compiled(steps, model.target)
+        self._temporaries = self._layout.workspace.offset + workspace
+        self._call = ModelCall(Signature(self.inputs, self.outputs), self._temporaries, self._weights.ctypes.data)
+        self._steps = self._bound()
+        self._segments = self._compiled()
+
+    @property
+    def steps(self) -> int:
+        return len(self._steps)
 
     def __call__(self, /, *arrays: Any, **named: Any) -> dict[str, Array]:
         """Run the model.
@@ -120,13 +131,71 @@ class Executable:
         """
         return self._call(self._run, (inputs,), {}, out)
 
+    def export(
+        self, path: str | os.PathLike[str], *, name: str | None = None, weights: Literal["inside", "beside"] = "inside"
+    ) -> None:
+        """Write the model as a shared library, with a C header beside it (the same name, ``.h``).
+
+        It needs nothing but the C library. :func:`ansorlite.load` runs it in Python; the header says how C does.
+
+        Args:
+            path: of the library.
+            name: what the C functions' names begin with; by default from the path.
+            weights: inside of the library, or in a file of their own beside it (the same name, ``.weights``).
+
+        Raises:
+            ArgumentError: a name that C does not take, or a model that does not run as native code alone.
+            TargetError: there is no linker, or it fails.
+            OSError: a file cannot be written.
+        """
+        file = Path(path)
+        steps = [step for step in self._steps if not isinstance(step, _PythonStep)]
+        if len(steps) < len(self._steps):
+            raise ArgumentError("a part of this model runs in Python, so it cannot be exported; compile it with kernels only")
+        kernels = {_symbol(n): kernel.compiled for n, kernel in enumerate(self._kernels) if isinstance(kernel, Kernel)}
+        named = [replace(step, entry=kernels[step.entry].entry) if isinstance(step, Call) else step for step in steps]
+        objects = {kernel.entry: kernel.code for kernel in kernels.values()}
+        values = [Parameter(name, value.shape, value.dtype) for name, value in (*self.inputs.items(), *self.outputs.items())]
+        description = Description(
+            check_name(identifier(file.stem) if name is None else name),
+            __version__,
+            self._model.target.key,
+            tuple(feature[1:] for feature in self._model.target.features.split(",") if feature.startswith("+")),
+            tuple(values[: len(self.inputs)]),
+            tuple(values[len(self.inputs) :]),
+            self._temporaries,
+            self._weights.nbytes,
+            file.with_suffix(".weights").name if weights == "beside" and self._weights.nbytes else None,
+            self.facts,
+        )
+        write_library(NativeModel(named, objects, self._weights, self._model.target), description, file)
+
+    @cached_property
+    def facts(self) -> tuple[StepFacts, ...]:
+        """What each step is, in order."""
+        model = self._model
+        position_of = {group.output: position for group, position in zip(model.groups, model.assignments, strict=True)}
+        facts = []
+        for step in self.plan.steps:
+            if not isinstance(step, Group):
+                facts.append(_copied(self._layout.nbytes(step.source)))
+                continue
+            position = position_of[step.output]
+            kernel, task = self._kernels[position], model.tasks[position][0]
+            origin = kernel.origin if isinstance(kernel, Kernel) else None
+            moved = sum(self._layout.nbytes(name) for name in (*step.inputs, step.output))
+            candidate, latency = (origin.candidate, origin.latency) if origin else (None, None)
+            program = f"{candidate.sketch} {','.join(map(str, candidate.row))}".strip() if candidate else ""
+            facts.append(StepFacts(step.name, task.key, program, task.dag.flops, moved, latency))
+        return (*facts, *(_copied(move.nbytes) for move in self._layout.leftovers()))
+
     def _run(self, bases: Sequence[int]) -> None:
         for segment in self._segments:
             segment(bases)
 
-    def _bound(self, model: Model) -> list[Step | _PythonStep]:
+    def _bound(self) -> list[Step | _PythonStep]:
         """The steps with their addresses. A native kernel's symbol is its position's."""
-        layout = self._layout
+        layout, model = self._layout, self._model
         position_of = {group.output: position for group, position in zip(model.groups, model.assignments, strict=True)}
         steps: list[Step | _PythonStep] = []
         for step in self.plan.steps:
@@ -144,20 +213,24 @@ class Executable:
                 steps.append(_PythonStep(kernel, tuple(zip(places, values, strict=True))))
         return [*steps, *layout.leftovers()]
 
-    def _compiled(self, steps: Sequence[Step | _PythonStep], target: Target) -> tuple[_Segment, ...]:
+    def _compiled(self) -> tuple[_Segment, ...]:
         """Each run of native steps as one function."""
         addresses = {_symbol(n): kernel.address for n, kernel in enumerate(self._kernels) if isinstance(kernel, Kernel)}
         segments: list[_Segment] = []
         native: list[Step] = []
-        for step in (*steps, None):
+        for step in (*self._steps, None):
             if native and (step is None or isinstance(step, _PythonStep)):
-                segments.append(_NativeSteps(LoadedEntry(native, addresses, target)))
+                segments.append(_NativeSteps(LoadedEntry(native, addresses, self._model.target)))
                 native = []
             if isinstance(step, _PythonStep):
                 segments.append(step)
             elif step is not None:
                 native.append(step)
         return tuple(segments)
+
+
+def _copied(nbytes: int) -> StepFacts:
+    return StepFacts("copy", "", "", 0, 2 * nbytes, None)
 
 
 def _symbol(position: int) -> str:

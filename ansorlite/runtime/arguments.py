@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
+import ml_dtypes
 import numpy as np
 
 from ansorlite.errors import ArgumentError
-from ansorlite.te import dtypes
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -27,9 +27,14 @@ class ArrayType(Protocol):
     def dtype(self) -> str: ...
 
 
+def numpy_type(dtype: str) -> np.dtype[Any]:
+    """Numpy's type of that name, or the one of ``ml_dtypes`` that numpy lacks."""
+    return np.dtype(ml_dtypes.bfloat16) if dtype == "bfloat16" else np.dtype(dtype)
+
+
 def empty(shape: tuple[int, ...], dtype: str) -> Array:
     """An uninitialised array that begins at a cache line."""
-    kind = dtypes.NUMPY[dtype]
+    kind = numpy_type(dtype)
     nbytes = math.prod(shape) * kind.itemsize
     memory = np.empty(nbytes + ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % ALIGNMENT
@@ -96,7 +101,7 @@ def _checked(what: str, array: Any, kind: ArrayType) -> Array:
         array = _imported(what, array)
     if array.shape != kind.shape:
         raise ArgumentError(f"{what} has shape {array.shape}, but the model takes {kind.shape}")
-    if array.dtype != dtypes.NUMPY[kind.dtype]:
+    if array.dtype != numpy_type(kind.dtype):
         raise ArgumentError(f"{what} is {array.dtype}; convert it with .astype({kind.dtype!r})")
     return array  # type: ignore[no-any-return]
 

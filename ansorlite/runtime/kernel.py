@@ -16,6 +16,7 @@ from ansorlite.loops.nodes import Buffer
 from ansorlite.runtime.load import Loaded
 from ansorlite.runtime.timing import Timing, TimingSettings, measure
 from ansorlite.runtime.workspace import Workspace, WorkspacePool
+from ansorlite.sketch.candidate import Candidate
 from ansorlite.target import Target
 from ansorlite.te import dtypes
 
@@ -52,19 +53,34 @@ class _Bound:
         self.loaded.repeat(self.packed, count)
 
 
+@dataclass(frozen=True)
+class Origin:
+    """Where a kernel comes from.
+
+    Attributes:
+        candidate: the program.
+        latency: seconds of the record that it was chosen for; ``None`` for a default program.
+    """
+
+    candidate: Candidate
+    latency: float | None
+
+
 class Kernel:
     """A compiled computation. Any number of Python threads may call it at once."""
 
-    def __init__(self, compiled: Object, params: Sequence[Buffer], target: Target) -> None:
+    def __init__(self, compiled: Object, params: Sequence[Buffer], target: Target, origin: Origin | None = None) -> None:
         """Link ``compiled`` into this process.
 
         Args:
             params: of the function that it was compiled from: inputs, then outputs.
             target: that it was compiled for.
+            origin: which program it is, for people.
 
         Raises:
             TargetError: it is for another target, or a library that it needs is missing.
         """
+        self.origin = origin
         self._compiled = compiled
         self._target = target
         self._loaded = Loaded(compiled, target)

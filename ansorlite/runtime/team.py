@@ -29,7 +29,7 @@ def address() -> int:
         TargetError: there is no team for this architecture, or ``ANSORLITE_SPIN_US`` is not a number.
     """
     target = host()
-    code = machine(target).emit_object(optimise(team.text(target, _spin()), target))
+    code = machine(target).emit_object(optimise(team.text(target, spin()), target))
     library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
     library.export_symbol(team.RUN).export_symbol(team.FORGET)
     linker = llvm.create_lljit_compiler(machine(target), use_jit_link=True)
@@ -41,7 +41,7 @@ def address() -> int:
     return int(tracker[team.RUN])
 
 
-def _spin() -> int:
+def spin() -> int:
     """Nanoseconds to watch for work."""
     text = os.environ.get(SPIN_VARIABLE, str(_SPIN_MICROSECONDS))
     if not text.isdecimal() or len(text) > 9:

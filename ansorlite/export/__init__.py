@@ -1,0 +1,1 @@
+"""A compiled model as a shared library with a C header, and back into Python."""

@@ -1,0 +1,106 @@
+"""An exported model in Python. Nothing that compiles, tunes or reads models is imported for it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from ansorlite.errors import ModelError
+from ansorlite.export.description import MODEL, Description, Parameter, parse
+from ansorlite.export.processor import check_features
+from ansorlite.runtime.arguments import Array, Signature
+from ansorlite.runtime.model_call import ModelCall
+
+_RUN: Final = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
+
+
+class _Symbols(ctypes.Structure):
+    """What the symbol ``ansorlite_model`` is (``export/public_side.py``)."""
+
+    _fields_ = (
+        ("description", ctypes.c_char_p),
+        ("entry", ctypes.c_void_p),
+        ("profile", ctypes.c_void_p),
+        ("weights", ctypes.c_void_p),
+    )
+
+
+def load(path: str | os.PathLike[str]) -> LoadedModel:
+    """Load a model that ``Executable.export`` wrote.
+
+    A library is code, and loading it runs some: load only what you would run.
+
+    Args:
+        path: of the shared library. Its weights, if they are not inside, must lie beside it.
+
+    Raises:
+        ModelError: there is no such file, it is not an exported model, or its weights are missing or damaged.
+        TargetError: the processor lacks what the model was compiled for.
+    """
+    file = Path(path).absolute()
+    if not file.is_file():
+        raise ModelError(f"there is no file {os.fspath(path)}")
+    try:
+        library = ctypes.CDLL(str(file))
+        symbols = _Symbols.in_dll(library, MODEL)
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{os.fspath(path)} is not a model that ansorlite exported ({error})") from error
+    description = parse((symbols.description or b"").decode(errors="replace"))
+    check_features(description.features)
+    return LoadedModel(description, library, symbols, _weights(description, file))
+
+
+def _weights(description: Description, library: Path) -> Array | None:
+    """The file of weights, mapped; ``None`` if they are inside."""
+    if description.weights is None:
+        return None
+    file = library.with_name(Path(description.weights).name)
+    if not file.is_file():
+        raise ModelError(f"the weights of {library.name} are missing: put the file {file.name} beside it")
+    if file.stat().st_size != description.weight_bytes:
+        raise ModelError(f"{file.name} is not the file of weights that belongs to {library.name}; export the model again")
+    return np.memmap(file, np.uint8, "r")
+
+
+class LoadedModel:
+    """A model that runs. Any number of threads may call it at once.
+
+    Attributes:
+        inputs, outputs: name → shape and dtype.
+        description: what the library says about itself.
+    """
+
+    def __init__(self, description: Description, library: ctypes.CDLL, symbols: _Symbols, weights: Array | None) -> None:
+        self.description = description
+        self.inputs: Mapping[str, Parameter] = {parameter.name: parameter for parameter in description.inputs}
+        self.outputs: Mapping[str, Parameter] = {parameter.name: parameter for parameter in description.outputs}
+        self._library = library
+        self._weights = weights
+        self._entry: Callable[[bytes], None] = _RUN(symbols.entry)
+        address = symbols.weights if weights is None else weights.ctypes.data
+        self._call = ModelCall(Signature(self.inputs, self.outputs), description.temporaries, address)
+
+    def __call__(self, /, *arrays: Any, **named: Any) -> dict[str, Array]:
+        """Run the model: see :class:`ansorlite.graph.executable.Executable`.
+
+        Raises:
+            ArgumentError: an input that is missing, unknown, given twice, or of another shape or dtype.
+        """
+        return self._call(self._run, arrays, named, None)
+
+    def run(self, inputs: Mapping[str, Any], out: Mapping[str, Any]) -> dict[str, Array]:
+        """Run the model, and write outputs where the caller wants them: see :class:`ansorlite.graph.executable.Executable`.
+
+        Raises:
+            ArgumentError: as for a call; or ``out`` does not fit.
+        """
+        return self._call(self._run, (inputs,), {}, out)
+
+    def _run(self, bases: Sequence[int]) -> None:
+        self._entry(struct.pack(f"{len(bases)}P", *bases))

@@ -1,0 +1,169 @@
+"""The public side of an exported model: the C functions of a shared library, and what is known about it, as LLVM IR.
+
+``NAME *NAME_create(void)`` makes an instance: the temporaries of one call at a time. ``void NAME_run(NAME *, inputs...,
+outputs...)`` runs it, ``void NAME_destroy(NAME *)`` frees it. Where the weights lie in a file of their own,
+``NAME_create(const char *weights)`` maps that file. For Python there is one symbol more, ``ansorlite_model``: the addresses of a
+description (JSON), of the entry and its profiled twin (``codegen/entry.py``), and of the weights, if those are inside.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from string import Template
+from typing import Final
+
+from ansorlite.codegen import entry, team
+from ansorlite.export.description import MODEL, Description
+from ansorlite.target import Target
+
+#: The entry's symbol, hidden in the library.
+ENTRY: Final = "ansorlite_entry"
+
+#: Bytes of an instance before its temporaries: room for the address of its weights, and the temporaries stay aligned.
+HEAD: Final = 64
+
+_INSIDE: Final = Template("""module asm ".section .rodata.weights,\\22a\\22,@progbits"
+module asm ".balign 4096"
+module asm ".hidden ansorlite_weights"
+module asm ".globl ansorlite_weights"
+module asm "ansorlite_weights:"
+module asm ".incbin \\22$file\\22"
+module asm ".byte 0"
+@ansorlite_weights = external hidden constant i8
+
+define ptr @${name}_create() nounwind {
+  %model = call ptr @aligned_alloc(i64 64, i64 $instance)
+  %none = icmp eq ptr %model, null
+  br i1 %none, label %end, label %fill
+fill:
+  store ptr @ansorlite_weights, ptr %model
+  br label %end
+end:
+  ret ptr %model
+}
+
+define void @${name}_destroy(ptr %model) nounwind {
+  call void @free(ptr %model)
+  ret void
+}
+""")
+
+_BESIDE: Final = Template("""define ptr @${name}_create(ptr %path) nounwind {
+entry:
+  %file = call i32 (ptr, i32, ...) @open(ptr %path, i32 0)
+  %closed = icmp slt i32 %file, 0
+  br i1 %closed, label %none, label %size
+size:
+  %bytes = call i64 @lseek(i32 %file, i64 0, i32 2)
+  %whole = icmp eq i64 %bytes, $bytes
+  br i1 %whole, label %map, label %unusable
+map:
+  %weights = call ptr @mmap(ptr null, i64 $bytes, i32 1, i32 1, i32 %file, i64 0)
+  call i32 @close(i32 %file)
+  %address = ptrtoint ptr %weights to i64
+  %failed = icmp eq i64 %address, -1
+  br i1 %failed, label %none, label %make
+make:
+  %model = call ptr @aligned_alloc(i64 64, i64 $instance)
+  %lacking = icmp eq ptr %model, null
+  br i1 %lacking, label %unmap, label %fill
+fill:
+  store ptr %weights, ptr %model
+  ret ptr %model
+unmap:
+  call i32 @munmap(ptr %weights, i64 $bytes)
+  ret ptr null
+unusable:
+  call i32 @close(i32 %file)
+  ret ptr null
+none:
+  ret ptr null
+}
+
+define void @${name}_destroy(ptr %model) nounwind {
+  %none = icmp eq ptr %model, null
+  br i1 %none, label %end, label %free
+free:
+  %weights = load ptr, ptr %model
+  call i32 @munmap(ptr %weights, i64 $bytes)
+  call void @free(ptr %model)
+  br label %end
+end:
+  ret void
+}
+
+declare i32 @open(ptr, i32, ...)
+declare i64 @lseek(i32, i64, i32)
+declare i32 @close(i32)
+declare ptr @mmap(ptr, i64, i32, i32, i32, i64)
+declare i32 @munmap(ptr, i64)
+""")
+
+# In the child of a fork there are no helpers: that is told to the team as soon as the library is loaded.
+_REST: Final = Template("""%constructor = type { i32, ptr, ptr }
+@llvm.global_ctors = appending global [1 x %constructor] [%constructor { i32 65535, ptr @started, ptr null }]
+define internal void @started() nounwind {
+  call i32 @__register_atfork(ptr null, ptr null, ptr @$forget, ptr null)
+  ret void
+}
+
+@description = private constant [$length x i8] c"$description"
+@$model = constant { ptr, ptr, ptr, ptr } { ptr @description, ptr @$entry, ptr @$profile, ptr $weights }
+
+define void @${name}_run($parameters) nounwind {
+  %bases = alloca [$count x ptr], align 64
+  %weights = load ptr, ptr %model
+  %temporaries = getelementptr i8, ptr %model, i64 $head
+$stores
+  call void @$entry(ptr %bases)
+  ret void
+}
+
+declare void @$entry(ptr)
+declare void @$profile(ptr, ptr)
+declare void @$forget()
+declare i32 @__register_atfork(ptr, ptr, ptr, ptr)
+declare ptr @aligned_alloc(i64, i64)
+declare void @free(ptr)
+""")
+
+
+def functions(name: str) -> tuple[str, ...]:
+    """The C functions of a model of that name."""
+    return (f"{name}_create", f"{name}_run", f"{name}_destroy")
+
+
+def text(description: Description, weights: Path | None, target: Target) -> str:
+    """The LLVM IR of the library's public side.
+
+    Args:
+        weights: a file that is to become a part of the library; ``None``: they will be in a file beside it.
+    """
+    arguments = range(len(description.inputs) + len(description.outputs))
+    pointers = ["%temporaries", "%weights", *(f"%p{n}" for n in arguments)]
+    stores = [
+        line
+        for n, pointer in enumerate(pointers)
+        for line in (f"  %slot{n} = getelementptr ptr, ptr %bases, i64 {n}", f"  store ptr {pointer}, ptr %slot{n}")
+    ]
+    encoded = [*description.text().encode(), 0]
+    facts = {"name": description.name, "instance": -(-(HEAD + description.temporaries) // 64) * 64}
+    if weights is None:
+        life = _BESIDE.substitute(facts, bytes=description.weight_bytes)
+    else:
+        life = _INSIDE.substitute(facts, file=weights)
+    rest = _REST.substitute(
+        facts,
+        forget=team.FORGET,
+        length=len(encoded),
+        description="".join(f"\\{byte:02X}" for byte in encoded),
+        model=MODEL,
+        entry=ENTRY,
+        profile=entry.profiled(ENTRY),
+        weights="null" if weights is None else "@ansorlite_weights",
+        parameters=", ".join(["ptr %model", *(f"ptr %p{n}" for n in arguments)]),
+        count=len(pointers),
+        head=HEAD,
+        stores="\n".join(stores),
+    )
+    return f'target triple = "{target.triple}"\n{life}{rest}'

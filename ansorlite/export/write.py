@@ -1,0 +1,82 @@
+"""Writing a model as a shared library: kernels, the entry that calls them, the thread team, the C functions, the weights."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from ansorlite.codegen import entry, team
+from ansorlite.codegen.compile import machine, optimise
+from ansorlite.errors import ArgumentError
+from ansorlite.export import header, public_side
+from ansorlite.export.description import MODEL, Description
+from ansorlite.export.link import link
+from ansorlite.runtime.arguments import Array
+from ansorlite.runtime.team import spin
+from ansorlite.target import Target
+
+#: Code and its data must lie within 2 GiB of each other, and this much is left for all that is not weights.
+_INSIDE_AT_MOST = (2 << 30) - (64 << 20)
+
+
+@dataclass(frozen=True, eq=False)
+class NativeModel:
+    """A whole model as native code.
+
+    Attributes:
+        steps: in order; blocks of memory by the numbers of ``graph/layout.py``.
+        objects: symbol of each kernel that the steps call → the object file that defines it.
+        weights: the block of weights.
+        target: that the kernels were compiled for.
+    """
+
+    steps: Sequence[entry.Step]
+    objects: Mapping[str, bytes]
+    weights: Array
+    target: Target
+
+
+def write_library(model: NativeModel, description: Description, path: Path) -> None:
+    """Write ``path``, the header beside it, and beside it too the weights, if the description names a file for them.
+
+    Raises:
+        ArgumentError: the weights are too large to be inside.
+        TargetError: there is no linker, or it fails.
+        OSError: a file cannot be written.
+    """
+    target = model.target
+    if description.weights is None and model.weights.nbytes > _INSIDE_AT_MOST:
+        raise ArgumentError("these weights are too large to be inside of a library; export with weights='beside'")
+    with tempfile.TemporaryDirectory(prefix="ansorlite-") as name:
+        folder = Path(name)
+        weights = folder / "weights" if description.weights is None else path.with_name(description.weights)
+        model.weights.tofile(weights)
+        public = public_side.text(description, weights if description.weights is None else None, target)
+        codes = [
+            *model.objects.values(),
+            _assembled(entry.text(public_side.ENTRY, model.steps, target), target),
+            machine(target).emit_object(optimise(team.text(target, spin()), target)),
+            _assembled(public, target),
+        ]
+        objects = [folder / f"{number}.o" for number in range(len(codes))]
+        for file, code in zip(objects, codes, strict=True):
+            file.write_bytes(code)
+        linked = folder / path.name
+        link(objects, linked, (*public_side.functions(description.name), MODEL), folder)
+        # Whole or not at all: whoever runs the library that was there goes on undisturbed.
+        temporary = path.with_name(f".{path.name}.new")
+        shutil.move(linked, temporary)
+        temporary.replace(path)
+    path.with_suffix(".h").write_text(header.text(description))
+
+
+def _assembled(text: str, target: Target) -> Any:
+    """Object code of a module that has nothing to optimise."""
+    llvm.initialize_native_asmparser()
+    return machine(target).emit_object(llvm.parse_assembly(text, llvm.create_context()))

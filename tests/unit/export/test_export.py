@@ -1,0 +1,249 @@
+"""Exported models: from C, from Python without what compiles, with weights inside and beside, and what is refused."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ansorlite as al
+from ansorlite.best import Programs
+from ansorlite.errors import ArgumentError, ModelError, TargetError
+from ansorlite.export.description import Description, parse
+from ansorlite.export.header import identifier, unique
+from ansorlite.export.processor import check_features
+from ansorlite.graph.builder import GraphBuilder
+from ansorlite.graph.describe import Value
+from ansorlite.graph.executable import Executable, compile_model
+from ansorlite.graph.model import Model
+from ansorlite.topi.activations import relu
+from ansorlite.topi.conv import conv
+from ansorlite.topi.matmul import gemm
+from ansorlite.topi.shape import reshape
+from tests.unit.graph.support import Meaning
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "run_model.c"
+SHAPE = (1, 3, 8, 8)
+
+
+def classifier() -> Model:
+    """What the C example runs: a convolution, and a product of two matrices whose weights' kernel runs on all threads."""
+    rng = np.random.default_rng(0)
+    build = GraphBuilder()
+    image = build.input("image", Value(SHAPE, "float32"))
+    filters = build.constant(rng.standard_normal((16, 3, 3, 3)).astype(np.float32))
+    features = build.apply(relu, build.apply(conv, image, filters))
+    flat = build.apply(reshape, features, shape=(1, 576))
+    weight = build.constant(rng.standard_normal((576, 10)).astype(np.float32))
+    return Model.of(build.finish({"scores": build.apply(gemm, flat, weight)}))
+
+
+@pytest.fixture(scope="module")
+def executable() -> Executable:
+    return compile_model(classifier(), Programs(None).kernel)
+
+
+@pytest.fixture(scope="module")
+def exported(executable: Executable, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the model as ``classifier.so``, and as ``apart.so`` with weights beside it."""
+    folder = tmp_path_factory.mktemp("exported")
+    executable.export(folder / "classifier.so")
+    executable.export(folder / "apart.so", weights="beside")
+    return folder
+
+
+@pytest.fixture
+def image() -> np.ndarray:
+    return np.random.default_rng(1).standard_normal(SHAPE).astype(np.float32)
+
+
+@pytest.mark.parametrize("name", ["classifier.so", "apart.so"])
+def test_a_loaded_model_computes_what_it_was_exported_from(
+    executable: Executable, exported: Path, image: np.ndarray, name: str
+) -> None:
+    loaded = al.load(exported / name)
+    assert {name: (p.shape, p.dtype) for name, p in loaded.inputs.items()} == {"image": (SHAPE, "float32")}
+    np.testing.assert_array_equal(loaded(image)["scores"], executable(image)["scores"])
+    out = np.empty((1, 10), np.float32)
+    loaded.run({"image": image}, {"scores": out})
+    np.testing.assert_array_equal(out, executable(image)["scores"])
+
+
+def test_the_c_example_runs(executable: Executable, exported: Path, image: np.ndarray, tmp_path: Path) -> None:
+    program = tmp_path / "run_model"
+    warnings = ["-std=c99", "-Wall", "-Wextra", "-Werror"]
+    link = [str(exported / "classifier.so"), f"-Wl,-rpath,{exported}"]
+    command = ["cc", *warnings, f"-I{exported}", str(EXAMPLE), *link, "-o", str(program)]
+    subprocess.run(command, check=True)
+    numbers = " ".join(f"{value:.9g}" for value in image.flat)
+    done = subprocess.run([program], input=numbers, capture_output=True, text=True, check=True)
+    np.testing.assert_allclose(np.array(done.stdout.split(), np.float32), executable(image)["scores"].ravel(), rtol=1e-6)
+    assert subprocess.run([program], input="1 2 3", capture_output=True, text=True, check=False).returncode == 2
+
+
+#: Weights in a file; several instances; a child of a fork, which has no helpers.
+PROGRAM = """
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "apart.h"
+
+int main(int count, char **words) {
+    static float image[192], first[10], second[10];
+    if (apart_create("nowhere") || apart_create(words[0])) return 3;
+    apart *a = apart_create(words[count - 1]), *b = apart_create(words[count - 1]);
+    if (!a || !b) return 4;
+    for (int i = 0; i < 192; ++i) image[i] = i / 192.0f;
+    apart_run(a, image, first);
+    if (fork() == 0) {
+        for (int i = 0; i < 100; ++i) apart_run(b, image, second);
+        _exit(memcmp(first, second, sizeof first) != 0);
+    }
+    int status;
+    wait(&status);
+    apart_destroy(a);
+    apart_destroy(b);
+    apart_destroy(NULL);
+    for (int i = 0; i < 10; ++i) printf("%.9g ", first[i]);
+    return status != 0;
+}
+"""
+
+
+def test_weights_beside_the_library_are_mapped(executable: Executable, exported: Path, tmp_path: Path) -> None:
+    (tmp_path / "program.c").write_text(PROGRAM)
+    link = [str(exported / "apart.so"), f"-Wl,-rpath,{exported}"]
+    command = ["cc", f"-I{exported}", str(tmp_path / "program.c"), *link, "-o", str(tmp_path / "program")]
+    subprocess.run(command, check=True)
+    done = subprocess.run([tmp_path / "program", exported / "apart.weights"], capture_output=True, text=True, check=True)
+    ramp = (np.arange(192, dtype=np.float32) / np.float32(192)).reshape(SHAPE)
+    np.testing.assert_allclose(np.array(done.stdout.split(), np.float32), executable(ramp)["scores"].ravel(), rtol=1e-6)
+
+
+def test_loading_imports_nothing_that_compiles_or_tunes(exported: Path) -> None:
+    code = f"""
+import sys
+import ansorlite as al
+al.load({str(exported / "classifier.so")!r})
+print([name for name in ("onnx", "lightgbm", "llvmlite", "scipy", "networkx") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_many_threads_run_a_loaded_model(executable: Executable, exported: Path) -> None:
+    loaded = al.load(exported / "classifier.so")
+    wrong: list[int] = []
+
+    def work(seed: int) -> None:
+        image = np.random.default_rng(seed).standard_normal(SHAPE).astype(np.float32)
+        expected = executable(image)["scores"]
+        wrong.extend(seed for _ in range(50) if not np.array_equal(loaded(image)["scores"], expected))
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_a_model_of_copies_alone_needs_no_weights_file(tmp_path: Path) -> None:
+    build = GraphBuilder()
+    x = build.input("x", Value((3,), "int64"))
+    executable = compile_model(Model.of(build.finish({"y": x})), Programs(None).kernel)
+    executable.export(tmp_path / "same.so", weights="beside")
+    np.testing.assert_array_equal(al.load(tmp_path / "same.so")(np.arange(3))["y"], np.arange(3))
+    assert not (tmp_path / "same.weights").exists()
+
+
+def test_refuses_files_that_are_no_exported_model(exported: Path, tmp_path: Path) -> None:
+    (tmp_path / "text.so").write_text("no library")
+    with pytest.raises(ModelError, match=r"text\.so is not a model that ansorlite exported"):
+        al.load(tmp_path / "text.so")
+    with pytest.raises(ModelError, match="there is no file"):
+        al.load(tmp_path / "nothing.so")
+    shutil.copy(exported / "apart.so", tmp_path)
+    with pytest.raises(ModelError, match=r"put the file apart\.weights beside it"):
+        al.load(tmp_path / "apart.so")
+    (tmp_path / "apart.weights").write_bytes(b"short")
+    with pytest.raises(ModelError, match=r"apart\.weights is not the file of weights"):
+        al.load(tmp_path / "apart.so")
+
+
+def test_descriptions_of_other_formats_are_refused(exported: Path) -> None:
+    description = al.load(exported / "classifier.so").description
+    assert parse(description.text()) == description
+    with pytest.raises(ModelError, match="format 99"):
+        parse(description.text().replace('"format": 1', '"format": 99'))
+    for damaged in ("", "[]", "{}", '{"format": 1}', '{"format": 1, "features": 3}'):
+        with pytest.raises(ModelError, match="damaged"):
+            parse(damaged)
+
+
+def test_a_missing_instruction_set_is_named(exported: Path, tmp_path: Path) -> None:
+    facts = tmp_path / "cpuinfo"
+    facts.write_text("processor : 0\nflags\t\t: fpu sse2 avx\n")
+    check_features(["avx", "64bit"], facts)
+    with pytest.raises(TargetError, match="a processor with avx512f, fma, which this one lacks"):
+        check_features(["avx", "avx512f", "fma"], facts)
+    check_features(al.load(exported / "classifier.so").description.features)
+
+
+def test_refuses_to_export_what_runs_in_python(tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match="runs in Python, so it cannot be exported"):
+        compile_model(classifier(), Meaning).export(tmp_path / "m.so")
+
+
+def test_needs_a_linker(executable: Executable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(TargetError, match="there is no linker"):
+        executable.export(tmp_path / "m.so")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_linker_by_itself_is_enough(
+    executable: Executable, image: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = shutil.which("ld")
+    assert found is not None
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "ld").symlink_to(found)
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    executable.export(tmp_path / "m.so")
+    np.testing.assert_array_equal(al.load(tmp_path / "m.so")(image)["scores"], executable(image)["scores"])
+
+
+def test_names_become_identifiers(executable: Executable, tmp_path: Path) -> None:
+    assert [identifier(name) for name in ("data_0", "0.weight", "x:0", "für", "while", "")] == [
+        "data_0",
+        "_0_weight",
+        "x_0",
+        "f_r",
+        "_while",
+        "_",
+    ]
+    assert unique(["x", "x", "x.2", "instance"]) == ["x", "x_2", "x_2_2", "instance_2"]
+    for name in ("two words", "1st", "class", ""):
+        with pytest.raises(ArgumentError, match="is no name that C functions can begin with"):
+            executable.export(tmp_path / "m.so", name=name)
+    executable.export(tmp_path / "m.so", name="net")
+    assert "net *net_create(void);" in (tmp_path / "m.h").read_text()
+
+
+def test_the_library_tells_what_it_was_made_of(executable: Executable, exported: Path) -> None:
+    description = al.load(exported / "classifier.so").description
+    assert isinstance(description, Description)
+    assert description.steps == executable.facts
+    assert [step.name for step in description.steps] == ["conv+relu", "gemm"]
+    assert description.steps[1].flops == 2 * 576 * 10
+    assert description.steps[1].bytes == 4 * (576 + 576 * 10 + 10)
+    assert all(step.task and step.candidate for step in description.steps)
