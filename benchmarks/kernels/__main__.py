@@ -22,10 +22,10 @@ from rich.table import Table as Grid
 from threadpoolctl import threadpool_limits
 
 import ansorlite as al
+from ansorlite.runtime.peaks import measure_peaks
 from ansorlite.target import host
 from benchmarks.kernels import session, tables
 from benchmarks.kernels.page import page
-from benchmarks.kernels.peaks import measure_peaks
 from benchmarks.kernels.peers import PEERS
 from benchmarks.kernels.results import CALLED, UNTUNED, Machine, Results, Run, Timing, Tuning
 from benchmarks.kernels.session import Settings

@@ -6,8 +6,8 @@ import statistics
 import time
 from collections.abc import Mapping, Sequence
 
+from ansorlite.runtime.peaks import Peaks
 from benchmarks.kernels import tables
-from benchmarks.kernels.peaks import Peaks
 from benchmarks.kernels.results import Machine, Timing
 from benchmarks.kernels.tables import Table
 

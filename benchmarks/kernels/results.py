@@ -9,7 +9,7 @@ from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from benchmarks.kernels.peaks import Level, Peaks
+from ansorlite.runtime.peaks import Level, Peaks
 
 #: Names of our own ways to run a case.
 CALLED: Final = "ours"

@@ -14,10 +14,10 @@ import ansorlite as al
 from ansorlite.measure.check import Checker, tolerance
 from ansorlite.measure.inputs import make_inputs
 from ansorlite.runtime.kernel import Kernel
+from ansorlite.runtime.peaks import Peaks
 from ansorlite.target import host
 from ansorlite.tuner.result import TuneResult
 from benchmarks.kernels.operators.operator import Array
-from benchmarks.kernels.peaks import Peaks
 from benchmarks.kernels.peers import PEERS, Contender
 from benchmarks.kernels.results import BARE, CALLED, UNTUNED, Run, Spread, Timing, Tuning, Variance
 from benchmarks.kernels.rounds import quietest_rounds

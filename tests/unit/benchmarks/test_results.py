@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from ansorlite.runtime.peaks import Level, Peaks
 from benchmarks.kernels import tables
 from benchmarks.kernels.page import page
-from benchmarks.kernels.peaks import Level, Peaks
 from benchmarks.kernels.results import BARE, CALLED, UNTUNED, Machine, Results, Run, Spread, Timing, Tuning, Variance
 from benchmarks.kernels.suites import ANCHORS, SUITES
 

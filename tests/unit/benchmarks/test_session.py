@@ -4,11 +4,11 @@ import pytest
 from click.testing import CliRunner
 
 import ansorlite as al
+from ansorlite.runtime.peaks import Level, Peaks
 from benchmarks.kernels import session
 from benchmarks.kernels.__main__ import main
 from benchmarks.kernels.operators.matmul import Matmul
 from benchmarks.kernels.operators.operator import Array
-from benchmarks.kernels.peaks import Level, Peaks
 from benchmarks.kernels.results import BARE, CALLED, UNTUNED, Run
 from benchmarks.kernels.session import Settings
 from benchmarks.kernels.suites import Case

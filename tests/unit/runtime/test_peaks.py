@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from ansorlite.runtime.peaks import Loops, aligned
 from ansorlite.target import host
-from benchmarks.kernels.peaks import Loops, aligned
 
 
 def test_a_sweep_reads_or_copies_everything() -> None:
