@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -73,16 +74,19 @@ def lane_axis(tensor: Tensor) -> Axis | None:
     An access that does not move along the axis (a broadcast) neither speaks for nor against it. Ties go to the last
     space axis, then outward.
     """
-    shape_axes = [a for a in tensor.axes if a.extent > 1]
-    candidates = [*reversed(shape_axes), *(a for a in reversed(tensor.reduce_axes) if a.extent > 1)]
-    if not candidates:
-        return None
+    candidates = [a for a in (*reversed(tensor.axes), *reversed(tensor.reduce_axes)) if a.extent > 1]
+    return contiguous_axis(tensor, candidates) if candidates else None
+
+
+def contiguous_axis(tensor: Tensor, candidates: Sequence[Axis]) -> Axis:
+    """The first of the ``candidates`` along which the accesses of ``tensor``, its store among them, have most often stride 1."""
+    last = next((a for a in reversed(tensor.axes) if a.extent > 1), None)
 
     def score(axis: Axis) -> int:
         strides = [access.stride(axis) for access in accesses(tensor)]
         total = sum(1 if s == 1 else 0 if s == 0 else -1 for s in strides)
         if not axis.reduce:
-            total += 1 if axis is shape_axes[-1] else -1
+            total += 1 if axis is last else -1
         return total
 
     return max(candidates, key=score)

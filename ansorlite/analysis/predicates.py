@@ -93,8 +93,12 @@ def has_more_reduction_parallelism(tensor: Tensor, threads: int) -> bool:
 
 
 def packable(access: Access) -> bool:
-    """Whether the read can be served from a copy in another layout: every index its own plain axis."""
-    return is_simple(access) and len(access.axes) == access.tensor.ndim
+    """Whether the read can be served from a copy in the order of use: it is no larger than the tensor.
+
+    A window that slides is not: a copy of what each of its places sees repeats elements.
+    """
+    affine = all(form is not None for form in access.dims)
+    return affine and bool(access.axes) and prod(axis.extent for axis in access.axes) <= prod(access.tensor.shape)
 
 
 def reused_over(tensor: Tensor, access: Access) -> tuple[Axis, ...]:

@@ -217,7 +217,7 @@ class _NestView:
         """A packed copy runs in the loops before its place, then in the loops below that its operand depends on."""
         nest = self.nest
         outside = self.bands[:, None] < pack.at
-        dims = frozenset(pack.axis_of_dim)
+        dims = pack.access.axes
         uses = np.array([[loop.axis in dims] for loop in nest.loops])
         trips = np.where(outside | uses, self.trips, 1.0)
         real = trips > 1
@@ -228,7 +228,7 @@ class _NestView:
         axes = tuple(frozenset((loop.axis,)) & dims for loop in nest.loops)
         unrolled = self.unrolled & real & inside & ~parallel
         loops = _Loops(trips, parallel, unrolled, vector, np.zeros_like(real), axes, self.sizes, lanes)
-        source = self.read_facts(Access(pack.tensor, (), dims), loops, by_axes=pack.axis_of_dim)
+        source = self.read_facts(pack.access, loops)
         target = self.loop_indexed(loops, pack.at, uses[:, 0], dtypes.size(pack.tensor.dtype), write=True)
         return self.facts(pack.name, loops, np.zeros(self.n, dtype=bool), False, Operations(), (source, target))
 
@@ -255,8 +255,7 @@ class _NestView:
         for access in accesses(distinct):
             if packs and access.tensor in packs:
                 pack = packs[access.tensor]
-                dims = frozenset(pack.axis_of_dim)
-                uses = np.array([loop.axis in dims for loop in self.nest.loops])
+                uses = np.array([loop.axis in pack.access.axes for loop in self.nest.loops])
                 found.append(self.loop_indexed(loops, pack.at, uses, dtypes.size(pack.tensor.dtype), write=False))
             elif access.tensor is tile:
                 uses = np.array([not loop.reduce for loop in self.nest.loops])

@@ -19,7 +19,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from ansorlite.analysis.access import accesses, axes_of, positions
+from ansorlite.analysis.access import Access, accesses, axes_of, positions
 from ansorlite.schedule.regions import Region, regions
 from ansorlite.schedule.steps import (
     CacheRead,
@@ -96,13 +96,13 @@ class Packed:
     Attributes:
         tensor: what is copied.
         name: the copy's name.
-        axis_of_dim: the anchor's axis that indexes each dimension of ``tensor``.
+        access: how the anchor reads it.
         at: (n,) after how many bands of the anchor; 0 is the root.
     """
 
     tensor: Tensor
     name: str
-    axis_of_dim: tuple[Axis, ...]
+    access: Access
     at: Column
 
 
@@ -453,6 +453,4 @@ class _Fold:
     def packed(self, nest: Nest, step: CacheRead, normalised: Callable[[Column], Column]) -> Packed:
         tensor = self.tensors[step.tensor]
         (access,) = (a for a in accesses(nest.anchor) if a.tensor is tensor)
-        axes = tuple(form.plain if form is not None else None for form in access.dims)
-        assert all(isinstance(axis, Axis) for axis in axes)
-        return Packed(tensor, step.packed, axes, normalised(self.value(step.hole)))  # type: ignore[arg-type]
+        return Packed(tensor, step.packed, access, normalised(self.value(step.hole)))

@@ -30,7 +30,7 @@ from ansorlite.schedule.fold import Attached, Column, Nest, Packed
 from ansorlite.schedule.lower_region import RegionLowering, folded
 from ansorlite.schedule.parallel import parallel_loop
 from ansorlite.schedule.reading import Reader, fixed, on_buffers, region
-from ansorlite.te.expr import Axis, Expr, Reduce, Var
+from ansorlite.te.expr import Axis, Expr, Reduce, Var, substitute
 from ansorlite.te.intervals import Interval
 from ansorlite.te.tensor import Tensor
 
@@ -268,13 +268,14 @@ class NestLowering:
     def pack(self, pack: Packed, position: Position, before: list[Stmt], local: list[Buffer]) -> None:
         """Copies what the loops below ``position`` read of a tensor, in the order in which they read it."""
         band = int(pack.at[0])
-        chosen = [level for level in self.levels if level.band >= band and level.axis in pack.axis_of_dim]
+        chosen = [level for level in self.levels if level.band >= band and level.axis in pack.access.axes]
         scope = Scope.GLOBAL if band == 0 else Scope.LOCAL
         buffer = Buffer(pack.name, tuple(level.trip for level in chosen), pack.tensor.dtype, scope)
         (self.root_packs if band == 0 else local).append(buffer)
         opened, inside = loops_over(chosen, position)
         indices = tuple(inside.at[level] for level in chosen)
-        source = self.reads[pack.tensor](tuple(inside.corner(axis) for axis in pack.axis_of_dim))
+        corners: dict[Var, Expr] = {axis: inside.corner(axis) for axis in pack.access.axes}
+        source = self.reads[pack.tensor](tuple(substitute(form.expr(), corners) for form in pack.access.dims if form is not None))
         copy = Store(buffer, indices, source, pack.name)
         if band == 0 and self.nest.parallel[0] > 0 and len(opened) > 1:
             (level, var, _), *rest = opened

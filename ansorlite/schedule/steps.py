@@ -51,6 +51,18 @@ class Fuse:
 
 
 @dataclass(frozen=True)
+class Polyphase:
+    """``polyphase``: of the steps of a sum only those are taken that meet data, one in ``stride``."""
+
+    stage: str
+    axis: str
+    stride: int
+
+    def __str__(self) -> str:
+        return f"polyphase  {self.stage}.{self.axis} by {self.stride}"
+
+
+@dataclass(frozen=True)
 class Divide:
     """``divide``: an axis that is read by quotient and remainder becomes two, in all stages that walk it in step."""
 
@@ -228,7 +240,7 @@ class Unroll:
 
 
 #: The steps that change the set of stages.
-StageStep = Divide | Fuse | Inline | CacheWrite | Rfactor | Dot | Winograd
+StageStep = Polyphase | Divide | Fuse | Inline | CacheWrite | Rfactor | Dot | Winograd
 Step = StageStep | Split | Reorder | Follow | ComputeAt | CacheRead | Parallel | Vectorize | Unroll
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansorlite.schedule.divide import divide, divisible_axes
+from ansorlite.schedule.polyphase import phases, take_phases
 from ansorlite.schedule.rewrite import fuse, with_unique_names, without_unit_reductions
-from ansorlite.schedule.steps import Divide, Fuse, Step
+from ansorlite.schedule.steps import Divide, Fuse, Polyphase, Step
 from ansorlite.sketch.rules import RULES
 from ansorlite.sketch.settle import settle
 from ansorlite.sketch.sketch import Sketch
@@ -46,9 +47,13 @@ def _start(task: Task) -> State:
     """The stages as the rules are to see them: the rewrites that always pay, done once."""
     plain = without_unit_reductions(with_unique_names(task.dag))
     steps: list[Step] = []
+    while (found := next(phases(plain), None)) is not None:
+        steps.append(Polyphase(found.tensor.name, found.axis.name, found.stride))
+        plain = without_unit_reductions(take_phases(plain, found))
     while (division := next(divisible_axes(plain), None)) is not None:
         steps.append(Divide(division.tensor.name, division.axis.name, division.divisor))
         plain = without_unit_reductions(divide(plain, division))
+    plain = with_unique_names(plain)
     fused = fuse(plain)
     changed = tuple(t.name for t, f in zip(plain.tensors, fused.tensors, strict=True) if t is not f and t.shape != f.shape)
     steps += [Fuse(changed)] if changed else []

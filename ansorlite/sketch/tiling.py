@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ansorlite.analysis.access import accesses
+from ansorlite.analysis.access import accesses, contiguous_axis
 from ansorlite.analysis.predicates import packable, reused_over
 from ansorlite.schedule.steps import CacheRead, Follow, Hole, Parallel, Reorder, Split, Step, Unroll, Vectorize
 from ansorlite.schedule.tiles import MAX_INNER, tile_table
@@ -16,6 +16,8 @@ CPU_STRUCTURE = "SSRSRS"
 UNROLL_LIMITS = (0, 16, 64, 512)
 #: Elements along the innermost loop of a stage that is not tiled for reuse: long rows are good.
 MAX_ROW = 4096
+#: An axis of fewer elements is not vectorised while there is another.
+LEAST_LANES = 4
 
 
 def lane_choices(target: Target, tensor: Tensor, widest: int = 1) -> tuple[int, ...]:
@@ -90,16 +92,16 @@ def follow(stage: Tensor, leader: Tensor, places: tuple[int, ...]) -> Follow:
 def space_lanes(stage: Tensor, target: Target) -> tuple[Axis, ...]:
     """The space axes worth vectorising in a tiled stage, the natural one first.
 
-    That is the last axis, along which the output is contiguous; and where it is short and no multiple of a vector,
-    also the longest other axis, with the output written transposed.
+    That is the last axis, along which the output is contiguous; and where it is short and no multiple of a vector, or
+    the output is not contiguous along it, also the longest other axis, with the output written transposed.
     """
     real = [axis for axis in stage.axes if axis.extent > 1]
-    if not real:
+    natural, lanes = natural_lane(stage), target.lanes(stage.dtype)
+    if natural is None:
         return ()
-    natural, lanes = real[-1], target.lanes(stage.dtype)
-    if natural.extent % lanes == 0 or natural.extent >= 8 * lanes:
+    if natural is real[-1] and (natural.extent % lanes == 0 or natural.extent >= 8 * lanes):
         return (natural,)
-    others = [axis for axis in real[:-1] if axis.extent >= lanes]
+    others = [axis for axis in real if axis is not natural and axis.extent >= lanes]
     return (natural, max(others, key=lambda axis: axis.extent)) if others else (natural,)
 
 
@@ -130,5 +132,7 @@ def packs(stage: Tensor, lane: Axis, structure: str) -> tuple[tuple[CacheRead, .
 
 
 def natural_lane(stage: Tensor) -> Axis | None:
-    """The last space axis of more than one element."""
-    return next((axis for axis in reversed(stage.axes) if axis.extent > 1), None)
+    """The last space axis of more than one element; if a vector of it has next to nothing in it, the one that is read best."""
+    real = [axis for axis in stage.axes if axis.extent > 1]
+    wide = [axis for axis in real if axis.extent >= LEAST_LANES]
+    return real[-1] if real and (real[-1] in wide or not wide) else contiguous_axis(stage, wide) if wide else None

@@ -51,7 +51,7 @@ CASES: Final[Mapping[str, Golden]] = {
         lambda: workloads.conv2d_bias_relu(groups=4), lambda: workloads.conv2d_bias_relu(1, 8, 7, 16, 8, groups=4)
     ),
     "depthwise": Golden(workloads.depthwise, lambda: workloads.depthwise(1, 3, 7, 9)),
-    "conv2d_transposed": Golden(workloads.conv2d_transposed, lambda: workloads.conv2d_transposed(1, 3, 4, 4, 2)),
+    "conv2d_transposed": Golden(workloads.conv2d_transposed, lambda: workloads.conv2d_transposed(1, 2, 4, 4, 16)),
     "softmax": Golden(workloads.softmax, lambda: workloads.softmax(37, 24)),
     "layer_norm": Golden(workloads.layer_norm, lambda: workloads.layer_norm(37, 24)),
     "sum_of_squares": Golden(workloads.sum_of_squares, lambda: workloads.sum_of_squares(1009)),

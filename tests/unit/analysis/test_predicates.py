@@ -154,7 +154,9 @@ def test_simple_and_packable_reads() -> None:
     row = te.compute((4, 4), lambda i, j: a[0, j] + te.cast(i, "float32"), name="B")
     diagonal = te.compute((4,), lambda i: a[i, i], name="D")
     assert is_simple(read_of(row, "A"))
-    assert not packable(read_of(row, "A"))  # a constant is no axis
+    assert packable(read_of(row, "A"))  # one row of it
+    taps = te.compute((3, 2, 2), lambda i, r, j: a[i, j * 2 + (r + 1) % 2], name="T")
+    assert packable(read_of(taps, "A"))
     assert not is_simple(read_of(diagonal, "A"))
 
 
