@@ -27,6 +27,17 @@ def thresholded_relu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
     return elementwise(lambda v: te.if_then_else(v > alpha, v, te.cast(0, v.dtype)), x, name="thresholded_relu")
 
 
+def shrink(x: Tensor, *, lambd: float = 0.5, bias: float = 0.0) -> Tensor:
+    """``x`` pulled towards 0 by ``bias`` where it is further from 0 than ``lambd``, else 0."""
+
+    def element(v: Expr) -> Expr:
+        zero = te.cast(0, v.dtype)
+        inner = te.if_then_else(v < -lambd, te.cast(v + bias, v.dtype), zero)
+        return te.if_then_else(v > lambd, te.cast(v - bias, v.dtype), inner)
+
+    return elementwise(element, x, name="shrink")
+
+
 def elu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
     return elementwise(lambda v: te.if_then_else(v > 0, v, (te.exp(v) - 1) * alpha), x, name="elu")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -79,6 +80,18 @@ def divide(a: Tensor, b: Tensor) -> Tensor:
 def modulo(a: Tensor, b: Tensor) -> Tensor:
     """``a % b`` with the sign of ``b``, as Python's."""
     return elementwise(lambda x, y: x % y, a, b, name="modulo")
+
+
+def remainder(a: Tensor, b: Tensor) -> Tensor:
+    """``a`` less the multiple of ``b`` towards 0, with the sign of ``a``: C's ``fmod``."""
+
+    def element(x: Expr, y: Expr) -> Expr:
+        rest = x % y
+        zero = te.cast(0, rest.dtype)
+        # Python's remainder has the sign of the divisor; it is off by one divisor where the signs differ.
+        return te.if_then_else(te.all(rest != zero, (rest < zero) != (x < zero)), rest - y, rest)
+
+    return elementwise(element, a, b, name="remainder")
 
 
 def power(a: Tensor, b: Tensor) -> Tensor:
@@ -210,6 +223,16 @@ def ceil(x: Tensor) -> Tensor:
 def round(x: Tensor) -> Tensor:
     """Halves go to the even neighbour."""
     return elementwise(te.round, x, name="round")
+
+
+def is_infinite(x: Tensor, *, positive: bool = True, negative: bool = True) -> Tensor:
+    """Whether each element is an infinity, of the signs that are asked for."""
+    limits = [math.inf] * positive + [-math.inf] * negative
+
+    def element(v: Expr) -> Expr:
+        return te.any(*(v == limit for limit in limits)) if limits else v != v
+
+    return elementwise(element, x, name="is_infinite")
 
 
 def is_nan(x: Tensor) -> Tensor:

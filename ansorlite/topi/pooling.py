@@ -11,8 +11,9 @@ from ansorlite import te
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Expr, Scalar
 from ansorlite.te.tensor import Tensor
+from ansorlite.topi.elementwise import elementwise
 from ansorlite.topi.padding import pad
-from ansorlite.topi.reduction import reduce_max, reduce_mean
+from ansorlite.topi.reduction import reduce_max, reduce_mean, reduce_sum
 from ansorlite.topi.windows import Window, window
 
 
@@ -106,6 +107,42 @@ def _count(places: Sequence[Expr], slide: Window, extents: Sequence[int], includ
 
         result = (below(end) - below(begin)) * result
     return result
+
+
+def lp_pool(
+    x: Tensor,
+    *,
+    kernel: Sequence[int],
+    p: int = 2,
+    strides: Sequence[int] | None = None,
+    before: Sequence[int] | None = None,
+    after: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    ceil_mode: bool = False,
+) -> Tensor:
+    """The ``p``-norm of each window.
+
+    Raises:
+        ExpressionError: a window that does not fit the data.
+    """
+    slide = window(kernel, strides=strides, before=before, after=after, dilations=dilations, ceil_mode=ceil_mode)
+    powers = elementwise(lambda v: _power(te.abs(v), p), x, name="powers")
+    sums = _reduce_windows(powers, slide, 0, te.sum, "lp_sum")
+    return elementwise(lambda v: _root(v, p), sums, name="lp_pool")
+
+
+def global_lp_pool(x: Tensor, *, p: int = 2) -> Tensor:
+    """The ``p``-norm over all spatial dimensions, which stay with extent 1."""
+    powers = elementwise(lambda v: _power(te.abs(v), p), x, name="powers")
+    return elementwise(lambda v: _root(v, p), reduce_sum(powers, axes=tuple(range(2, x.ndim)), keepdims=True), name="lp_pool")
+
+
+def _power(v: Expr, p: int) -> Expr:
+    return v if p == 1 else v * v if p == 2 else te.power(v, float(p))
+
+
+def _root(v: Expr, p: int) -> Expr:
+    return v if p == 1 else te.sqrt(v) if p == 2 else te.power(v, 1.0 / p)
 
 
 def global_average_pool(x: Tensor) -> Tensor:

@@ -171,16 +171,17 @@ class _Importer:
         slots = [slot for slot in attempt.inputs if slot is not None]
         if any(slot.value is None for slot in slots):
             raise UnsupportedError("an input is no tensor of known shape with a dtype that has arithmetic")
-        if any(slot.empty for slot in slots):
-            raise UnsupportedError("an input has no elements")
+        empty_input = any(slot.empty for slot in slots)
         stage = max((slot.stage for slot in slots), default=0)
         places = [None if slot is None else self.segments.bring(slot, stage) for slot in attempt.inputs]
         builder = self.segments.builder(stage)
         node = NodeView(proto, places, attempt.wanted, attempt.opset, builder)
         try:
             result = CONVERTERS[proto.op_type](node)
-        except ExpressionError as error:
-            raise node.error(str(error)) from None
+        except (ExpressionError, ModelError) as error:
+            if empty_input:
+                raise UnsupportedError("an input has no elements") from None
+            raise (node.error(str(error)) if isinstance(error, ExpressionError) else error) from None
         except NotKnownError as error:
             self._ask_for_value(attempt.inputs[error.position])
             raise

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from ansorlite.frontends.onnx.node import NodeView, UnsupportedError
+from ansorlite.frontends.onnx.node import NodeView
 from ansorlite.graph.describe import Operator
 from ansorlite.te import dtypes
 from ansorlite.topi.conv import conv, conv_transpose
 from ansorlite.topi.elementwise import add, multiply
 from ansorlite.topi.matmul import gemm, matmul
-from ansorlite.topi.pooling import average_pool, global_average_pool, global_max_pool, max_pool
-from ansorlite.topi.reduction import reduce_l2
+from ansorlite.topi.pooling import average_pool, global_average_pool, global_lp_pool, global_max_pool, lp_pool, max_pool
 from ansorlite.topi.shape import reshape
 
 
@@ -131,7 +130,7 @@ def convert_conv_transpose(node: NodeView) -> str:
     return _biased(node, result, 2)
 
 
-def _pool(node: NodeView, operator: Operator, **more: bool) -> str:
+def _pool(node: NodeView, operator: Operator, **more: int) -> str:
     node.only_first_output()
     kernel = node.integers("kernel_shape")
     if kernel is None:
@@ -157,6 +156,8 @@ def convert_global_max_pool(node: NodeView) -> str:
 
 
 def convert_global_lp_pool(node: NodeView) -> str:
-    if node.integer("p", 2) != 2:
-        raise UnsupportedError("only p = 2 is a tensor expression")
-    return node.apply(reduce_l2, node.input(0), axes=tuple(range(2, len(node.value(0).shape))), keepdims=True)
+    return node.apply(global_lp_pool, node.input(0), p=node.integer("p", 2))
+
+
+def convert_lp_pool(node: NodeView) -> str:
+    return _pool(node, lp_pool, p=node.integer("p", 2))

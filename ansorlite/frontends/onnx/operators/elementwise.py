@@ -12,7 +12,7 @@ from ansorlite.frontends.onnx.node import NodeView, UnsupportedError
 from ansorlite.graph.constants import splat
 from ansorlite.graph.describe import Operator
 from ansorlite.te import dtypes
-from ansorlite.topi import activations, elementwise
+from ansorlite.topi import activations, bits, elementwise
 from ansorlite.topi.shape import reshape
 
 Converter = Callable[[NodeView], str]
@@ -92,9 +92,18 @@ def gelu(node: NodeView) -> str:
 
 
 def modulo(node: NodeView) -> str:
-    if node.integer("fmod", 0):
-        raise UnsupportedError("fmod=1")
-    return node.apply(elementwise.modulo, node.input(0), node.input(1))
+    operator = elementwise.remainder if node.integer("fmod", 0) else elementwise.modulo
+    return node.apply(operator, node.input(0), node.input(1))
+
+
+def bit_shift(node: NodeView) -> str:
+    left = node.text("direction", "") == "LEFT"
+    return node.apply(bits.shift_left if left else bits.shift_right, node.input(0), node.input(1))
+
+
+def is_infinite(node: NodeView) -> str:
+    positive, negative = (bool(node.integer(f"detect_{sign}", 1)) for sign in ("positive", "negative"))
+    return node.apply(elementwise.is_infinite, node.input(0), positive=positive, negative=negative)
 
 
 def old_broadcast(operator: Operator) -> Converter:

@@ -125,6 +125,7 @@ def transpose(node: NodeView) -> str:
 
 def concat(node: NodeView) -> str:
     inputs = [node.input(position) for position in range(len(node.inputs))]
+    inputs = [name for name in inputs if 0 not in node.builder.value(name).shape] or inputs[:1]
     return inputs[0] if len(inputs) == 1 else node.apply(topi.concat, *inputs, axis=node.integer("axis", 1))
 
 

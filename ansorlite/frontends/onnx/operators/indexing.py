@@ -1,0 +1,113 @@
+"""Converters of operators that take elements from, or put them to, places named by a tensor; and of patterns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from onnx import helper
+
+from ansorlite.frontends.onnx.node import NodeView, UnsupportedError
+from ansorlite.graph.describe import Operator
+from ansorlite.te import dtypes
+from ansorlite.topi import arguments, indexing, patterns
+from ansorlite.topi.indexing import Scatter
+
+
+def gather_elements(node: NodeView) -> str:
+    return node.apply(indexing.gather_elements, node.input(0), node.input(1), axis=node.integer("axis", 0))
+
+
+def gather_nd(node: NodeView) -> str:
+    return node.apply(indexing.gather_nd, node.input(0), node.input(1), batch_dims=node.integer("batch_dims", 0))
+
+
+def _mode(node: NodeView) -> Scatter:
+    text = node.text("reduction", "none")
+    if text not in [mode.value for mode in Scatter]:
+        raise node.error(f"reduction {text!r} is unknown")
+    return Scatter(text)
+
+
+def scatter_elements(node: NodeView) -> str:
+    inputs = [node.input(position) for position in range(3)]
+    return node.apply(indexing.scatter_elements, *inputs, axis=node.integer("axis", 0), mode=_mode(node))
+
+
+def scatter_nd(node: NodeView) -> str:
+    return node.apply(indexing.scatter_nd, *(node.input(position) for position in range(3)), mode=_mode(node))
+
+
+def reverse_sequence(node: NodeView) -> str:
+    batch, time = node.integer("batch_axis", 1), node.integer("time_axis", 0)
+    if {batch, time} != {0, 1} or len(node.value(0).shape) < 2:
+        raise node.error(f"batch_axis {batch} and time_axis {time} must be the first two dimensions")
+    return node.apply(indexing.reverse_sequence, node.input(0), node.input(1), batch_axis=batch, time_axis=time)
+
+
+def arg_extreme(operator: Operator) -> Callable[[NodeView], str]:
+    def convert(node: NodeView) -> str:
+        return node.apply(
+            operator,
+            node.input(0),
+            axis=node.integer("axis", 0),
+            keepdims=bool(node.integer("keepdims", 1)),
+            last=bool(node.integer("select_last_index", 0)),
+        )
+
+    return convert
+
+
+def hardmax(node: NodeView) -> str:
+    if node.opset < 13:
+        raise UnsupportedError("before opset 13 it runs over several dimensions")
+    return node.apply(arguments.hardmax, node.input(0), axis=node.integer("axis", -1))
+
+
+def one_hot(node: NodeView) -> str:
+    depth = int(node.array(1).reshape(-1)[0])
+    if depth < 1:
+        raise UnsupportedError("the result has no elements")
+    if dtypes.is_float(node.value(0).dtype):
+        raise UnsupportedError("indices that are floats")
+    return node.apply(patterns.one_hot, node.input(0), node.input(2), depth=depth, axis=node.integer("axis", -1))
+
+
+def trilu(node: NodeView) -> str:
+    offset = int(node.array(1).reshape(-1)[0]) if node.has(1) else 0
+    return node.apply(patterns.triangle, node.input(0), upper=bool(node.integer("upper", 1)), offset=offset)
+
+
+def eye_like(node: NodeView) -> str:
+    """A constant: its shape is known."""
+    number = node.integer("dtype", 0)
+    dtype = helper.tensor_dtype_to_np_dtype(number).name if number else node.value(0).dtype
+    shape = node.value(0).shape
+    if len(shape) != 2 or dtype not in dtypes.NUMPY:
+        raise UnsupportedError(f"{dtype} of shape {shape}")
+    return node.constant(np.eye(*shape, k=node.integer("k", 0)).astype(dtypes.NUMPY[dtype]))
+
+
+def arange(node: NodeView) -> str:
+    """How many elements there are must be known."""
+    start, limit, delta = (node.array(position).reshape(-1)[0].item() for position in range(3))
+    if delta == 0:
+        raise node.error("delta is 0")
+    count = math.ceil((limit - start) / delta)
+    if count < 1:
+        raise UnsupportedError("the result has no elements")
+    return node.apply(patterns.arange, node.input(0), node.input(2), count=count)
+
+
+def cumulative(operator: Operator) -> Callable[[NodeView], str]:
+    def convert(node: NodeView) -> str:
+        return node.apply(
+            operator,
+            node.input(0),
+            axis=int(node.array(1).reshape(-1)[0]),
+            exclusive=bool(node.integer("exclusive", 0)),
+            reverse=bool(node.integer("reverse", 0)),
+        )
+
+    return convert

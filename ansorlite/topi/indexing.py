@@ -1,0 +1,190 @@
+"""Elements taken from and put to places that other tensors name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Final
+
+from ansorlite import te
+from ansorlite.errors import ExpressionError
+from ansorlite.te.expr import Expr
+from ansorlite.te.tensor import Tensor
+from ansorlite.topi.reduction import normalized_axes
+
+
+class Scatter(Enum):
+    """What becomes of an element that updates go to."""
+
+    REPLACE = "none"
+    ADD = "add"
+    MULTIPLY = "mul"
+    MAXIMUM = "max"
+    MINIMUM = "min"
+
+
+def wrapped(index: Expr, extent: int) -> Expr:
+    """``index`` as int64; negative ones count from the end."""
+    wide = te.cast(index, "int64")
+    return te.if_then_else(wide < 0, wide + extent, wide)
+
+
+def gather_elements(x: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
+    """``numpy.take_along_axis``; negative indices count from the end.
+
+    Raises:
+        ExpressionError: another number of dimensions.
+    """
+    (d,) = normalized_axes([axis], x.ndim)
+    if indices.ndim != x.ndim:
+        raise ExpressionError(f"gather_elements needs indices of {x.ndim} dimensions, not {indices.shape}")
+
+    def element(*axes: Expr) -> Expr:
+        return x[(*axes[:d], wrapped(indices[axes], x.shape[d]), *axes[d + 1 :])]
+
+    return te.compute(indices.shape, element, name="gather_elements")
+
+
+def gather_nd(x: Tensor, indices: Tensor, *, batch_dims: int = 0) -> Tensor:
+    """Slices of ``x`` at the index tuples in the last dimension of ``indices``; the first ``batch_dims`` are common.
+
+    Raises:
+        ExpressionError: tuples longer than ``x`` has dimensions, or batch dimensions that differ.
+    """
+    depth = indices.shape[-1]
+    lead = indices.shape[:-1]
+    if batch_dims + depth > x.ndim or x.shape[:batch_dims] != lead[:batch_dims]:
+        raise ExpressionError(f"gather_nd: indices {indices.shape} do not fit {x.shape} with {batch_dims} batch dimensions")
+    rest = x.shape[batch_dims + depth :]
+
+    def element(*axes: Expr) -> Expr:
+        place = axes[: len(lead)]
+        found = [wrapped(indices[(*place, n)], x.shape[batch_dims + n]) for n in range(depth)]
+        return x[(*place[:batch_dims], *found, *axes[len(lead) :])]
+
+    return te.compute((*lead, *rest), element, name="gather_nd")
+
+
+def scatter_elements(x: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0, mode: Scatter = Scatter.REPLACE) -> Tensor:
+    """``x``, with each element of ``updates`` put to (or combined with) the place along ``axis`` that ``indices`` names.
+
+    Every place looks for the updates that go to it: work grows with the product of both extents along ``axis``. Of several
+    replacements the last one stays.
+
+    Raises:
+        ExpressionError: shapes that do not fit together.
+    """
+    (d,) = normalized_axes([axis], x.ndim)
+    outside = any(u > e for k, (u, e) in enumerate(zip(updates.shape, x.shape, strict=False)) if k != d)
+    if indices.shape != updates.shape or indices.ndim != x.ndim or outside:
+        raise ExpressionError(f"scatter_elements: {x.shape}, indices {indices.shape} and updates {updates.shape} do not fit")
+
+    def source(axes: tuple[Expr, ...], k: Expr) -> tuple[Expr, ...]:
+        return (*axes[:d], k, *axes[d + 1 :])
+
+    def covered(axes: tuple[Expr, ...]) -> list[Expr]:
+        return [a < u for n, (a, u, e) in enumerate(zip(axes, updates.shape, x.shape, strict=True)) if n != d and u < e]
+
+    def hits(axes: tuple[Expr, ...], k: Expr) -> Expr:
+        return wrapped(indices[source(axes, k)], x.shape[d]) == axes[d]
+
+    return _scattered(x, mode, (updates.shape[d],), covered, lambda a, k: hits(a, *k), lambda a, k: updates[source(a, *k)])
+
+
+def scatter_nd(x: Tensor, indices: Tensor, updates: Tensor, *, mode: Scatter = Scatter.REPLACE) -> Tensor:
+    """``x``, with slices of ``updates`` put to (or combined with) the places that the last dimension of ``indices`` names.
+
+    Every place looks for the updates that go to it: work grows with the product of the number of tuples and the size of
+    ``x``. Of several replacements the last one stays.
+
+    Raises:
+        ExpressionError: shapes that do not fit together.
+    """
+    depth, lead = indices.shape[-1], indices.shape[:-1]
+    if depth > x.ndim or updates.shape != (*lead, *x.shape[depth:]):
+        raise ExpressionError(f"scatter_nd: {x.shape}, indices {indices.shape} and updates {updates.shape} do not fit")
+
+    def hits(axes: tuple[Expr, ...], k: Sequence[Expr]) -> Expr:
+        return te.all(*(wrapped(indices[(*k, n)], x.shape[n]) == axes[n] for n in range(depth)))
+
+    return _scattered(x, mode, lead, lambda _: [], hits, lambda a, k: updates[(*k, *a[depth:])])
+
+
+def _scattered(
+    x: Tensor,
+    mode: Scatter,
+    extents: tuple[int, ...],
+    covered: Callable[[tuple[Expr, ...]], list[Expr]],
+    hits: Callable[[tuple[Expr, ...], Sequence[Expr]], Expr],
+    update: Callable[[tuple[Expr, ...], Sequence[Expr]], Expr],
+) -> Tensor:
+    """``x`` with updates over a domain of ``extents``; ``covered`` says where in ``x`` they may go at all."""
+    lengths = extents or (1,)
+    steps = [te.reduce_axis(extent, name=f"u{n}") for n, extent in enumerate(lengths)]
+
+    def own(k: Sequence[Expr]) -> Sequence[Expr]:
+        return k if extents else ()
+
+    def where(axes: tuple[Expr, ...], k: Sequence[Expr], then: Expr, otherwise: Expr) -> Expr:
+        inside = te.if_then_else(hits(axes, own(k)), then, otherwise)
+        conditions = covered(axes)
+        return te.if_then_else(te.all(*conditions), inside, otherwise) if conditions else inside
+
+    if mode is not Scatter.REPLACE:
+        fold, join, start = _FOLDS[mode]
+        folded = te.compute(
+            x.shape,
+            lambda *a: fold(where(a, steps, update(a, own(steps)), start(x.dtype)), axis=steps),
+            name="scatter_fold",
+        )
+        return te.compute(x.shape, lambda *a: te.cast(join(x[a], folded[a]), x.dtype), name="scatter")
+
+    def number(k: Sequence[Expr]) -> Expr:
+        flat: Expr = te.cast(0, "int64")
+        for index, extent in zip(k, lengths, strict=True):
+            flat = index + flat * extent
+        return flat
+
+    last = te.compute(
+        x.shape, lambda *a: te.max(where(a, steps, number(steps), te.cast(-1, "int64")), axis=steps), name="scatter_last"
+    )
+
+    def element(*a: Expr) -> Expr:
+        flat = last[a]
+        k = [(flat // math.prod(lengths[n + 1 :])) % lengths[n] for n in range(len(lengths))]
+        return te.if_then_else(flat >= 0, update(a, own(k)), x[a])
+
+    return te.compute(x.shape, element, name="scatter")
+
+
+def _limit(highest: bool) -> Callable[[str], Expr]:
+    def value(dtype: str) -> Expr:
+        if dtype.startswith(("float", "bfloat")):
+            return te.cast(math.inf if highest else -math.inf, dtype)
+        bits = int(dtype.removeprefix("u").removeprefix("int"))
+        signed = not dtype.startswith("u")
+        high = (1 << (bits - signed)) - 1
+        return te.cast(high if highest else (-high - 1 if signed else 0), dtype)
+
+    return value
+
+
+#: mode → the fold of the updates of one place, how it joins what was there, and what an empty fold is.
+_FOLDS: Final[dict[Scatter, tuple[Callable[..., Expr], Callable[[Expr, Expr], Expr], Callable[[str], Expr]]]] = {
+    Scatter.ADD: (te.sum, lambda a, b: a + b, lambda dtype: te.cast(0, dtype)),
+    Scatter.MULTIPLY: (te.prod, lambda a, b: a * b, lambda dtype: te.cast(1, dtype)),
+    Scatter.MAXIMUM: (te.max, te.maximum, _limit(highest=False)),
+    Scatter.MINIMUM: (te.min, te.minimum, _limit(highest=True)),
+}
+
+
+def reverse_sequence(x: Tensor, lengths: Tensor, *, batch_axis: int = 1, time_axis: int = 0) -> Tensor:
+    """The first ``lengths[b]`` elements along ``time_axis`` back to front, for each ``b`` along ``batch_axis``."""
+
+    def element(*axes: Expr) -> Expr:
+        length, t = te.cast(lengths[axes[batch_axis]], "int64"), axes[time_axis]
+        place = te.if_then_else(t < length, length - 1 - t, t)
+        return x[tuple(place if d == time_axis else axis for d, axis in enumerate(axes))]
+
+    return te.compute(x.shape, element, name="reverse_sequence")
