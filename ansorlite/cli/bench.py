@@ -6,18 +6,24 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import click
+from rich.console import Console
 
 from ansorlite.cli import options
 from ansorlite.cli.program import Array, Program, load_inputs
 from ansorlite.cli.source import load
 from ansorlite.errors import ArgumentError
 from ansorlite.graph.hybrid import AnyModel
+from ansorlite.report import profile as profiles
 from ansorlite.report.compare import Comparison, compare, time_alone
 from ansorlite.report.peers import onnxruntime_session
 from ansorlite.report.text import duration, times
 from ansorlite.task import Task
 
 _AGAINST = ("naive", "onnxruntime")
+
+#: Of the table of kernels.
+_ROWS = 40
+_WIDE = 120
 
 
 @click.command("bench", cls=options.IntListCommand)
@@ -27,6 +33,7 @@ _AGAINST = ("naive", "onnxruntime")
 @options.rules
 @click.option("--against", type=click.Choice(_AGAINST), help="What to compare with, timed in turns with ours.")
 @click.option("--seconds", default=5.0, show_default=True, type=click.FloatRange(min=0, min_open=True), help="How long to time.")
+@click.option("--profile/--no-profile", default=True, help="Of a model, also show how long each kernel takes in place.")
 @options.seed
 @options.as_json
 def command(
@@ -38,10 +45,11 @@ def command(
     rules: str | None,
     against: str | None,
     seconds: float,
+    profile: bool,
     seed: int,
     as_json: bool,
 ) -> None:
-    """Time SOURCE with the best programs known: the median of many runs.
+    """Time SOURCE with the best programs known: the median of many runs; of a model, each kernel's, too.
 
     \b
     ansorlite bench resnet50.onnx --database tuning.db --against onnxruntime
@@ -54,12 +62,17 @@ def command(
         result = Comparison(time_alone(ours, seconds), None)
     else:
         result = compare(ours, _other(against, source, workload, arrays), seconds)
+    steps = program.profile(arrays) if profile and program.profile else None
     if as_json:
-        options.print_json({"ours": result.ours, "against": result.against, "ratio": result.ratio, "compared_with": against})
+        told = {"ours": result.ours, "against": result.against, "ratio": result.ratio, "compared_with": against}
+        options.print_json(told | {"steps": profiles.as_json(steps) if steps else None})
         return
     click.echo(f"ours         {duration(result.ours)}")
     if result.against is not None and result.ratio is not None:
         click.echo(f"{against:<12} {duration(result.against)}\nratio        {times(result.ratio)}")
+    if steps:
+        screen = Console(highlight=False)
+        screen.print("", profiles.table(steps, _ROWS, screen.width >= _WIDE), sep="\n")
 
 
 def _other(against: str, source: str, workload: Task | AnyModel, arrays: Mapping[str, Array]) -> Callable[[], object]:

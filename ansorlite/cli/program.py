@@ -14,6 +14,7 @@ from ansorlite.best import compile_candidate
 from ansorlite.errors import ArgumentError
 from ansorlite.graph.executable import Executable
 from ansorlite.graph.hybrid import AnyModel, HybridExecutable, compile_any
+from ansorlite.graph.profile import Profile
 from ansorlite.measure.inputs import make_inputs
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.sketch.candidate import NAIVE
@@ -32,11 +33,13 @@ class Program:
     Attributes:
         inputs: the inputs that it needs, as placeholders.
         random: makes random arrays for them.
+        profile: how long each step takes on given arrays, where the program is a model that is native from end to end.
     """
 
     inputs: tuple[Tensor, ...]
     random: Callable[[np.random.Generator], list[Array]]
     _call: Callable[[Mapping[str, Array]], Mapping[str, Array]]
+    profile: Callable[[Mapping[str, Array]], Profile] | None = None
 
     def __call__(self, arrays: Mapping[str, Array]) -> Mapping[str, Array]:
         return self._call(arrays)
@@ -61,7 +64,8 @@ def _of_model(model: AnyModel, executable: Executable | HybridExecutable) -> Pro
     if unusual:
         raise ArgumentError(f"input {unusual[0]!r} is not a tensor of numbers, so it can be given only in Python")
     inputs = tuple(placeholder(value.shape, value.dtype, name) for name, value in model.inputs.items() if value)
-    return Program(inputs, lambda rng: make_inputs(ComputeDAG(inputs, (), inputs), rng), executable)
+    profile = executable.profile if isinstance(executable, Executable) else None
+    return Program(inputs, lambda rng: make_inputs(ComputeDAG(inputs, (), inputs), rng), executable, profile)
 
 
 def _of_task(task: Task, kernel: Kernel) -> Program:

@@ -29,7 +29,7 @@ class StepFacts:
     """A step of the model, for people and profiles.
 
     Attributes:
-        name: the operators that it computes.
+        name: the operators that it computes, and the shape of the result.
         task: the task's key; empty for a copy.
         candidate: the program; empty for a copy, or where that is not known.
         flops: operations.

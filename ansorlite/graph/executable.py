@@ -6,6 +6,7 @@ import ctypes
 import math
 import os
 import struct
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -26,10 +27,12 @@ from ansorlite.graph.graph import Array
 from ansorlite.graph.layout import Layout
 from ansorlite.graph.memory import MemoryPlan, plan_memory
 from ansorlite.graph.model import Model
+from ansorlite.graph.profile import Profile, measure_profile
 from ansorlite.runtime.arguments import Signature
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.runtime.load import LoadedEntry
 from ansorlite.runtime.model_call import ModelCall
+from ansorlite.runtime.peaks import Peaks, measure_peaks
 from ansorlite.task import Task
 from ansorlite.te import dtypes
 
@@ -56,15 +59,32 @@ class _PythonStep:
     def __call__(self, bases: Sequence[int]) -> None:
         self.kernel.bind(*(_view(bases[address.base] + address.offset, value) for address, value in self.arrays))()
 
+    def profile(self, bases: Sequence[int]) -> list[int]:
+        """Run it; nanoseconds."""
+        start = time.perf_counter_ns()
+        self(bases)
+        return [time.perf_counter_ns() - start]
+
 
 @dataclass(frozen=True)
 class _NativeSteps:
-    """Steps that are one native call."""
+    """Steps that are one native call.
+
+    Attributes:
+        count: how many.
+    """
 
     loaded: LoadedEntry
+    count: int
 
     def __call__(self, bases: Sequence[int]) -> None:
         self.loaded.run(struct.pack(f"{len(bases)}P", *bases))
+
+    def profile(self, bases: Sequence[int]) -> list[int]:
+        """Run them; each one's nanoseconds."""
+        nanoseconds = (ctypes.c_int64 * self.count)()
+        self.loaded.profile(struct.pack(f"{len(bases)}P", *bases), nanoseconds)
+        return list(nanoseconds)
 
 
 _Segment: TypeAlias = _PythonStep | _NativeSteps
@@ -131,6 +151,31 @@ class Executable:
         """
         return self._call(self._run, (inputs,), {}, out)
 
+    def profile(self, inputs: Mapping[str, Any], *, runs: int = 30, peaks: Peaks | None = None) -> Profile:
+        """How long each step takes in place.
+
+        Args:
+            inputs: name → array.
+            runs: how often the model runs; medians count.
+            peaks: what the machine can do; by default that is measured, which takes some seconds.
+
+        Raises:
+            ArgumentError: as for a call; or ``runs`` is less than 1.
+        """
+        if runs < 1:
+            raise ArgumentError(f"runs is {runs}; it must be at least 1")
+        target = self._model.target
+        times: list[int] = []
+
+        def profiled(bases: Sequence[int]) -> None:
+            times[:] = [nanoseconds for segment in self._segments for nanoseconds in segment.profile(bases)]
+
+        def run() -> list[int]:
+            self._call(profiled, (inputs,), {}, None)
+            return list(times)
+
+        return measure_profile(run, self.facts, peaks or measure_peaks(target, target.threads), runs)
+
     def export(
         self, path: str | os.PathLike[str], *, name: str | None = None, weights: Literal["inside", "beside"] = "inside"
     ) -> None:
@@ -186,7 +231,8 @@ class Executable:
             moved = sum(self._layout.nbytes(name) for name in (*step.inputs, step.output))
             candidate, latency = (origin.candidate, origin.latency) if origin else (None, None)
             program = f"{candidate.sketch} {','.join(map(str, candidate.row))}".strip() if candidate else ""
-            facts.append(StepFacts(step.name, task.key, program, task.dag.flops, moved, latency))
+            name = f"{step.name} {'x'.join(map(str, model.graph.values[step.output].shape))}"
+            facts.append(StepFacts(name, task.key, program, task.dag.flops, moved, latency))
         return (*facts, *(_copied(move.nbytes) for move in self._layout.leftovers()))
 
     def _run(self, bases: Sequence[int]) -> None:
@@ -220,7 +266,7 @@ class Executable:
         native: list[Step] = []
         for step in (*self._steps, None):
             if native and (step is None or isinstance(step, _PythonStep)):
-                segments.append(_NativeSteps(LoadedEntry(native, addresses, self._model.target)))
+                segments.append(_NativeSteps(LoadedEntry(native, addresses, self._model.target), len(native)))
                 native = []
             if isinstance(step, _PythonStep):
                 segments.append(step)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from click.testing import Result
 
@@ -128,3 +129,13 @@ def test_imported_measurements_are_taken_up(database: dict[str, Any], call: Call
     call("records", "other.db", "--import", "t.jsonl")
     again = call_json(*TUNE[:-1], "other.db")
     assert (again["restored"], again["best_latency"]) == (4, database["best_latency"])
+
+
+def test_bench_of_a_model_shows_each_kernel(call: Call, call_json: CallJson, folder: Path) -> None:
+    node = onnx.helper.make_node("Relu", ["x"], ["y"])
+    x, y = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [8, 8]) for name in "xy")
+    onnx.save(onnx.helper.make_model(onnx.helper.make_graph([node], "relu", [x], [y])), folder / "relu.onnx")
+    (step,) = call_json("bench", "relu.onnx", "--seconds", 0.01)["steps"]
+    assert (step["step"], step["share"], step["record"]) == ("relu 8x8", 1.0, None)
+    assert "relu 8x8" in call("bench", "relu.onnx", "--seconds", 0.01).stdout
+    assert call_json("bench", "relu.onnx", "--seconds", 0.01, "--no-profile")["steps"] is None

@@ -243,7 +243,7 @@ def test_the_library_tells_what_it_was_made_of(executable: Executable, exported:
     description = al.load(exported / "classifier.so").description
     assert isinstance(description, Description)
     assert description.steps == executable.facts
-    assert [step.name for step in description.steps] == ["conv+relu", "gemm"]
+    assert [step.name for step in description.steps] == ["conv+relu 1x16x6x6", "gemm 1x10"]
     assert description.steps[1].flops == 2 * 576 * 10
     assert description.steps[1].bytes == 4 * (576 + 576 * 10 + 10)
     assert all(step.task and step.candidate for step in description.steps)
