@@ -87,8 +87,7 @@ def main(
     with ExitStack() as stack:
         stack.enter_context(threadpool_limits(run.threads))
         store = stack.enter_context(al.Database(database or ":memory:"))
-        machine = _machine(run.threads, settings.against)
-        results.add(machine)
+        results.add(_machine(run.threads, settings.against))
         for suite, case in _until(chosen, end, screen):
             if variance:
                 if again or (suite, case.name) not in results.variances([suite], run):
@@ -102,12 +101,13 @@ def main(
                 tuning = session.tune(suite, case, settings, store)
                 if tuning.trials > tuning.restored:
                     results.add(tuning)
-            timing = session.compare(suite, case, settings, store if trials else None, machine.all)
+            timing = session.compare(suite, case, settings, store if trials else None)
             results.add(timing)
             screen.print(_line(timing))
     timings = results.timings(suites, run)
     tunings = results.tunings(suites, run)
-    found = tables.everything(timings, tunings, results.variances(suites, run), suites)
+    machine = results.machine(run.threads)
+    found = tables.everything(machine.all, timings, tunings, results.variances(suites, run), suites)
     if page_path is not None:
         page_path.write_text(page(machine, _command(), list(timings.values()), found))
     if as_json:

@@ -6,6 +6,7 @@ import json
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
+from functools import reduce
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -82,7 +83,6 @@ class Timing:
         trials: asked for when it was tuned; 0: not tuned.
         flops, nbytes: of the computation as written: operations, and bytes of inputs and output.
         dtype: of the first input.
-        roofline: least seconds by the peaks of the run.
         seconds: median of a call, by contender; :data:`CALLED`, :data:`BARE` and :data:`UNTUNED` are ours.
         called, bare: how many times as fast as a contender ours is, called from Python and bare; taken round by round.
         compile_seconds: of ``al.compile`` without any record, which gives :data:`UNTUNED`.
@@ -98,7 +98,6 @@ class Timing:
     flops: int
     nbytes: int
     dtype: str
-    roofline: float
     seconds: Mapping[str, float]
     called: Mapping[str, Spread]
     bare: Mapping[str, Spread]
@@ -190,9 +189,13 @@ class Results:
                 joined.pop(key, None)
         return joined
 
-    def machines(self) -> list[Machine]:
-        """All runs, in order."""
-        return [row for row in self.rows if isinstance(row, Machine)]
+    def machine(self, threads: int) -> Machine:
+        """The latest run's on so many threads, which has added its row; with the best peaks of all runs there."""
+        rows = [row for row in self.rows if isinstance(row, Machine) and row.threads == threads]
+        last = rows[-1]
+        alike = [row for row in rows if (row.cpu, row.target) == (last.cpu, last.target)]
+        one, all_ = (reduce(Peaks.best, peaks) for peaks in ([row.one for row in alike], [row.all for row in alike]))
+        return replace(last, one=one, all=all_)
 
 
 def _joined(first: Tuning, second: Tuning) -> Tuning:

@@ -14,7 +14,6 @@ import ansorlite as al
 from ansorlite.measure.check import Checker, tolerance
 from ansorlite.measure.inputs import make_inputs
 from ansorlite.runtime.kernel import Kernel
-from ansorlite.runtime.peaks import Peaks
 from ansorlite.target import host
 from ansorlite.tuner.result import TuneResult
 from benchmarks.kernels.operators.operator import Array
@@ -65,7 +64,7 @@ def tune(suite: str, case: Case, settings: Settings, database: al.Database) -> T
     )
 
 
-def compare(suite: str, case: Case, settings: Settings, database: al.Database | None, peaks: Peaks) -> Timing:
+def compare(suite: str, case: Case, settings: Settings, database: al.Database | None) -> Timing:
     """Time the best program that the database knows of ``case`` beside the peers."""
     task = al.Task(case.operator.tensors(), host(settings.run.threads))
     arrays = make_inputs(task.dag, np.random.default_rng(settings.run.seed))
@@ -92,7 +91,6 @@ def compare(suite: str, case: Case, settings: Settings, database: al.Database | 
         task.dag.flops,
         sum(array.nbytes for array in arrays) + sum(output.nbytes for output in kernel.outputs),
         arrays[0].dtype.name,
-        peaks.seconds(task.dag.flops, sum(array.nbytes for array in arrays) + sum(output.nbytes for output in kernel.outputs)),
         {name: float(np.median(medians)) for name, medians in taken.items()},
         {name: _ratio(taken[name], taken[CALLED]) for name in others},
         {name: _ratio(taken[name], taken[BARE]) for name in others},

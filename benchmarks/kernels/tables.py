@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ansorlite.report.text import duration
+from ansorlite.runtime.peaks import Peaks
 from benchmarks.kernels.results import BARE, CALLED, UNTUNED, Key, Spread, Timing, Tuning, Variance
 from benchmarks.kernels.suites import ANCHORS, Anchor, Recorded
 
@@ -24,7 +25,7 @@ class Table:
     notes: tuple[str, ...] = ()
 
 
-def cases(suite: str, timings: Mapping[Key, Timing]) -> Table:
+def cases(suite: str, peaks: Peaks, timings: Mapping[Key, Timing]) -> Table:
     """One row a case: our time and what it comes to, and how many times as fast as each of the others that is."""
     mine = [timing for timing in timings.values() if timing.suite == suite]
     peers = _peers(mine)
@@ -35,7 +36,7 @@ def cases(suite: str, timings: Mapping[Key, Timing]) -> Table:
             duration(timing.seconds[CALLED]),
             duration(timing.seconds[BARE]),
             f"{timing.flops / timing.seconds[BARE] / 1e9:.3g}",
-            f"{timing.roofline / timing.seconds[BARE]:.0%}" if timing.dtype == "float32" else _DASH,
+            f"{peaks.seconds(timing.flops, timing.nbytes) / timing.seconds[BARE]:.0%}" if timing.dtype == "float32" else _DASH,
             *(_spread(timing.called.get(peer)) for peer in peers),
             _times(1 / timing.bare[UNTUNED].median) if UNTUNED in timing.bare else _DASH,
         )
@@ -46,28 +47,22 @@ def cases(suite: str, timings: Mapping[Key, Timing]) -> Table:
 
 
 def means(timings: Mapping[Key, Timing]) -> Table:
-    """Geometric means by suite and over all, and the worst case of each."""
+    """Geometric means by suite and over all, and the worst case of each against the first peer."""
     peers = _peers(timings.values())
-    first = peers[0] if peers else None
-    rows = []
     suites = list(dict.fromkeys(timing.suite for timing in timings.values()))
     groups = [(suite, [t for t in timings.values() if t.suite == suite]) for suite in suites]
-    for name, group in [*groups, ("all", list(timings.values()))]:
-        compared = [timing for timing in group if first in timing.called]
-        worst = min(compared, key=lambda t: t.called[first].median, default=None) if first else None
-        rows.append(
-            (
-                name,
-                str(len(group)),
-                *(_mean(t.called[peer].median for t in group if peer in t.called) for peer in peers),
-                _mean(t.bare[first].median for t in group if first in t.bare) if first else _DASH,
-                f"{sum(t.called[first].median < 1 for t in compared)} of {len(compared)}" if first else _DASH,
-                f"{worst.case}: {_times(worst.called[first].median)}" if worst and first else _DASH,
-                _mean(1 / t.bare[UNTUNED].median for t in group if UNTUNED in t.bare),
-            )
+    rows = [
+        (
+            name,
+            str(len(group)),
+            *(_mean(t.called[peer].median for t in group if peer in t.called) for peer in peers),
+            *(text for peer in peers[:1] for text in _standing(group, peer)),
+            _mean(1 / t.bare[UNTUNED].median for t in group if UNTUNED in t.bare),
         )
-    bare = f"kernel, {_against(first)}" if first else "kernel"
-    header = ("suite", "cases", *map(_against, peers), bare, f"below {first}", "worst case", "untuned")
+        for name, group in [*groups, ("all", list(timings.values()))]
+    ]
+    first = [("kernel, " + _against(peer), f"below {peer}", "worst case") for peer in peers[:1]]
+    header = ("suite", "cases", *map(_against, peers), *(name for names in first for name in names), "untuned")
     return Table("geometric means", header, tuple(rows))
 
 
@@ -148,6 +143,17 @@ def geometric_mean(values: Iterable[float]) -> float | None:
     return statistics.geometric_mean(found) if found else None
 
 
+def _standing(group: Sequence[Timing], peer: str) -> tuple[str, str, str]:
+    """(mean of the bare kernels, how many cases are below the peer's speed, which one most)"""
+    compared = [timing for timing in group if peer in timing.called]
+    worst = min(compared, key=lambda t: t.called[peer].median, default=None)
+    return (
+        _mean(timing.bare[peer].median for timing in compared),
+        f"{sum(timing.called[peer].median < 1 for timing in compared)} of {len(compared)}",
+        _DASH if worst is None else f"{worst.case}: {_times(worst.called[peer].median)}",
+    )
+
+
 def _until(anchor: Anchor, ratio: float, tuning: Tuning | None) -> float | None:
     """Seconds of tuning until a program was known that is as fast as Ansor's best.
 
@@ -192,7 +198,11 @@ def markdown(table: Table) -> str:
 
 
 def everything(
-    timings: Mapping[Key, Timing], tunings: Mapping[Key, Tuning], seeds: Mapping[Key, Variance], order: Sequence[str]
+    peaks: Peaks,
+    timings: Mapping[Key, Timing],
+    tunings: Mapping[Key, Tuning],
+    seeds: Mapping[Key, Variance],
+    order: Sequence[str],
 ) -> list[Table]:
     """All tables that there are rows for."""
     tables = []
@@ -200,7 +210,7 @@ def everything(
         tables.append(means(timings))
     if "anchors" in order and any(suite == "anchors" for suite, _ in timings):
         tables.append(anchors(timings, tunings))
-    tables += [cases(suite, timings) for suite in order if any(key[0] == suite for key in timings)]
+    tables += [cases(suite, peaks, timings) for suite in order if any(key[0] == suite for key in timings)]
     if tunings:
         tables.append(phases(tunings))
     if seeds:

@@ -28,7 +28,6 @@ def timing(suite: str, case: str, ratio: float, **changes: object) -> Timing:
         2 * 10**6,
         4000,
         "float32",
-        1e-5,
         {CALLED: 4e-5, BARE: 2e-5, UNTUNED: 4e-5, "torch": 4e-5 * ratio},
         {"torch": spread},
         {"torch": replace(spread, median=2 * ratio), UNTUNED: Spread(2.0, 2.0, 2.0)},
@@ -63,6 +62,16 @@ def test_the_latest_timing_of_the_trials_and_seed_counts() -> None:
     for row in (timing("odd", "a", 1.0), timing("odd", "a", 3.0), timing("odd", "a", 9.0, seed=1), timing("int8", "a", 9.0)):
         results.add(row)
     assert results.timings(["odd"], RUN) == {("odd", "a"): timing("odd", "a", 3.0)}
+
+
+def test_a_machine_has_the_best_peaks_of_all_its_runs() -> None:
+    results = Results(None)
+    slow = Peaks(2, 1e11, (Level("L1", 1000, 5e11, 1e11), Level("memory", 10**9, 5e9, 4e10)))
+    for peaks in (PEAKS, slow):
+        results.add(replace(MACHINE, all=peaks))
+    results.add(replace(MACHINE, threads=1, all=replace(PEAKS, flops=9e99)))
+    best = Peaks(2, 2e11, (Level("L1", 1000, 5e11, 3e11), Level("memory", 10**9, 1e10, 4e10)))
+    assert results.machine(threads=2) == replace(MACHINE, all=best)
 
 
 def test_runs_of_tuning_are_joined_and_gaps_left_out() -> None:
@@ -102,7 +111,7 @@ def test_seconds_until_the_best_ratio_of_ansor() -> None:
 
 def test_the_page_shows_every_table_and_what_is_wrong() -> None:
     rows = {("odd", "a"): timing("odd", "a", 1.5, busy=0.5, wrong={CALLED: "off by one"})}
-    found = tables.everything(rows, {("anchors", "a"): tuning("a", 8, 0, ())}, {}, list(SUITES))
+    found = tables.everything(PEAKS, rows, {("anchors", "a"): tuning("a", 8, 0, ())}, {}, list(SUITES))
     text = page(MACHINE, "the command", list(rows.values()), found)
     assert all(word in text for word in ("the command", "some cpu", "busy machine", "**wrong**", "off by one", "## Tuning"))
 

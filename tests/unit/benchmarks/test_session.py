@@ -4,7 +4,6 @@ import pytest
 from click.testing import CliRunner
 
 import ansorlite as al
-from ansorlite.runtime.peaks import Level, Peaks
 from benchmarks.kernels import session
 from benchmarks.kernels.__main__ import main
 from benchmarks.kernels.operators.matmul import Matmul
@@ -14,14 +13,13 @@ from benchmarks.kernels.session import Settings
 from benchmarks.kernels.suites import Case
 
 SETTINGS = Settings(Run(threads=1, trials=3, seed=0), ("numpy",), untuned=True, seconds=0.0, time_limit=None)
-PEAKS = Peaks(1, 1e11, (Level("memory", 10**9, 1e10, 1e10),))
 
 
 def test_a_case_is_tuned_checked_and_timed() -> None:
     case = Case("small", Matmul(5, 7, 3))
     with al.Database(":memory:") as database:
         tuning = session.tune("odd", case, SETTINGS, database)
-        timing = session.compare("odd", case, SETTINGS, database, PEAKS)
+        timing = session.compare("odd", case, SETTINGS, database)
     assert (tuning.trials, tuning.restored) == (3, 0)
     assert tuning.curve
     assert tuning.seconds == pytest.approx(sum(tuning.phases.values()), rel=1e-3)
@@ -29,7 +27,6 @@ def test_a_case_is_tuned_checked_and_timed() -> None:
     assert set(timing.called) == set(timing.bare) == {UNTUNED, "numpy"}
     assert timing.wrong == {}
     assert (timing.flops, timing.nbytes) == (2 * 5 * 7 * 3, 4 * (15 + 21 + 35))
-    assert timing.roofline == pytest.approx(timing.nbytes / 1e10)
 
 
 class _Wrong(Matmul):
@@ -41,7 +38,7 @@ class _Wrong(Matmul):
 
 def test_an_output_that_is_wrong_is_said() -> None:
     case = Case("wrong", _Wrong(5, 7, 3))
-    timing = session.compare("odd", case, Settings(Run(1, 0, 0), (), False, 0.0, None), None, PEAKS)
+    timing = session.compare("odd", case, Settings(Run(1, 0, 0), (), False, 0.0, None), None)
     assert "35 of 35 elements" in timing.wrong[CALLED]
 
 
