@@ -11,9 +11,6 @@ from onnx import FunctionProto, NodeProto, TypeProto, helper
 
 _LOCAL: Final = "ansorlite.function"
 
-#: Operators with subgraphs. A body with one is not worth expanding: the reference knows the operator as a whole.
-_CONTROL: Final = frozenset({"If", "Loop", "Scan", "SequenceMap"})
-
 
 def expand(
     node: NodeProto, opsets: Mapping[str, int], types: Sequence[TypeProto]
@@ -26,11 +23,11 @@ def expand(
         types: of each input of the node; an empty one where an optional input is left out.
 
     Returns:
-        ``None`` if ONNX defines the operator by no other ones, or with control flow.
+        ``None`` if ONNX defines the operator by no other ones.
     """
     schema = onnx.defs.get_schema(node.op_type, opsets[node.domain], node.domain)
     body = _body(schema, node, opsets[node.domain], types)
-    if body is None or any(inner.op_type in _CONTROL for inner in body.node):
+    if body is None:
         return None
     versions = {**opsets, **{entry.domain: entry.version for entry in body.opset_import}}
     body.domain, body.name = _LOCAL, node.op_type

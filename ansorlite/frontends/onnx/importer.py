@@ -15,12 +15,14 @@ import onnx
 from onnx import TypeProto
 
 from ansorlite.errors import ExpressionError, ModelError
+from ansorlite.frontends.onnx.control import unroll
 from ansorlite.frontends.onnx.expansion import expand
 from ansorlite.frontends.onnx.inputs import open_inputs
 from ansorlite.frontends.onnx.node import NodeView, NotKnownError, UnsupportedError
 from ansorlite.frontends.onnx.operators.shape import tensor_array
 from ansorlite.frontends.onnx.operators.table import CONVERTERS
 from ansorlite.frontends.onnx.reference import DOMAINS, ReferenceNode, free_names, infer_types, is_deterministic, value_of
+from ansorlite.frontends.onnx.scope import Attempt, Scope
 from ansorlite.frontends.onnx.segments import Segments, Slot, empty
 from ansorlite.graph.graph import Array, Graph
 from ansorlite.graph.hybrid import Datum, HostStep
@@ -77,21 +79,6 @@ def import_model(
     return _Importer(model, shapes, values).imported()
 
 
-@dataclass(frozen=True, eq=False)
-class _Scope:
-    """Where names have a meaning: the model, or the body of an operator that is defined by others.
-
-    Attributes:
-        slots: ONNX value name → value.
-        opsets: domain → version.
-        prefix: what makes names of values in this scope unlike those in others.
-    """
-
-    slots: dict[str, Slot]
-    opsets: Mapping[str, int]
-    prefix: str
-
-
 class _Importer:
     """One import."""
 
@@ -108,7 +95,7 @@ class _Importer:
             raise ModelError("the model has sparse initializers, which are not supported")
         opsets = {entry.domain: entry.version for entry in self.model.opset_import}
         opsets |= {name: opsets[other] for name, other in (_STANDARD, reversed(_STANDARD)) if other in opsets}
-        scope = _Scope({}, opsets, "")
+        scope = Scope({}, opsets, "")
         for tensor in self.proto.initializer:
             scope.slots[tensor.name] = Slot.constant(tensor.name, tensor_array(tensor))
         inputs = open_inputs(self.proto, self.shapes)
@@ -116,7 +103,7 @@ class _Importer:
         for name, array in (self.values or {}).items():
             scope.slots[name] = Slot.constant(name, array)
         wanted = [output.name for output in self.proto.output]
-        self._add_nodes(self.proto.node, wanted, scope)
+        self.add_nodes(self.proto.node, wanted, scope)
         outputs = {name: self._slot(name, "output", scope) for name in wanted}
         native = all(slot.value is not None and not slot.empty for slot in (*inputs.values(), *outputs.values()))
         if native and not self.segments.hosted:
@@ -125,12 +112,12 @@ class _Importer:
             self.segments.export(slot)
         return Imported(None, self.segments.steps(), inputs, outputs)
 
-    def _slot(self, name: str, reader: str, scope: _Scope) -> Slot:
+    def _slot(self, name: str, reader: str, scope: Scope) -> Slot:
         if name not in scope.slots:
             raise ModelError(f"{reader} reads {name!r}, which nothing computes")
         return scope.slots[name]
 
-    def _add_nodes(self, nodes: Sequence[onnx.NodeProto], outputs: Iterable[str], scope: _Scope) -> None:
+    def add_nodes(self, nodes: Sequence[onnx.NodeProto], outputs: Iterable[str], scope: Scope) -> None:
         """Those of ``nodes`` that ``outputs`` depend on."""
         read = set(outputs)
         live = []
@@ -141,24 +128,24 @@ class _Importer:
         for node in reversed(live):
             self._add_node(node, read, scope)
 
-    def _add_node(self, proto: onnx.NodeProto, read: set[str], scope: _Scope) -> None:
+    def _add_node(self, proto: onnx.NodeProto, read: set[str], scope: Scope) -> None:
         title = _title(proto)
         if proto.domain not in DOMAINS or proto.domain not in scope.opsets:
             raise ModelError(f"{title} needs operator {proto.domain}.{proto.op_type}, which is not supported")
         inputs = [self._slot(name, title, scope) if name else None for name in proto.input]
         captured = [self._slot(name, title, scope) for name in free_names(proto)]
-        attempt = _Attempt(proto, inputs, captured, [name in read for name in proto.output], scope)
+        attempt = Attempt(proto, inputs, captured, [name in read for name in proto.output], scope)
         try:
             results = self._native(attempt)
         except UnsupportedError as error:
             if self._expanded(attempt):
                 return
-            results = self._folded(attempt) or self._hosted(attempt, str(error))
+            results = self._unrolled(attempt) or self._folded(attempt) or self._hosted(attempt, str(error))
         scope.slots.update((name, slot) for name, slot in zip(proto.output, results, strict=False) if name)
 
     # The ways to import a node -----------------------------------------------------------------------------------
 
-    def _native(self, attempt: _Attempt) -> Sequence[Slot]:
+    def _native(self, attempt: Attempt) -> Sequence[Slot]:
         """By the table.
 
         Raises:
@@ -209,7 +196,7 @@ class _Importer:
         value = open_inputs(self.proto, self.shapes)[name].value
         return None if value is None else math.prod(value.shape)
 
-    def _expanded(self, attempt: _Attempt) -> bool:
+    def _expanded(self, attempt: Attempt) -> bool:
         """By ONNX's definition of the operator, if it has one."""
         types = [TypeProto() if slot is None else slot.type for slot in attempt.inputs]
         if any(slot is not None and not slot.type.HasField("tensor_type") for slot in attempt.inputs):
@@ -219,13 +206,36 @@ class _Importer:
             return False
         nodes, opsets = found
         self.bodies += 1
-        scope = _Scope(dict(attempt.slots), opsets, f"{attempt.scope.prefix}{attempt.proto.op_type}~{self.bodies}/")
+        scope = Scope(dict(attempt.slots), opsets, f"{attempt.scope.prefix}{attempt.proto.op_type}~{self.bodies}/")
         outputs = [name for name, wanted in zip(attempt.proto.output, attempt.wanted, strict=True) if wanted]
-        self._add_nodes(nodes, outputs, scope)
+        self.add_nodes(nodes, outputs, scope)
         attempt.scope.slots.update((name, scope.slots[name]) for name in outputs)
         return True
 
-    def _folded(self, attempt: _Attempt) -> Sequence[Slot] | None:
+    def _unrolled(self, attempt: Attempt) -> Sequence[Slot] | None:
+        """Control flow that is known beforehand, as the nodes that it runs."""
+        try:
+            return unroll(attempt, self)
+        except UnsupportedError:
+            return None
+
+    def scope_of(self, graph: onnx.GraphProto, given: Mapping[str, Slot], around: Scope) -> Scope:
+        """A scope for the nodes of a subgraph, whose inputs are ``given``."""
+        self.bodies += 1
+        constants = {tensor.name: Slot.constant(tensor.name, tensor_array(tensor)) for tensor in graph.initializer}
+        return Scope(
+            {**around.slots, **constants, **given}, around.opsets, f"{around.prefix}{graph.name or 'step'}~{self.bodies}/"
+        )
+
+    def need(self, slot: Slot) -> None:
+        """If the value of ``slot`` follows from small inputs of the model, ask for them."""
+        self._ask_for_value(slot)
+
+    def is_native(self, graph: onnx.GraphProto) -> bool:
+        """Whether every node of a subgraph is of an operator that the table has, or that is defined by others."""
+        return all(node.domain in _STANDARD and (node.op_type in CONVERTERS or _has_body(node.op_type)) for node in graph.node)
+
+    def _folded(self, attempt: Attempt) -> Sequence[Slot] | None:
         """Constants, if they are small and the reference does not refuse: later nodes may need to know them, as shapes."""
         if not all(slot.known and _size(slot.datum) <= _LARGEST_FOLDED for slot in attempt.captured):
             return None
@@ -240,7 +250,7 @@ class _Importer:
             return None
         return attempt.named([Slot.constant(name, datum) for name, datum in zip(attempt.names, results, strict=True)])
 
-    def _hosted(self, attempt: _Attempt, reason: str) -> Sequence[Slot]:
+    def _hosted(self, attempt: Attempt, reason: str) -> Sequence[Slot]:
         proto = attempt.proto
         types = {name: slot.type for name, slot in attempt.slots.items()}
         known = {name: slot.datum for name, slot in attempt.slots.items() if slot.known}
@@ -265,49 +275,10 @@ class _Importer:
             ]
         )
 
-    def _reference(self, attempt: _Attempt) -> ReferenceNode:
+    def _reference(self, attempt: Attempt) -> ReferenceNode:
         types = {name: slot.type for name, slot in attempt.slots.items()}
         known = {name: slot.datum for name, slot in attempt.slots.items() if slot.known}
         return ReferenceNode(attempt.proto, attempt.scope.opsets, types, known)
-
-
-@dataclass(frozen=True, eq=False)
-class _Attempt:
-    """One node to be imported.
-
-    Attributes:
-        inputs: one for each input; ``None`` where an optional one is left out.
-        captured: all that it reads, what its subgraphs read from around them too.
-        wanted: for each result, whether anything reads it.
-    """
-
-    proto: onnx.NodeProto
-    inputs: Sequence[Slot | None]
-    captured: Sequence[Slot]
-    wanted: Sequence[bool]
-    scope: _Scope
-
-    @property
-    def slots(self) -> Mapping[str, Slot]:
-        return dict(zip(free_names(self.proto), self.captured, strict=True))
-
-    @property
-    def opset(self) -> int:
-        return self.scope.opsets[self.proto.domain]
-
-    @property
-    def depends(self) -> frozenset[str]:
-        return frozenset().union(*(slot.depends for slot in self.captured))
-
-    @property
-    def names(self) -> list[str]:
-        """What the results are called between steps."""
-        return [self.scope.prefix + name for name in self.proto.output if name]
-
-    def named(self, slots: Sequence[Slot]) -> list[Slot]:
-        """One slot a result from one a named result; what stands for the others is never read."""
-        rest = iter(slots)
-        return [next(rest) if name else Slot("", TypeProto()) for name in self.proto.output]
 
 
 def _title(proto: onnx.NodeProto) -> str:
@@ -316,3 +287,9 @@ def _title(proto: onnx.NodeProto) -> str:
 
 def _size(datum: Datum) -> int:
     return sum(map(_size, datum)) if isinstance(datum, list | tuple) else int(datum.size)
+
+
+def _has_body(operator: str) -> bool:
+    """Whether ONNX defines an operator by others."""
+    schema = onnx.defs.get_schema(operator)
+    return bool(schema.has_function or schema.has_context_dependent_function)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from ansorlite.frontends.onnx.node import NodeView
-from ansorlite.frontends.onnx.operators import contractions, elementwise, indexing, normalization, shape
+from ansorlite.frontends.onnx.operators import contractions, elementwise, indexing, normalization, resize, shape
 from ansorlite.frontends.onnx.operators.elementwise import old_broadcast, plain, variadic
 from ansorlite.frontends.onnx.operators.normalization import reduction, softmax
 from ansorlite.topi import activations, arguments, bits, patterns, trigonometry
@@ -115,6 +115,7 @@ CONVERTERS: Final[Mapping[str, Callable[[NodeView], str | tuple[str, ...]]]] = {
     "ReduceSumSquare": reduction(fold.reduce_sum_square),
     "Relu": plain(activations.relu),
     "Reshape": shape.reshape,
+    "Resize": resize.resize,
     "ReverseSequence": indexing.reverse_sequence,
     "Round": plain(topi.round),
     "Scatter": indexing.scatter_elements,
@@ -146,6 +147,7 @@ CONVERTERS: Final[Mapping[str, Callable[[NodeView], str | tuple[str, ...]]]] = {
     "Transpose": shape.transpose,
     "Trilu": indexing.trilu,
     "Unsqueeze": shape.unsqueeze,
+    "Upsample": resize.resize,
     "Where": plain(topi.where, 3),
     "Xor": old_broadcast(topi.logical_xor),
 }
