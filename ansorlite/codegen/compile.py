@@ -15,6 +15,7 @@ from ansorlite.codegen.context import Context, Place
 from ansorlite.codegen.workspace import layout
 from ansorlite.loops import printer
 from ansorlite.loops.nodes import Function
+from ansorlite.loops.peel import peel
 from ansorlite.target import Target
 
 
@@ -118,7 +119,7 @@ def optimise(text: str, target: Target) -> Any:
 
 def build(function: Function, target: Target) -> Object:
     """Compile ``function`` for ``target``."""
-    text, entry, workspace = emit(function, target)
+    text, entry, workspace = emit(peel(function), target)
     module = optimise(text, target)
     code = machine(target).emit_object(module)
     return Object(code, printer.text(function), text, entry, function.outputs, workspace, target.key)

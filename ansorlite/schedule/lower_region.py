@@ -137,10 +137,15 @@ def _filled(buffer: Buffer, value: Expr, name: str) -> Stmt:
 
 
 def folded(lanes: Buffer, at: tuple[Expr, ...], target: Store, body: Reduce, name: str) -> Stmt:
-    """``target`` given its value, then every lane of ``lanes[at]`` added to it."""
-    lane = Var("lane")
-    so_far = Load(target.buffer, target.indices, target.buffer.dtype)
-    step = Store(
-        target.buffer, target.indices, combine(body.op, so_far, Load(lanes, (*at, lane), lanes.dtype)), name, Role.MOVE
-    )
-    return block(target, For(lane, index(lanes.shape[-1]), LoopKind.UNROLLED, step))
+    """``target``, its value and every lane of ``lanes[at]`` combined: the upper half onto the lower, until one is left."""
+    steps: list[Stmt] = []
+    left = lanes.shape[-1]
+    while left > 1:
+        half = 1 << (left - 1).bit_length() - 1
+        lane = Var("lane")
+        low, high = (Load(lanes, (*at, place), lanes.dtype) for place in (lane, lane + half))
+        step = Store(lanes, (*at, lane), combine(body.op, low, high), name, Role.MOVE)
+        steps.append(For(lane, index(left - half), LoopKind.VECTORIZED, step, left - half))
+        left = half
+    total = combine(body.op, target.value, Load(lanes, (*at, index(0)), lanes.dtype))
+    return block(*steps, Store(target.buffer, target.indices, total, name, Role.MOVE))
