@@ -112,9 +112,7 @@ def compile(workload: Task, database: Path_ | Database | None = None, *, rules: 
 @overload
 def compile(workload: Model, database: Path_ | Database | None = None, *, rules: str | None = None) -> Executable: ...
 @overload
-def compile(
-    workload: HybridModel, database: Path_ | Database | None = None, *, rules: str | None = None
-) -> HybridExecutable: ...
+def compile(workload: HybridModel, database: Path_ | Database | None = None, *, rules: str | None = None) -> HybridExecutable: ...
 def compile(
     workload: Task | AnyModel, database: Path_ | Database | None = None, *, rules: str | None = None
 ) -> Kernel | Executable | HybridExecutable:
@@ -134,7 +132,11 @@ def compile(
             _log.warning("there is no tuning database at %s: compiling default programs", os.fspath(database))
             database = None
         programs = Programs(None if database is None else _opened(database, stack), own)
-        compiled = programs.kernel(workload) if isinstance(workload, Task) else compile_any(workload, programs.kernel)
+        if isinstance(workload, Task):
+            compiled: Kernel | Executable | HybridExecutable = programs.kernel(workload)
+        else:
+            programs.prepare([task for task, _ in workload.tasks])
+            compiled = compile_any(workload, programs.kernel)
         programs.warn()
         return compiled
 

@@ -1,58 +1,68 @@
-"""The best program known of a task: from a database, else a default."""
+"""The best program known of a task: from a database, else a default. What was compiled before is taken from a cache."""
 
 from __future__ import annotations
 
-import hashlib
+import json
 import logging
+import os
 from collections.abc import Sequence
-from dataclasses import replace
+from typing import Final
 
-from ansorlite.codegen import build
+from ansorlite.codegen import Object
 from ansorlite.loops.nodes import Buffer, Scope
+from ansorlite.measure.build_all import build_all
 from ansorlite.records.database import Database
 from ansorlite.records.measurement import Measurement, Outcome
+from ansorlite.runtime import cache as caches
+from ansorlite.runtime.build import build_candidate, pack, unpack
+from ansorlite.runtime.cache import Cache, NoCache, default_cache
 from ansorlite.runtime.kernel import Kernel, Origin
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.sketch.default import default_candidate
 from ansorlite.sketch.derivation import derive
-from ansorlite.sketch.program import lower
 from ansorlite.sketch.state import Rule
 from ansorlite.task import Task
 
 _log = logging.getLogger(__name__)
 
+#: So many programs to compile are worth the start of other processes, which takes as long as some of them.
+_MANY: Final = 12
 
-def compile_candidate(
-    task: Task, candidate: Candidate, rules: Sequence[Rule] | None = None, latency: float | None = None
-) -> Kernel:
+
+def compile_candidate(task: Task, candidate: Candidate, rules: Sequence[Rule] | None = None) -> Kernel:
     """One program of ``task`` as a callable.
 
     Args:
         rules: the derivation rules that the candidate comes from; by default those of the target.
-        latency: seconds that were measured of it, for people.
 
     Raises:
         TuningError: the task has no such program.
     """
-    # The name becomes a symbol: no two programs of a model have the same.
-    digest = hashlib.sha256(repr((task.key, task.target.key, candidate)).encode()).hexdigest()[:16]
-    function = replace(lower(task, candidate, derive(task, rules)), name=f"kernel_{digest}")
+    return _kernel(task, build_candidate(task, candidate, derive(task, rules)), Origin(candidate, None))
+
+
+def _kernel(task: Task, compiled: Object, origin: Origin) -> Kernel:
     # The schedule may have merged dimensions of an argument; the caller's arrays have the task's.
     params = [Buffer(t.name, t.shape, t.dtype, Scope.ARGUMENT) for t in (*task.dag.inputs, *task.dag.outputs)]
-    return Kernel(build(function, task.target), params, task.target, Origin(candidate, latency))
+    return Kernel(compiled, params, task.target, origin)
 
 
 class Programs:
-    """Looks programs up.
+    """Looks programs up, and compiles them.
 
     Args:
         database: of measurements; ``None`` for default programs only.
-        rules: the derivation rules; by default those of the target.
+        rules: the derivation rules; by default those of the target. What comes from other rules is not cached: nothing says
+            when those change.
+        cache: of compiled programs; by default the user's.
     """
 
-    def __init__(self, database: Database | None, rules: Sequence[Rule] | None = None) -> None:
+    def __init__(self, database: Database | None, rules: Sequence[Rule] | None = None, cache: Cache | None = None) -> None:
         self._database = database
         self._rules = rules
+        self._cache = NoCache() if rules is not None else default_cache() if cache is None else cache
+        self._chosen: dict[str, Origin] = {}
+        self._built: dict[str, bytes] = {}
         self._stale = 0
         self._elsewhere: set[str] = set()
 
@@ -67,17 +77,59 @@ class Programs:
     def kernel(self, task: Task) -> Kernel:
         """The best program of ``task``, compiled."""
         origin = self._best(task)
-        return compile_candidate(task, origin.candidate, self._rules, origin.latency)
+        key = _object_key(task, origin.candidate)
+        known = self._built.pop(key, None) or self._cache.get(key)
+        if known is not None:
+            return _kernel(task, unpack(known), origin)
+        compiled = build_candidate(task, origin.candidate, derive(task, self._rules))
+        self._cache.put(key, pack(compiled))
+        return _kernel(task, compiled, origin)
+
+    def prepare(self, tasks: Sequence[Task]) -> None:
+        """Compile what :meth:`kernel` will be asked for: many programs in several processes at once."""
+        wanted = {_object_key(task, self.candidate(task)): task for task in tasks}
+        missing = {key: task for key, task in wanted.items() if self._cache.get(key) is None}
+        processes = min(len(os.sched_getaffinity(0)), len(missing) // (_MANY // 2))
+        if self._rules is not None or len(missing) < _MANY or processes < 2:
+            return
+        results = build_all([(task, self.candidate(task)) for task in missing.values()], processes)
+        for key, result in zip(missing, results, strict=True):
+            # What could not be compiled there is compiled here, where an error reaches the caller.
+            if result is not None:
+                self._built[key] = result
+                self._cache.put(key, result)
 
     def _best(self, task: Task) -> Origin:
-        sketches = derive(task, self._rules)
-        default = default_candidate(task, sketches)
-        measured = self._measured(task, {sketch.signature for sketch in sketches})
-        ran = [m for m in measured if m.outcome is Outcome.OK and m.checked and m.latency is not None]
-        best = min(ran, key=lambda m: m.latency or 0.0, default=None)
-        if best is None or (best.candidate == NAIVE and all(m.candidate != default for m in measured)):
+        if task.key not in self._chosen:
+            self._chosen[task.key] = self._choose(task)
+        return self._chosen[task.key]
+
+    def _choose(self, task: Task) -> Origin:
+        measured = self._measured(task)
+        # What this version has compiled before is a program that it has.
+        fastest = _fastest(measured)
+        if fastest is not None and fastest.candidate != NAIVE and self._cache.get(_object_key(task, fastest.candidate)):
+            return Origin(fastest.candidate, fastest.latency)
+        signatures = {sketch.signature for sketch in derive(task, self._rules)} if measured else set()
+        known = [m for m in measured if m.candidate.sketch in signatures or m.candidate == NAIVE]
+        self._stale += len(measured) - len(known)
+        best = _fastest(known)
+        if best is not None and best.candidate != NAIVE:
+            return Origin(best.candidate, best.latency)
+        default = self._default(task)
+        if best is None or all(m.candidate != default for m in known):
             return Origin(default, None)
         return Origin(best.candidate, best.latency)
+
+    def _default(self, task: Task) -> Candidate:
+        key = caches.key("default", task.key, task.target)
+        known = self._cache.get(key)
+        if known is not None:
+            sketch, row = json.loads(known)
+            return Candidate(sketch, tuple(row))
+        default = default_candidate(task, derive(task, self._rules))
+        self._cache.put(key, json.dumps([default.sketch, default.row]).encode())
+        return default
 
     def warn(self) -> None:
         """Say, once for all tasks looked up so far, which records could not be used."""
@@ -87,13 +139,21 @@ class Programs:
             machines = ", ".join(sorted(self._elsewhere))
             _log.warning("some tasks were measured on other machines only (%s); tune them here", machines)
 
-    def _measured(self, task: Task, signatures: set[str]) -> list[Measurement]:
-        """What the database knows of programs that ``task`` has."""
+    def _measured(self, task: Task) -> list[Measurement]:
+        """What the database knows of the task."""
         if self._database is None:
             return []
         measured = [record.measurement for record in self._database.records(task.key, task.target.key)]
-        known = [m for m in measured if m.candidate.sketch in signatures or m.candidate == NAIVE]
-        self._stale += len(measured) - len(known)
         if not measured:
             self._elsewhere.update(self._database.targets(task.key))
-        return known
+        return measured
+
+
+def _fastest(measured: Sequence[Measurement]) -> Measurement | None:
+    """Of those that ran, and were checked."""
+    ran = [m for m in measured if m.outcome is Outcome.OK and m.checked and m.latency is not None]
+    return min(ran, key=lambda m: m.latency or 0.0, default=None)
+
+
+def _object_key(task: Task, candidate: Candidate) -> str:
+    return caches.key("object", task.key, task.target, candidate)

@@ -23,7 +23,7 @@ from ansorlite import __version__
 from ansorlite.errors import TuningError
 from ansorlite.measure.pool import Death, Job, Pool
 from ansorlite.measure.protocol import Answer, Build, Phase, Prepare, Run
-from ansorlite.measure.settings import MeasureSettings
+from ansorlite.measure.settings import BUILDER_ENVIRONMENT, MeasureSettings
 from ansorlite.measure.verdict import Streak, Verdict, build_verdict, run_verdict
 from ansorlite.records.measurement import Measurement, Outcome, Seconds
 from ansorlite.sketch.candidate import NAIVE, Candidate
@@ -34,9 +34,6 @@ _log = logging.getLogger(__name__)
 
 #: Candidates per builder in one batch: enough that no builder waits long for the slowest, few enough that results flow.
 _BATCH_PER_BUILDER: Final = 8
-
-#: The builders only compile: their libraries' thread pools would fight over the cores.
-_BUILDER_ENVIRONMENT: Final = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 #: The runner's programs must meet the thread team that they will meet in use, so nothing of it is set here; the BLAS
 #: behind the reference outputs must not leave threads of its own about.
@@ -91,7 +88,7 @@ class Measurer:
         self._streak = Streak()
         start = {"do": "start", "target": asdict(self.target), "settings": asdict(self.settings)}
         recycle = self.settings.recycle
-        self._builders = Pool(self.settings.builders, start, self._folder, recycle, _BUILDER_ENVIRONMENT)
+        self._builders = Pool(self.settings.builders, start, self._folder, recycle, BUILDER_ENVIRONMENT)
         self._runner = Pool(1, start, self._folder, recycle, _RUNNER_ENVIRONMENT)
 
     def close(self) -> None:

@@ -11,6 +11,9 @@ import psutil
 #: The backend that builds and loads programs; tests put one of their own in its place.
 NATIVE: Final = "ansorlite.measure.native"
 
+#: The builders only compile: their libraries' thread pools would fight over the cores.
+BUILDER_ENVIRONMENT: Final = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
 
 def _half_of_memory() -> int:
     return int(psutil.virtual_memory().total) // 2

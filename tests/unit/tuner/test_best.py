@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import ansorlite as al
 from ansorlite.best import Programs
 from ansorlite.records.database import Database
 from ansorlite.records.measurement import Measurement, Outcome
+from ansorlite.runtime.kernel import Origin
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.sketch.default import default_candidate
 from ansorlite.sketch.derivation import derive
+from ansorlite.sketch.rules import RULES
 from ansorlite.task import Task
 from tests.workloads import matmul
 
@@ -63,3 +66,60 @@ def test_a_database_that_is_not_there_is_told(tmp_path: Path, caplog: pytest.Log
     assert "there is no tuning database at" in caplog.text
     assert kernel.inputs[0].shape == (16, 16)
     assert not (tmp_path / "nowhere.db").exists()
+
+
+class Counted:
+    """A cache in memory that counts its hits."""
+
+    def __init__(self) -> None:
+        self.data: dict[str, bytes] = {}
+        self.hits = 0
+
+    def get(self, key: str) -> bytes | None:
+        self.hits += key in self.data
+        return self.data.get(key)
+
+    def put(self, key: str, data: bytes) -> None:
+        self.data[key] = data
+
+
+def test_a_program_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = Counted()
+    a, b = np.random.default_rng(0).random((2, 16, 16), dtype=np.float32)
+    first = Programs(None, cache=cache).kernel(TASK)
+    assert (cache.hits, len(cache.data)) == (0, 2)
+    # Another process finds the default program and its code; neither is worked out again.
+    monkeypatch.setattr("ansorlite.best.derive", None)
+    again = Programs(None, cache=cache).kernel(TASK)
+    assert cache.hits == 2
+    assert again.source("asm") == first.source("asm")
+    np.testing.assert_array_equal(again(a, b), first(a, b))
+
+
+def test_a_record_whose_program_was_compiled_needs_no_derivation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = Counted()
+    with Database(tmp_path / "t.db") as database:
+        database.add(TASK, ran(OTHER, 0.25))
+        Programs(database, cache=cache).kernel(TASK)
+        monkeypatch.setattr("ansorlite.best.derive", None)
+        assert Programs(database, cache=cache).kernel(TASK).origin == Origin(OTHER, 0.25)
+
+
+def test_programs_of_rules_of_ones_own_are_not_kept() -> None:
+    cache = Counted()
+    Programs(None, RULES[TASK.target.kind], cache).kernel(TASK)
+    assert cache.data == {}
+
+
+def test_many_programs_are_compiled_in_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ansorlite.best._MANY", 2)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
+    cache = Counted()
+    tasks = [Task(matmul(n, 8, 8)) for n in (4, 5)]
+    programs = Programs(None, cache=cache)
+    programs.prepare([*tasks, tasks[0]])
+    assert len(cache.data) == 4
+    monkeypatch.setattr("ansorlite.best.build_candidate", None)
+    for task in tasks:
+        a, b = (np.random.default_rng(n).random(t.shape, dtype=np.float32) for n, t in enumerate(task.dag.inputs))
+        np.testing.assert_allclose(programs.kernel(task)(a, b), a @ b, rtol=1e-5)

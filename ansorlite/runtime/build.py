@@ -1,0 +1,40 @@
+"""One program of a task as object code, and object code as bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ansorlite.codegen import Object, build
+from ansorlite.sketch.candidate import Candidate
+from ansorlite.sketch.program import lower
+from ansorlite.sketch.sketch import Sketch
+from ansorlite.task import Task
+
+
+def build_candidate(task: Task, candidate: Candidate, sketches: Sequence[Sketch]) -> Object:
+    """Compile one program. Its name becomes a symbol: no two programs of a model have the same.
+
+    Raises:
+        TuningError: the task has no such program.
+    """
+    digest = hashlib.sha256(repr((task.key, task.target.key, candidate)).encode()).hexdigest()[:16]
+    return build(replace(lower(task, candidate, sketches), name=f"kernel_{digest}"), task.target)
+
+
+def pack(compiled: Object) -> bytes:
+    """The fields as one line of JSON, then the machine code."""
+    fields = {name: value for name, value in vars(compiled).items() if name != "code"}
+    return json.dumps(fields).encode() + b"\n" + compiled.code
+
+
+def unpack(data: bytes) -> Object:
+    """The inverse of :func:`pack`.
+
+    Raises:
+        ValueError, TypeError: ``data`` is something else.
+    """
+    fields, _, code = data.partition(b"\n")
+    return Object(code=code, **json.loads(fields))

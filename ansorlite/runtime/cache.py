@@ -1,0 +1,121 @@
+"""What was computed once and can be used again by other processes: compiled programs, and which program is the default."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import tempfile
+import zlib
+from functools import cache
+from pathlib import Path
+from typing import Final, Protocol
+
+import llvmlite
+
+import ansorlite
+
+_log = logging.getLogger(__name__)
+
+#: Environment variable: where the cache is; empty for none.
+CACHE_VARIABLE: Final = "ANSORLITE_CACHE_DIR"
+
+#: Bytes above which a process that adds to the cache first removes the half that was used longest ago.
+_LIMIT: Final = 1 << 30
+
+
+class Cache(Protocol):
+    """Bytes by key. What was put may be gone at any time."""
+
+    def get(self, key: str) -> bytes | None: ...
+    def put(self, key: str, data: bytes) -> None: ...
+
+
+class NoCache:
+    """Keeps nothing."""
+
+    def get(self, key: str) -> bytes | None:  # noqa: ARG002
+        return None
+
+    def put(self, key: str, data: bytes) -> None:
+        pass
+
+
+class DiskCache:
+    """One compressed file for each key, with a checksum. Any number of processes may use it at once."""
+
+    def __init__(self, folder: Path, limit: int = _LIMIT) -> None:
+        self._folder = folder
+        self._limit = limit
+        self._writable = True
+        self._trimmed = False
+
+    def get(self, key: str) -> bytes | None:
+        file = self._folder / key
+        try:
+            compressed = file.read_bytes()
+            data = zlib.decompress(compressed[_CHECKSUM:])
+        except (OSError, zlib.error):
+            return None
+        if hashlib.sha256(data).digest() != compressed[:_CHECKSUM]:
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(file)
+        return data
+
+    def put(self, key: str, data: bytes) -> None:
+        if not self._writable:
+            return
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._trim()
+            # Whole or not at all, also for a process that reads it just now.
+            descriptor, name = tempfile.mkstemp(dir=self._folder, prefix=".")
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(hashlib.sha256(data).digest() + zlib.compress(data, 1))
+            os.replace(name, self._folder / key)
+        except OSError as error:
+            self._writable = False
+            _log.warning("compiled programs cannot be kept in %s (%s); set %s", self._folder, error.strerror, CACHE_VARIABLE)
+
+    def _trim(self) -> None:
+        if self._trimmed:
+            return
+        self._trimmed = True
+        files = sorted(((entry.stat(), entry.path) for entry in os.scandir(self._folder)), key=lambda pair: pair[0].st_mtime)
+        total = sum(facts.st_size for facts, _ in files)
+        if total <= self._limit:
+            return
+        for facts, path in files:
+            if total <= self._limit // 2:
+                break
+            Path(path).unlink(missing_ok=True)
+            total -= facts.st_size
+
+
+_CHECKSUM: Final = hashlib.sha256().digest_size
+
+
+def default_cache() -> Cache:
+    """In ``$ANSORLITE_CACHE_DIR``, or else in the user's folder for caches."""
+    chosen = os.environ.get(CACHE_VARIABLE)
+    if chosen == "":
+        return NoCache()
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
+    return DiskCache(Path(chosen) if chosen else Path(base) / "ansorlite")
+
+
+def key(*parts: object) -> str:
+    """A key of everything that ``parts`` say, of this version of ansorlite to the letter, and of LLVM's."""
+    return hashlib.sha256(repr((_code(), llvmlite.__version__, parts)).encode()).hexdigest()
+
+
+@cache
+def _code() -> str:
+    """A digest of ansorlite's own source: whatever changes it may change programs."""
+    digest = hashlib.sha256()
+    root = Path(ansorlite.__file__).parent
+    for file in sorted(root.rglob("*.py")):
+        digest.update(str(file.relative_to(root)).encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()
