@@ -16,6 +16,8 @@ CPU_STRUCTURE = "SSRSRS"
 UNROLL_LIMITS = (0, 16, 64, 512)
 #: Elements along the innermost loop of a stage that is not tiled for reuse: long rows are good.
 MAX_ROW = 4096
+#: A sum in lanes of partial results keeps so many rows at once, in so many vectors each: all in registers.
+PARTIAL_ROWS, PARTIAL_VECTORS = 4, 8
 #: An axis of fewer elements is not vectorised while there is another.
 LEAST_LANES = 4
 
@@ -57,11 +59,13 @@ def multi_level_tile(
     space = [axis for axis in real if not (factor is not None and axis is stage.axes[0])]
     reduce = [axis for axis in stage.reduce_axes if axis is not counted]
     levels = {"S": structure.count("S"), "R": structure.count("R")}
-    steps: list[Step] = [split(stage, axis, levels["S"], perfect, max_inner) for axis in space]
+    in_lanes = lane is not None and lane.reduce
+    steps: list[Step] = [split(stage, axis, levels["S"], perfect, PARTIAL_ROWS if in_lanes else max_inner) for axis in space]
     for axis in reduce:
         extra = (axis is factor) + (axis is lane)
         # The inner reduction is a loop, not straight-line code: it may be as long as a panel of the operands.
-        steps.append(split(stage, axis, levels["R"] + extra, False, MAX_ROW))
+        longest = PARTIAL_VECTORS * target.lanes(stage.dtype) if in_lanes and axis is lane else MAX_ROW
+        steps.append(split(stage, axis, levels["R"] + extra, False, longest))
     order = [axis for axis in space if axis is not lane] + [axis for axis in space if axis is lane]
     bands: list[tuple[str, ...]] = []
     level = {"S": 0, "R": 0}
@@ -74,13 +78,14 @@ def multi_level_tile(
         level[kind] += 1
     if factor is not None:
         bands[0] = (f"{factor.name}0", *bands[0])
-    if lane is not None and lane.reduce:
+    if lane is not None and in_lanes:
         bands.append((f"{lane.name}{levels['R'] + (lane is factor)}",))
     steps.append(Reorder(stage.name, tuple(bands)))
     steps.append(Parallel(stage.name, Hole(f"{stage.name}.parallel", tuple(range(len(bands[0]) + 1)))))
     if lane is not None:
         steps.append(Vectorize(stage.name, lane.name, Hole(f"{stage.name}.lanes", lane_choices(target, stage))))
-    steps.append(Unroll(stage.name, Hole(f"{stage.name}.unroll", UNROLL_LIMITS)))
+    limits = (PARTIAL_ROWS * PARTIAL_VECTORS,) if in_lanes else UNROLL_LIMITS
+    steps.append(Unroll(stage.name, Hole(f"{stage.name}.unroll", limits)))
     return tuple(steps)
 
 
