@@ -30,7 +30,7 @@ the median, with quartiles in brackets, over that half of the rounds beside whic
 PyTorch runs eagerly without gradients on tensors that are ready; onnxruntime has the weights as inputs, as ours does, or as
 constants, which it packs beforehand. *Of roofline* is the least time by the peaks below, over ours; it may exceed 100 % where
 data stay in a faster cache than the one that holds all of them. *Untuned* is the speed of `al.compile` without any trial, as a
-share of the tuned kernel's.
+share of the tuned kernel's; *ready in* is how long that compilation takes, with nothing cached.
 """
 
 

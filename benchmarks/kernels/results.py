@@ -85,7 +85,7 @@ class Timing:
         dtype: of the first input.
         seconds: median of a call, by contender; :data:`CALLED`, :data:`BARE` and :data:`UNTUNED` are ours.
         called, bare: how many times as fast as a contender ours is, called from Python and bare; taken round by round.
-        compile_seconds: of ``al.compile`` without any record, which gives :data:`UNTUNED`.
+        compile_seconds: of ``al.compile`` without any record and with nothing cached, which gives :data:`UNTUNED`.
         wrong: what is wrong with a contender's output, by contender.
         busy: the share of the machine that other work took meanwhile.
     """

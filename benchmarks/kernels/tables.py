@@ -29,7 +29,7 @@ def cases(suite: str, peaks: Peaks, timings: Mapping[Key, Timing]) -> Table:
     """One row a case: our time and what it comes to, and how many times as fast as each of the others that is."""
     mine = [timing for timing in timings.values() if timing.suite == suite]
     peers = _peers(mine)
-    header = ("case", "call", "kernel", "GFLOP/s", "of roofline", *(_against(peer) for peer in peers), "untuned")
+    header = ("case", "call", "kernel", "GFLOP/s", "of roofline", *(_against(peer) for peer in peers), "untuned", "ready in")
     rows = [
         (
             timing.case + (" **wrong**" if CALLED in timing.wrong else ""),
@@ -39,6 +39,7 @@ def cases(suite: str, peaks: Peaks, timings: Mapping[Key, Timing]) -> Table:
             f"{peaks.seconds(timing.flops, timing.nbytes) / timing.seconds[BARE]:.0%}" if timing.dtype == "float32" else _DASH,
             *(_spread(timing.called.get(peer)) for peer in peers),
             _times(1 / timing.bare[UNTUNED].median) if UNTUNED in timing.bare else _DASH,
+            duration(timing.compile_seconds),
         )
         for timing in mine
     ]
@@ -58,11 +59,19 @@ def means(timings: Mapping[Key, Timing]) -> Table:
             *(_mean(t.called[peer].median for t in group if peer in t.called) for peer in peers),
             *(text for peer in peers[:1] for text in _standing(group, peer)),
             _mean(1 / t.bare[UNTUNED].median for t in group if UNTUNED in t.bare),
+            duration(max((t.compile_seconds for t in group if t.compile_seconds is not None), default=None)),
         )
         for name, group in [*groups, ("all", list(timings.values()))]
     ]
     first = [("kernel, " + _against(peer), f"below {peer}", "worst case") for peer in peers[:1]]
-    header = ("suite", "cases", *map(_against, peers), *(name for names in first for name in names), "untuned")
+    header = (
+        "suite",
+        "cases",
+        *map(_against, peers),
+        *(name for names in first for name in names),
+        "untuned",
+        "ready in, at most",
+    )
     return Table("geometric means", header, tuple(rows))
 
 
