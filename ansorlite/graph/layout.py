@@ -10,12 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
 from ansorlite.codegen.entry import Address, Move
 from ansorlite.graph.graph import Array, Graph
 from ansorlite.graph.memory import Copy, MemoryPlan, Place
-from ansorlite.runtime.arguments import ALIGNMENT
+from ansorlite.runtime.arguments import ALIGNMENT, empty
 from ansorlite.te import dtypes
 
 TEMPORARIES: Final = 0
@@ -83,8 +81,9 @@ class Layout:
 
     def packed_weights(self) -> Array:
         """The block of weights. A constant of one value repeated is written out."""
-        block = np.zeros(self.weight_bytes + ALIGNMENT, np.uint8)
-        block = block[-block.ctypes.data % ALIGNMENT :][: self.weight_bytes]
+        # Not numpy.zeros: memory that is asked for at once comes in large pages, which the address caches hold.
+        block = empty((self.weight_bytes,), "uint8")
+        block.fill(0)
         for name, offset in self.weights.items():
             constant = self.graph.constants[name]
             block[offset : offset + constant.nbytes].view(constant.dtype).reshape(constant.shape)[...] = constant
