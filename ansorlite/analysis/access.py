@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 
 from ansorlite.analysis.affine import Affine, affine
 from ansorlite.te.expr import Axis, Read, Select, free_vars, reads, walk
@@ -70,7 +71,7 @@ def positions(tensor: Tensor) -> dict[Axis, int]:
 def lane_axis(tensor: Tensor) -> Axis | None:
     """The axis whose neighbouring values belong in one vector, or ``None`` for a scalar.
 
-    It is the axis along which most memory is walked with stride 1: the store counts as one access, as each read does.
+    It is the axis along which most memory is walked with stride 1: each read counts by its elements, and so does the store.
     An access that does not move along the axis (a broadcast) neither speaks for nor against it. Ties go to the last
     space axis, then outward.
     """
@@ -79,14 +80,14 @@ def lane_axis(tensor: Tensor) -> Axis | None:
 
 
 def contiguous_axis(tensor: Tensor, candidates: Sequence[Axis]) -> Axis:
-    """The first of the ``candidates`` along which the accesses of ``tensor``, its store among them, have most often stride 1."""
+    """The first of the ``candidates`` along which most elements read and stored lie side by side."""
     last = next((a for a in reversed(tensor.axes) if a.extent > 1), None)
 
     def score(axis: Axis) -> int:
-        strides = [access.stride(axis) for access in accesses(tensor)]
-        total = sum(1 if s == 1 else 0 if s == 0 else -1 for s in strides)
+        strides = [(access.stride(axis), prod(a.extent for a in access.axes)) for access in accesses(tensor)]
+        total = sum(size if stride == 1 else 0 if stride == 0 else -size for stride, size in strides)
         if not axis.reduce:
-            total += 1 if axis is last else -1
+            total += prod(tensor.shape) if axis is last else -prod(tensor.shape)
         return total
 
     return max(candidates, key=score)

@@ -180,3 +180,14 @@ def test_reused_over() -> None:
 def test_lane_axis(tensors: list[te.Tensor], stage: str, axis: str | None) -> None:
     found = lane_axis(named(dag_of(tensors), stage))
     assert (found.name if found is not None else None) == axis
+
+
+def test_lanes_lie_where_most_elements_do() -> None:
+    """The sum of squares of a layer norm reads a mean for each row, but every element of the row."""
+    x, mean = te.placeholder((8, 16), name="X"), te.placeholder((8,), name="mean")
+    r = te.reduce_axis(16, name="r")
+    squares = te.compute((8,), lambda i: te.sum((x[i, r] - mean[i]) * (x[i, r] - mean[i]), axis=r), name="squares")
+    assert lane_axis(squares) is r
+    q = te.reduce_axis(8, name="q")
+    columns = te.compute((16,), lambda j: te.sum(x[q, j], axis=q), name="columns")
+    assert lane_axis(columns) is columns.axes[0]
