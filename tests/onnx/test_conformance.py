@@ -1,0 +1,88 @@
+"""ONNX's own backend tests, through the real backend class.
+
+One test of each operator runs compiled programs; the others run the numpy meaning of the tensor expressions that their models
+become, which is what compiled programs are held to everywhere else. ``python -m benchmarks.conformance --kernels naive``
+compiles all of them. Which tests have nodes that run in Python is recorded in ``fallbacks.txt``: a change of that is meant, or
+wrong.
+"""
+
+from __future__ import annotations
+
+import unittest
+import warnings
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx.backend.test import BackendTest
+
+from ansorlite.best import compile_candidate
+from ansorlite.frontends.onnx.backend import Backend, Representation
+from ansorlite.graph.executable import Bindable
+from ansorlite.sketch.candidate import NAIVE
+from ansorlite.task import Task
+from benchmarks.conformance.cases import cases, is_plain, operator_of
+from benchmarks.conformance.exclusions import EXCLUDED
+from benchmarks.conformance.run import Meaning, hosts_of
+
+FALLBACKS = frozenset((Path(__file__).parent / "fallbacks.txt").read_text().split())
+
+
+@cache
+def _compiled_tests() -> frozenset[str]:
+    """The first test of each operator that has a native one."""
+    first: dict[str, str] = {}
+    for case in cases():
+        if case.name not in FALLBACKS and case.name not in EXCLUDED:
+            first.setdefault(operator_of(case), case.name)
+    return frozenset(first.values())
+
+
+class _Watched(Representation):
+    """Says after each run whether what ran in Python is what was recorded."""
+
+    def __init__(self, proto: onnx.ModelProto, kernel_for: Callable[[Task], Bindable], name: str) -> None:
+        super().__init__(proto, kernel_for)
+        self._name = name
+
+    def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
+        with np.errstate(all="ignore"):
+            results = super().run(inputs, **kwargs)
+        reasons = [f"{step.title}: {step.reason}" for step in hosts_of(self.model)]
+        assert bool(reasons) == (self._name in FALLBACKS), f"not as recorded in fallbacks.txt: {reasons or 'all native'}"
+        return results
+
+
+class _Backend(Backend):
+    @classmethod
+    def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> Representation:
+        del device, kwargs
+        name = model.graph.name
+        compiled = name in _compiled_tests()
+        kernel_for: Callable[[Task], Bindable] = (lambda task: compile_candidate(task, NAIVE)) if compiled else Meaning
+        return _Watched(model, kernel_for, name)
+
+
+def _node_tests() -> type[unittest.TestCase]:
+    """The class of node tests, without those for other devices and those that are not expected to pass."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found: type[unittest.TestCase] = BackendTest(_Backend, __name__).test_cases["OnnxBackendNodeModelTest"]
+    for name in [name for name in vars(found) if name.startswith("test_")]:
+        if not name.endswith("_cpu") or name.removesuffix("_cpu") in EXCLUDED:
+            delattr(found, name)
+    return found
+
+
+OnnxBackendNodeTest = _node_tests()
+
+
+def test_ninety_nine_of_a_hundred_pass_and_eighty_five_are_native() -> None:
+    names = {case.name for case in cases()}
+    plain = {case.name for case in cases() if is_plain(case)}
+    assert names >= FALLBACKS | EXCLUDED.keys()
+    assert len(EXCLUDED) <= 0.01 * len(names)
+    assert len(plain & (FALLBACKS | EXCLUDED.keys())) <= 0.15 * len(plain)
