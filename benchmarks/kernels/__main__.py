@@ -82,7 +82,10 @@ def main(
         raise click.UsageError(f"no case of {', '.join(suites)} has {pattern!r} in its name")
     run = Run(threads or host().threads, trials, seed)
     settings = Settings(run, _present(against, screen), untuned, seconds, time_limit)
-    results = Results(database.with_suffix(".jsonl") if database else None)
+    try:
+        results = Results(database.with_suffix(".jsonl") if database else None)
+    except ValueError as error:
+        raise click.ClickException(str(error)) from error
     end = None if budget is None else time.monotonic() + budget
     with ExitStack() as stack:
         stack.enter_context(threadpool_limits(run.threads))

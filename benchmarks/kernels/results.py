@@ -150,11 +150,17 @@ class Results:
 
     Args:
         path: ``None`` keeps them in memory only.
+
+    Raises:
+        ValueError: the file's rows are not of this version.
     """
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
-        self.rows: list[Row] = list(_read(path)) if path is not None and path.exists() else []
+        try:
+            self.rows: list[Row] = list(_read(path)) if path is not None and path.exists() else []
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path} does not hold rows of this version of the benchmark; move it away") from error
 
     def add(self, row: Row) -> None:
         """Keep a row; it is in the file when this returns."""

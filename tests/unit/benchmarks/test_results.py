@@ -57,6 +57,14 @@ def test_rows_come_back_from_their_file(tmp_path: Path) -> None:
     assert tuple(Results(path).rows) == rows
 
 
+@pytest.mark.parametrize("line", ["{", '{"kind": "Timing", "suite": "odd"}', '{"kind": "Other"}', "{}"])
+def test_rows_of_another_version_are_refused(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(line + "\n")
+    with pytest.raises(ValueError, match="move it away"):
+        Results(path)
+
+
 def test_the_latest_timing_of_the_trials_and_seed_counts() -> None:
     results = Results(None)
     for row in (timing("odd", "a", 1.0), timing("odd", "a", 3.0), timing("odd", "a", 9.0, seed=1), timing("int8", "a", 9.0)):
