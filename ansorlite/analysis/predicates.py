@@ -7,6 +7,7 @@ from math import prod
 from ansorlite.analysis.access import Access, accesses, has_select
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Axis, Binary, Unary, walk
+from ansorlite.te.intervals import bounds
 from ansorlite.te.ops import BINARY, UNARY, Cost
 from ansorlite.te.tensor import Tensor
 
@@ -93,12 +94,17 @@ def has_more_reduction_parallelism(tensor: Tensor, threads: int) -> bool:
 
 
 def packable(access: Access) -> bool:
-    """Whether the read can be served from a copy in the order of use: it is no larger than the tensor.
+    """Whether the read can be served from a copy in the order of use: it is no larger than the tensor, and needs no guard.
 
-    A window that slides is not: a copy of what each of its places sees repeats elements.
+    A window that slides cannot: a copy of what each of its places sees repeats elements.
     """
-    affine = all(form is not None for form in access.dims)
-    return affine and bool(access.axes) and prod(axis.extent for axis in access.axes) <= prod(access.tensor.shape)
+    if not access.axes or prod(axis.extent for axis in access.axes) > prod(access.tensor.shape):
+        return False
+    for form, extent in zip(access.dims, access.tensor.shape, strict=True):
+        low, high = (-1, 0) if form is None else bounds(form.expr())
+        if low < 0 or high >= extent:
+            return False
+    return True
 
 
 def reused_over(tensor: Tensor, access: Access) -> tuple[Axis, ...]:

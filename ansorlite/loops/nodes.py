@@ -168,7 +168,7 @@ class Function:
 
     Attributes:
         params: buffers of scope ARGUMENT in call order: inputs, then outputs. An argument is its row-major elements:
-            a schedule may have merged neighbouring dimensions of the tensor.
+            a schedule may have merged or divided dimensions of the tensor.
         outputs: how many of the last ``params`` are written; the others are only read.
     """
 

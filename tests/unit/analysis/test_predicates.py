@@ -157,6 +157,8 @@ def test_simple_and_packable_reads() -> None:
     assert packable(read_of(row, "A"))  # one row of it
     taps = te.compute((3, 2, 2), lambda i, r, j: a[i, j * 2 + (r + 1) % 2], name="T")
     assert packable(read_of(taps, "A"))
+    guarded = te.compute((4, 4), lambda i, j: te.if_then_else(j < 3, a[i, j + 1], 0.0), name="G")
+    assert not packable(read_of(guarded, "A"))
     assert not is_simple(read_of(diagonal, "A"))
 
 
