@@ -27,18 +27,24 @@ class Epilogue(Enum):
 
 
 def convolve(x: Array, weight: Array, stride: int, pad: int, dilation: int, groups: int) -> Array:
-    """numpy's way: all windows of the padded data as a view, then one product for each group."""
+    """numpy's way: the windows of the padded data as a view, then a product for each image and group."""
     rank = x.ndim - 2
     padded = np.pad(x, [(0, 0), (0, 0), *[(pad, pad)] * rank])
     reach = [(e - 1) * dilation + 1 for e in weight.shape[2:]]
     windows = np.lib.stride_tricks.sliding_window_view(padded, reach, axis=tuple(range(2, x.ndim)))
-    windows = windows[(slice(None), slice(None), *[slice(None, None, stride)] * rank, *[slice(None, None, dilation)] * rank)]
-    taps = list(range(2 + rank, 2 + 2 * rank))
-    parts = [
-        np.moveaxis(np.tensordot(data, filters, axes=([1, *taps], list(range(1, weight.ndim)))), -1, 1)
-        for data, filters in zip(np.split(windows, groups, axis=1), np.split(weight, groups), strict=True)
+    windows = windows[(..., *[slice(None, None, stride)] * rank, *[slice(None, None, dilation)] * rank)]
+    taps = list(range(1 + rank, 1 + 2 * rank))
+    # An image at a time: the product copies all its windows.
+    images = [
+        np.concatenate(
+            [
+                np.tensordot(filters, data, axes=(list(range(1, weight.ndim)), [0, *taps]))
+                for data, filters in zip(np.split(image, groups), np.split(weight, groups), strict=True)
+            ]
+        )
+        for image in windows
     ]
-    return np.ascontiguousarray(np.concatenate(parts, axis=1))
+    return np.stack(images)
 
 
 @dataclass(frozen=True)
