@@ -217,7 +217,7 @@ class _NestView:
         """A packed copy runs in the loops before its place, then in the loops below that its operand depends on."""
         nest = self.nest
         outside = self.bands[:, None] < pack.at
-        dims = pack.access.axes
+        dims = frozenset(pack.copy.axes)
         uses = np.array([[loop.axis in dims] for loop in nest.loops])
         trips = np.where(outside | uses, self.trips, 1.0)
         real = trips > 1
@@ -228,9 +228,12 @@ class _NestView:
         axes = tuple(frozenset((loop.axis,)) & dims for loop in nest.loops)
         unrolled = self.unrolled & real & inside & ~parallel
         loops = _Loops(trips, parallel, unrolled, vector, np.zeros_like(real), axes, self.sizes, lanes)
-        source = self.read_facts(pack.access, loops)
-        target = self.loop_indexed(loops, pack.at, uses[:, 0], dtypes.size(pack.tensor.dtype), write=True)
-        return self.facts(pack.name, loops, np.zeros(self.n, dtype=bool), False, Operations(), (source, target))
+        element = _distinct(pack.copy)
+        assert element.body is not None
+        found = [self.read_facts(access, loops) for access in accesses(element)]
+        found.append(self.loop_indexed(loops, pack.at, uses[:, 0], dtypes.size(pack.tensor.dtype), write=True))
+        counts = operations(element.body, lambda node: isinstance(node, Read))
+        return self.facts(pack.copy.name, loops, np.zeros(self.n, dtype=bool), False, counts, tuple(found))
 
     def packed_parallel(self, pack: Packed, real: Flags) -> Flags:
         """A copy inside the parallel loops is one of their iterations; one at the root is parallel in its first loop."""
@@ -255,7 +258,7 @@ class _NestView:
         for access in accesses(distinct):
             if packs and access.tensor in packs:
                 pack = packs[access.tensor]
-                uses = np.array([loop.axis in pack.access.axes for loop in self.nest.loops])
+                uses = np.array([loop.axis in frozenset(pack.copy.axes) for loop in self.nest.loops])
                 found.append(self.loop_indexed(loops, pack.at, uses, dtypes.size(pack.tensor.dtype), write=False))
             elif access.tensor is tile:
                 uses = np.array([not loop.reduce for loop in self.nest.loops])

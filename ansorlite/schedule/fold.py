@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TypeVar
 
 import numpy as np
 
-from ansorlite.analysis.access import Access, accesses, axes_of, positions
+from ansorlite.analysis.access import axes_of, positions
 from ansorlite.schedule.regions import Region, regions
 from ansorlite.schedule.steps import (
     CacheRead,
@@ -36,7 +36,7 @@ from ansorlite.schedule.steps import (
     holes,
 )
 from ansorlite.te.dag import ComputeDAG
-from ansorlite.te.expr import Axis, Reduce
+from ansorlite.te.expr import Axis, Expr, Reduce, free_vars, reads, substitute
 from ansorlite.te.tensor import Tensor
 
 Column = np.ndarray
@@ -91,18 +91,16 @@ class Attached:
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """A copy of an input of the anchor, laid out in order of use.
+    """What the anchor reads of a tensor, laid out in order of use: a copy of an input, or the computation of a stage.
 
     Attributes:
-        tensor: what is copied.
-        name: the copy's name.
-        access: how the anchor reads it.
+        tensor: what is read.
+        copy: the copy's name, and its element in terms of the anchor's axes that the read depends on, which are its axes.
         at: (n,) after how many bands of the anchor; 0 is the root.
     """
 
     tensor: Tensor
-    name: str
-    access: Access
+    copy: Tensor
     at: Column
 
 
@@ -452,5 +450,17 @@ class _Fold:
 
     def packed(self, nest: Nest, step: CacheRead, normalised: Callable[[Column], Column]) -> Packed:
         tensor = self.tensors[step.tensor]
-        (access,) = (a for a in accesses(nest.anchor) if a.tensor is tensor)
-        return Packed(tensor, step.packed, access, normalised(self.value(step.hole)))
+        return Packed(tensor, _copy(nest.anchor, tensor, step.packed), normalised(self.value(step.hole)))
+
+
+@lru_cache(maxsize=1024)
+def _copy(anchor: Tensor, tensor: Tensor, name: str) -> Tensor:
+    """What ``anchor`` reads of ``tensor``, over the axes that the read depends on; a stage's element is computed there."""
+    assert anchor.body is not None
+    (read,) = (read for read in reads(anchor.body) if read.tensor is tensor)
+    used = free_vars(read)
+    axes = tuple(axis for axis in axes_of(anchor) if axis in used)
+    element: Expr = read
+    if tensor.body is not None:
+        element = substitute(tensor.body, dict(zip(tensor.axes, read.indices, strict=True)))
+    return Tensor(name, tuple(axis.extent for axis in axes), tensor.dtype, axes, element)

@@ -30,7 +30,7 @@ from ansorlite.schedule.fold import Attached, Column, Nest, Packed
 from ansorlite.schedule.lower_region import RegionLowering, folded
 from ansorlite.schedule.parallel import parallel_loop
 from ansorlite.schedule.reading import Reader, fixed, on_buffers, region
-from ansorlite.te.expr import Axis, Expr, Reduce, Var, substitute
+from ansorlite.te.expr import Axis, Expr, Reduce, Var
 from ansorlite.te.intervals import Interval
 from ansorlite.te.tensor import Tensor
 
@@ -266,17 +266,17 @@ class NestLowering:
             self.reads[stage.tensor] = region(buffer, corner)
 
     def pack(self, pack: Packed, position: Position, before: list[Stmt], local: list[Buffer]) -> None:
-        """Copies what the loops below ``position`` read of a tensor, in the order in which they read it."""
+        """Copies or computes what the loops below ``position`` read of a tensor, in the order in which they read it."""
         band = int(pack.at[0])
-        chosen = [level for level in self.levels if level.band >= band and level.axis in pack.access.axes]
+        chosen = [level for level in self.levels if level.band >= band and level.axis in pack.copy.axes]
         scope = Scope.GLOBAL if band == 0 else Scope.LOCAL
-        buffer = Buffer(pack.name, tuple(level.trip for level in chosen), pack.tensor.dtype, scope)
+        buffer = Buffer(pack.copy.name, tuple(level.trip for level in chosen), pack.tensor.dtype, scope)
         (self.root_packs if band == 0 else local).append(buffer)
         opened, inside = loops_over(chosen, position)
         indices = tuple(inside.at[level] for level in chosen)
-        corners: dict[Var, Expr] = {axis: inside.corner(axis) for axis in pack.access.axes}
-        source = self.reads[pack.tensor](tuple(substitute(form.expr(), corners) for form in pack.access.dims if form is not None))
-        copy = Store(buffer, indices, source, pack.name)
+        assert pack.copy.body is not None
+        element = on_buffers(pack.copy.body, {axis: inside.corner(axis) for axis in pack.copy.axes}, self.reads)
+        copy = Store(buffer, indices, element, pack.copy.name)
         if band == 0 and self.nest.parallel[0] > 0 and len(opened) > 1:
             (level, var, _), *rest = opened
             before.append(parallel_loop([(var, level.trip)], nested(rest, copy)))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ansorlite.analysis.access import lane_axis
 from ansorlite.schedule.rewrite import tensor_named
-from ansorlite.schedule.steps import ComputeAt, Follow, Hole, Parallel, Reorder, Step, Vectorize
+from ansorlite.schedule.steps import CacheRead, ComputeAt, Follow, Hole, Parallel, Reorder, Step, Vectorize
 from ansorlite.sketch.rules.reduction import reduction_nest
 from ansorlite.sketch.state import State
 from ansorlite.sketch.tiling import MAX_ROW, lane_choices, multi_level_tile
@@ -25,7 +25,7 @@ def settle(state: State) -> State:
     anchors = _anchors(state)
     for name in [t.name for t in reversed(state.dag.computes)]:
         stage = tensor_named(state.dag, name)
-        if name in anchors:
+        if name in anchors or any(isinstance(step, CacheRead) and step.tensor == name for step in state.steps):
             continue
         users = {anchors[consumer.name] for consumer in state.dag.consumers(stage)}
         if stage not in state.dag.outputs and len(users) == 1:

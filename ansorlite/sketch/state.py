@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from ansorlite.schedule.rewrite import tensor_named
-from ansorlite.schedule.steps import Follow, Reorder, Step
+from ansorlite.schedule.steps import Dot, Follow, Reorder, Step
 from ansorlite.target import Target
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.tensor import Tensor
@@ -32,6 +32,11 @@ class State:
     def stage(self) -> Tensor:
         """The stage being visited."""
         return tensor_named(self.dag, self.pending[0])
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The stages that make words of a dot product's operands."""
+        return tuple(name for step in self.steps if isinstance(step, Dot) for name in step.words)
 
     def visited(self, *more: Step, dag: ComputeDAG | None = None, first: tuple[str, ...] = ()) -> State:
         """The state after ``more`` steps on the stage being visited; ``first`` are visited next."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ansorlite.analysis.access import accesses, contiguous_axis
 from ansorlite.analysis.predicates import packable, reused_over
 from ansorlite.schedule.steps import CacheRead, Follow, Hole, Parallel, Reorder, Split, Step, Unroll, Vectorize
@@ -110,11 +112,12 @@ def space_lanes(stage: Tensor, target: Target) -> tuple[Axis, ...]:
     return (natural, max(others, key=lambda axis: axis.extent)) if others else (natural,)
 
 
-def packs(stage: Tensor, lane: Axis, structure: str) -> tuple[tuple[CacheRead, ...], ...] | None:
+def packs(stage: Tensor, lane: Axis, structure: str, words: Collection[str] = ()) -> tuple[tuple[CacheRead, ...], ...] | None:
     """The sets of operands to pack that are worth a sketch each; ``None`` when vectors along ``lane`` cannot be loaded.
 
     An operand that is walked along ``lane`` with a stride must be packed; one that is walked contiguously, and is used
-    again along another axis, may be. Only inputs of the task are packed: they are there before the nest begins.
+    again along another axis, may be. Only inputs of the task are packed, for they are there before the nest begins, and
+    ``words`` of inputs, which are computed into the copy and nowhere else.
     """
     places = tuple(range(structure.index("R") + 2))
     must: list[CacheRead] = []
@@ -126,8 +129,10 @@ def packs(stage: Tensor, lane: Axis, structure: str) -> tuple[tuple[CacheRead, .
         name = f"{access.tensor.name}_packed"
         step = CacheRead(access.tensor.name, stage.name, name, Hole(f"{name}.at", places))
         single = sum(other.tensor is access.tensor for other in accesses(stage)) == 1
-        can = access.tensor.body is None and packable(access) and single and bool(reused_over(stage, access))
-        if stride != 1:
+        computed = access.tensor.name in words and all(read.tensor.body is None for read in accesses(access.tensor))
+        source = computed or access.tensor.body is None
+        can = source and packable(access) and single and bool(reused_over(stage, access))
+        if stride != 1 or (can and computed):
             if not can:
                 return None if lane is not natural_lane(stage) else ((),)
             must.append(step)
