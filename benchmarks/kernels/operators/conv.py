@@ -32,7 +32,8 @@ def convolve(x: Array, weight: Array, stride: int, pad: int, dilation: int, grou
     padded = np.pad(x, [(0, 0), (0, 0), *[(pad, pad)] * rank])
     reach = [(e - 1) * dilation + 1 for e in weight.shape[2:]]
     windows = np.lib.stride_tricks.sliding_window_view(padded, reach, axis=tuple(range(2, x.ndim)))
-    windows = windows[(..., *[slice(None, None, stride)] * rank, *[slice(None, None, dilation)] * rank)]
+    places: tuple[slice, ...] = (slice(None, None, stride),) * rank + (slice(None, None, dilation),) * rank
+    windows = windows[:, :, *places]
     taps = list(range(1 + rank, 1 + 2 * rank))
     # An image at a time: the product copies all its windows.
     images = [
