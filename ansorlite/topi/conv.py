@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ansorlite import te
 from ansorlite.errors import ExpressionError
-from ansorlite.te.expr import Expr
+from ansorlite.te.expr import Expr, Scalar
 from ansorlite.te.tensor import Tensor
 from ansorlite.topi.padding import pad
 from ansorlite.topi.windows import window
@@ -35,6 +35,36 @@ def conv(
     Raises:
         ExpressionError: ranks, channels or groups that do not fit together, or a kernel larger than the padded data.
     """
+    return convolve(
+        x,
+        weight,
+        lambda value, tap, _: value * tap,
+        strides=strides,
+        before=before,
+        after=after,
+        dilations=dilations,
+        groups=groups,
+    )
+
+
+def convolve(
+    x: Tensor,
+    weight: Tensor,
+    product: Callable[[Expr, Expr, Expr], Expr],
+    *,
+    border: Scalar = 0,
+    strides: Sequence[int] | None = None,
+    before: Sequence[int] | None = None,
+    after: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    groups: int = 1,
+    name: str = "conv",
+) -> Tensor:
+    """:func:`conv`, with something else in the place of a product of ``(element of x, element of weight, output channel)``.
+
+    Args:
+        border: the elements around the data.
+    """
     if x.ndim < 3 or weight.ndim != x.ndim:
         raise ExpressionError(f"conv needs data (n, c, spatial...) and a weight of that rank, not {x.shape} and {weight.shape}")
     outputs, depth = weight.shape[:2]
@@ -43,9 +73,9 @@ def conv(
     kernel = weight.shape[2:]
     slide = window(kernel, strides=strides, before=before, after=after, dilations=dilations)
     shape = (x.shape[0], outputs, *slide.outputs(x.shape[2:]))
-    padded = pad(x, before=(0, 0, *slide.before), after=(0, 0, *slide.after))
+    padded = pad(x, before=(0, 0, *slide.before), after=(0, 0, *slide.after), value=border)
 
-    taps = [te.reduce_axis(extent, name=name) for extent, name in zip(kernel, _axis_names("r", len(kernel)), strict=True)]
+    taps = [te.reduce_axis(extent, name=label) for extent, label in zip(kernel, _axis_names("r", len(kernel)), strict=True)]
     rc = te.reduce_axis(depth, name="rc")
     share = outputs // groups
 
@@ -56,11 +86,12 @@ def conv(
         ]
         if depth == 1 and groups > 1:
             # No channel to sum over: one filter, or a few, for each input channel.
-            return te.sum(padded[(n, co // share if share > 1 else co, *places)] * weight[(co, 0, *taps)], axis=taps)
+            own = padded[(n, co // share if share > 1 else co, *places)]
+            return te.sum(product(own, weight[(co, 0, *taps)], co), axis=taps)
         channel = rc if groups == 1 else (co // share) * depth + rc
-        return te.sum(padded[(n, channel, *places)] * weight[(co, rc, *taps)], axis=[rc, *taps])
+        return te.sum(product(padded[(n, channel, *places)], weight[(co, rc, *taps)], co), axis=[rc, *taps])
 
-    return te.compute(shape, element, name="conv" if depth > 1 or groups == 1 else "depthwise_conv")
+    return te.compute(shape, element, name=name if depth > 1 or groups == 1 else f"depthwise_{name}")
 
 
 def conv_transpose(
@@ -78,8 +109,8 @@ def conv_transpose(
 
     The gradient of :func:`conv` with respect to its data. ``before`` and ``after`` elements are cut off at the ends,
     ``output_padding`` more rows are computed at the end. An output at ``p`` meets the taps ``p % stride``,
-    ``p % stride + stride``, ... and no others, so only those are multiplied; the weight's taps are filled up with
-    zeros to a multiple of the stride in a stage of its own.
+    ``p % stride + stride``, ... and no others, so only those are multiplied; where the stride does not divide the kernel,
+    the last of them is zero for some outputs.
 
     Raises:
         ExpressionError: ranks, channels or groups that do not fit together, or an empty result.
@@ -107,7 +138,7 @@ def conv_transpose(
         max(0, (o - 1 + b) // s - (e - 1)) for o, b, s, e in zip(extents, slide.before, slide.strides, x.shape[2:], strict=True)
     ]
     padded = pad(x, before=(0, 0, *lead), after=(0, 0, *tail))
-    taps = _spread(weight, slide.dilations, [c * s for c, s in zip(counts, slide.strides, strict=True)])
+    taps = _spread(weight, slide.dilations)
 
     steps = [te.reduce_axis(extent, name=name) for extent, name in zip(counts, _axis_names("r", len(counts)), strict=True)]
     inner = depth // groups
@@ -121,27 +152,24 @@ def conv_transpose(
         tap = [step * s + p % s if s > 1 else step for p, s, step in zip(shifted, slide.strides, steps, strict=True)]
         channel = rc if groups == 1 else (co // share) * inner + rc
         filters = co if groups == 1 else co % share
-        return te.sum(padded[(n, channel, *places)] * taps[(channel, filters, *tap)], axis=[rc, *steps])
+        factor = taps[(channel, filters, *tap)]
+        inside = [t < span for t, c, s, span in zip(tap, counts, slide.strides, slide.span, strict=True) if c * s > span]
+        if inside:
+            factor = te.if_then_else(te.all(*inside), factor, te.cast(0, weight.dtype))
+        return te.sum(padded[(n, channel, *places)] * factor, axis=[rc, *steps])
 
     return te.compute((x.shape[0], share * groups, *extents), element, name="conv_transpose")
 
 
-def _spread(weight: Tensor, dilations: Sequence[int], lengths: Sequence[int]) -> Tensor:
-    """The taps of ``weight``, ``dilations`` apart with zeros between them, and zeros after them up to ``lengths``."""
-    kernel = weight.shape[2:]
-    if all(d == 1 for d in dilations) and tuple(lengths) == kernel:
+def _spread(weight: Tensor, dilations: Sequence[int]) -> Tensor:
+    """The taps of ``weight``, ``dilations`` apart with zeros between them."""
+    if all(d == 1 for d in dilations):
         return weight
 
     def element(ci: Expr, co: Expr, *taps: Expr) -> Expr:
-        conditions: list[Expr] = []
-        places: list[Expr] = []
-        for tap, dilation, extent, length in zip(taps, dilations, kernel, lengths, strict=True):
-            if dilation > 1:
-                conditions.append(tap % dilation == 0)
-            if (extent - 1) * dilation + 1 < length:
-                conditions.append(tap < (extent - 1) * dilation + 1)
-            places.append(tap // dilation if dilation > 1 else tap)
-        read = weight[(ci, co, *places)]
-        return te.if_then_else(te.all(*conditions), read, te.cast(0, weight.dtype)) if conditions else read
+        hits = [tap % dilation == 0 for tap, dilation in zip(taps, dilations, strict=True) if dilation > 1]
+        places = [tap // dilation if dilation > 1 else tap for tap, dilation in zip(taps, dilations, strict=True)]
+        return te.if_then_else(te.all(*hits), weight[(ci, co, *places)], te.cast(0, weight.dtype))
 
-    return te.compute((*weight.shape[:2], *lengths), element, name="taps")
+    spans = [(extent - 1) * dilation + 1 for extent, dilation in zip(weight.shape[2:], dilations, strict=True)]
+    return te.compute((*weight.shape[:2], *spans), element, name="taps")
