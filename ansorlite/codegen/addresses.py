@@ -1,4 +1,4 @@
-"""Sums of index terms and element addresses, computed once per place where they are known."""
+"""Sums of index terms and element addresses, each computed once, as far outside of the loops as it is known."""
 
 from __future__ import annotations
 
@@ -20,46 +20,45 @@ class Term(NamedTuple):
     depth: int
 
 
+def _hoisted(c: Context, text: str, depth: int) -> str:
+    """An instruction whose operands depend on nothing inside of layer ``depth``; its name."""
+    known: str | None = c.scope.get(text)
+    if known is None:
+        with c.b.at(c.scope.slot(depth)):
+            known = c.b.op(text)
+        c.scope.keep(text, known, depth)
+    return known
+
+
+def _product(c: Context, term: Term) -> str:
+    return term.text if term.coefficient == 1 else _hoisted(c, f"mul i64 {term.text}, {term.coefficient}", term.depth)
+
+
+def _by_depth(term: Term) -> int:
+    return term.depth
+
+
 def total(c: Context, constant: int, terms: list[Term]) -> str:
-    """The scalar sum, literal if there are no terms."""
-    if not terms:
-        return str(constant)
-    text, key, depth = _sum(c, terms)
-    if constant == 0:
-        return text
-    found: str | None = c.scope.get((key, constant))
-    if found is None:
-        found = c.b.op(f"add i64 {text}, {constant}")
-        c.scope.keep((key, constant), found, depth)
-    return found
-
-
-def _sum(c: Context, terms: list[Term]) -> tuple[str, tuple[Term, ...], int]:
-    """(sum, what it is known by, depth). Outer terms first, so that inner loops share and LLVM hoists the beginnings."""
-    ordered = sorted(terms, key=lambda term: term.depth)
+    """The scalar sum, literal if there are no terms. Outer terms are added first, so that inner loops share their sum."""
     result, depth = "", 0
-    key: tuple[Term, ...] = ()
-    for term in ordered:
-        key = (*key, term)
+    for term in sorted(terms, key=_by_depth):
         depth = max(depth, term.depth)
-        found: str | None = c.scope.get(key)
-        if found is None:
-            found = term.text if term.coefficient == 1 else c.b.op(f"mul i64 {term.text}, {term.coefficient}")
-            if result:
-                found = c.b.op(f"add i64 {result}, {found}")
-            c.scope.keep(key, found, depth)
-        result = found
-    return result, key, depth
+        product = _product(c, term)
+        result = _hoisted(c, f"add i64 {result}, {product}", depth) if result else product
+    if not result:
+        return str(constant)
+    return _hoisted(c, f"add i64 {result}, {constant}", depth) if constant else result
 
 
-def address(c: Context, place: Place, dtype: str, constant: int, terms: list[Term]) -> str:
-    """The address of the element at ``constant + terms``."""
-    element, pointer = types.MEMORY[dtype], place.pointer
-    if terms:
-        offset, key, depth = _sum(c, terms)
-        found: str | None = c.scope.get((place.pointer, key))
-        if found is None:
-            found = c.b.op(f"getelementptr {element}, ptr {place.pointer}, i64 {offset}")
-            c.scope.keep((place.pointer, key), found, max(depth, place.depth))
-        pointer = found
-    return c.b.op(f"getelementptr {element}, ptr {pointer}, i64 {constant}") if constant else pointer
+def base(c: Context, place: Place, dtype: str, terms: list[Term]) -> tuple[str, int]:
+    """(the address of the element at ``terms``, the layer that bounds its life): a step of a pointer for each term."""
+    pointer, depth = place.pointer, place.depth
+    for term in sorted(terms, key=_by_depth):
+        depth = max(depth, term.depth)
+        pointer = _hoisted(c, f"getelementptr {types.MEMORY[dtype]}, ptr {pointer}, i64 {_product(c, term)}", depth)
+    return pointer, depth
+
+
+def element(c: Context, pointer: str, dtype: str, constant: int) -> str:
+    """The address ``constant`` elements beyond ``pointer``."""
+    return c.b.op(f"getelementptr {types.MEMORY[dtype]}, ptr {pointer}, i64 {constant}") if constant else pointer

@@ -5,12 +5,16 @@ Text is several times faster to make than ``llvmlite.ir`` objects, and is what a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final, TypeAlias
 
 from ansorlite.codegen import types
 from ansorlite.codegen.types import Value
 from ansorlite.target import Target
+
+#: A place in a function where instructions may still be added: right before a loop or a branch.
+Slot: TypeAlias = list[str]
 
 #: Numbers of other metadata nodes start here, above those of alias scopes.
 _FIRST_NODE: Final = 1 << 20
@@ -89,7 +93,9 @@ class Builder:
         self.module = module
         self._signature = signature
         self._entry: list[str] = []
-        self._lines: list[str] = []
+        self._body: list[str | Slot] = []
+        #: Where instructions go: the end of the body, or a slot.
+        self._lines: list[str | Slot] | Slot = self._body
         self._names = 0
         self._labels = 0
         self.block = "start"
@@ -106,15 +112,29 @@ class Builder:
         """Append an instruction without a result."""
         self._lines.append(f"  {text}")
 
-    def alloca(self, text: str) -> str:
-        """A stack slot, made once when the function is entered."""
-        return self._at_entry(f"alloca {text}")
-
-    def _at_entry(self, text: str) -> str:
+    def at_entry(self, text: str) -> str:
+        """An instruction that runs once, when the function is entered; its name."""
         self._names += 1
         name = f"%t{self._names}"
         self._entry.append(f"  {name} = {text}")
         return name
+
+    def slot(self) -> Slot:
+        """Keep a place here, at the end of the body so far, for instructions that are found to belong here later."""
+        slot: Slot = []
+        self._body.append(slot)
+        return slot
+
+    @contextmanager
+    def at(self, slot: Slot | None) -> Iterator[None]:
+        """Instructions go to the end of ``slot`` for the time of a ``with``; ``None`` changes nothing. No blocks may begin."""
+        outer = self._lines
+        if slot is not None:
+            self._lines = slot
+        try:
+            yield
+        finally:
+            self._lines = outer
 
     def call(self, result: str, name: str, *arguments: tuple[str, str]) -> str:
         """Call an external function or intrinsic, declaring it; arguments are (type, text). The result's name, if any."""
@@ -166,6 +186,11 @@ class Builder:
 
     def text(self) -> str:
         """The whole function."""
-        entry = ["entry:", *self._entry, "  br label %start", "start:"]
-        return "\n".join([f"define {self._signature} {{", *entry, *self._lines, "}"])
+        lines = [f"define {self._signature} {{", "entry:", *self._entry, "  br label %start", "start:"]
+        for line in self._body:
+            if isinstance(line, str):
+                lines.append(line)
+            else:
+                lines += line
+        return "\n".join([*lines, "}"])
 

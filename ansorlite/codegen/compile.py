@@ -105,15 +105,17 @@ def machine(target: Target) -> Any:
 
 
 def optimise(text: str, target: Target) -> Any:
-    """The llvmlite module of ``text`` after LLVM's passes."""
+    """The llvmlite module of ``text`` after LLVM's passes.
+
+    They are few: the emitter itself hoists, shares and unrolls. Stack slots become registers, instructions take the form that
+    instruction selection knows, empty blocks go.
+    """
     module = llvm.parse_assembly(text, llvm.create_context())
-    options = llvm.create_pipeline_tuning_options(speed_level=2)
-    options.loop_vectorization = False
-    options.slp_vectorization = False
-    options.loop_unrolling = False
-    options.loop_interleaving = False
-    builder = llvm.create_pass_builder(machine(target), options)
-    builder.getModulePassManager().run(module, builder)
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_sroa_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    passes.run(module, llvm.create_pass_builder(machine(target), llvm.create_pipeline_tuning_options()))
     return module
 
 

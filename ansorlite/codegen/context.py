@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ansorlite.codegen.builder import Builder
 from ansorlite.codegen.ranges import Interval
+from ansorlite.codegen.registers import Registers
 from ansorlite.codegen.scope import Scope
 from ansorlite.codegen.workspace import Layout
 from ansorlite.loops.nodes import Buffer
@@ -66,6 +68,8 @@ class Context:
         guard: a scalar condition under which alone scalar loads may be executed.
         workspace: SSA name of the workspace's address.
         thread: number of the running thread: a literal or an SSA name.
+        versions: how often each buffer was stored to so far: a loaded value is good for one version.
+        registers: what is known of the register buffers.
     """
 
     b: Builder
@@ -78,6 +82,10 @@ class Context:
     ranges: dict[Var, Interval] = field(default_factory=dict)
     lanes: Lanes | None = None
     guard: str | None = None
+    versions: Counter[Buffer] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.registers = Registers(self.b)
 
     def varies(self, expr_variables: frozenset[Var]) -> bool:
         """Whether something that depends on these variables differs between lanes."""

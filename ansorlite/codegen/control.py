@@ -4,32 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 
 from ansorlite.codegen.context import Context
 from ansorlite.codegen.ranges import Interval
+from ansorlite.loops.nodes import Buffer, For, Stmt
+from ansorlite.loops.visit import stores
 from ansorlite.te.expr import Var
 
 
-def counted(c: Context, begin: str, end: str, step: int | str, runs: bool, body: Callable[[str], None]) -> None:
+def counted(
+    c: Context, begin: str, end: str, step: int | str, runs: bool, loop: For, body: Callable[[str], None]
+) -> None:
     """``for i in range(begin, end, step): body(i)``.
 
     Args:
         begin, end, step: int64 operands.
         runs: whether it is known to run at least once.
+        loop: the loop of which this is all or a part.
         body: writes the body, given the name of ``i``; it runs within a layer of its own.
     """
+    written = stored(loop)
+    c.versions.update(written)
+    c.registers.flush()
     b = c.b
     head, latch, done = b.label("loop"), b.label("latch"), b.label("done")
     counter, following = f"%{head}.i", f"%{head}.next"
-    before = b.block
+    before, slot = b.block, b.slot()
     if runs:
         b.jump(head)
     else:
         b.branch(b.op(f"icmp slt i64 {begin}, {end}"), head, done)
     b.start(head)
     b.do(f"{counter} = phi i64 [ {begin}, %{before} ], [ {following}, %{latch} ]")
-    with c.scope.layer(barrier=True):
+    with c.scope.inside(slot, written if runs else None):
         body(counter)
+    c.registers.flush()
     b.jump(latch)
     b.start(latch)
     b.do(f"{following} = add nsw i64 {counter}, {step}")
@@ -37,14 +47,23 @@ def counted(c: Context, begin: str, end: str, step: int | str, runs: bool, body:
     b.start(done)
 
 
+@lru_cache(maxsize=1 << 12)
+def stored(stmt: Stmt) -> frozenset[Buffer]:
+    """The buffers that ``stmt`` stores to."""
+    return frozenset(node.buffer for node in stores(stmt))
+
+
 @contextmanager
 def conditional(c: Context, condition: str) -> Iterator[None]:
     """What is written within runs only if the scalar ``condition`` holds."""
     then, after = c.b.label("then"), c.b.label("after")
+    c.registers.flush()
+    slot = c.b.slot()
     c.b.branch(condition, then, after)
     c.b.start(then)
-    with c.scope.layer(barrier=True):
+    with c.scope.inside(slot):
         yield
+    c.registers.flush()
     c.b.jump(after)
     c.b.start(after)
 

@@ -108,7 +108,11 @@ def evaluate(c: Context, expr: Expr) -> Value:
         return Value(types.literal(expr.value, expr.dtype))
     found: Value | None = c.scope.get(expr)
     if found is None:
-        found = _compute(c, expr)
+        if dependence(expr).memory:
+            found = _compute(c, expr)
+        else:
+            with c.b.at(c.scope.home(expr)):
+                found = _compute(c, expr)
         c.scope.keep(expr, found, c.scope.depth_of(expr))
     return found
 
@@ -138,7 +142,16 @@ def _compute(c: Context, expr: Expr) -> Value:
 
 def spread_over(c: Context, value: Value, dtype: str, lanes: int) -> str:
     """``value`` in ``lanes`` lanes."""
-    return c.b.splat(value, types.VALUE[dtype], lanes)
+    if value.lanes == lanes or value.literal:
+        return c.b.splat(value, types.VALUE[dtype], lanes)
+    key = value.text, lanes
+    found: str | None = c.scope.get(key)
+    if found is None:
+        depth = c.scope.barrier if value.depth is None else value.depth
+        with c.b.at(c.scope.slot(depth)):
+            found = c.b.splat(value, types.VALUE[dtype], lanes)
+        c.scope.keep(key, found, depth)
+    return found
 
 
 def _unary(c: Context, expr: Unary) -> Value:
@@ -198,10 +211,27 @@ def _logic(c: Context, expr: Binary, x: Value) -> Value:
 def _load(c: Context, expr: Load) -> Value:
     place = c.places[expr.buffer]
     s = spread(c, flat(expr.indices, place.strides))
-    pointer = addresses.address(c, place, expr.dtype, s.constant, s.terms)
-    if s.uniform or c.lanes is None:
-        return Value(memory.scalar_load(c, place, expr.dtype, pointer))
-    return memory.vector_load(c, place, expr.dtype, c.lanes, pointer, s.stride, s.offsets)
+    lanes = None if s.uniform else c.lanes
+    guarded = c.guard is not None or (c.lanes is not None and c.lanes.guarded)
+    if place.register:
+        whole = lanes is None or (s.stride == 1 and s.offsets is None and (lanes.mask is None or lanes.overrun))
+        if whole and not guarded and not s.terms:
+            return memory.register_load(c, place, expr.dtype, 1 if lanes is None else lanes.count, s.constant)
+        c.registers.write_back(place.pointer)
+    pointer, depth = addresses.base(c, place, expr.dtype, s.terms)
+    key = pointer, s.constant, s.stride, s.offsets, lanes, c.guard, c.lanes if guarded else None, c.versions[expr.buffer]
+    found: Value | None = c.scope.get(key)
+    if found is None:
+        fixed = lanes is None or (s.offsets is None and (lanes.mask is None or lanes.mask[0] != "%"))
+        depth = c.scope.load_depth(depth, expr.buffer) if fixed and not guarded and not place.register else c.scope.barrier
+        with c.b.at(c.scope.slot(depth)):
+            at = addresses.element(c, pointer, expr.dtype, s.constant)
+            if lanes is None:
+                found = Value(memory.scalar_load(c, place, expr.dtype, at), 1, depth)
+            else:
+                found = memory.vector_load(c, place, expr.dtype, lanes, at, s.stride, s.offsets)
+        c.scope.keep(key, found, depth)
+    return found
 
 
 def _select(c: Context, expr: Select) -> Value:
@@ -252,8 +282,8 @@ def _masked_arm(c: Context, arm: Expr, condition: Value, negate: bool = False) -
     if not dependence(arm).memory:
         return evaluate(c, arm)
     assert c.lanes is not None
-    with c.within(conjunction(c, c.lanes, condition, negate), c.guard), c.scope.layer(barrier=True):
-        return evaluate(c, arm)
+    with c.within(conjunction(c, c.lanes, condition, negate), c.guard), c.scope.inside(c.b.slot()):
+        return evaluate(c, arm)._replace(depth=None)
 
 
 def _guarded_arm(c: Context, arm: Expr, condition: Value, negate: bool = False) -> Value:
@@ -262,8 +292,8 @@ def _guarded_arm(c: Context, arm: Expr, condition: Value, negate: bool = False) 
     guard = c.b.op(f"xor i1 {condition.text}, true") if negate else condition.text
     if c.guard is not None:
         guard = c.b.op(f"and i1 {c.guard}, {guard}")
-    with c.within(c.lanes, guard), c.scope.layer(barrier=True):
-        return evaluate(c, arm)
+    with c.within(c.lanes, guard), c.scope.inside(c.b.slot()):
+        return evaluate(c, arm)._replace(depth=None)
 
 
 def _branch(c: Context, expr: Select, condition: Value) -> Value:
@@ -274,12 +304,15 @@ def _branch(c: Context, expr: Select, condition: Value) -> Value:
     then, otherwise, join = b.label("then"), b.label("else"), b.label("join")
     test = condition.text if c.guard is None else b.op(f"and i1 {c.guard}, {condition.text}")
     incoming = []
+    c.registers.flush()
+    slot = b.slot()
     b.branch(test, then, otherwise)
     for label, arm, holds in ((then, expr.then, True), (otherwise, expr.otherwise, False)):
         b.start(label)
         # The else arm is also entered when an outer guard does not hold, so it keeps that guard.
-        with c.within(c.lanes, None if holds else c.guard), c.scope.layer(barrier=True):
+        with c.within(c.lanes, None if holds else c.guard), c.scope.inside(slot):
             value = spread_over(c, evaluate(c, arm), expr.dtype, lanes)
+        c.registers.flush()
         incoming.append(f"[ {value}, %{b.block} ]")
         b.jump(join)
     b.start(join)

@@ -42,6 +42,21 @@ def scalar_store(c: Context, place: Place, dtype: str, pointer: str, value: str)
     c.b.do(f"store {types.MEMORY[dtype]} {stored}, ptr {pointer}, align {dtypes.size(dtype)}{alias(place.scope)}")
 
 
+def register_load(c: Context, place: Place, dtype: str, lanes: int, offset: int) -> Value:
+    """Elements of a register buffer."""
+    return Value(casts.from_memory(c.b, dtype, lanes, c.registers.load(place.pointer, dtype, lanes, offset)), lanes)
+
+
+def register_store(c: Context, place: Place, dtype: str, lanes: Lanes | None, value: str, offset: int) -> None:
+    """Store to a register buffer the lanes that are on: a masked store would keep it in memory, so it is a blend."""
+    n = 1 if lanes is None else lanes.count
+    stored = casts.to_memory(c.b, dtype, n, value)
+    if lanes is not None and lanes.mask is not None:
+        old = c.registers.load(place.pointer, dtype, n, offset)
+        stored = c.b.select(types.memory_type(dtype, n), n, lanes.mask, stored, old)
+    c.registers.store(place.pointer, dtype, n, offset, stored)
+
+
 def _pointers(b: Builder, dtype: str, lanes: int, pointer: str, stride: int, offsets: str | None) -> str:
     """Addresses of all lanes: ``pointer + lane * stride + offsets[lane]`` elements."""
     element = types.MEMORY[dtype]
@@ -113,12 +128,6 @@ def vector_store(
     contiguous = offsets is None and stride == 1
     if contiguous and lanes.mask is None:
         b.do(f"store {kind} {stored}, ptr {pointer}, align {size}{alias(place.scope)}")
-        return
-    if contiguous and place.register:
-        # A masked store would keep the buffer in memory; a blend of whole vectors becomes registers.
-        old = b.op(f"load {kind}, ptr {pointer}, align {size}")
-        blended = b.select(kind, n, lanes.mask or "", stored, old)
-        b.do(f"store {kind} {blended}, ptr {pointer}, align {size}")
         return
     mask = lanes.mask or types.splat("true", "i1", n)
     operation = "store" if contiguous else "scatter"

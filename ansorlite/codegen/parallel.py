@@ -37,7 +37,7 @@ class _Captures:
     def store(self) -> str:
         """Write them down; the array's address."""
         b = self._outer.b
-        array = b.alloca(f"[{len(self._slots)} x i64], align 64")
+        array = b.at_entry(f"alloca [{len(self._slots)} x i64], align 64")
         for number, (kind, text) in enumerate(self._slots):
             slot = b.op(f"getelementptr i64, ptr {array}, i64 {number}")
             b.do(f"store {kind} {text}, ptr {slot}, align 8")
@@ -52,6 +52,8 @@ def _load(b: Builder, number: int, kind: str, nbytes: int = 0) -> str:
 
 def emit(c: Context, loop: For, extent: int, body: Body) -> None:
     """Write a parallel loop of constant extent; ``body`` writes the loop's body in a context."""
+    c.registers.flush()
+    c.versions.update(control.stored(loop))
     captures = _Captures(c)
     name = c.b.module.fresh("team")
     inner = _enter(c, captures, name)
@@ -63,10 +65,10 @@ def emit(c: Context, loop: For, extent: int, body: Body) -> None:
             body(inner, loop.body)
 
     if longest == 1:
-        with inner.scope.layer(barrier=True):
+        with inner.scope.inside(inner.b.slot(), control.stored(loop)):
             iteration("%begin")
     else:
-        control.counted(inner, "%begin", "%end", 1, True, iteration)
+        control.counted(inner, "%begin", "%end", 1, True, loop, iteration)
     inner.b.do("ret void")
     c.b.module.define(name, inner.b.text())
     array = captures.store()

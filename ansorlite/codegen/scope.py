@@ -1,8 +1,10 @@
 """What is known at the point of the function being written: bound loop variables, and values already computed.
 
-Layers nest as loops do. A *barrier* layer is real control flow: what is computed inside is not defined outside. Other
-layers (an unrolled iteration, a statement) only bound the life of values that depend on what they bind, so a value is
-kept in the layer of the deepest thing it depends on, but never outside of a barrier.
+Layers nest as loops do. A *barrier* layer is real control flow: what is written inside of it is not defined outside. Other
+layers (an unrolled iteration, a statement) only bound the life of values that depend on what they bind.
+
+Every barrier keeps a slot right before it. A value that depends on nothing bound inside is written there instead of
+inside, however deep its first use is: so nothing is computed more often than it must, and once.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ansorlite.loops.nodes import Load
+from ansorlite.codegen.builder import Slot
+from ansorlite.loops.nodes import Buffer, Load
 from ansorlite.te.expr import Expr, Var
 
 
@@ -22,10 +25,22 @@ class Binding(NamedTuple):
 
     text: str
     depth: int
+    literal: bool
 
-    @property
-    def literal(self) -> bool:
-        return self.text[0] != "%"
+
+class Barrier(NamedTuple):
+    """Control flow around the point of the function being written.
+
+    Attributes:
+        depth: its layer.
+        slot: for what is to be computed before it.
+        written: the buffers that are stored to inside, if it is a loop that runs; ``None`` if what is inside possibly never
+            runs, so that nothing may be loaded for it in advance.
+    """
+
+    depth: int
+    slot: Slot
+    written: frozenset[Buffer] | None
 
 
 @dataclass(frozen=True)
@@ -52,44 +67,84 @@ class Scope:
         self.variables: dict[Var, Binding] = {}
         self._values: dict[Hashable, Any] = {}
         self._layers: list[list[Hashable]] = [[]]
-        self._barrier = 0
-        self.statement = 0
+        self._barriers: list[Barrier] = []
+        self._statement = 0
 
     @property
     def depth(self) -> int:
         """The number of the innermost layer."""
         return len(self._layers) - 1
 
+    @property
+    def here(self) -> int:
+        """The layer that bounds the life of what is written at this point and depends on memory."""
+        return max(self._statement, self.barrier)
+
+    @property
+    def barrier(self) -> int:
+        """The innermost barrier layer: what is written at this point is not defined outside of it."""
+        return self._barriers[-1].depth if self._barriers else 0
+
     @contextmanager
-    def layer(self, barrier: bool = False, statement: bool = False) -> Iterator[None]:
+    def layer(self, statement: bool = False) -> Iterator[None]:
         """A layer for the time of a ``with``. ``statement``: loads from memory stay true within it."""
-        outer = self._barrier, self.statement
+        outer = self._statement
         self._layers.append([])
-        if barrier:
-            self._barrier = self.depth
         if statement:
-            self.statement = self.depth
+            self._statement = self.depth
         try:
             yield
         finally:
-            for key in self._layers.pop():
-                del self._values[key]
-            self._barrier, self.statement = outer
+            self._pop()
+            self._statement = outer
+
+    @contextmanager
+    def inside(self, slot: Slot, written: frozenset[Buffer] | None = None) -> Iterator[None]:
+        """A barrier layer for the time of a ``with``; see :class:`Barrier`."""
+        self._layers.append([])
+        self._barriers.append(Barrier(self.depth, slot, written))
+        try:
+            yield
+        finally:
+            self._barriers.pop()
+            self._pop()
+
+    def _pop(self) -> None:
+        for key in self._layers.pop():
+            del self._values[key]
 
     def bind(self, var: Var, text: str) -> None:
         """``var`` has a value from here on; the innermost layer binds it."""
-        self.variables[var] = Binding(text, self.depth)
+        self.variables[var] = Binding(text, self.depth, text[0] != "%")
 
     def depth_of(self, expr: Expr) -> int:
         """The layer that bounds the life of the value of ``expr``."""
         facts = dependence(expr)
         depth = max((self.variables[var].depth for var in facts.variables), default=0)
-        return max(depth, self.statement) if facts.memory else depth
+        return max(depth, self.here) if facts.memory else depth
+
+    def home(self, expr: Expr) -> Slot | None:
+        """Where ``expr``, which loads nothing, is best computed: see :meth:`slot`. Literals bind nothing."""
+        bindings = (self.variables[var] for var in dependence(expr).variables)
+        return self.slot(max((binding.depth for binding in bindings if not binding.literal), default=0))
+
+    def slot(self, depth: int) -> Slot | None:
+        """The outermost place for what depends on nothing inside of layer ``depth``; ``None`` is right here."""
+        return next((barrier.slot for barrier in self._barriers if barrier.depth > depth), None)
+
+    def load_depth(self, depth: int, buffer: Buffer) -> int:
+        """The outermost layer at which an element may be loaded whose address depends on nothing inside of layer ``depth``."""
+        for barrier in reversed(self._barriers):
+            if barrier.depth <= depth:
+                break
+            if barrier.written is None or buffer in barrier.written:
+                return barrier.depth
+        return depth
 
     def get(self, key: Hashable) -> Any:
         return self._values.get(key)
 
     def keep(self, key: Hashable, value: Any, depth: int) -> None:
-        """Remember ``value``, which depends on nothing inside of layer ``depth``."""
+        """Remember ``value``, which is defined throughout layer ``depth``."""
         self._values[key] = value
-        self._layers[max(depth, self._barrier)].append(key)
+        self._layers[depth].append(key)

@@ -37,13 +37,20 @@ def _store(c: Context, stmt: Store) -> None:
     place = c.places[buffer]
     value = evaluate(c, stmt.value)
     at = spread(c, flat(stmt.indices, place.strides))
-    pointer = addresses.address(c, place, buffer.dtype, at.constant, at.terms)
-    if c.lanes is None:
-        memory.scalar_store(c, place, buffer.dtype, pointer, value.text)
-        return
-    text = spread_over(c, value, buffer.dtype, c.lanes.count)
-    lanes = replace(c.lanes, mask=None) if _ends_row(c.lanes, buffer, place, at) else c.lanes
-    memory.vector_store(c, place, buffer.dtype, lanes, text, pointer, at.stride, at.offsets)
+    c.versions[buffer] += 1
+    lanes = None if c.lanes is None else replace(c.lanes, mask=None) if _ends_row(c.lanes, buffer, place, at) else c.lanes
+    text = value.text if lanes is None else spread_over(c, value, buffer.dtype, lanes.count)
+    if place.register:
+        if not at.terms and (lanes is None or (at.stride == 1 and at.offsets is None)):
+            memory.register_store(c, place, buffer.dtype, lanes, text, at.constant)
+            return
+        c.registers.write_back(place.pointer)
+    pointer, _ = addresses.base(c, place, buffer.dtype, at.terms)
+    pointer = addresses.element(c, pointer, buffer.dtype, at.constant)
+    if lanes is None:
+        memory.scalar_store(c, place, buffer.dtype, pointer, text)
+    else:
+        memory.vector_store(c, place, buffer.dtype, lanes, text, pointer, at.stride, at.offsets)
 
 
 def _ends_row(lanes: Lanes, buffer: Buffer, place: Place, at: Spread) -> bool:
@@ -65,7 +72,7 @@ def _condition(c: Context, stmt: If) -> None:
             emit(c, stmt.body)
     else:
         assert c.lanes is not None
-        with c.within(conjunction(c, c.lanes, condition), c.guard), c.scope.layer(barrier=True):
+        with c.within(conjunction(c, c.lanes, condition), c.guard), c.scope.inside(c.b.slot()):
             emit(c, stmt.body)
 
 
@@ -84,25 +91,27 @@ def _allocate(c: Context, stmt: Alloc) -> None:
     if buffer in c.layout.stack:
         register = buffer.scope is Scope.REGISTER
         inside = _padded(buffer, c.target) if register else buffer
-        pointer = c.b.alloca(f"[{inside.size + slack} x {element}], align 64")
+        pointer = c.b.at_entry(f"alloca [{inside.size + slack} x {element}], align 64")
         row = inside.shape[-1] if inside.shape else 1
         place = Place(pointer, inside.strides, 0, None, padded=True, register=register, row=row)
     else:
-        place = Place(_workspace_pointer(c, buffer), buffer.strides, c.scope.depth, c.b.module.new_scope(), padded=True)
+        place = Place(_workspace_pointer(c, buffer), buffer.strides, 0, c.b.module.new_scope(), padded=True)
     c.places[buffer] = place
     emit(c, stmt.body)
+    c.registers.forget(place.pointer)
     del c.places[buffer]
 
 
 def _workspace_pointer(c: Context, buffer: Buffer) -> str:
     offset = c.layout.offsets[buffer]
-    if buffer.scope is not Scope.GLOBAL:
-        offset += c.layout.shared
-        if c.thread != "0" and c.layout.private:
-            mine = c.b.op(f"mul i64 {c.thread}, {c.layout.private}")
-            base = c.b.op(f"getelementptr i8, ptr {c.workspace}, i64 {mine}")
-            return c.b.op(f"getelementptr i8, ptr {base}, i64 {offset}")
-    return c.b.op(f"getelementptr i8, ptr {c.workspace}, i64 {offset}")
+    with c.b.at(c.scope.slot(0)):
+        if buffer.scope is not Scope.GLOBAL:
+            offset += c.layout.shared
+            if c.thread != "0" and c.layout.private:
+                mine = c.b.op(f"mul i64 {c.thread}, {c.layout.private}")
+                base = c.b.op(f"getelementptr i8, ptr {c.workspace}, i64 {mine}")
+                return c.b.op(f"getelementptr i8, ptr {base}, i64 {offset}")
+        return c.b.op(f"getelementptr i8, ptr {c.workspace}, i64 {offset}")
 
 
 def _loop(c: Context, loop: For) -> None:
@@ -129,4 +138,4 @@ def _serial(c: Context, loop: For, extent: str, values: Interval, runs: bool) ->
         with control.bound(c, loop.var, counter, values):
             emit(c, loop.body)
 
-    control.counted(c, "0", extent, 1, runs, iteration)
+    control.counted(c, "0", extent, 1, runs, loop, iteration)

@@ -40,10 +40,12 @@ class Value(NamedTuple):
     Attributes:
         text: an SSA name or a literal, without its type.
         lanes: 1 when it is the same in every lane of the enclosing vectorized loop (a scalar), else the vector length.
+        depth: of a load, the layer throughout which it is defined.
     """
 
     text: str
     lanes: int = 1
+    depth: int | None = None
 
     @property
     def literal(self) -> bool:

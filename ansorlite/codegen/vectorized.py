@@ -105,7 +105,7 @@ def _scalar(c: Context, loop: For, extent: str, limits: Interval, body: Body) ->
         for iteration in range(int(extent)):
             one(str(iteration))
     else:
-        control.counted(c, "0", extent, 1, limits.low is not None and limits.low > 0, one)
+        control.counted(c, "0", extent, 1, limits.low is not None and limits.low > 0, loop, one)
 
 
 def _chunk(c: Context, loop: For, base: str, first: Interval, lanes: Lanes | None, body: Body) -> None:
@@ -124,7 +124,7 @@ def _constant(c: Context, loop: For, extent: int, lanes: int, body: Body) -> Non
             _chunk(c, loop, str(number * lanes), Interval(number * lanes, number * lanes), full, body)
     else:
         last = Interval(0, (whole - 1) * lanes)
-        control.counted(c, "0", str(whole * lanes), lanes, True, lambda base: _chunk(c, loop, base, last, full, body))
+        control.counted(c, "0", str(whole * lanes), lanes, True, loop, lambda base: _chunk(c, loop, base, last, full, body))
     native = memory.masks_natively(c.target, _facts(loop).stored)
     begin = whole * lanes
     while rest:
@@ -161,9 +161,9 @@ def _dynamic(c: Context, loop: For, extent: str, limits: Interval, lanes: int, b
     whole = c.b.op(f"sub i64 {extent}, {beyond}")
     high = None if limits.high is None else limits.high - 1
     full = Lanes(loop.var, lanes)
-    control.counted(c, "0", whole, lanes, False, lambda base: _chunk(c, loop, base, Interval(0, high), full, body))
+    control.counted(c, "0", whole, lanes, False, loop, lambda base: _chunk(c, loop, base, Interval(0, high), full, body))
     if not memory.masks_natively(c.target, _facts(loop).stored):
-        control.counted(c, whole, extent, 1, False, lambda at: _chunk(c, loop, at, Interval(0, high), None, body))
+        control.counted(c, whole, extent, 1, False, loop, lambda at: _chunk(c, loop, at, Interval(0, high), None, body))
         return
     with control.conditional(c, c.b.op(f"icmp slt i64 {whole}, {extent}")):
         remaining = c.b.op(f"sub i64 {extent}, {whole}")
