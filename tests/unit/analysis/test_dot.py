@@ -1,0 +1,106 @@
+"""Which sums of products are dot products of words, and in which words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from ansorlite import te
+from ansorlite.analysis.dot import dot_product
+from ansorlite.target import Target
+from ansorlite.te.dag import ComputeDAG
+from ansorlite.te.ops import BinaryOp
+from tests import workloads
+from tests.targets import NARROW, WIDE
+
+HALVES = replace(WIDE, features="+sse2,+avx2,+avx512bw")
+BYTES = replace(WIDE, features="+sse2,+avx512vnni")
+ARM = replace(NARROW, features="+dotprod,+i8mm")
+
+
+def last(tensors: list[te.Tensor]) -> te.Tensor:
+    return ComputeDAG.of(tensors).outputs[-1]
+
+
+def product(left: str, right: str, zeros: tuple[int, int] = (0, 0), k: int = 32) -> te.Tensor:
+    return last(workloads.quantised_matmul(8, 16, k, (left, right), zeros))
+
+
+@pytest.mark.parametrize(
+    ("target", "left", "right", "zeros", "op"),
+    [
+        (BYTES, "uint8", "int8", (0, 0), BinaryOp.DOT_U8S8),
+        (BYTES, "int8", "uint8", (0, 0), BinaryOp.DOT_U8S8),
+        (BYTES, "uint8", "uint8", (0, 0), BinaryOp.DOT_S16S16),
+        (BYTES, "int8", "int8", (0, 0), BinaryOp.DOT_S16S16),
+        (BYTES, "uint8", "int8", (128, 0), BinaryOp.DOT_S16S16),
+        (BYTES, "uint8", "uint8", (0, 128), BinaryOp.DOT_U8S8),
+        (HALVES, "uint8", "int8", (128, -3), BinaryOp.DOT_S16S16),
+        (HALVES, "int16", "int16", (0, 0), BinaryOp.DOT_S16S16),
+        (ARM, "int8", "int8", (0, 0), BinaryOp.DOT_S8S8),
+        (ARM, "uint8", "uint8", (0, 0), BinaryOp.DOT_U8U8),
+        (ARM, "uint8", "int8", (0, 0), BinaryOp.DOT_U8S8),
+    ],
+)
+def test_words_are_those_that_hold_the_values(
+    target: Target, left: str, right: str, zeros: tuple[int, int], op: BinaryOp
+) -> None:
+    found = dot_product(product(left, right, zeros), target.dots)
+    assert found is not None
+    assert found.op is op
+    # The first operand's pieces are the unsigned ones, whichever factor they come from.
+    if op is BinaryOp.DOT_U8S8 and left == "int8":
+        assert found.a.read.tensor.name == "B"
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "zeros"),
+    [("int32", "int8", (0, 0)), ("int16", "int16", (1, 0)), ("uint16", "int8", (0, 0))],
+)
+def test_values_that_fit_into_no_word(left: str, right: str, zeros: tuple[int, int]) -> None:
+    assert dot_product(product(left, right, zeros), BYTES.dots) is None
+
+
+def test_a_machine_without_dot_products_has_none() -> None:
+    assert dot_product(product("uint8", "int8"), WIDE.dots) is None
+
+
+def test_channels_of_a_convolution_are_dotted() -> None:
+    found = dot_product(last(workloads.quantised_conv2d(8, 6, 6, 4)), BYTES.dots)
+    assert found is not None
+    assert (found.axis.name, found.a.dim, found.b.dim) == ("rc", 1, 1)
+
+
+def dotted(body: Callable[[te.Tensor, te.Tensor, te.Expr, te.Expr, te.Axis], te.Expr], dtype: str = "int32") -> bool:
+    a, b = te.placeholder((16, 40), "uint8", name="A"), te.placeholder((40, 16), "int8", name="B")
+    k = te.reduce_axis(32, name="k")
+    c = te.compute((16, 16), lambda i, j: te.sum(te.cast(body(a, b, i, j, k), dtype), axis=k), name="C")
+    return dot_product(c, BYTES.dots) is not None
+
+
+def wide(x: te.Expr) -> te.Expr:
+    return te.cast(x, "int32")
+
+
+def test_what_is_a_sum_of_products() -> None:
+    assert dotted(lambda a, b, i, j, k: wide(a[i, k]) * wide(b[k, j]))
+    assert dotted(lambda a, b, i, j, k: te.maximum(wide(a[i, k]) - 5, 0) * wide(b[k, j]))
+
+
+def test_what_is_not() -> None:
+    # Not a product, not into int32, not along a plain axis, not of one read a factor, not of values alone.
+    assert not dotted(lambda a, b, i, j, k: wide(a[i, k]) + wide(b[k, j]))
+    assert not dotted(lambda a, b, i, j, k: wide(a[i, k]) * wide(b[k, j]), "int64")
+    assert not dotted(lambda a, b, i, j, k: wide(a[i, k + 1]) * wide(b[k, j]))
+    assert not dotted(lambda a, b, i, j, k: wide(a[i, k]) * (wide(b[k, j]) + wide(b[0, j])))
+    assert not dotted(lambda a, b, i, j, k: wide(a[i, k]) * te.if_then_else(k < 7, wide(b[k, j]), 0))
+
+
+def test_factors_that_are_used_once_or_words_that_are_mostly_padding_do_not_pay() -> None:
+    assert dot_product(last(workloads.quantised_matmul(1, 16, 32)), BYTES.dots) is None
+    assert dot_product(last(workloads.quantised_matmul(16, 16, 5)), BYTES.dots) is not None
+    narrow = dot_product(product("uint8", "int8", k=2), BYTES.dots)
+    assert narrow is not None
+    assert narrow.op is BinaryOp.DOT_S16S16
