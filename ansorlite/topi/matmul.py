@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ansorlite import te
 from ansorlite.errors import ExpressionError
 from ansorlite.te.expr import Expr
@@ -35,6 +37,11 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
     Raises:
         ExpressionError: a scalar operand, inner extents that differ, or batch shapes that do not broadcast.
     """
+    return multiply_matrices(a, b, lambda left, right, *_: left * right, "matmul")
+
+
+def multiply_matrices(a: Tensor, b: Tensor, product: Callable[[Expr, Expr, Expr | None, Expr | None], Expr], name: str) -> Tensor:
+    """:func:`matmul`, with something else in the place of a product of two elements; it is told the row and the column."""
     if a.ndim == 0 or b.ndim == 0:
         raise ExpressionError("matmul needs operands of at least one dimension")
     inner, inner_b = a.shape[-1], b.shape[-2] if b.ndim > 1 else b.shape[0]
@@ -50,6 +57,6 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
         j = axes[len(axes) - len(columns) :] if columns else ()
         left = broadcast_read(a, (*lead, *i, k), (*batch, *rows, inner))
         right = broadcast_read(b, (*lead, k, *j), (*batch, inner, *columns))
-        return te.sum(left * right, axis=k)
+        return te.sum(product(left, right, i[0] if i else None, j[0] if j else None), axis=k)
 
-    return te.compute((*batch, *rows, *columns), element, name="matmul")
+    return te.compute((*batch, *rows, *columns), element, name=name)

@@ -41,7 +41,7 @@ def _scaled(node: NodeView, value: str, factor: float) -> str:
     return node.apply(multiply, value, node.constant(np.asarray(factor).astype(dtype)))
 
 
-def _window(node: NodeView, kernel: tuple[int, ...], extents: tuple[int, ...], ceil_mode: bool = False) -> dict[str, Any]:
+def window_of(node: NodeView, kernel: tuple[int, ...], extents: tuple[int, ...], ceil_mode: bool = False) -> dict[str, Any]:
     """Strides, dilations and pads of a window over ``extents``, with ``auto_pad`` worked out."""
     rank = len(kernel)
     strides = node.integers("strides") or (1,) * rank
@@ -66,7 +66,7 @@ def _window(node: NodeView, kernel: tuple[int, ...], extents: tuple[int, ...], c
     return {**found, "ceil_mode": True} if ceil_mode else found
 
 
-def _check_kernel(node: NodeView, kernel: tuple[int, ...]) -> None:
+def check_kernel(node: NodeView, kernel: tuple[int, ...]) -> None:
     declared = node.integers("kernel_shape")
     if declared is not None and declared != kernel:
         raise node.error(f"kernel_shape is {declared}, but the weight's kernel is {kernel}")
@@ -86,15 +86,15 @@ def _biased(node: NodeView, result: str, position: int) -> str:
 
 def convert_conv(node: NodeView) -> str:
     kernel = node.value(1).shape[2:]
-    _check_kernel(node, kernel)
-    slide = _window(node, kernel, node.value(0).shape[2:])
+    check_kernel(node, kernel)
+    slide = window_of(node, kernel, node.value(0).shape[2:])
     result = node.apply(conv, node.input(0), node.input(1), groups=node.integer("group", 1), **slide)
     return _biased(node, result, 2)
 
 
 def convert_conv_transpose(node: NodeView) -> str:
     kernel, extents = node.value(1).shape[2:], node.value(0).shape[2:]
-    _check_kernel(node, kernel)
+    check_kernel(node, kernel)
     rank = len(kernel)
     extra = node.integers("output_padding") or (0,) * rank
     wanted = node.integers("output_shape")
@@ -135,7 +135,7 @@ def _pool(node: NodeView, operator: Operator, **more: int) -> str:
     kernel = node.integers("kernel_shape")
     if kernel is None:
         raise node.error("attribute 'kernel_shape' is missing")
-    slide = _window(node, kernel, node.value(0).shape[2:], bool(node.integer("ceil_mode", 0)))
+    slide = window_of(node, kernel, node.value(0).shape[2:], bool(node.integer("ceil_mode", 0)))
     return node.apply(operator, node.input(0), kernel=kernel, **slide, **more)
 
 

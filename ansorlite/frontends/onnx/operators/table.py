@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from ansorlite.frontends.onnx.node import NodeView
-from ansorlite.frontends.onnx.operators import contractions, elementwise, indexing, normalization, resize, shape
+from ansorlite.frontends.onnx.operators import contractions, elementwise, indexing, normalization, quantized, resize, shape
 from ansorlite.frontends.onnx.operators.elementwise import old_broadcast, plain, variadic
 from ansorlite.frontends.onnx.operators.normalization import reduction, softmax
 from ansorlite.topi import activations, arguments, bits, patterns, trigonometry
@@ -42,12 +42,14 @@ CONVERTERS: Final[Mapping[str, Callable[[NodeView], str | tuple[str, ...]]]] = {
     "Constant": shape.constant,
     "ConstantOfShape": shape.constant_of_shape,
     "Conv": contractions.convert_conv,
+    "ConvInteger": quantized.conv_integer,
     "ConvTranspose": contractions.convert_conv_transpose,
     "Cos": plain(trigonometry.cos),
     "Cosh": plain(trigonometry.cosh),
     "CumProd": indexing.cumulative(patterns.cumulative_product),
     "CumSum": indexing.cumulative(patterns.cumulative_sum),
     "DepthToSpace": shape.depth_to_space,
+    "DequantizeLinear": quantized.dequantize_linear,
     "Div": old_broadcast(topi.divide),
     "Dropout": elementwise.dropout,
     "Elu": plain(activations.elu, alpha=1.0),
@@ -86,6 +88,7 @@ CONVERTERS: Final[Mapping[str, Callable[[NodeView], str | tuple[str, ...]]]] = {
     "LpNormalization": normalization.lp_normalization,
     "LpPool": contractions.convert_lp_pool,
     "MatMul": contractions.convert_matmul,
+    "MatMulInteger": quantized.matmul_integer,
     "Max": variadic(topi.maximum),
     "MaxPool": contractions.convert_max_pool,
     "Mean": elementwise.mean,
@@ -100,6 +103,9 @@ CONVERTERS: Final[Mapping[str, Callable[[NodeView], str | tuple[str, ...]]]] = {
     "PRelu": elementwise.prelu,
     "Pad": shape.convert_pad,
     "Pow": old_broadcast(topi.power),
+    "QLinearConv": quantized.qlinear_conv,
+    "QLinearMatMul": quantized.qlinear_matmul,
+    "QuantizeLinear": quantized.quantize_linear,
     "RMSNormalization": normalization.rms_normalization,
     "Range": indexing.arange,
     "Reciprocal": plain(topi.reciprocal),
