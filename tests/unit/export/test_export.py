@@ -13,6 +13,7 @@ import pytest
 
 import ansorlite as al
 from ansorlite.best import Programs
+from ansorlite.codegen import build
 from ansorlite.errors import ArgumentError, ModelError, TargetError
 from ansorlite.export.description import Description, parse
 from ansorlite.export.header import identifier, unique
@@ -21,6 +22,10 @@ from ansorlite.graph.builder import GraphBuilder
 from ansorlite.graph.describe import Value
 from ansorlite.graph.executable import Executable, compile_model
 from ansorlite.graph.model import Model
+from ansorlite.runtime.kernel import Kernel
+from ansorlite.sketch.candidate import NAIVE
+from ansorlite.sketch.program import lower
+from ansorlite.task import Task
 from ansorlite.topi.activations import relu
 from ansorlite.topi.conv import conv
 from ansorlite.topi.matmul import gemm
@@ -199,6 +204,15 @@ def test_a_missing_instruction_set_is_named(exported: Path, tmp_path: Path) -> N
 def test_refuses_to_export_what_runs_in_python(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="runs in Python, so it cannot be exported"):
         compile_model(classifier(), Meaning).export(tmp_path / "m.so")
+
+
+def test_kernels_of_one_name_are_refused(tmp_path: Path) -> None:
+    def kernel(task: Task) -> Kernel:
+        function = lower(task, NAIVE, ())
+        return Kernel(build(function, task.target), function.params, task.target)
+
+    with pytest.raises(ArgumentError, match="two kernels of this model have one name"):
+        compile_model(classifier(), kernel).export(tmp_path / "m.so")
 
 
 def test_needs_a_linker(executable: Executable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,104 @@
+"""The steps of a model on their places in memory: calls of kernels, copies, and what runs in Python."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from ansorlite.codegen.entry import Address, Call, Step
+from ansorlite.export.description import StepFacts
+from ansorlite.graph.describe import Value
+from ansorlite.graph.fusion import Group
+from ansorlite.graph.graph import Array
+from ansorlite.graph.layout import Layout
+from ansorlite.graph.model import Model
+from ansorlite.runtime.kernel import Kernel
+from ansorlite.te import dtypes
+
+
+class Bindable(Protocol):
+    """What an executable needs of a kernel. A :class:`ansorlite.runtime.kernel.Kernel` is called by native code."""
+
+    def bind(self, *arrays: Array) -> Callable[[], None]:
+        """A call on fixed arrays, inputs then outputs; it writes the outputs in place."""
+
+
+@dataclass(frozen=True)
+class PythonStep:
+    """A step that is no native kernel, with the places of its arrays."""
+
+    kernel: Bindable
+    arrays: tuple[tuple[Address, Value], ...]
+
+    def __call__(self, bases: Sequence[int]) -> None:
+        self.kernel.bind(*(_view(bases[address.base] + address.offset, value) for address, value in self.arrays))()
+
+    def profile(self, bases: Sequence[int]) -> list[int]:
+        """Run it; nanoseconds."""
+        start = time.perf_counter_ns()
+        self(bases)
+        return [time.perf_counter_ns() - start]
+
+
+@dataclass(frozen=True)
+class BoundStep:
+    """A step, and what it is."""
+
+    step: Step | PythonStep
+    facts: StepFacts
+
+
+def symbol(position: int) -> str:
+    """What calls name the kernel of the task at ``position``."""
+    return f"kernel{position}"
+
+
+def bound_steps(model: Model, layout: Layout, kernels: Sequence[Bindable]) -> Iterator[BoundStep]:
+    """The steps of the memory plan, then the copies of outputs that were not computed in the caller's arrays.
+
+    Args:
+        kernels: one for each of ``model.tasks``.
+    """
+    position_of = {group.output: position for group, position in zip(model.groups, model.assignments, strict=True)}
+    for step in layout.plan.steps:
+        if isinstance(step, Group):
+            position = position_of[step.output]
+            yield _bound_kernel(model, layout, step, position, kernels[position])
+        else:
+            move = layout.move(step)
+            yield BoundStep(move, _copied(move.nbytes))
+    for move in layout.leftovers():
+        yield BoundStep(move, _copied(move.nbytes))
+
+
+def _bound_kernel(model: Model, layout: Layout, group: Group, position: int, kernel: Bindable) -> BoundStep:
+    names = (*group.inputs, group.output)
+    places = tuple(layout.address(name) for name in names)
+    values = [model.graph.values[name] for name in names]
+    task = model.tasks[position][0]
+    name = f"{group.name} {'x'.join(map(str, values[-1].shape))}"
+    nbytes = sum(map(layout.nbytes, names))
+    if not isinstance(kernel, Kernel):
+        facts = StepFacts(name, task.key, "", task.dag.flops, nbytes, None)
+        return BoundStep(PythonStep(kernel, tuple(zip(places, values, strict=True))), facts)
+    origin = kernel.origin
+    program = f"{origin.candidate.sketch} {','.join(map(str, origin.candidate.row))}".strip() if origin else ""
+    facts = StepFacts(name, task.key, program, task.dag.flops, nbytes, origin.latency if origin else None)
+    return BoundStep(Call(symbol(position), (*places, layout.workspace)), facts)
+
+
+def _copied(nbytes: int) -> StepFacts:
+    return StepFacts("copy", "", "", 0, 2 * nbytes, None)
+
+
+def _view(address: int, value: Value) -> Array:
+    """An array on memory that somebody else keeps."""
+    dtype = dtypes.NUMPY[value.dtype]
+    memory = (ctypes.c_char * (math.prod(value.shape) * dtype.itemsize)).from_address(address)
+    return np.ndarray(value.shape, dtype, memoryview(memory))
