@@ -8,6 +8,7 @@ from ansorlite.analysis.dot import DotProduct, Factor
 from ansorlite.schedule.rewrite import rebuilt, redirected, tensor_named, with_body
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Axis, Binary, Expr, Read, Reduce, Var, const, rewrite, select, substitute
+from ansorlite.te.intervals import bounds
 from ansorlite.te.ops import DOTS
 from ansorlite.te.tensor import Tensor
 from ansorlite.te.words import WORD, Pieces
@@ -52,7 +53,8 @@ def _packed(factor: Factor, axis: Axis, pieces: Pieces, name: str, redirect: Cal
         piece = redirect(_with_read(factor, read))
         if (count - 1) * pieces.count + number >= axis.extent:
             piece = select(step < axis.extent, piece, const(0, WORD))
-        if number < pieces.count - 1:
+        if number < pieces.count - 1 and bounds(piece)[0] < 0:
+            # The sign would run into the pieces above.
             piece = piece & ((1 << pieces.bits) - 1)
         placed = piece << number * pieces.bits if number else piece
         word = placed if word is None else word | placed
