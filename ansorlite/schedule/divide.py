@@ -7,7 +7,7 @@ the memory stays what it was, and an output of the task is merely seen in anothe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from ansorlite.analysis.access import axes_of
@@ -18,7 +18,7 @@ from ansorlite.loops.nodes import index
 from ansorlite.schedule.bodies import identity
 from ansorlite.schedule.rewrite import unused
 from ansorlite.te.dag import ComputeDAG
-from ansorlite.te.expr import Axis, Binary, Const, Expr, Read, Reduce, Select, binary, reads, rewrite, substitute, walk
+from ansorlite.te.expr import Axis, Binary, Const, Expr, Read, Reduce, Select, binary, free_vars, reads, rewrite, substitute, walk
 from ansorlite.te.intervals import bounds
 from ansorlite.te.ops import BinaryOp
 from ansorlite.te.tensor import Tensor
@@ -60,15 +60,17 @@ def divide(dag: ComputeDAG, division: Division) -> ComputeDAG:
 
         C[i] = sum(A[i // 4, k] * B[i, k])      ->      C[i_div, i_mod] = sum(A[i_div, k] * B[i_div * 4 + i_mod, k])
 
-    Where the divisor does not divide the extent, the last steps are computed in vain and add nothing, and an output is
-    a copy in the old shape.
+    Where the divisor does not divide the extent, the last steps are computed in vain. What they read past the end of an
+    element-wise stage of their own is zeros that it is given; other such reads are guarded. An output is a copy in the old
+    shape.
     """
     axes = {division.tensor: division.axis}
     if not division.axis.reduce and division.axis.extent % division.divisor == 0:
         axes = _walked_in_step(dag, division)
     new: dict[Tensor, Tensor] = {}
     for tensor in dag.tensors:
-        new[tensor] = _divided(tensor, axes, division.divisor, new)
+        only = {t for t in dag.producers(tensor) if dag.consumers(t) == (tensor,) and t not in dag.outputs}
+        new[tensor] = _divided(tensor, axes, division.divisor, new, only)
     returned = [_in_old_shape(new[t], t, axes[t], division.divisor) if t in axes else new[t] for t in dag.outputs]
     return ComputeDAG.of([*(new[t] for t in dag.inputs), *returned])
 
@@ -93,8 +95,10 @@ def _dimension(tensor: Tensor, axis: Axis) -> int:
     return next(d for d, own in enumerate(tensor.axes) if own is axis)
 
 
-def _divided(tensor: Tensor, axes: Mapping[Tensor, Axis], divisor: int, new: Mapping[Tensor, Tensor]) -> Tensor:
-    """``tensor`` with its axis divided, if it has one in ``axes``, reading the ``new`` tensors."""
+def _divided(
+    tensor: Tensor, axes: Mapping[Tensor, Axis], divisor: int, new: Mapping[Tensor, Tensor], only: Collection[Tensor]
+) -> Tensor:
+    """``tensor`` reading the ``new`` tensors, and with its axis divided if it has one in ``axes``; ``only`` it reads some."""
 
     def redirect(node: Expr) -> Expr | None:
         if not isinstance(node, Read) or new[node.tensor] is node.tensor:
@@ -117,7 +121,7 @@ def _divided(tensor: Tensor, axes: Mapping[Tensor, Axis], divisor: int, new: Map
     if axis is not None:
         pair = _pair(axis, divisor, {a.name for a in axes_of(tensor)})
         own = tuple(a for old in tensor.axes for a in (pair if old is axis else (old,)))
-        body = _over_pair(body, axis, pair, divisor)
+        body = _over_pair(body, axis, pair, divisor, {new[t] for t in only})
     body = simplified(body, own)
     return Tensor(tensor.name, tuple(a.extent for a in own), tensor.dtype, own, body)
 
@@ -128,12 +132,14 @@ def _pair(axis: Axis, divisor: int, taken: set[str]) -> tuple[Axis, Axis]:
     return div, mod
 
 
-def _over_pair(body: Expr, axis: Axis, pair: tuple[Axis, ...], divisor: int) -> Expr:
+def _over_pair(body: Expr, axis: Axis, pair: tuple[Axis, ...], divisor: int, own: Collection[Tensor]) -> Expr:
     """``body`` with ``pair`` in the place of ``axis``, guarded where it would leave a tensor past the axis' end."""
     value: Expr = pair[0] * divisor + pair[1]
     terms = body.body if isinstance(body, Reduce) else body
     inner = substitute(terms, {axis: value})
-    if axis.extent % divisor and (axis.reduce or not _within_tensors(inner)):
+    if axis.extent % divisor and not axis.reduce:
+        inner = simplified(_longer_producers(inner, own), ())
+    if axis.extent % divisor and (axis.reduce or not _stays_within(inner, pair[0])):
         neutral = identity(body.op, body.dtype) if isinstance(body, Reduce) else Const(0, body.dtype)
         inner = Select(binary(BinaryOp.LT, value, axis.extent), inner, neutral, inner.dtype)
     if not isinstance(body, Reduce):
@@ -141,16 +147,53 @@ def _over_pair(body: Expr, axis: Axis, pair: tuple[Axis, ...], divisor: int) -> 
     return Reduce(body.op, inner, tuple(a for old in body.axes for a in (pair if old is axis else (old,))), body.dtype)
 
 
-def _within_tensors(body: Expr) -> bool:
-    """Whether every read stays within its tensor, whatever guards it."""
-    boxes = [(bounds(i), extent) for read in reads(body) for i, extent in zip(read.indices, read.tensor.shape, strict=True)]
-    return all(low >= 0 and high < extent for (low, high), extent in boxes)
+def _longer_producers(body: Expr, own: Collection[Tensor]) -> Expr:
+    """``body`` reading element-wise stages of its own that go on, with zeros, as far as it reads past their ends."""
+    longer: dict[Tensor, Tensor] = {}
+    for tensor in own:
+        if tensor.body is None or tensor.reduce_axes:
+            continue
+        boxes = [[bounds(i) for i in read.indices] for read in reads(body) if read.tensor is tensor]
+        extents = [max(e, *(int(box[d][1]) + 1 for box in boxes)) for d, e in enumerate(tensor.shape)]
+        if tuple(extents) != tensor.shape:
+            longer[tensor] = _prolonged(tensor, tuple(extents))
+
+    def rule(node: Expr) -> Expr | None:
+        return Read(longer[node.tensor], node.indices, node.dtype) if isinstance(node, Read) and node.tensor in longer else None
+
+    return rewrite(body, rule)
+
+
+def _prolonged(tensor: Tensor, extents: tuple[int, ...]) -> Tensor:
+    """``tensor`` with zeros after its elements."""
+    assert tensor.body is not None
+    axes = tuple(Axis(a.name, extent=extent) for a, extent in zip(tensor.axes, extents, strict=True))
+    body = substitute(tensor.body, dict(zip(tensor.axes, axes, strict=True)))
+    for axis, end in zip(axes, tensor.shape, strict=True):
+        if axis.extent > end:
+            body = Select(binary(BinaryOp.LT, axis, end), body, Const(0, body.dtype), body.dtype)
+    return Tensor(tensor.name, extents, tensor.dtype, axes, simplified(body, axes))
+
+
+def _stays_within(body: Expr, div: Axis) -> bool:
+    """Whether no read leaves its tensor for the sake of steps of ``div`` past the end.
+
+    That is so for an index that is within bounds whatever guards it, and for one that does not depend on ``div``, as long
+    as the guards do not either: it is met with the first step too.
+    """
+    guarded = any(div in free_vars(node.cond) for node in walk(body) if isinstance(node, Select))
+    for read in reads(body):
+        for index_, extent in zip(read.indices, read.tensor.shape, strict=True):
+            low, high = bounds(index_)
+            if (low < 0 or high >= extent) and (guarded or div in free_vars(index_)):
+                return False
+    return True
 
 
 def simplified(body: Expr, axes: tuple[Axis, ...]) -> Expr:
     """``body`` with its index arithmetic and conditions in their simplest form. Axes of one element stay where they are."""
     algebra = IndexAlgebra()
-    for axis in axes + (body.axes if isinstance(body, Reduce) else ()):
+    for axis in dict.fromkeys((*axes, *(node for node in walk(body) if isinstance(node, Axis)))):
         algebra.bind(axis, index(max(axis.extent, 2)))
     return algebra.simplify(body)
 
