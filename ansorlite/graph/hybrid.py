@@ -6,10 +6,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from ansorlite.errors import ArgumentError, ModelError
 from ansorlite.graph.describe import Value
@@ -134,6 +135,15 @@ class HybridExecutable:
             else:
                 values.update(step({name: values[name] for name in step.inputs}))
         return {public: values[name] for public, name in self._model.outputs.items()}
+
+    def export(self, path: str | os.PathLike[str], **_: Any) -> NoReturn:
+        """Not possible: a shared library has no Python.
+
+        Raises:
+            ArgumentError: always, with a step that is to blame.
+        """
+        title = self._model.fallbacks[0].title
+        raise ArgumentError(f"this model cannot be exported to {os.fspath(path)}, as {title} runs in Python")
 
     def _given(self, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Datum]:
         if len(arrays) == 1 and isinstance(arrays[0], Mapping):

@@ -133,3 +133,9 @@ def test_what_the_reference_refuses_at_run_time_is_one_clear_sentence():
     model = make_model(nodes, {"x": X}, ["y"], {"shape": np.array([7, 7])})
     with pytest.raises(ModelError, match=r"node 'fold' \(Reshape\) cannot run"):
         run(model, {"x": X})
+
+
+def test_a_model_with_a_fallback_is_not_exported(tmp_path):
+    executable = compile_any(_hybrid(_largest()), Meaning)
+    with pytest.raises(ArgumentError, match=r"cannot be exported to .*m\.so, as node 'best' \(TopK\) runs in Python"):
+        executable.export(tmp_path / "m.so")
