@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -77,18 +78,26 @@ def rounds(calls: Sequence[Callable[[], object]], *, turn: float = _TURN, rest: 
 
 
 def _turn(call: Callable[[], object], seconds: float) -> list[float]:
-    """Seconds of some calls in a row. The first is not counted: after the other's turn caches are cold and threads asleep."""
-    first = _seconds(call)
+    """Seconds of some calls in a row: of those that kept their cores, if any did, else of all.
+
+    The first is not counted: after the other's turn caches are cold and threads asleep.
+    """
+    first, _ = _seconds(call)
     if first >= _LONG:
         return [first]
-    counted: list[float] = []
+    undisturbed: list[float] = []
+    disturbed: list[float] = []
     end = time.perf_counter() + seconds
-    while not counted or (len(counted) < _MOST and time.perf_counter() < end):
-        counted.append(_seconds(call))
-    return counted
+    while not (undisturbed or disturbed) or (len(undisturbed) < _MOST and time.perf_counter() < end):
+        taken, kept = _seconds(call)
+        (undisturbed if kept else disturbed).append(taken)
+    return undisturbed or disturbed
 
 
-def _seconds(call: Callable[[], object]) -> float:
+def _seconds(call: Callable[[], object]) -> tuple[float, bool]:
+    """(seconds of one call, whether no thread of this process had to give up its core to another process meanwhile)"""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
     start = time.perf_counter()
     call()
-    return time.perf_counter() - start
+    seconds = time.perf_counter() - start
+    return seconds, resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw == before
