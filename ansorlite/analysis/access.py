@@ -8,6 +8,7 @@ from functools import lru_cache
 from math import prod
 
 from ansorlite.analysis.affine import Affine, affine
+from ansorlite.analysis.branches import branch_axes
 from ansorlite.te.expr import Axis, Read, Select, free_vars, reads, walk
 from ansorlite.te.tensor import Tensor
 
@@ -73,9 +74,11 @@ def lane_axis(tensor: Tensor) -> Axis | None:
 
     It is the axis along which most memory is walked with stride 1: each read counts by its elements, and so does the store.
     An access that does not move along the axis (a broadcast) neither speaks for nor against it. Ties go to the last
-    space axis, then outward.
+    space axis, then outward. Never one that chooses the expression: each lane would compute all of them.
     """
-    candidates = [a for a in (*reversed(tensor.axes), *reversed(tensor.reduce_axes)) if a.extent > 1]
+    branching = branch_axes(tensor)
+    axes = (*reversed(tensor.axes), *reversed(tensor.reduce_axes))
+    candidates = [a for a in axes if a.extent > 1 and a not in branching]
     return contiguous_axis(tensor, candidates) if candidates else None
 
 

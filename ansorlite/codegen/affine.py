@@ -59,4 +59,17 @@ def flat(indices: tuple[Expr, ...], strides: tuple[int, ...]) -> Affine:
     total = Affine(0, ())
     for index, stride in zip(indices, strides, strict=True):
         total = total.plus(affine(index).scaled(stride))
-    return total
+    return _rejoined(total)
+
+
+def _rejoined(form: Affine) -> Affine:
+    """``a // n * n + a % n`` is ``a``: an index that two dimensions share, which walks them as one."""
+    found = dict(form.terms)
+    for atom, coefficient in form.terms:
+        if isinstance(atom, Binary) and atom.op is BinaryOp.MOD and isinstance(atom.b, Const):
+            # Nodes are hash-consed: an equal quotient is this very node.
+            quotient = Binary(BinaryOp.FLOORDIV, atom.a, atom.b, atom.dtype)
+            if found.get(quotient) == coefficient * int(atom.b.value):
+                rest = tuple(term for term in form.terms if term[0] is not atom and term[0] is not quotient)
+                return _rejoined(Affine(form.constant, rest).plus(affine(atom.a).scaled(coefficient)))
+    return form

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 from ansorlite.codegen import addresses, casts, dots, integer, memory, operators, types
 from ansorlite.codegen.addresses import Term
 from ansorlite.codegen.affine import Affine, affine, flat
+from ansorlite.codegen.builder import Builder
 from ansorlite.codegen.context import Context, Lanes
 from ansorlite.codegen.ranges import interval
 from ansorlite.codegen.scope import dependence
@@ -179,12 +180,24 @@ def _binary(c: Context, expr: Binary) -> Value:
             return Value("0")
         return _literal(_FOLD[expr.op](a, b), expr.dtype)
     if expr.op in (BinaryOp.FLOORDIV, BinaryOp.MOD) and y.literal and not dtypes.is_float(dtype) and int(y.text) > 0:
-        low = interval(expr.a, c.ranges).low
+        values = interval(expr.a, c.ranges)
         emit = integer.divide_by_constant if expr.op is BinaryOp.FLOORDIV else integer.modulo_constant
-        return Value(emit(c.b, dtype, x.lanes, x.text, int(y.text), low is not None and low >= 0), x.lanes)
+        positive = values.low is not None and values.low >= 0
+        short = values.high is not None and max(values.high, int(y.text)) < 1 << 31
+        if x.lanes > 1 and dtype == dtypes.INDEX and positive and short:
+            return _divided_in_32_bits(c, x, int(y.text), emit)
+        return Value(emit(c.b, dtype, x.lanes, x.text, int(y.text), positive), x.lanes)
     lanes = max(x.lanes, y.lanes)
     a_text, b_text = spread_over(c, x, dtype, lanes), spread_over(c, y, dtype, lanes)
     return Value(operators.binary(c.b, expr.op, dtype, lanes, a_text, b_text), lanes)
+
+
+def _divided_in_32_bits(c: Context, x: Value, divisor: int, emit: Callable[[Builder, str, int, str, int, bool], str]) -> Value:
+    """A quotient or remainder of indices that are short: vectors have no division of 64 bits, which LLVM does lane by lane."""
+    wide, narrow = types.vector("i64", x.lanes), types.vector("i32", x.lanes)
+    short = c.b.op(f"trunc {wide} {x.text} to {narrow}")
+    result = emit(c.b, "int32", x.lanes, short, divisor, True)
+    return Value(c.b.op(f"zext {narrow} {result} to {wide}"), x.lanes)
 
 
 def _dot_add(c: Context, total: Value, dot: Binary) -> Value:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from ansorlite.codegen import casts, types
 from ansorlite.codegen.builder import Builder, alias
@@ -97,15 +97,35 @@ def vector_load(c: Context, place: Place, dtype: str, lanes: Lanes, pointer: str
     elif offsets is None and stride == -1 and mask is None:
         backwards = load(_offset(b, dtype, pointer, 1 - n))
         loaded = _shuffle(b, kind, backwards, "poison", list(reversed(range(n))))
-    elif offsets is None and stride == 2 and mask is None:
-        # The second load ends at the last lane's element, so nothing beyond is touched.
-        low, high = load(pointer), load(_offset(b, dtype, pointer, n - 1))
-        picks = [2 * lane if 2 * lane < n else 2 * lane + 1 for lane in range(n)]
-        loaded = _shuffle(b, kind, low, high, picks)
+    elif offsets is None and _loads_whole(stride, lanes):
+        loaded = _strided(b, dtype, n, lanes.active or n, pointer, stride, load)
     else:
         at = _pointers(b, dtype, n, pointer, stride, offsets)
         loaded = _masked(c, place, "gather", dtype, n, at, mask or types.splat("true", "i1", n))
     return Value(casts.from_memory(b, dtype, n, loaded), n)
+
+
+#: A stride of up to so many elements is loaded as whole vectors, whose elements are then picked.
+_WHOLE_STRIDE = 4
+
+
+def _loads_whole(stride: int, lanes: Lanes) -> bool:
+    """Whether whole vectors can be loaded without touching anything beyond the elements of the lanes that are on."""
+    active = lanes.count if lanes.mask is None else lanes.active
+    return 2 <= stride <= _WHOLE_STRIDE and active is not None and (active - 1) * stride + 1 >= lanes.count
+
+
+def _strided(b: Builder, dtype: str, n: int, active: int, pointer: str, stride: int, load: Callable[[str], str]) -> str:
+    """Elements ``0, stride, 2 * stride, ...``: picked from whole vectors, the last of which ends at the last element."""
+    kind, last = types.memory_type(dtype, n), (active - 1) * stride
+    starts = [*range(0, last + 1 - n, n), last + 1 - n]
+    pieces = [load(_offset(b, dtype, pointer, start)) for start in starts]
+    homes = [max(p for p, start in enumerate(starts) if start <= min(lane * stride, last)) for lane in range(n)]
+    result = _shuffle(b, kind, pieces[0], "poison", [min(lane * stride, n - 1) for lane in range(n)])
+    for piece in range(1, len(pieces)):
+        picks = [n + min(lane * stride, last) - starts[piece] if homes[lane] == piece else lane for lane in range(n)]
+        result = _shuffle(b, kind, result, pieces[piece], picks)
+    return result
 
 
 def _masked(c: Context, place: Place, operation: str, dtype: str, lanes: int, pointer: str, mask: str) -> str:

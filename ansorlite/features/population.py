@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ansorlite.analysis.access import Access, accesses, axes_of, positions
 from ansorlite.analysis.affine import Affine, Quotient, Remainder
+from ansorlite.analysis.branches import branch_axes, region_loops
 from ansorlite.features.facts import AccessFacts, Flags, Numbers, Operations, StatementFacts
 from ansorlite.features.operations import operations
 from ansorlite.loops.index_algebra import IndexAlgebra
@@ -155,6 +156,9 @@ class _NestView:
                 space_seen += 1
         sizes = {axis: self.region_sizes(stage, axis, own, outside) for axis in axes_of(tensor)}
         unrolled = np.zeros_like(reduce)
+        written_out = branch_axes(tensor)
+        for position, (axis, trip, _, _) in enumerate(own, start=n_path):
+            unrolled[position] = (axis in written_out) & (trip > 1) & ~vector[position] & ~parallel[position]
         loops = _Loops(trips, parallel, unrolled, vector, reduce, tuple(axes), sizes, stage.lanes)
         return self.statement(tensor, loops, np.full(self.n, isinstance(tensor.body, Reduce)))
 
@@ -163,9 +167,8 @@ class _NestView:
         tensor, lane, one = stage.tensor, stage.lane_axis, np.ones(self.n, dtype=np.int64)
         reduction = isinstance(tensor.body, Reduce)
         loops: list[tuple[Axis, Column, bool, Column]] = []
-        for axis, length in zip(tensor.axes, stage.lengths, strict=True):
-            if axis is not lane:
-                loops.append((axis, length, False, one))
+        number = positions(tensor)
+        loops += [(axis, stage.lengths[number[axis]], False, one) for axis in region_loops(tensor, lane)]
         if lane is not None and not lane.reduce:
             length = stage.lengths[positions(tensor)[lane]]
             if not reduction:

@@ -20,6 +20,7 @@ from typing import TypeVar
 import numpy as np
 
 from ansorlite.analysis.access import axes_of, positions
+from ansorlite.analysis.branches import region_loops
 from ansorlite.schedule.regions import Region, regions
 from ansorlite.schedule.steps import (
     CacheRead,
@@ -444,7 +445,8 @@ class _Fold:
         if lane_axis is not None:
             width = self.zeros() + lane_axis.extent if lane_axis.reduce else lengths[positions(tensor)[lane_axis]]
             lanes = np.minimum(self.chosen(Vectorize, tensor.name, 1), width)
-        others = [length for axis, length in zip(tensor.axes, lengths, strict=True) if axis is not lane_axis]
+        number = positions(tensor)
+        others = [lengths[number[axis]] for axis in region_loops(tensor, lane_axis)]
         parallel = np.where(at == 0, self.parallel(tensor.name, others), 0)
         return Attached(tensor, region, at, tuple(lengths), lane_axis, lanes, parallel)
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ansorlite.analysis.access import positions
+from ansorlite.analysis.branches import branch_axes, region_loops
 from ansorlite.loops.nodes import Alloc, Buffer, For, Load, LoopKind, Role, Scope, Stmt, Store, block, index
 from ansorlite.schedule.bodies import combine, identity
 from ansorlite.schedule.fold import Attached
@@ -36,6 +38,7 @@ class RegionLowering:
         self.lengths = tuple(int(length[0]) for length in stage.lengths)
         self.lanes = int(stage.lanes[0])
         self.lane_axis = stage.lane_axis if self.lanes > 1 else None
+        self.lane_of_box = stage.lane_axis
         self.lane = next((d for d, axis in enumerate(self.tensor.axes) if axis is stage.lane_axis), None)
         self.parallel = int(stage.parallel[0])
         self.extents = extents
@@ -58,12 +61,14 @@ class RegionLowering:
 
     def space_loops(self, vars_: tuple[Var, ...], body: Stmt, strips: bool = False) -> Stmt:
         """``body`` inside the loops over the box; that along the lanes is innermost, or is in the body as ``strips``."""
-        others = [d for d in range(len(vars_)) if d != self.lane]
+        number, written_out = positions(self.tensor), branch_axes(self.tensor)
+        others = [number[axis] for axis in region_loops(self.tensor, self.lane_of_box)]
         if self.lane is not None and not strips:
             kind = LoopKind.VECTORIZED if self.lanes > 1 else LoopKind.SERIAL
             body = For(vars_[self.lane], index(self.lengths[self.lane]), kind, body, self.lanes)
         for d in reversed(others[self.parallel :]):
-            body = For(vars_[d], index(self.lengths[d]), LoopKind.SERIAL, body)
+            kind = LoopKind.UNROLLED if self.tensor.axes[d] in written_out else LoopKind.SERIAL
+            body = For(vars_[d], index(self.lengths[d]), kind, body)
         return parallel_loop([(vars_[d], self.lengths[d]) for d in others[: self.parallel]], body)
 
     def reduction(self, skip: Axis | None, body: Stmt, vars_: Mapping[Axis, Var]) -> Stmt:

@@ -196,3 +196,32 @@ def test_register_tiles_stay_in_registers() -> None:
     text = Kernel(build(function, TARGET), function.params, TARGET).source("asm")
     assert "fmadd" in text
     assert "(%rsp)" not in "\n".join(line for line in text.splitlines() if "fmadd" in line or "vmovups" in line)
+
+
+@pytest.mark.parametrize("stride", [2, 3, 4, 5])
+@pytest.mark.parametrize("n", [1, 3, 7, 14, 16, 33, 62])
+def test_strided_loads_touch_nothing_beyond(n: int, stride: int) -> None:
+    length = (n - 1) * stride + 1
+    x, z = argument("X", length), argument("Z", n)
+    function = Function("f", (x, z), 1, loop("i", n, lambda i: store(z, (i,), load(x, i * stride)), LoopKind.VECTORIZED, 16))
+    with edge_array(length, "float32") as a:
+        a[:] = np.arange(length)
+        out = np.full(n, np.nan, np.float32)
+        run(function, a, out)
+        np.testing.assert_array_equal(out, a[::stride])
+
+
+@pytest.mark.parametrize("columns", [5, 14, 16])
+def test_two_dimensions_walked_as_one_and_gathered(columns: int) -> None:
+    """``x[i // n, i % n]`` is contiguous, ``y[i % n, i // n]`` is its transpose."""
+    rows = 9
+    x, y, z = argument("X", rows, columns), argument("Y", columns, rows), argument("Z", rows * columns)
+    function = Function("f", (x, y, z), 1, loop(
+        "i", rows * columns, lambda i: store(z, (i,), load(x, i // columns, i % columns) - load(y, i % columns, i // columns)),
+        LoopKind.VECTORIZED, 16,
+    ))  # fmt: skip
+    a, b = np.arange(rows * columns, dtype=np.float32).reshape(rows, columns), np.ones((columns, rows), np.float32)
+    b[3, 2] = 7
+    out = np.empty(rows * columns, np.float32)
+    run(function, a, b, out)
+    np.testing.assert_array_equal(out, (a - b.T).reshape(-1))

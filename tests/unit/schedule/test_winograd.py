@@ -1,0 +1,106 @@
+"""Short convolutions: which computes are, and what they are rewritten to means the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ansorlite import te
+from ansorlite.analysis.branches import branch_axes
+from ansorlite.analysis.short_convolution import short_convolution
+from ansorlite.loops.interpreter import interpret
+from ansorlite.schedule.rewrite import tensor_named
+from ansorlite.schedule.steps import Winograd
+from ansorlite.schedule.winograd import winograd
+from ansorlite.sketch.derivation import derive
+from ansorlite.sketch.rules import RULES
+from ansorlite.sketch.rules.inline import ALWAYS_INLINE
+from ansorlite.sketch.rules.winograd import WINOGRAD
+from ansorlite.sketch.sketch import Sketch
+from ansorlite.sketch.tile_space import TileSpace
+from ansorlite.task import Task
+from ansorlite.te.dag import ComputeDAG
+from ansorlite.te.evaluate import evaluate
+from ansorlite.te.tensor import Tensor
+from ansorlite.topi.conv import conv
+from tests.targets import WIDE
+
+
+def convolution(data: tuple[int, ...], outputs: int, kernel: tuple[int, ...], border: int = 1, groups: int = 1) -> list[Tensor]:
+    """A convolution, channels first, and a ReLU."""
+    x = te.placeholder(data, name="x")
+    w = te.placeholder((outputs, data[1] // groups, *kernel), name="w")
+    c = conv(x, w, before=[border] * len(kernel), after=[border] * len(kernel), groups=groups)
+    return [x, w, te.compute(c.shape, lambda *i: te.maximum(c[i], 0.0), name="out")]
+
+
+def channels_last(height: int, width: int, depth: int, outputs: int) -> list[Tensor]:
+    """A convolution ``[h, w, c]`` without a border, and a last dimension of the weight that is the outputs'."""
+    x, w = te.placeholder((height + 2, width + 2, depth), name="x"), te.placeholder((3, 3, depth, outputs), name="w")
+    r, s, c = te.reduce_axis(3, name="r"), te.reduce_axis(3, name="s"), te.reduce_axis(depth, name="c")
+    return [x, w, te.compute(
+        (height, width, outputs), lambda y, z, k: te.sum(x[y + r, z + s, c] * w[r, s, c, k], axis=[r, s, c]), name="conv"
+    )]  # fmt: skip
+
+
+CASES = {
+    "2d, tiles of 2": (convolution((2, 3, 8, 8), 4, (3, 3)), (2, 2)),
+    "2d, tiles of 4, odd extents": (convolution((1, 3, 7, 13), 4, (3, 3)), (4, 4)),
+    "2d, unlike kernels": (convolution((1, 3, 9, 9), 4, (3, 5)), (4, 2)),
+    "one dimension": (convolution((2, 3, 11), 4, (3,)), (4,)),
+    "three dimensions": (convolution((1, 2, 5, 6, 7), 3, (3, 3, 3)), (2, 2, 2)),
+    "channels last": (channels_last(9, 6, 3, 5), (4, 4)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_rewrite_means_the_same(name: str) -> None:
+    tensors, outputs = CASES[name]
+    dag = ComputeDAG.of(tensors)
+    stage = next(t for t in dag.computes if short_convolution(t) is not None)
+    fast = winograd(dag, stage.name, outputs)
+    rng = np.random.default_rng(0)
+    arrays = [rng.uniform(-1, 1, t.shape).astype(np.float32) for t in dag.inputs]
+    (expected,), (found,) = evaluate(dag, arrays), evaluate(fast, arrays)
+    assert fast.key != dag.key
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+
+
+def test_what_is_no_short_convolution() -> None:
+    x, w = te.placeholder((4, 20), name="x"), te.placeholder((5, 4, 3), name="w")
+    c, r = te.reduce_axis(4, name="c"), te.reduce_axis(3, name="r")
+    strided = te.compute((5, 9), lambda k, y: te.sum(x[c, 2 * y + r] * w[k, c, r], axis=[c, r]), name="strided")
+    dilated = te.compute((5, 16), lambda k, y: te.sum(x[c, y + 2 * r] * w[k, c, r], axis=[c, r]), name="dilated")
+    flipped = te.compute((5, 18), lambda k, y: te.sum(x[c, y + r] * w[k, c, 2 - r], axis=[c, r]), name="flipped")
+    pointwise = te.compute((5, 20), lambda k, y: te.sum(x[c, y] * w[k, c, 0], axis=c), name="pointwise")
+    depthwise = convolution((1, 4, 8, 8), 4, (3, 3), groups=4)
+    dags = [ComputeDAG.of([x, w, strided, dilated, flipped, pointwise]), ComputeDAG.of(depthwise)]
+    assert [t.name for dag in dags for t in dag.computes if short_convolution(t) is not None] == []
+
+
+def test_choosing_axes_are_found() -> None:
+    dag = ComputeDAG.of(CASES["2d, tiles of 2"][0])
+    fast = winograd(dag, "conv", (2, 2))
+    for name, axis in (("conv_data1", 0), ("conv_data0", 0), ("conv_inverse0", 0), ("conv_inverse1", 4)):
+        stage = tensor_named(fast, name)
+        assert branch_axes(stage) == {stage.axes[axis]}
+    assert branch_axes(tensor_named(fast, "pad")) == frozenset()
+
+
+def has_winograd(sketch: Sketch) -> bool:
+    return any(isinstance(step, Winograd) for step in sketch.steps)
+
+
+@pytest.mark.parametrize("name", ["2d, tiles of 4, odd extents", "channels last"])
+def test_programs_compute_the_convolution(name: str) -> None:
+    dag = ComputeDAG.of(CASES[name][0])
+    only = [s for s in derive(Task(dag, WIDE), (ALWAYS_INLINE, WINOGRAD, *RULES["llvm"])) if has_winograd(s)]
+    assert only
+    rng = np.random.default_rng(1)
+    arrays = [rng.uniform(-1, 1, t.shape).astype(np.float32) for t in dag.inputs]
+    (expected,) = evaluate(dag, arrays)
+    for sketch in only[:3]:
+        for row in TileSpace(sketch).sample(2, rng):
+            found = np.full_like(expected, np.nan)
+            interpret(sketch.lower(row), [*arrays, found], reorder=rng)
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
