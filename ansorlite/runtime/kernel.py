@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import ctypes
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal
 
 import numpy as np
 
 from ansorlite.codegen import Object, assembly
 from ansorlite.errors import ArgumentError
 from ansorlite.loops.nodes import Buffer
+from ansorlite.runtime.arguments import Array, address_of
 from ansorlite.runtime.load import Loaded
 from ansorlite.runtime.timing import Timing, TimingSettings, measure
 from ansorlite.runtime.workspace import Workspace, WorkspacePool
@@ -20,25 +20,11 @@ from ansorlite.sketch.candidate import Candidate
 from ansorlite.target import Target
 from ansorlite.te import dtypes
 
-Array: TypeAlias = np.ndarray[Any, Any]
-
 # numpy's flag bits.
 _CONTIGUOUS: Final = 0x1
 _ALIGNED: Final = 0x100
 _WRITEABLE: Final = 0x400
 _READABLE: Final = _CONTIGUOUS | _ALIGNED
-
-_from_buffer = ctypes.c_char.from_buffer
-_address_of = ctypes.addressof
-
-
-def _address(array: Array) -> int:
-    """Where the first element of a contiguous array is."""
-    try:
-        return _address_of(_from_buffer(array))  # type: ignore[arg-type]  # five times as fast as asking numpy
-    except (TypeError, ValueError):  # read-only, or of a dtype that Python's buffers do not know
-        address: int = array.__array_interface__["data"][0]
-        return address
 
 
 @dataclass(frozen=True)
@@ -117,14 +103,14 @@ class Kernel:
             if type(array) is not np.ndarray or array.shape != shape or array.dtype != dtype:
                 array = self._checked(position, array)
             ready.append(array if array.flags.num & _READABLE == _READABLE else np.array(array, order="C"))
-        written = [(_address(output), output.nbytes) for output in outputs]
-        addresses = [_address(array) for array in ready]
+        written = [(address_of(output), output.nbytes) for output in outputs]
+        addresses = [address_of(array) for array in ready]
         if out is not None:
             for position, array in enumerate(ready):
                 begin, size = addresses[position], array.nbytes
                 if any(begin < start + length and start < begin + size for start, length in written):
                     ready[position] = array.copy()
-                    addresses[position] = _address(ready[position])
+                    addresses[position] = address_of(ready[position])
         self._run([*addresses, *(start for start, _ in written)])
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
@@ -188,7 +174,7 @@ class Kernel:
             if self._checked(position, array).flags.num & needed != needed:
                 raise ArgumentError(f"{params[position].name} is not a contiguous array that can be used in place; copy it first")
         workspace = Workspace(self._compiled.workspace)
-        packed = self._pack(*map(_address, arrays), workspace.address)
+        packed = self._pack(*map(address_of, arrays), workspace.address)
         return _Bound(self._loaded, packed, (workspace, *arrays))
 
     def _checked(self, position: int, array: Any) -> Array:

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ansorlite.runtime.arguments import Array, Signature
+from ansorlite.runtime.arguments import Array, Signature, address_of
 from ansorlite.runtime.workspace import WorkspacePool
 
 #: Runs the model once on the addresses of its blocks (``codegen/entry.py``).
@@ -42,6 +42,6 @@ class ModelCall:
             # An output may be written before an input that lies there is read for the last time.
             inputs = [array.copy() if any(np.may_share_memory(array, r) for r in results) else array for array in inputs]
         block = self._blocks.take()
-        run([block.address, self._weights, *(array.__array_interface__["data"][0] for array in (*inputs, *results))])
+        run([block.address, self._weights, *map(address_of, inputs), *map(address_of, results)])
         self._blocks.give(block)
         return dict(zip(self.signature.outputs, results, strict=True))
