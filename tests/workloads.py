@@ -227,6 +227,20 @@ def quantised_matmul(
     return [a, b, c]
 
 
+def quantised_matmul_by_columns() -> Tensors:
+    """A zero point for each row and column, one more that is the same for all, and a reduction of an odd length."""
+    a, b = te.placeholder((6, 7), "uint8", name="A"), te.placeholder((7, 9), "int8", name="B")
+    rows, columns = te.placeholder((6,), "uint8", name="rows"), te.placeholder((9,), "int8", name="columns")
+    one = te.placeholder((), "int8", name="one")
+    k = te.reduce_axis(7, name="k")
+
+    def element(i: te.Expr, j: te.Expr) -> te.Expr:
+        left = te.cast(a[i, k], "int32") - te.cast(rows[i], "int32") - te.cast(one[()], "int32")
+        return te.sum(left * (te.cast(b[k, j], "int32") - te.cast(columns[j], "int32")), axis=k)
+
+    return [a, b, rows, columns, one, te.compute((6, 9), element, name="C")]
+
+
 def quantised_conv2d(
     ci: int = 64, h: int = 56, w: int = 56, co: int = 64, kernel: int = 3, stride: int = 1, pad: int = 1, zero: int = 0
 ) -> Tensors:

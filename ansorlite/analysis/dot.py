@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
 from ansorlite.analysis.access import axes_of
 from ansorlite.analysis.affine import affine
-from ansorlite.te.expr import Axis, Binary, Expr, Read, Reduce, free_vars, walk
+from ansorlite.te.expr import Axis, Binary, Expr, Read, Reduce, Var, free_vars, reads
 from ansorlite.te.intervals import bounds
 from ansorlite.te.ops import DOTS, BinaryOp, ReduceOp
 from ansorlite.te.tensor import Tensor
@@ -22,17 +23,22 @@ _MOST_PADDING = 0.34
 
 @dataclass(frozen=True)
 class Factor:
-    """One factor of the products: an element-wise function of one tensor.
+    """One factor of the products: a function of an element of one tensor, and perhaps of where it is.
 
     Attributes:
         value: the factor.
-        read: the one read in it that moves.
+        read: the read of the element.
         dim: the dimension of the tensor read that the dotted axis indexes, alone.
     """
 
     value: Expr
     read: Read
     dim: int
+
+    @cached_property
+    def places(self) -> dict[Axis, int]:
+        """The axes that index a dimension of the tensor alone, and from end to end, with these dimensions."""
+        return _places(self.read)
 
 
 @dataclass(frozen=True)
@@ -66,9 +72,9 @@ def dot_product(tensor: Tensor, ops: Sequence[BinaryOp]) -> DotProduct | None:
     product = body.body
     if not isinstance(product, Binary) or product.op is not BinaryOp.MUL:
         return None
-    reads = [_read(value) for value in (product.a, product.b)]
+    elements = [_read(value) for value in (product.a, product.b)]
     for axis in sorted(body.axes, key=lambda axis: -axis.extent):
-        factors = [_factor(tensor, value, read, axis) for value, read in zip((product.a, product.b), reads, strict=True)]
+        factors = [_factor(tensor, value, read, axis) for value, read in zip((product.a, product.b), elements, strict=True)]
         if factors[0] is None or factors[1] is None:
             continue
         for op in ops:
@@ -80,19 +86,29 @@ def dot_product(tensor: Tensor, ops: Sequence[BinaryOp]) -> DotProduct | None:
     return None
 
 
+def _places(read: Read) -> dict[Axis, int]:
+    found: dict[Axis, int] = {}
+    for dim, (index, extent) in enumerate(zip(read.indices, read.tensor.shape, strict=True)):
+        form = affine(index)
+        axis = form.plain if form is not None else None
+        if isinstance(axis, Axis) and axis.extent == extent and axis not in found:
+            found[axis] = dim
+    return found
+
+
 def _read(value: Expr) -> Read | None:
-    """The one read that moves in an element-wise expression that depends on axes through nothing else."""
-    moving = [node for node in walk(value) if isinstance(node, Read) and free_vars(node)]
-    if len(moving) != 1:
-        return None
-    (read,) = moving
-    stack, alone = [value], True
-    while stack:
-        node = stack.pop()
-        if node is not read:
-            alone = alone and not isinstance(node, Axis)
-            stack.extend(node.children())
-    return read if alone else None
+    """The read that a factor is a function of: whatever else is in it (zero points, say) depends only on where that is."""
+    for read in sorted(reads(value), key=lambda read: -len(free_vars(read))):
+        known = _places(read)
+        stack, inside = [value], True
+        while stack:
+            node = stack.pop()
+            inside = inside and (not isinstance(node, Var) or node in known)
+            if node is not read:
+                stack.extend(node.children())
+        if inside and free_vars(read):
+            return read
+    return None
 
 
 def _factor(tensor: Tensor, value: Expr, read: Read | None, axis: Axis) -> Factor | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ansorlite.analysis.dot import DotProduct, Factor
 from ansorlite.schedule.rewrite import rebuilt, redirected, tensor_named, with_body
@@ -47,10 +47,11 @@ def _packed(factor: Factor, axis: Axis, pieces: Pieces, name: str, redirect: Cal
     shape = tuple(count if d == factor.dim else extent for d, extent in enumerate(source.shape))
     axes = tuple(Axis(f"d{d}" if d != factor.dim else axis.name, extent=extent) for d, extent in enumerate(shape))
     word: Expr | None = None
+    places: dict[Var, Expr] = {own: axes[dim] for own, dim in factor.places.items()}
     for number in range(pieces.count):
         step = axes[factor.dim] * pieces.count + number
         read = Read(source, tuple(step if d == factor.dim else a for d, a in enumerate(axes)), source.dtype)
-        piece = redirect(_with_read(factor, read))
+        piece = redirect(_at(factor, places | {axis: step}, read))
         if (count - 1) * pieces.count + number >= axis.extent:
             piece = select(step < axis.extent, piece, const(0, WORD))
         if number < pieces.count - 1 and bounds(piece)[0] < 0:
@@ -62,9 +63,11 @@ def _packed(factor: Factor, axis: Axis, pieces: Pieces, name: str, redirect: Cal
     return Tensor(name, shape, WORD, axes, word)
 
 
-def _with_read(factor: Factor, read: Read) -> Expr:
-    """The factor at another element."""
-    return rewrite(factor.value, lambda node: read if node is factor.read else None)
+def _at(factor: Factor, places: Mapping[Var, Expr], read: Read) -> Expr:
+    """The factor at another element: ``read``, which is at ``places``."""
+    element = Var("element", read.dtype)
+    open_ = rewrite(factor.value, lambda node: element if node is factor.read else None)
+    return substitute(open_, {**places, element: read})
 
 
 def _read_of(packed: Tensor, factor: Factor, axis: Axis, words: Axis) -> Read:

@@ -54,6 +54,7 @@ NAMED: Final[Mapping[str, Callable[[], list[te.Tensor]]]] = {
     "product of unsigned bytes": lambda: workloads.quantised_matmul(6, 11, 7, ("uint8", "uint8")),
     "product of signed bytes": lambda: workloads.quantised_matmul(6, 11, 7, ("int8", "int8")),
     "product, zero points": lambda: workloads.quantised_matmul(6, 7, 11, ("uint8", "int8"), (128, -3)),
+    "product, a zero point for each column": workloads.quantised_matmul_by_columns,
     "product and relu": relu_of_product,
     "square": square,
     "convolution": lambda: workloads.quantised_conv2d(6, 4, 5, 4),

@@ -87,14 +87,17 @@ def wide(x: te.Expr) -> te.Expr:
 def test_what_is_a_sum_of_products() -> None:
     assert dotted(lambda a, b, i, j, k: wide(a[i, k]) * wide(b[k, j]))
     assert dotted(lambda a, b, i, j, k: te.maximum(wide(a[i, k]) - 5, 0) * wide(b[k, j]))
+    # Zero points of each row and column; a sum over a part of the data, which the last index does not see the end of.
+    assert dotted(lambda a, b, i, j, k: (wide(a[i, k]) - wide(a[i, 0])) * (wide(b[k, j]) - wide(b[0, j])))
+    assert dotted(lambda a, b, i, j, k: (wide(a[i, k]) - wide(a[0, 0])) * wide(b[k, j]))
 
 
 def test_what_is_not() -> None:
-    # Not a product, not into int32, not along a plain axis, not of one read a factor, not of values alone.
+    # Not a product, not into int32, not along a plain axis, not a function of one element; k does not reach B's last row.
     assert not dotted(lambda a, b, i, j, k: wide(a[i, k]) + wide(b[k, j]))
     assert not dotted(lambda a, b, i, j, k: wide(a[i, k]) * wide(b[k, j]), "int64")
     assert not dotted(lambda a, b, i, j, k: wide(a[i, k + 1]) * wide(b[k, j]))
-    assert not dotted(lambda a, b, i, j, k: wide(a[i, k]) * (wide(b[k, j]) + wide(b[0, j])))
+    assert not dotted(lambda a, b, i, j, k: wide(a[i, k]) * (wide(b[k, j]) + wide(a[i, 0])))
     assert not dotted(lambda a, b, i, j, k: wide(a[i, k]) * te.if_then_else(k < 7, wide(b[k, j]), 0))
 
 

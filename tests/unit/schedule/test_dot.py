@@ -45,3 +45,13 @@ def test_a_convolution_whose_zero_point_pads() -> None:
     rng = np.random.default_rng(3)
     inputs = [extremes(t.shape, t.dtype, rng) for t in dag.inputs]
     np.testing.assert_array_equal(evaluate(words, inputs)[0], evaluate(dag, inputs)[0])
+
+
+def test_zero_points_of_rows_and_columns() -> None:
+    dag = ComputeDAG.of(workloads.quantised_matmul_by_columns())
+    how = dot_product(dag.outputs[0], (BinaryOp.DOT_S16S16,))
+    assert how is not None
+    words = dot_words(dag, "C", how, ("a", "b"))
+    rng = np.random.default_rng(4)
+    inputs = [extremes(t.shape, t.dtype, rng) for t in dag.inputs]
+    np.testing.assert_array_equal(evaluate(words, inputs)[0], evaluate(dag, inputs)[0])
