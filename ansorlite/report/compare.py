@@ -7,7 +7,10 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
+
+#: Seconds since some moment.
+Clock: TypeAlias = Callable[[], float]
 
 #: Seconds of one turn.
 _TURN: Final = 0.05
@@ -67,37 +70,44 @@ def take_turns(
     return [list(medians) for medians in zip(*taken, strict=True)]
 
 
-def rounds(calls: Sequence[Callable[[], object]], *, turn: float = _TURN, rest: float = _REST) -> Iterator[list[float]]:
-    """One round after another, without end: the median seconds of each call in its turn; see :func:`take_turns`."""
+def rounds(
+    calls: Sequence[Callable[[], object]], *, turn: float = _TURN, rest: float = _REST, clock: Clock = time.perf_counter
+) -> Iterator[list[float]]:
+    """One round after another, without end: the median seconds of each call in its turn; see :func:`take_turns`.
+
+    Args:
+        clock: what the seconds of a call are taken from. Where all work is the calling thread's, ``time.thread_time`` leaves
+            out what other processes do on its core.
+    """
     while True:
         times = []
         for call in calls:
             time.sleep(rest)
-            times.append(statistics.median(_turn(call, turn)))
+            times.append(statistics.median(_turn(call, turn, clock)))
         yield times
 
 
-def _turn(call: Callable[[], object], seconds: float) -> list[float]:
+def _turn(call: Callable[[], object], seconds: float, clock: Clock) -> list[float]:
     """Seconds of some calls in a row: of those that kept their cores, if any did, else of all.
 
     The first is not counted: after the other's turn caches are cold and threads asleep.
     """
-    first, _ = _seconds(call)
+    first, _ = _seconds(call, clock)
     if first >= _LONG:
         return [first]
     undisturbed: list[float] = []
     disturbed: list[float] = []
     end = time.perf_counter() + seconds
     while not (undisturbed or disturbed) or (len(undisturbed) < _MOST and time.perf_counter() < end):
-        taken, kept = _seconds(call)
+        taken, kept = _seconds(call, clock)
         (undisturbed if kept else disturbed).append(taken)
     return undisturbed or disturbed
 
 
-def _seconds(call: Callable[[], object]) -> tuple[float, bool]:
+def _seconds(call: Callable[[], object], clock: Clock) -> tuple[float, bool]:
     """(seconds of one call, whether no thread of this process had to give up its core to another process meanwhile)"""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
-    start = time.perf_counter()
+    start = clock()
     call()
-    seconds = time.perf_counter() - start
+    seconds = clock() - start
     return seconds, resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw == before

@@ -26,7 +26,8 @@ what is timed already in the file beside it. `--suite NAME` and `--case TEXT` ru
 bound beforehand. `÷ torch` is how many times as fast as PyTorch a call of ours is: 1.30 is faster, 0.80 slower. All systems of a
 row take short turns of 15 ms with 30 ms of rest between; a ratio is taken within each round of turns, and what stands here is
 the median, with quartiles in brackets, over that half of the rounds beside which other processes took least of the machine. Of a
-turn those calls count during which no thread lost its core to another process, where there are any.
+turn those calls count during which no thread lost its core to another process, where there are any. On one thread the time
+is the thread's processor time.
 
 PyTorch runs eagerly without gradients on tensors that are ready; onnxruntime has the weights as inputs, as ours does, or as
 constants, which it packs beforehand. *Of roofline* is the least time by the peaks below, over ours; it may exceed 100 % where

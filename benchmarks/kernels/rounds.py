@@ -33,15 +33,17 @@ class Rounds:
     busy: float
 
 
-def quietest_rounds(calls: Sequence[Callable[[], Any]], seconds: float) -> Rounds:
+def quietest_rounds(calls: Sequence[Callable[[], Any]], seconds: float, threads: int) -> Rounds:
     """Rounds for ``seconds`` (five at least); the quieter half of them, but no fewer than five.
 
-    Which rounds count is decided by the load of other processes alone, not by the times.
+    Which rounds count is decided by the load of other processes alone, not by the times. On one thread, its processor time is
+    what is taken, without what other processes do on its core.
     """
     taken: list[tuple[float, list[float]]] = []
     end = time.perf_counter() + seconds
     load = _Load()
-    for times in rounds(calls, turn=_TURN, rest=_REST):
+    clock = time.thread_time if threads == 1 else time.perf_counter
+    for times in rounds(calls, turn=_TURN, rest=_REST, clock=clock):
         taken.append((load.since_last(), times))
         if len(taken) >= _LEAST and time.perf_counter() >= end:
             break

@@ -81,7 +81,7 @@ def compare(suite: str, case: Case, settings: Settings, database: al.Database | 
     for name in settings.against:
         contenders |= PEERS[name].contenders(case.operator, arrays, task.target.threads)
     wrong = _wrong(task, case, arrays, contenders)
-    rounds = quietest_rounds([contender.call for contender in contenders.values()], settings.seconds)
+    rounds = quietest_rounds([contender.call for contender in contenders.values()], settings.seconds, settings.run.threads)
     taken = dict(zip(contenders, rounds.times, strict=True))
     others = [name for name in taken if name not in (CALLED, BARE)]
     return Timing(
@@ -112,7 +112,7 @@ def vary(suite: str, case: Case, settings: Settings, seeds: Sequence[int]) -> Va
         with al.Database(":memory:") as database:
             _tuned(task, settings, seed, database)
             calls.append(_ours(al.compile(task, database), arrays)[BARE].call)
-    taken = np.array(quietest_rounds(calls, settings.seconds).times)
+    taken = np.array(quietest_rounds(calls, settings.seconds, settings.run.threads).times)
     medians = np.median(taken, axis=1)
     worst, best = int(np.argmax(medians)), int(np.argmin(medians))
     share = float(np.median(taken[best] / taken[worst]))
