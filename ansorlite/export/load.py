@@ -11,13 +11,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from ansorlite.errors import ModelError
+from ansorlite.errors import ArgumentError, ModelError
 from ansorlite.export.description import MODEL, Description, Parameter, parse
 from ansorlite.export.processor import check_features
 from ansorlite.runtime.arguments import Array, Signature
 from ansorlite.runtime.model_call import ModelCall
 
 _RUN: Final = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
+_PROFILE: Final = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)
 
 
 class _Symbols(ctypes.Structure):
@@ -83,6 +84,7 @@ class LoadedModel:
         self._library = library
         self._weights = weights
         self._entry: Callable[[bytes], None] = _RUN(symbols.entry)
+        self._profile: Callable[[bytes, int], None] = _PROFILE(symbols.profile)
         address = symbols.weights if weights is None else weights.ctypes.data
         self._call = ModelCall(Signature(self.inputs, self.outputs), description.temporaries, address)
 
@@ -101,6 +103,28 @@ class LoadedModel:
             ArgumentError: as for a call; or ``out`` does not fit.
         """
         return self._call(self._run, (inputs,), {}, out)
+
+    def step_seconds(self, inputs: Mapping[str, Any], runs: int = 30) -> tuple[float, ...]:
+        """How long each of ``description.steps`` takes in place: medians, in seconds.
+
+        Args:
+            inputs: name → array.
+            runs: how often the model runs.
+
+        Raises:
+            ArgumentError: as for a call; or ``runs`` is less than 1.
+        """
+        if runs < 1:
+            raise ArgumentError(f"runs is {runs}; it must be at least 1")
+        counters = np.zeros((runs + 1, len(self.description.steps)), np.int64)
+        for row in counters:
+
+            def profiled(bases: Sequence[int], row: Array = row) -> None:
+                self._profile(struct.pack(f"{len(bases)}P", *bases), row.ctypes.data)
+
+            self._call(profiled, (inputs,), {}, None)
+        # The first run warms up.
+        return tuple((np.median(counters[1:], axis=0) * 1e-9).tolist())
 
     def _run(self, bases: Sequence[int]) -> None:
         self._entry(struct.pack(f"{len(bases)}P", *bases))

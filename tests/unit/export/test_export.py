@@ -261,3 +261,12 @@ def test_the_library_tells_what_it_was_made_of(executable: Executable, exported:
     assert description.steps[1].flops == 2 * 576 * 10
     assert description.steps[1].bytes == 4 * (576 + 576 * 10 + 10)
     assert all(step.task and step.candidate for step in description.steps)
+
+
+def test_a_loaded_model_times_its_steps(exported: Path, image: np.ndarray) -> None:
+    loaded = al.load(exported / "classifier.so")
+    seconds = loaded.step_seconds({"image": image}, runs=3)
+    assert len(seconds) == len(loaded.description.steps)
+    assert all(0 < time < 10 for time in seconds)
+    with pytest.raises(ArgumentError, match="runs is 0"):
+        loaded.step_seconds({"image": image}, runs=0)
