@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import onnx
 import pytest
+from click.testing import CliRunner
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
+from ansorlite.cli import main
 from ansorlite.errors import ArgumentError, ModelError
 from ansorlite.frontends.onnx import load_model
 from ansorlite.frontends.onnx.backend import Backend
@@ -139,3 +143,48 @@ def test_a_model_with_a_fallback_is_not_exported(tmp_path):
     executable = compile_any(_hybrid(_largest()), Meaning)
     with pytest.raises(ArgumentError, match=r"cannot be exported to .*m\.so, as node 'best' \(TopK\) runs in Python"):
         executable.export(tmp_path / "m.so")
+
+
+def test_the_command_names_what_runs_in_python(tmp_path):
+    path = tmp_path / "model.onnx"
+    onnx.save(_largest(), path)
+    found = CliRunner().invoke(main, ["tasks", str(path), "--json"])
+    assert found.exit_code == 0
+    (fallback,) = json.loads(found.stdout)["fallbacks"]
+    assert fallback == {"operator": "TopK", "node": "node 'best' (TopK)", "reason": "it is not written as a tensor expression"}
+    assert "node 'best' (TopK): it is not written" in CliRunner().invoke(main, ["tasks", str(path)]).stdout
+
+
+def test_loops_and_branches_with_a_known_course_are_native():
+    """Row sums by Scan, in both directions, inside of a branch that is always taken."""
+    body = helper.make_graph(
+        [helper.make_node("Add", ["sum", "row"], ["next"]), helper.make_node("Identity", ["next"], ["out"])],
+        "body",
+        [_info("sum", TensorProto.FLOAT, [4]), _info("row", TensorProto.FLOAT, [4])],
+        [_info("next", TensorProto.FLOAT, [4]), _info("out", TensorProto.FLOAT, [4])],
+    )
+    scan = helper.make_node(
+        "Scan", ["zero", "x"], ["last", "sums"], body=body, num_scan_inputs=1, scan_input_directions=[1], scan_output_axes=[1]
+    )
+    taken = helper.make_graph([scan], "then", [], [_info("sums", TensorProto.FLOAT, [4, 3])])
+    other = helper.make_graph([helper.make_node("Neg", ["x"], ["no"])], "else", [], [_info("no", TensorProto.FLOAT, [3, 4])])
+    branch = helper.make_node("If", ["yes"], ["y"], then_branch=taken, else_branch=other)
+    model = make_model([branch], {"x": X}, ["y"], {"yes": np.asarray(True), "zero": np.zeros(4, np.float32)})
+    assert isinstance(load_model(model), Model)
+    np.testing.assert_allclose(run(model, {"x": X})["y"], X[::-1].cumsum(axis=0).T, rtol=1e-5)
+
+
+def test_a_loop_that_runs_too_often_is_left_to_the_reference():
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["go"], ["on"]), helper.make_node("Mul", ["v", "half"], ["next"])],
+        "body",
+        [_info("i", TensorProto.INT64, []), _info("go", TensorProto.BOOL, []), _info("v", TensorProto.FLOAT, [3, 4])],
+        [_info("on", TensorProto.BOOL, []), _info("next", TensorProto.FLOAT, [3, 4])],
+    )
+    loop = helper.make_node("Loop", ["often", "yes", "x"], ["y"], body=body)
+    constants = {"often": np.array(5000), "yes": np.asarray(True), "half": np.float32(0.999)}
+    model = make_model([loop], {"x": X}, ["y"], {name: np.asarray(value) for name, value in constants.items()})
+    model.graph.output[0].type.CopyFrom(helper.make_tensor_type_proto(TensorProto.FLOAT, [3, 4]))
+    (step,) = _hybrid(model).fallbacks
+    assert step.operator == "Loop"
+    np.testing.assert_allclose(run(model, {"x": X})["y"], X * np.float32(0.999) ** 5000, rtol=1e-2)

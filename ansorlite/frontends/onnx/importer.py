@@ -101,7 +101,8 @@ class _Importer:
         inputs = open_inputs(self.proto, self.shapes)
         scope.slots.update(inputs)
         for name, array in (self.values or {}).items():
-            scope.slots[name] = Slot.constant(name, array)
+            # Under another name: the input is still there, for the caller to give.
+            scope.slots[name] = Slot.constant(f"{name} as given", array)
         wanted = [output.name for output in self.proto.output]
         self.add_nodes(self.proto.node, wanted, scope)
         outputs = {name: self._slot(name, "output", scope) for name in wanted}

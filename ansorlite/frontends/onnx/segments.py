@@ -78,10 +78,6 @@ class Segments:
             self._exports[stage] = {}
         return self._builders[stage]
 
-    def input(self, name: str, value: Value) -> Slot:
-        """An input of the model that native code can read."""
-        return Slot(name, tensor_type(value), value=value, depends=frozenset([name]))
-
     def bring(self, slot: Slot, stage: int) -> str:
         """What ``slot``, which has a shape and dtype, is called in a segment; it is handed there if it comes from elsewhere."""
         if stage not in slot.places:

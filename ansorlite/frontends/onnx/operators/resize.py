@@ -1,4 +1,4 @@
-"""Resize: where the elements of the result lie among those of the data, and which of these they are made of.
+"""Resize, where what is made of what is worked out beforehand; and sampling at places that a tensor gives.
 
 One dimension at a time. What is known of shapes, scales and modes becomes tables of indices and weights, here, in numpy; the
 work itself is one gather, or one sum of weighted taps.
@@ -7,13 +7,14 @@ work itself is one gather, or one sum of weighted taps.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from ansorlite.frontends.onnx.node import NodeView, UnsupportedError
 from ansorlite.te import dtypes
 from ansorlite.topi.elementwise import where
+from ansorlite.topi.grid_sample import Interpolation, Outside, grid_sample
 from ansorlite.topi.resample import resample
 from ansorlite.topi.shape import gather
 
@@ -164,3 +165,29 @@ def _extrapolated(node: NodeView, result: str, dimension: int, axis: _Axis, cent
     mask = node.constant(outside.reshape([axis.count if d == dimension else 1 for d in range(rank)]))
     value = np.asarray(node.number("extrapolation_value", 0.0)).astype(dtypes.NUMPY[node.value(0).dtype])
     return node.apply(where, mask, node.constant(value), result)
+
+
+#: Names of interpolations, those of older opsets among them.
+_INTERPOLATIONS: Final = {
+    "nearest": Interpolation.NEAREST,
+    "linear": Interpolation.LINEAR,
+    "bilinear": Interpolation.LINEAR,
+    "cubic": Interpolation.CUBIC,
+    "bicubic": Interpolation.CUBIC,
+}
+
+
+def convert_grid_sample(node: NodeView) -> str:
+    mode, outside = node.text("mode", "linear"), node.text("padding_mode", "zeros")
+    if mode not in _INTERPOLATIONS or outside not in [known.value for known in Outside]:
+        raise node.error(f"mode {mode!r} or padding_mode {outside!r} is unknown")
+    if not dtypes.is_float(node.value(0).dtype):
+        raise UnsupportedError(f"samples of {node.value(0).dtype}")
+    return node.apply(
+        grid_sample,
+        node.input(0),
+        node.input(1),
+        interpolation=_INTERPOLATIONS[mode],
+        outside=Outside(outside),
+        align_corners=bool(node.integer("align_corners", 0)),
+    )

@@ -142,12 +142,15 @@ def split(node: NodeView) -> tuple[str, ...]:
         sizes = (*(most,) * (parts - 1), old[axis] - most * (parts - 1))
     if len(sizes) != parts or sum(sizes) != old[axis]:
         raise node.error(f"sizes {sizes} do not split {old[axis]} elements into {parts} parts")
-    return tuple(_cut(node, node.input(0), axis, end - size, size) for size, end in zip(sizes, accumulate(sizes), strict=True))
+    return tuple(cut(node, node.input(0), axis, end - size, size) for size, end in zip(sizes, accumulate(sizes), strict=True))
 
 
-def _cut(node: NodeView, name: str, axis: int, start: int, count: int) -> str:
+def cut(node: NodeView, name: str, axis: int, start: int, count: int) -> str:
+    """``count`` elements from ``start`` on along one dimension."""
     value = node.builder.value(name)
     old = value.shape
+    if count == old[axis]:
+        return name
     if not count:
         return node.constant(np.empty((*old[:axis], 0, *old[axis + 1 :]), dtypes.NUMPY[value.dtype]))
     return node.apply(
@@ -215,7 +218,7 @@ def gather(node: NodeView) -> str:
         flat = [int(i) % old[d] for i in indices.reshape(-1) if -old[d] <= i < old[d]]
         if len(flat) == indices.size and flat == list(range(flat[0], flat[0] + len(flat))):
             # Neighbours in a row: a slice, which may need no kernel at all.
-            run = node.input(0) if len(flat) == old[d] else _cut(node, node.input(0), d, flat[0], len(flat))
+            run = node.input(0) if len(flat) == old[d] else cut(node, node.input(0), d, flat[0], len(flat))
             return node.apply(topi.reshape, run, shape=(*old[:d], *indices.shape, *old[d + 1 :]))
     return node.apply(topi.gather, node.input(0), node.input(1), axis=node.integer("axis", 0))
 

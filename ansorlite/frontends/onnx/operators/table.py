@@ -6,7 +6,17 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from ansorlite.frontends.onnx.node import NodeView
-from ansorlite.frontends.onnx.operators import contractions, elementwise, indexing, normalization, quantized, resize, shape
+from ansorlite.frontends.onnx.operators import (
+    contractions,
+    elementwise,
+    indexing,
+    normalization,
+    quantized,
+    recurrent,
+    resize,
+    shape,
+)
+from ansorlite.frontends.onnx.operators.einsum import convert_einsum
 from ansorlite.frontends.onnx.operators.elementwise import old_broadcast, plain, variadic
 from ansorlite.frontends.onnx.operators.normalization import reduction, softmax
 from ansorlite.topi import activations, arguments, bits, patterns, trigonometry
@@ -52,6 +62,7 @@ CONVERTERS: Final[Mapping[str, Callable[[NodeView], str | tuple[str, ...]]]] = {
     "DequantizeLinear": quantized.dequantize_linear,
     "Div": old_broadcast(topi.divide),
     "Dropout": elementwise.dropout,
+    "Einsum": convert_einsum,
     "Elu": plain(activations.elu, alpha=1.0),
     "Equal": old_broadcast(topi.equal),
     "Erf": plain(topi.erf),
@@ -60,6 +71,7 @@ CONVERTERS: Final[Mapping[str, Callable[[NodeView], str | tuple[str, ...]]]] = {
     "EyeLike": indexing.eye_like,
     "Flatten": shape.flatten,
     "Floor": plain(topi.floor),
+    "GRU": recurrent.gru,
     "Gather": shape.gather,
     "GatherElements": indexing.gather_elements,
     "GatherND": indexing.gather_nd,
@@ -70,6 +82,7 @@ CONVERTERS: Final[Mapping[str, Callable[[NodeView], str | tuple[str, ...]]]] = {
     "GlobalMaxPool": contractions.convert_global_max_pool,
     "Greater": old_broadcast(topi.greater),
     "GreaterOrEqual": plain(topi.greater_equal, 2),
+    "GridSample": resize.convert_grid_sample,
     "GroupNormalization": normalization.group_normalization,
     "HardSigmoid": plain(activations.hard_sigmoid, alpha=0.2, beta=0.5),
     "HardSwish": plain(activations.hard_swish),
@@ -79,6 +92,7 @@ CONVERTERS: Final[Mapping[str, Callable[[NodeView], str | tuple[str, ...]]]] = {
     "IsInf": elementwise.is_infinite,
     "IsNaN": plain(topi.is_nan),
     "LRN": normalization.lrn,
+    "LSTM": recurrent.lstm,
     "LayerNormalization": normalization.layer_normalization,
     "LeakyRelu": plain(activations.leaky_relu, alpha=0.01),
     "Less": old_broadcast(topi.less),
@@ -107,6 +121,7 @@ CONVERTERS: Final[Mapping[str, Callable[[NodeView], str | tuple[str, ...]]]] = {
     "QLinearMatMul": quantized.qlinear_matmul,
     "QuantizeLinear": quantized.quantize_linear,
     "RMSNormalization": normalization.rms_normalization,
+    "RNN": recurrent.rnn,
     "Range": indexing.arange,
     "Reciprocal": plain(topi.reciprocal),
     "ReduceL1": reduction(fold.reduce_l1),
