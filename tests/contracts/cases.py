@@ -67,6 +67,7 @@ NAMED: Final[Mapping[str, Callable[[], list[te.Tensor]]]] = {
     "convolution dilated": lambda: workloads.conv2d_bias_relu(1, 3, 9, 9, 4, 3, 1, 2, 2, 1),
     "depthwise": lambda: workloads.depthwise(1, 6, 7, 7),
     "transposed convolution": lambda: workloads.conv2d_transposed(1, 3, 4, 4, 2, 4, 2, 1),
+    "transposed convolution, odd": lambda: workloads.conv2d_transposed(1, 2, 4, 3, 2, 3, 2, 1),
     "max pool": lambda: workloads.max_pool(1, 3, 9, 9),
     "softmax": lambda: workloads.softmax(7, 37),
     "layer norm": lambda: workloads.layer_norm(5, 48),
