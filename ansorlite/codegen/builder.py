@@ -193,4 +193,3 @@ class Builder:
             else:
                 lines += line
         return "\n".join([*lines, "}"])
-

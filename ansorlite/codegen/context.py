@@ -100,5 +100,3 @@ class Context:
             yield
         finally:
             self.lanes, self.guard = outer
-
-

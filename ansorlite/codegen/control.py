@@ -13,9 +13,7 @@ from ansorlite.loops.visit import stores
 from ansorlite.te.expr import Var
 
 
-def counted(
-    c: Context, begin: str, end: str, step: int | str, runs: bool, loop: For, body: Callable[[str], None]
-) -> None:
+def counted(c: Context, begin: str, end: str, step: int | str, runs: bool, loop: For, body: Callable[[str], None]) -> None:
     """``for i in range(begin, end, step): body(i)``.
 
     Args:

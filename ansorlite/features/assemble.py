@@ -6,45 +6,45 @@ depth at which the lines touched below fit into it; everything further out is fe
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
-from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
-from ansorlite.features.names import ACCESSES, NUM_FEATURES
+from ansorlite.features.facts import AccessFacts, Flags, Numbers, StatementFacts
+from ansorlite.features.names import ACCESSES
 from ansorlite.target import Target
 
 
-def assemble(facts: tuple[StatementFacts, ...], target: Target) -> Numbers:
-    """(n, statements, NUM_FEATURES) float64."""
-    n = len(facts[0].lanes)
-    result = np.zeros((n, len(facts), NUM_FEATURES))
-    for position, statement in enumerate(facts):
-        result[:, position, :] = _statement(statement, target).T
-    return result
+def assemble(facts: Iterable[StatementFacts], target: Target) -> Numbers:
+    """(n, statements, NUM_FEATURES) float64; in memory, each feature of a statement is contiguous."""
+    return np.stack([np.stack(_statement(statement, target)) for statement in facts]).transpose(2, 0, 1)
 
 
 def _log(x: Numbers) -> Numbers:
     return np.asarray(np.log2(1.0 + x))
 
 
-def _statement(s: StatementFacts, target: Target) -> Numbers:
-    """(NUM_FEATURES, n)."""
+def _statement(s: StatementFacts, target: Target) -> list[Numbers]:
+    """NUM_FEATURES columns (n,)."""
     trips, real = s.trips, s.trips > 1
-    vector_trip = np.prod(np.where(s.vector, trips, 1.0), axis=0)
+    vector_trip = _product(s.vector, trips)
     vectors = np.ceil(vector_trip / s.lanes)
     iterations = np.prod(trips, axis=0)
-    parallel = np.prod(np.where(s.parallel, trips, 1.0), axis=0)
+    parallel = _product(s.parallel, trips)
     balance = parallel / (np.ceil(parallel / target.threads) * target.threads)
     straight = s.unrolled | s.vector
-    unrolled = np.prod(np.where(s.unrolled, trips, 1.0), axis=0) * vectors
+    unrolled = _product(s.unrolled, trips) * vectors
     looping = real & ~straight
     # Whether a vectorised loop reduces is left out: its lanes are partial results, and told apart in no machine code.
-    reduce = np.prod(np.where(s.reduce & ~s.vector, trips, 1.0), axis=0)
+    reduce = _product(s.reduce & ~s.vector, trips)
     # Reduction loops with no loop other than reductions inside of them.
-    innermost = np.flip(np.logical_and.accumulate(np.flip(~looping | s.reduce, axis=0), axis=0), axis=0)
-    inner_reduce = np.prod(np.where(innermost & looping & s.reduce, trips, 1.0), axis=0)
-    branches = np.prod(np.where(looping, trips, 1.0), axis=0)
+    innermost = ~looping | s.reduce
+    for depth in reversed(range(len(innermost) - 1)):
+        innermost[depth] &= innermost[depth + 1]
+    inner_reduce = _product(innermost & looping & s.reduce, trips)
+    branches = _product(looping, trips)
     ops = [iterations * count for count in (s.operations.cheap, s.operations.mul, s.operations.div, s.operations.math)]
-    accumulators = np.prod(np.where(s.unrolled & ~s.reduce, trips, 1.0), axis=0) * np.where(s.accumulates, vectors, 0.0)
+    accumulators = _product(s.unrolled & ~s.reduce, trips) * np.where(s.accumulates, vectors, 0.0)
     loads = [_loads(a, s, vectors) for a in s.accesses]
     by_kind = [np.zeros_like(iterations) for _ in range(3)]
     for access, distinct in zip(s.accesses, loads, strict=True):
@@ -53,11 +53,12 @@ def _statement(s: StatementFacts, target: Target) -> Numbers:
                 by_kind[kind] += np.where(access.lane_stride == kind, distinct, 0.0)
     scalar, contiguous, strided = by_kind
     lines = [_lines(a) for a in s.accesses]
-    total = np.sum(lines, axis=0) if lines else np.zeros_like(trips)
+    total = sum(lines[1:], lines[0])
     outer = np.ones((len(trips) + 1, len(iterations)))
-    np.cumprod(trips, axis=0, out=outer[1:])
+    for depth, trip in enumerate(trips):
+        np.multiply(outer[depth], trip, out=outer[depth + 1])
     traffic = [_traffic(lines, total, outer, capacity) for capacity in (target.l1, target.l2, target.l3)]
-    sums = [np.sum(t, axis=0) if t else np.zeros_like(iterations) for t in traffic]
+    sums = [sum(t[1:], t[0]) for t in traffic]
     work = sum(ops)
     columns = [
         _log(iterations), _log(parallel), balance, np.log2(s.lanes), _log(vector_trip), vector_trip / (vectors * s.lanes),
@@ -75,12 +76,18 @@ def _statement(s: StatementFacts, target: Target) -> Numbers:
             columns += [_log(iterations * access.item / np.maximum(lines[number][0], 1.0))]
         else:
             columns += [np.zeros_like(iterations)] * 8
-    return np.stack(columns)
+    return columns
+
+
+def _product(chosen: Flags, trips: Numbers) -> Numbers:
+    """(n,) the product of the trips ``chosen``, of which most depths have none."""
+    depths = np.flatnonzero(chosen.any(axis=1))
+    return np.asarray(np.prod(np.where(chosen[depths], trips[depths], 1.0), axis=0))
 
 
 def _loads(access: AccessFacts, s: StatementFacts, vectors: Numbers) -> Numbers:
     """Distinct loads (or stores) of the straight-line code around the statement."""
-    moved = np.prod(np.where(s.unrolled & access.moves, s.trips, 1.0), axis=0)
+    moved = _product(s.unrolled & access.moves, s.trips)
     along = np.where(access.lane_stride > 0, vectors, 1.0)
     return np.asarray(moved * along)
 
@@ -88,13 +95,22 @@ def _loads(access: AccessFacts, s: StatementFacts, vectors: Numbers) -> Numbers:
 def _lines(access: AccessFacts) -> Numbers:
     """(D + 1, n) bytes of the cache lines touched below each depth."""
     # Not of the shape of a width: that of an index that nothing moves is one number for all rows.
-    elements = np.ones((access.moves.shape[0] + 1, access.moves.shape[1]))
-    run, full = elements, np.ones_like(elements, dtype=bool)
-    for width, extent in zip(reversed(access.widths), reversed(access.extents), strict=True):
-        elements = elements * width
-        run = np.where(full, run * width, run)
-        full = full & (width >= extent)
-    return np.asarray(elements / run * (np.ceil(run * (access.item / 64.0)) * 64.0))
+    dims = [dim for dim in zip(reversed(access.widths), reversed(access.extents), strict=True) if (dim[1] > 1).any()]
+    elements = run = np.ones((access.moves.shape[0] + 1, access.moves.shape[1]))
+    full: Flags | None = None
+    for position, (width, extent) in enumerate(dims):
+        # A dimension is part of a run of neighbours where all further in are walked whole.
+        elements = elements * width if position else width
+        run = elements if full is None else np.where(full, run * width, run)
+        if position < len(dims) - 1:
+            full = width >= extent if full is None else full & (width >= extent)
+    lines = run * (access.item / 64.0)
+    np.ceil(lines, out=lines)
+    lines *= 64.0
+    if full is not None:
+        lines *= elements
+        lines /= run
+    return lines
 
 
 def _traffic(lines: list[Numbers], total: Numbers, outer: Numbers, capacity: int) -> list[Numbers]:
@@ -102,5 +118,6 @@ def _traffic(lines: list[Numbers], total: Numbers, outer: Numbers, capacity: int
     fits = total <= capacity
     fits[-1] = True
     depth = np.argmax(fits, axis=0)
-    column = np.arange(total.shape[1])
-    return [access[depth, column] * outer[depth, column] for access in lines]
+    places = depth * total.shape[1] + np.arange(total.shape[1])
+    times = outer.ravel()[places]
+    return [access.ravel()[places] * times for access in lines]

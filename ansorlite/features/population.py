@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -23,18 +23,16 @@ from ansorlite.te.expr import Axis, Read, Reduce
 from ansorlite.te.tensor import Tensor
 
 
-def population_facts(program: Program) -> tuple[StatementFacts, ...]:
-    """The statements of the program, in an order that depends on the sketch alone."""
-    result: list[StatementFacts] = []
+def population_facts(program: Program) -> Iterator[StatementFacts]:
+    """The statements of the program, in an order that depends on the sketch alone; one by one, as each has megabytes of facts."""
     lengths = {stage.tensor: stage.lengths for nest in program.nests for stage in nest.attached}
     for nest in program.nests:
         view = _NestView(nest, program.parts, lengths)
-        result += [view.attached(stage) for stage in nest.attached]
-        result += [view.packed(pack) for pack in nest.packed]
-        result.append(view.anchor())
+        yield from (view.attached(stage) for stage in nest.attached)
+        yield from (view.packed(pack) for pack in nest.packed)
+        yield view.anchor()
         if nest.epilogue is not None:
-            result.append(view.epilogue())
-    return tuple(result)
+            yield view.epilogue()
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,17 +55,20 @@ class _NestView:
         self.parts = parts
         self.lengths = lengths
         self.n = len(nest.lanes)
-        self.trips = np.array([loop.trip for loop in nest.loops], dtype=np.float64).reshape(-1, self.n)
-        self.bands = np.array([loop.band for loop in nest.loops])
-        self.unrolled = np.array([loop.unrolled for loop in nest.loops], dtype=bool).reshape(-1, self.n)
-        self.parallel = np.arange(len(nest.loops))[:, None] < nest.parallel
+        # A loop that is of one iteration in every program changes nothing but the time that this takes.
+        self.loops = [loop for loop in nest.loops if (loop.trip > 1).any()]
+        self.trips = np.array([loop.trip for loop in self.loops], dtype=np.float64).reshape(-1, self.n)
+        self.bands = np.array([loop.band for loop in self.loops])
+        self.unrolled = np.array([loop.unrolled for loop in self.loops], dtype=bool).reshape(-1, self.n)
+        place = {loop: position for position, loop in enumerate(nest.loops)}
+        self.parallel = np.array([place[loop] for loop in self.loops], dtype=np.int64).reshape(-1, 1) < nest.parallel
         self.sizes = {axis: self.axis_sizes(axis) for axis in axes_of(nest.anchor)}
 
     def axis_sizes(self, axis: Axis) -> Numbers:
         """How much of an anchor's axis the loops below each depth walk."""
-        result = np.empty((len(self.nest.loops) + 1, self.n))
+        result = np.empty((len(self.loops) + 1, self.n))
         result[0] = self.parts.get(axis, axis.extent)
-        for depth, loop in enumerate(self.nest.loops):
+        for depth, loop in enumerate(self.loops):
             result[depth + 1] = loop.step if loop.axis is axis else result[depth]
         factor = self.nest.factor
         if axis in self.parts and not axis.reduce and factor is not None:
@@ -75,7 +76,7 @@ class _NestView:
         return result
 
     def vector(self) -> Flags:
-        vector = np.zeros((len(self.nest.loops), self.n), dtype=bool)
+        vector = np.zeros((len(self.loops), self.n), dtype=bool)
         if len(vector):
             vector[-1] = self.nest.lanes > 1
         return vector
@@ -84,10 +85,10 @@ class _NestView:
 
     def anchor(self) -> StatementFacts:
         nest = self.nest
-        reduce = np.array([[loop.reduce] for loop in nest.loops], dtype=bool).reshape(-1, 1)
+        reduce = np.array([[loop.reduce] for loop in self.loops], dtype=bool).reshape(-1, 1)
         # Accumulators of their own live only while the inner reduction runs: loops around it add to others.
         reduce = reduce & ~(nest.apart & (self.bands[:, None] < nest.last_space - 1))
-        axes = tuple(frozenset((loop.axis,)) for loop in nest.loops)
+        axes = tuple(frozenset((loop.axis,)) for loop in self.loops)
         loops = _Loops(self.trips, self.parallel, self.unrolled, self.vector(), reduce, axes, self.sizes, nest.lanes)
         return self.statement(
             nest.anchor, loops, self.anchor_in_registers(), self.home(loops), packs={p.tensor: p for p in nest.packed}
@@ -97,7 +98,7 @@ class _NestView:
         """Where the anchor's elements add up: in a tile indexed by loops, or (``None``) in the anchor's own buffer."""
         if self.nest.epilogue is None:
             return None
-        space = np.array([not loop.reduce for loop in self.nest.loops])
+        space = np.array([not loop.reduce for loop in self.loops])
         return self.loop_indexed(loops, self.nest.epilogue_at, space, dtypes.size(self.nest.anchor.dtype), write=True)
 
     def anchor_in_registers(self) -> Flags:
@@ -115,7 +116,7 @@ class _NestView:
         nest, epilogue = self.nest, self.nest.epilogue
         assert epilogue is not None
         outside = self.bands[:, None] < nest.epilogue_at
-        space = np.array([not loop.reduce for loop in nest.loops]).reshape(-1, 1)
+        space = np.array([not loop.reduce for loop in self.loops]).reshape(-1, 1)
         trips = np.where(outside | space, self.trips, 1.0)
         own = dict(zip(epilogue.axes, nest.anchor.axes, strict=True))
         sizes = {axis: self.sizes[leader] for axis, leader in own.items()}
@@ -123,7 +124,7 @@ class _NestView:
         factor = frozenset((epilogue.axes[0],)) if nest.factor is not None else frozenset()
         axes = tuple(
             frozenset((back[loop.axis],)) if loop.axis in back else factor if loop.axis is nest.factor else frozenset()
-            for loop in nest.loops
+            for loop in self.loops
         )
         real = trips > 1
         vector = self.vector() & real
@@ -135,7 +136,7 @@ class _NestView:
 
     def attached(self, stage: Attached) -> StatementFacts:
         """A region stage runs in the loops before its place, then in loops over its box."""
-        tensor, nest = stage.tensor, self.nest
+        tensor = stage.tensor
         outside = self.bands[:, None] < stage.at
         path = np.where(outside, self.trips, 1.0)
         own = self.region_loops(stage)
@@ -145,7 +146,7 @@ class _NestView:
         vector = np.zeros_like(reduce)
         parallel = np.zeros_like(reduce)
         parallel[:n_path] = self.parallel & outside
-        axes = [frozenset(a for a in tensor.axes if self.touches(stage, a, loop.axis)) for loop in nest.loops]
+        axes = [frozenset(a for a in tensor.axes if self.touches(stage, a, loop.axis)) for loop in self.loops]
         space_seen = 0
         for position, (axis, _, is_vector, _) in enumerate(own):
             axes.append(frozenset((axis,)))
@@ -190,9 +191,7 @@ class _NestView:
         box = stage.region[positions(stage.tensor)[axis]]
         return box is not None and any(term is outer for term, _ in box.terms)
 
-    def region_sizes(
-        self, stage: Attached, axis: Axis, own: list[tuple[Axis, Column, bool, Column]], outside: Flags
-    ) -> Numbers:
+    def region_sizes(self, stage: Attached, axis: Axis, own: list[tuple[Axis, Column, bool, Column]], outside: Flags) -> Numbers:
         """How much of an axis of the stage is walked below each depth: boxes of the anchor's tiles first, then its own loops."""
         n_path = len(self.trips)
         result = np.empty((n_path + len(own) + 1, self.n))
@@ -221,14 +220,14 @@ class _NestView:
         nest = self.nest
         outside = self.bands[:, None] < pack.at
         dims = frozenset(pack.copy.axes)
-        uses = np.array([[loop.axis in dims] for loop in nest.loops])
+        uses = np.array([[loop.axis in dims] for loop in self.loops])
         trips = np.where(outside | uses, self.trips, 1.0)
         real = trips > 1
         inside = ~outside
         vector = self.vector() & real
         lanes = np.where(vector[-1], nest.lanes, 1) if len(vector) else nest.lanes
         parallel = self.packed_parallel(pack, real)
-        axes = tuple(frozenset((loop.axis,)) & dims for loop in nest.loops)
+        axes = tuple(frozenset((loop.axis,)) & dims for loop in self.loops)
         unrolled = self.unrolled & real & inside & ~parallel
         loops = _Loops(trips, parallel, unrolled, vector, np.zeros_like(real), axes, self.sizes, lanes)
         element = _distinct(pack.copy)
@@ -261,10 +260,10 @@ class _NestView:
         for access in accesses(distinct):
             if packs and access.tensor in packs:
                 pack = packs[access.tensor]
-                uses = np.array([loop.axis in frozenset(pack.copy.axes) for loop in self.nest.loops])
+                uses = np.array([loop.axis in frozenset(pack.copy.axes) for loop in self.loops])
                 found.append(self.loop_indexed(loops, pack.at, uses, dtypes.size(pack.tensor.dtype), write=False))
             elif access.tensor is tile:
-                uses = np.array([not loop.reduce for loop in self.nest.loops])
+                uses = np.array([not loop.reduce for loop in self.loops])
                 found.append(self.loop_indexed(loops, self.nest.epilogue_at, uses, dtypes.size(tensor.dtype), write=False))
             else:
                 found.append(self.read_facts(access, loops))
@@ -301,8 +300,7 @@ class _NestView:
                 moving |= lane in access.axes
                 moves |= np.array([[bool(walked & access.axes)] for walked in loops.axes], dtype=bool).reshape(-1, 1)
                 continue
-            low, high = _range(form, loops.sizes)
-            widths.append(np.minimum(high - low + 1, extent))
+            widths.append(_width(form, loops.sizes, extent))
             moves |= _moves(form, loops)
             if lane is not None and lane in form.variables:
                 moving = True
@@ -326,7 +324,8 @@ class _NestView:
         inside = uses[:, None] & (self.bands[:, None] >= at)
         counted = np.where(inside, self.trips, 1.0)
         below = np.ones((len(counted) + 1, self.n))
-        below[:-1] = np.cumprod(counted[::-1], axis=0)[::-1]
+        for depth in reversed(range(len(counted))):
+            np.multiply(below[depth + 1], counted[depth], out=below[depth])
         moves = inside & (loops.trips > 1)
         stride = np.where((loops.lanes > 1) & inside[-1], 1.0, 0.0) if len(inside) else np.zeros(self.n)
         return AccessFacts((below,), (below[0],), item, moves, stride, write)
@@ -345,6 +344,16 @@ def _distinct(tensor: Tensor) -> Tensor:
     return with_body(tensor, algebra.simplify(tensor.body))
 
 
+def _width(form: Affine, sizes: Mapping[Axis, Numbers], extent: Numbers) -> Numbers:
+    """How many values a form takes below each depth, at most ``extent``."""
+    if isinstance(form.plain, Axis):
+        return np.minimum(sizes[form.plain], extent)
+    low, high = _range(form, sizes)
+    high = np.asarray(high - low)
+    high += 1
+    return np.minimum(high, extent)
+
+
 def _range(form: Affine, sizes: Mapping[Axis, Numbers]) -> tuple[Numbers, Numbers]:
     """The least and greatest value of a form below each depth, with everything further out at its start."""
     low = high = np.asarray(float(form.constant))
@@ -358,9 +367,10 @@ def _range(form: Affine, sizes: Mapping[Axis, Numbers]) -> tuple[Numbers, Number
                 least, most = np.where(wraps, 0.0, from_ % divisor), np.where(wraps, divisor - 1.0, to % divisor)
             case _:
                 assert isinstance(term, Axis)
-                least, most = np.zeros_like(sizes[term]), sizes[term] - 1
+                least, most = np.zeros(()), sizes[term] - 1
         a, b = (least, most) if coefficient > 0 else (most, least)
-        low, high = low + coefficient * a, high + coefficient * b
+        low = low + (a if coefficient == 1 else coefficient * a)
+        high = high + (b if coefficient == 1 else coefficient * b)
     return low, high
 
 

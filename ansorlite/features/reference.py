@@ -27,7 +27,7 @@ def reference(function: Function, names: Sequence[str], target: Target) -> Numbe
     found: dict[str, tuple[Store, tuple[For, ...], int]] = {}
     _collect(function.body, (), {}, found)
     moves = [s for s in stores(function.body) if s.role is Role.MOVE]
-    return assemble(tuple(_facts(*found[name], moves) for name in names), target)
+    return assemble((_facts(*found[name], moves) for name in names), target)
 
 
 def _collect(
