@@ -153,8 +153,10 @@ def _longer_producers(body: Expr, own: Collection[Tensor]) -> Expr:
     for tensor in own:
         if tensor.body is None or tensor.reduce_axes:
             continue
-        boxes = [[bounds(i) for i in read.indices] for read in reads(body) if read.tensor is tensor]
-        extents = [max(e, *(int(box[d][1]) + 1 for box in boxes)) for d, e in enumerate(tensor.shape)]
+        extents = list(tensor.shape)
+        for read in reads(body):
+            if read.tensor is tensor and all(affine(index_) is not None for index_ in read.indices):
+                extents = [max(e, int(bounds(index_)[1]) + 1) for e, index_ in zip(extents, read.indices, strict=True)]
         if tuple(extents) != tensor.shape:
             longer[tensor] = _prolonged(tensor, tuple(extents))
 

@@ -145,4 +145,6 @@ def natural_lane(stage: Tensor) -> Axis | None:
     """The last space axis of more than one element; if a vector of it has next to nothing in it, the one that is read best."""
     real = [axis for axis in stage.axes if axis.extent > 1]
     wide = [axis for axis in real if axis.extent >= LEAST_LANES]
-    return real[-1] if real and (real[-1] in wide or not wide) else contiguous_axis(stage, wide) if wide else None
+    if not wide or wide[-1] is real[-1]:
+        return real[-1] if real else None
+    return contiguous_axis(stage, wide)

@@ -131,3 +131,24 @@ def test_transposed_convolutions(data: st.DataObject) -> None:
     dag = ComputeDAG.of([x, w, out])
     same_meaning(dag, divided(dag))
     runs_right(dag, data.draw(st.integers(0, 99), "seed"))
+
+
+def test_steps_past_the_end_read_zeros_of_their_producer() -> None:
+    x, w = te.placeholder((1, 2, 4), name="X"), te.placeholder((2, 3, 3), name="W")
+    before = ComputeDAG.of([x, w, conv_transpose(x, w, strides=(2,), before=(1,), after=(1,))])
+    padded, total, _, _ = lines(divided(before))
+    assert before.computes[0].shape == (1, 2, 5)
+    assert padded.endswith("i2 in 0..6")
+    assert "< 7" not in total
+    same_meaning(before, divided(before))
+
+
+def test_steps_past_the_end_are_guarded_where_an_input_ends() -> None:
+    x, w = te.placeholder((7, 4), name="X"), te.placeholder((4, 5), name="W")
+    k = te.reduce_axis(4, name="k")
+    total = te.compute((7, 5), lambda i, j: te.sum(x[i, k] * w[(k + i // 3) % 4, j], axis=k), name="C")
+    before = ComputeDAG.of([x, w, total])
+    after = divided(before)
+    assert "i_div * 3 + i_mod < 7" in lines(after)[0] or "x0 < 7" in lines(after)[0]
+    same_meaning(before, after)
+    runs_right(before, 3)
