@@ -84,7 +84,12 @@ def cast(node: NodeView) -> str:
 
 
 def prelu(node: NodeView) -> str:
-    return node.apply(activations.prelu, node.input(0), node.input(1))
+    """Before opset 7 the slope was one number for each channel."""
+    slope, rank = node.input(1), len(node.value(0).shape)
+    own = node.value(1).shape
+    if node.opset < 7 and len(own) == 1 and rank > 1:
+        slope = node.apply(reshape, slope, shape=(*own, *(1,) * (rank - 2)))
+    return node.apply(activations.prelu, node.input(0), slope)
 
 
 def gelu(node: NodeView) -> str:
