@@ -151,14 +151,15 @@ def _until(chosen: Sequence[tuple[str, Case]], end: float | None, screen: Consol
 
 def _machine(threads: int, against: Sequence[str]) -> Machine:
     target = host(threads)
+    one = measure_peaks(target, 1)
     return Machine(
         cpu=_cpu_name(),
         target=target.key,
         threads=target.threads,
         memory=int(psutil.virtual_memory().total),
         versions={"ansorlite": version("ansorlite"), **{name: PEERS[name].version() for name in against}},
-        one=measure_peaks(target, 1),
-        all=measure_peaks(target, target.threads),
+        one=one,
+        all=one if threads == 1 else measure_peaks(target, threads),
         when=time.time(),
     )
 

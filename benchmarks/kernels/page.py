@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from ansorlite.runtime.peaks import Peaks
 from benchmarks.kernels import tables
 from benchmarks.kernels.results import Machine, Timing
 from benchmarks.kernels.tables import Table
@@ -49,17 +48,22 @@ def _machine(machine: Machine, timings: Sequence[Timing]) -> str:
     day = time.strftime("%Y-%m-%d", time.gmtime(machine.when))
     return f"""## The machine
 
-{machine.cpu} ({machine.target}), {machine.threads} threads, {machine.memory / 2**30:.0f} GiB; {day}; {versions}.
+{machine.cpu} ({machine.target}), {_threads(machine.threads)}, {machine.memory / 2**30:.0f} GiB; {day}; {versions}.
 Beside the rounds that count, other work took {busy:.0%} of the machine (median over cases){_warning(busy)}.
 
-{tables.markdown(_peaks({"one core": machine.one, f"{machine.threads} cores": machine.all}))}"""
+{tables.markdown(_peaks(machine))}"""
+
+
+def _threads(count: int) -> str:
+    return "1 thread" if count == 1 else f"{count} threads"
 
 
 def _warning(busy: float) -> str:
     return ": **it was a busy machine, and the figures are to be taken again on a quiet one**" if busy > 0.1 else ""
 
 
-def _peaks(peaks: Mapping[str, Peaks]) -> Table:
+def _peaks(machine: Machine) -> Table:
+    peaks = {"one core": machine.one} | ({} if machine.threads == 1 else {f"{machine.threads} cores": machine.all})
     levels = [level.name for level in next(iter(peaks.values())).levels]
     rows = [
         (name, f"{peak.flops / 1e9:.0f} GFLOP/s", *(f"{v.read / 1e9:.1f} / {v.copy / 1e9:.1f}" for v in peak.levels))
