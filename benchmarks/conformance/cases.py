@@ -24,21 +24,13 @@ def cases() -> tuple[TestCase, ...]:
 
 def operator_of(case: TestCase) -> str:
     """The operator that a test is for; of an expanded one, the operator whose body it is."""
-    names = [node.name or (node.output[0] if node.output else "") for node in case.model.graph.node]
-    bodies = [name.split("_test_")[0] for name in names if "_expanded_function_" in name]
-    if case.name.rpartition("_expanded")[1] or bodies:
-        found = bodies[0] if bodies else _expanded_from(case.name)
-        return found if found else str(case.model.graph.node[0].op_type)
-    return str(case.model.graph.node[-1].op_type)
+    return _operators()[case.name.partition("_expanded")[0]]
 
 
 @cache
-def _operators_by_name() -> dict[str, str]:
+def _operators() -> dict[str, str]:
+    """Name of each test that is not expanded → its operator; what comes before the last node only makes its inputs."""
     return {case.name: str(case.model.graph.node[-1].op_type) for case in cases() if "_expanded" not in case.name}
-
-
-def _expanded_from(name: str) -> str | None:
-    return _operators_by_name().get(name.rpartition("_expanded")[0])
 
 
 def is_plain(case: TestCase) -> bool:
