@@ -42,8 +42,8 @@ def relu_of_product() -> list[te.Tensor]:
 
 
 def square() -> list[te.Tensor]:
-    """Both factors are of one tensor."""
-    a = te.placeholder((7, 10), "uint8", name="A")
+    """Both factors are of one tensor, which has a name that words might have been given."""
+    a = te.placeholder((7, 10), "uint8", name="C_a")
     k = te.reduce_axis(10, name="k")
     body = lambda i, j: te.sum(te.cast(a[i, k], "int32") * te.cast(a[j, k], "int32"), axis=k)  # noqa: E731
     return [a, te.compute((7, 7), body, name="C")]

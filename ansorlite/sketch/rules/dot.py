@@ -11,6 +11,7 @@ from ansorlite.analysis.dot import dot_product
 from ansorlite.schedule.dot import dot_words
 from ansorlite.schedule.steps import Dot
 from ansorlite.sketch.state import Rule, State, Verdict
+from ansorlite.te.dag import ComputeDAG
 
 
 def _condition(state: State) -> Verdict:
@@ -22,9 +23,16 @@ def _apply(state: State) -> tuple[State, ...]:
     stage = state.stage
     how = dot_product(stage, state.target.dots)
     assert how is not None
-    names = (f"{stage.name}_a", f"{stage.name}_b")
+    names = (_unused(state.dag, f"{stage.name}_a"), _unused(state.dag, f"{stage.name}_b"))
     step = Dot(stage.name, how.axis.name, how.op, names)
     return (state.visited(step, dag=dot_words(state.dag, stage.name, how, names), first=(stage.name, *names)),)
+
+
+def _unused(dag: ComputeDAG, name: str) -> str:
+    """``name``, longer if a tensor has it already."""
+    while any(tensor.name == name for tensor in dag.tensors):
+        name += "_"
+    return name
 
 
 DOT_PRODUCT = Rule("DotProduct", _condition, _apply)
