@@ -86,6 +86,7 @@ class Timing:
         seconds: median of a call, by contender; :data:`CALLED`, :data:`BARE` and :data:`UNTUNED` are ours.
         called, bare: how many times as fast as a contender ours is, called from Python and bare; taken round by round.
         compile_seconds: of ``al.compile`` without any record and with nothing cached, which gives :data:`UNTUNED`.
+        recorded: whether a record gave the program; else it is the default, as no record was of this version.
         wrong: what is wrong with a contender's output, by contender.
         busy: the share of the machine that other work took meanwhile.
     """
@@ -102,6 +103,7 @@ class Timing:
     called: Mapping[str, Spread]
     bare: Mapping[str, Spread]
     compile_seconds: float | None
+    recorded: bool
     wrong: Mapping[str, str]
     busy: float
     when: float

@@ -97,6 +97,7 @@ def compare(suite: str, case: Case, settings: Settings, database: al.Database | 
         {name: _ratio(taken[name], taken[CALLED]) for name in others},
         {name: _ratio(taken[name], taken[BARE]) for name in others},
         compile_seconds,
+        kernel.origin is not None and kernel.origin.latency is not None,
         wrong,
         rounds.busy,
         time.time(),

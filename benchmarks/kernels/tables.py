@@ -32,7 +32,7 @@ def cases(suite: str, peaks: Peaks, timings: Mapping[Key, Timing]) -> Table:
     header = ("case", "call", "kernel", "GFLOP/s", "of roofline", *(_against(peer) for peer in peers), "untuned", "ready in")
     rows = [
         (
-            timing.case + (" **wrong**" if CALLED in timing.wrong else ""),
+            timing.case + _remarks(timing),
             duration(timing.seconds[CALLED]),
             duration(timing.seconds[BARE]),
             f"{timing.flops / timing.seconds[BARE] / 1e9:.3g}",
@@ -84,18 +84,19 @@ def anchors(timings: Mapping[Key, Timing], tunings: Mapping[Key, Tuning]) -> Tab
         if timing is None or "torch" not in timing.bare:
             continue
         ratio = timing.bare["torch"].median
-        until = _until(anchor, ratio, tunings.get(key))
+        tuning = tunings.get(key) if timing.recorded else None
+        until = _until(anchor, ratio, tuning)
         theirs = anchor.ansor.seconds if anchor.ansor else None
         rows.append(
             (
-                anchor.case.name,
+                anchor.case.name + _remarks(timing),
                 _times(timing.called["torch"].median),
                 _times(ratio),
                 _recorded(anchor.ansor),
                 _recorded(anchor.metaschedule),
                 _times(ratio / anchor.ansor.best) if anchor.ansor else _DASH,
                 _times(ratio / anchor.metaschedule.best) if anchor.metaschedule else _DASH,
-                duration(until) if until is not None else ("not reached" if key in tunings and anchor.ansor else _DASH),
+                duration(until) if until is not None else ("not reached" if tuning and anchor.ansor else _DASH),
                 duration(theirs),
                 f"{until / theirs:.1%}" if until is not None and theirs else _DASH,
             )
@@ -153,6 +154,11 @@ def geometric_mean(values: Iterable[float]) -> float | None:
     """``None`` of nothing."""
     found = list(values)
     return statistics.geometric_mean(found) if found else None
+
+
+def _remarks(timing: Timing) -> str:
+    default = " (default program)" if timing.trials and not timing.recorded else ""
+    return default + (" **wrong**" if CALLED in timing.wrong else "")
 
 
 def _standing(group: Sequence[Timing], peer: str) -> tuple[str, str, str]:

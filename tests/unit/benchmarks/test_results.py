@@ -32,6 +32,7 @@ def timing(suite: str, case: str, ratio: float, **changes: object) -> Timing:
         {"torch": spread},
         {"torch": replace(spread, median=2 * ratio), UNTUNED: Spread(2.0, 2.0, 2.0)},
         0.5,
+        True,
         {},
         0.0,
         1.0,
@@ -118,10 +119,13 @@ def test_seconds_until_the_best_ratio_of_ansor() -> None:
 
 
 def test_the_page_shows_every_table_and_what_is_wrong() -> None:
-    rows = {("odd", "a"): timing("odd", "a", 1.5, busy=0.5, wrong={CALLED: "off by one"})}
+    rows = {("odd", "a"): timing("odd", "a", 1.5, busy=0.5, recorded=False, wrong={CALLED: "off by one"})}
     found = tables.everything(PEAKS, rows, {("anchors", "a"): tuning("a", 8, 0, ())}, {}, list(SUITES))
     text = page(MACHINE, "the command", list(rows.values()), found)
-    assert all(word in text for word in ("the command", "some cpu", "busy machine", "**wrong**", "off by one", "## Tuning"))
+    assert all(
+        word in text
+        for word in ("the command", "some cpu", "busy machine", "a (default program) **wrong**", "off by one", "## Tuning")
+    )
 
 
 def test_the_roofline_takes_the_slower_of_work_and_traffic() -> None:

@@ -26,6 +26,7 @@ def test_a_case_is_tuned_checked_and_timed() -> None:
     assert set(timing.seconds) == {CALLED, BARE, UNTUNED, "numpy"}
     assert set(timing.called) == set(timing.bare) == {UNTUNED, "numpy"}
     assert timing.wrong == {}
+    assert timing.recorded
     assert (timing.flops, timing.nbytes) == (2 * 5 * 7 * 3, 4 * (15 + 21 + 35))
 
 
