@@ -17,6 +17,7 @@ from ansorlite.features.operations import operations
 from ansorlite.loops.index_algebra import IndexAlgebra
 from ansorlite.loops.nodes import index
 from ansorlite.schedule.fold import Attached, Column, Nest, Packed, Program
+from ansorlite.schedule.regions import Box
 from ansorlite.schedule.rewrite import with_body
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis, Read, Reduce
@@ -287,6 +288,21 @@ class _NestView:
         shape = [self.parts.get(a, a.extent) for a in tensor.axes] if tensor.axes else tensor.shape
         return tuple(np.full(self.n, 1.0) * extent for extent in shape)
 
+    def sizes_in_box(self, tensor: Tensor, dim: int, form: Affine, loops: _Loops) -> Mapping[Axis, Numbers]:
+        """``loops.sizes`` for a read of ``tensor``: a box that moves along with outer loops is read from its own corner."""
+        stage = next((stage for stage in self.nest.attached if stage.tensor is tensor), None)
+        box = None if stage is None else stage.region[dim]
+        if stage is None or box is None or not box.terms or _sticks_out(box, tensor.shape[dim]):
+            return loops.sizes
+        moves = (stage.at > 0) & (stage.lengths[dim] < tensor.shape[dim])
+        depth = np.where(moves, np.count_nonzero(self.bands[:, None] < stage.at, axis=0), 0)[None, :]
+
+        def at_the_place(sizes: Numbers) -> Numbers:
+            return np.where(np.arange(len(sizes))[:, None] < depth, np.take_along_axis(sizes, depth, axis=0), sizes)
+
+        plain = (term for term in form.coefficients if isinstance(term, Axis))
+        return {**loops.sizes, **{axis: at_the_place(loops.sizes[axis]) for axis in plain}}
+
     def read_facts(self, access: Access, loops: _Loops, by_axes: tuple[Axis, ...] | None = None) -> AccessFacts:
         extents = self.extents(access.tensor)
         lane = self.lane_of(loops)
@@ -300,7 +316,7 @@ class _NestView:
                 moving |= lane in access.axes
                 moves |= np.array([[bool(walked & access.axes)] for walked in loops.axes], dtype=bool).reshape(-1, 1)
                 continue
-            widths.append(_width(form, loops.sizes, extent))
+            widths.append(_width(form, self.sizes_in_box(access.tensor, position, form, loops), extent))
             moves |= _moves(form, loops)
             if lane is not None and lane in form.variables:
                 moving = True
@@ -352,6 +368,13 @@ def _width(form: Affine, sizes: Mapping[Axis, Numbers], extent: Numbers) -> Numb
     high = np.asarray(high - low)
     high += 1
     return np.minimum(high, extent)
+
+
+def _sticks_out(box: Box, extent: int) -> bool:
+    """Whether some box of these is shifted inwards at an edge, where its own corner is not what its form says."""
+    low = box.constant + sum(min(c, 0) * (axis.extent - 1) for axis, c in box.terms)
+    high = box.constant + box.extra + sum(max(c, 0) * (axis.extent - 1) for axis, c in box.terms)
+    return low < 0 or high >= extent
 
 
 def _range(form: Affine, sizes: Mapping[Axis, Numbers]) -> tuple[Numbers, Numbers]:

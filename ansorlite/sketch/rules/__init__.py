@@ -12,6 +12,7 @@ from ansorlite.sketch.rules.reduction import REDUCTION_TILING
 from ansorlite.sketch.rules.rfactor import ADD_RFACTOR
 from ansorlite.sketch.rules.skip import SKIP_STAGE
 from ansorlite.sketch.rules.tiling import MULTI_LEVEL_TILING
+from ansorlite.sketch.rules.winograd import WINOGRAD
 from ansorlite.sketch.state import Rule
 
 #: The rules of each kind of target.
@@ -27,3 +28,7 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
         SKIP_STAGE,
     ),
 }
+
+#: The rules of CPUs, and Winograd's way to compute short convolutions beside the direct one: for
+#: ``rules="ansorlite.sketch.rules:WITH_WINOGRAD"``. Why it is not among the others: ``docs/decisions.md``.
+WITH_WINOGRAD: Final[tuple[Rule, ...]] = (WINOGRAD, *RULES["llvm"])

@@ -8,14 +8,16 @@ import pytest
 from ansorlite import te
 from ansorlite.analysis.branches import branch_axes
 from ansorlite.analysis.short_convolution import short_convolution
+from ansorlite.features import extract
+from ansorlite.features.population import population_facts
+from ansorlite.features.reference import reference
 from ansorlite.loops.interpreter import interpret
+from ansorlite.measure.rules import rules_from
 from ansorlite.schedule.rewrite import tensor_named
 from ansorlite.schedule.steps import Winograd
 from ansorlite.schedule.winograd import winograd
 from ansorlite.sketch.derivation import derive
-from ansorlite.sketch.rules import RULES
-from ansorlite.sketch.rules.inline import ALWAYS_INLINE
-from ansorlite.sketch.rules.winograd import WINOGRAD
+from ansorlite.sketch.rules import WITH_WINOGRAD
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.tile_space import TileSpace
 from ansorlite.task import Task
@@ -94,7 +96,7 @@ def has_winograd(sketch: Sketch) -> bool:
 @pytest.mark.parametrize("name", ["2d, tiles of 4, odd extents", "channels last"])
 def test_programs_compute_the_convolution(name: str) -> None:
     dag = ComputeDAG.of(CASES[name][0])
-    only = [s for s in derive(Task(dag, WIDE), (ALWAYS_INLINE, WINOGRAD, *RULES["llvm"])) if has_winograd(s)]
+    only = [s for s in derive(Task(dag, WIDE), WITH_WINOGRAD) if has_winograd(s)]
     assert only
     rng = np.random.default_rng(1)
     arrays = [rng.uniform(-1, 1, t.shape).astype(np.float32) for t in dag.inputs]
@@ -104,3 +106,22 @@ def test_programs_compute_the_convolution(name: str) -> None:
             found = np.full_like(expected, np.nan)
             interpret(sketch.lower(row), [*arrays, found], reorder=rng)
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+
+
+def test_features_see_what_the_programs_do() -> None:
+    """The contract of the features, on stages that read several elements of one box, and on loops that are written out."""
+    dag = ComputeDAG.of(convolution((1, 4, 7, 9), 6, (3, 3)))
+    rng = np.random.default_rng(2)
+    for sketch in (s for s in derive(Task(dag, WIDE), WITH_WINOGRAD) if has_winograd(s)):
+        rows = TileSpace(sketch).sample(6, rng)
+        names = [facts.name for facts in population_facts(sketch.fold(rows))]
+        slow = np.concatenate([reference(sketch.lower(row), names, WIDE) for row in rows])
+        np.testing.assert_allclose(extract(sketch, rows), slow, rtol=0, atol=1e-9)
+
+
+def test_direct_sketches_stay() -> None:
+    """Candidates of the direct sum and Winograd's are told apart, and are candidates of one and the same task."""
+    task = Task(ComputeDAG.of(convolution((1, 4, 8, 8), 6, (3, 3))), WIDE)
+    plain, more = derive(task), derive(task, rules_from("ansorlite.sketch.rules:WITH_WINOGRAD"))
+    assert {s.signature for s in plain} == {s.signature for s in more if not has_winograd(s)}
+    assert any(has_winograd(s) for s in more)
