@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 
 from ansorlite.analysis.access import accesses, contiguous_axis
@@ -9,6 +10,7 @@ from ansorlite.analysis.predicates import packable, reused_over
 from ansorlite.schedule.steps import CacheRead, Follow, Hole, Parallel, Reorder, Split, Step, Unroll, Vectorize
 from ansorlite.schedule.tiles import MAX_INNER, tile_table
 from ansorlite.target import Target
+from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis
 from ansorlite.te.tensor import Tensor
 
@@ -112,33 +114,40 @@ def space_lanes(stage: Tensor, target: Target) -> tuple[Axis, ...]:
     return (natural, max(others, key=lambda axis: axis.extent)) if others else (natural,)
 
 
-def packs(stage: Tensor, lane: Axis, structure: str, words: Collection[str] = ()) -> tuple[tuple[CacheRead, ...], ...] | None:
+def packs(
+    stage: Tensor, lane: Axis, structure: str, target: Target, words: Collection[str] = ()
+) -> tuple[tuple[CacheRead, ...], ...] | None:
     """The sets of operands to pack that are worth a sketch each; ``None`` when vectors along ``lane`` cannot be loaded.
 
     An operand that is walked along ``lane`` with a stride must be packed; one that is walked contiguously, and is used
-    again along another axis, may be. Only inputs of the task are packed, for they are there before the nest begins, and
-    ``words`` of inputs, which are computed into the copy and nowhere else.
+    again along another axis, may be. So may, besides, one whose elements are each spread over a vector, if it is larger
+    than the first cache: its rows, read side by side, would displace one another there. Only inputs of the task are
+    packed, for they are there before the nest begins, and ``words`` of inputs, which are computed into the copy and
+    nowhere else.
     """
     places = tuple(range(structure.index("R") + 2))
     must: list[CacheRead] = []
     may: list[CacheRead] = []
+    spread: list[CacheRead] = []
     for access in accesses(stage):
         stride = access.stride(lane)
-        if stride == 0:
-            continue
         name = f"{access.tensor.name}_packed"
         step = CacheRead(access.tensor.name, stage.name, name, Hole(f"{name}.at", places))
         single = sum(other.tensor is access.tensor for other in accesses(stage)) == 1
         computed = access.tensor.name in words and all(read.tensor.body is None for read in accesses(access.tensor))
         source = computed or access.tensor.body is None
         can = source and packable(access) and single and bool(reused_over(stage, access))
-        if stride != 1 or (can and computed):
+        if stride == 0:
+            large = math.prod(access.tensor.shape) * dtypes.size(access.tensor.dtype) > target.l1
+            if can and not computed and large and not access.axes.isdisjoint(stage.reduce_axes):
+                spread.append(step)
+        elif stride != 1 or (can and computed):
             if not can:
                 return None if lane is not natural_lane(stage) else ((),)
             must.append(step)
         elif can:
             may.append(step)
-    return (tuple(must), (*must, *may)) if may else (tuple(must),)
+    return tuple(dict.fromkeys((tuple(must), (*must, *may), (*must, *may, *spread))))
 
 
 def natural_lane(stage: Tensor) -> Axis | None:
