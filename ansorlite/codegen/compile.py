@@ -14,7 +14,8 @@ from ansorlite.codegen.builder import Builder, Module
 from ansorlite.codegen.context import Context, Place
 from ansorlite.codegen.workspace import layout
 from ansorlite.loops import printer
-from ansorlite.loops.nodes import Function
+from ansorlite.loops.nodes import Function, Role, Scope, Store
+from ansorlite.loops.nodes import statements as statements_of
 from ansorlite.loops.peel import peel
 from ansorlite.target import Target
 
@@ -34,6 +35,7 @@ class Object:
         outputs: how many of the last parameters are written.
         workspace: bytes that a call needs for its temporaries.
         target: key of the target it is for.
+        promotes: whether LLVM was left to find registers for sums that are kept in memory.
     """
 
     code: bytes
@@ -43,6 +45,7 @@ class Object:
     outputs: int
     workspace: int
     target: str
+    promotes: bool
 
     @property
     def repeat(self) -> str:
@@ -104,29 +107,46 @@ def machine(target: Target) -> Any:
     return backend.create_target_machine(cpu=target.cpu, features=target.features, opt=3, reloc="pic", codemodel="default")
 
 
-def optimise(text: str, target: Target) -> Any:
+def optimise(text: str, target: Target, promotes: bool = False) -> Any:
     """The llvmlite module of ``text`` after LLVM's passes.
 
     They are few: the emitter itself hoists, shares and unrolls. Stack slots become registers, instructions take the form that
     instruction selection knows, empty blocks go.
+
+    Args:
+        promotes: run LLVM's whole pipeline, which keeps in a register what a loop adds to in memory.
     """
     module = llvm.parse_assembly(text, llvm.create_context())
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
+    builder = llvm.create_pass_builder(machine(target), options)
+    if promotes:
+        builder.getModulePassManager().run(module, builder)
+        return module
     passes = llvm.create_new_module_pass_manager()
     passes.add_sroa_pass()
     passes.add_instruction_combine_pass()
     passes.add_simplify_cfg_pass()
-    passes.run(module, llvm.create_pass_builder(machine(target), llvm.create_pipeline_tuning_options()))
+    passes.run(module, builder)
     return module
 
 
 def build(function: Function, target: Target) -> Object:
     """Compile ``function`` for ``target``."""
     text, entry, workspace = emit(peel(function), target)
-    module = optimise(text, target)
-    code = machine(target).emit_object(module)
-    return Object(code, printer.text(function), text, entry, function.outputs, workspace, target.key)
+    promotes = adds_in_memory(function)
+    code = machine(target).emit_object(optimise(text, target, promotes))
+    return Object(code, printer.text(function), text, entry, function.outputs, workspace, target.key, promotes)
+
+
+def adds_in_memory(function: Function) -> bool:
+    """Whether a reduction adds to an element in memory, as the loops as written do: lowering gave it no registers."""
+    return any(
+        isinstance(node, Store) and node.role is Role.UPDATE and node.buffer.scope is not Scope.REGISTER
+        for node in statements_of(function.body)
+    )
 
 
 def assembly(compiled: Object, target: Target) -> str:
     """The machine code of ``compiled``, as people read it."""
-    return str(machine(target).emit_assembly(optimise(compiled.llvm, target)))
+    return str(machine(target).emit_assembly(optimise(compiled.llvm, target, compiled.promotes)))
