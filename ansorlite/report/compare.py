@@ -14,8 +14,12 @@ Clock: TypeAlias = Callable[[], float]
 
 #: Seconds of one turn.
 _TURN: Final = 0.05
-#: Seconds between turns: the other's threads go on looking for work for a while (OpenBLAS's for 2^26 cycles), on our cores.
+#: Seconds between turns, at least: the other's threads go on looking for work for a while, on our cores.
 _REST: Final = 0.05
+#: The rest goes on until this process has used less of one core than this share,
+_IDLE: Final = 0.1
+#: but not for more than so many times the rest: some pools of threads never sleep.
+_PATIENCE: Final = 20
 #: Counted calls in one turn, at most.
 _MOST: Final = 100
 #: A call that takes longer is a turn by itself.
@@ -55,7 +59,7 @@ def take_turns(
 
     Args:
         turn: seconds of one turn, in as many calls as fit (one at least).
-        rest: seconds of sleep before each.
+        rest: seconds of sleep before each, again and again until the threads of the one before sleep too.
 
     Returns:
         For each call, one number a turn: the median seconds of a call. Equal positions are of one round, so that what slows
@@ -82,9 +86,18 @@ def rounds(
     while True:
         times = []
         for call in calls:
-            time.sleep(rest)
+            _settle(rest)
             times.append(statistics.median(_turn(call, turn, clock)))
         yield times
+
+
+def _settle(rest: float) -> None:
+    """Sleep until no thread of this process looks for work any more: OpenBLAS's do for about a tenth of a second."""
+    for _ in range(_PATIENCE if rest else 0):
+        used = time.process_time()
+        time.sleep(rest)
+        if time.process_time() - used < _IDLE * rest:
+            return
 
 
 def _turn(call: Callable[[], object], seconds: float, clock: Clock) -> list[float]:
