@@ -15,7 +15,7 @@ from ansorlite.report.compare import rounds
 
 #: Seconds of one turn: a round of all contenders is to be shorter than a neighbour's burst of work.
 _TURN: Final = 0.015
-#: Seconds between turns: a peer's threads look for work for a while after a call (OpenBLAS's for 2^26 cycles).
+#: Seconds between turns, at least: a peer's threads look for work for a while after a call.
 _REST: Final = 0.03
 #: Rounds that count, at least.
 _LEAST: Final = 5
