@@ -30,7 +30,7 @@ class GradientSettings:
         alpha: the weight of what the last shares gave, against the guess.
         beta: how far below the best similar task a task is trusted to come.
         window: how many shares back the last shares go.
-        patience: a task that got more than so many shares more than any similar one, and is still slower than ``beta``
+        patience: a task that got more than so many shares more than the fastest similar one, and is still slower than ``beta``
             allows, is not similar after all.
         step: by which share of itself a latency is changed to differentiate the objective.
     """
@@ -115,5 +115,6 @@ class GradientScheduler:
         similar, curve, settings = self._similar(task), self._curves[task], self._settings
         if not similar or not np.isfinite(curve.best):
             return False
-        ahead = curve.shares - max(self._curves[other].shares for other in similar)
+        fastest = max(similar, key=lambda other: self._flops[other] / self._curves[other].best)
+        ahead = curve.shares - self._curves[fastest].shares
         return ahead > settings.patience and self._flops[task] / curve.best < self._best_speed(task) / settings.beta

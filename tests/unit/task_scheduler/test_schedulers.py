@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ansorlite.task_scheduler import GradientScheduler, RoundRobin, TaskInfo, TaskScheduler
@@ -84,6 +84,7 @@ def test_a_task_with_nothing_left_to_try_is_retired(make: Callable[[Sequence[Tas
     st.lists(st.tuples(st.floats(1e-6, 1), st.floats(0.01, 1), st.floats(0.5, 9), st.integers(1, 9)), min_size=2, max_size=6),
     st.booleans(),
 )
+@example([(1.0, 1.0, 1.0, 1), (1.0, 1.0, 1.0, 1), (1.0, 0.125, 0.5, 1), (0.5, 1.0, 1.0, 1)], True)  # two trust a third for ever
 def test_gradient_starves_no_one(tasks: list[tuple[float, float, float, int]], similar: bool) -> None:
     """While ``g / t`` of the others falls with every share they get, the turn of the smallest comes."""
     infos = [TaskInfo(weight, 1e9 * start, "all" if similar else None) for start, _, _, weight in tasks]
