@@ -16,6 +16,7 @@ from ansorlite.errors import ArgumentError, ModelError
 from ansorlite.graph.describe import Value
 from ansorlite.graph.executable import Bindable, Executable, compile_model
 from ansorlite.graph.model import Model
+from ansorlite.runtime.arguments import by_name
 from ansorlite.target import Target
 from ansorlite.task import Task
 
@@ -128,7 +129,11 @@ class HybridExecutable:
             ArgumentError: an input that is missing, unknown, given twice, or of another shape or dtype.
             ModelError: a host step refuses its inputs.
         """
-        values: dict[str, Datum] = {**self._model.constants, **self._given(arrays, named)}
+        given = by_name(self.inputs, arrays, named)
+        for name, value in self.inputs.items():
+            if value is not None:
+                _check(name, given[name], value)
+        values: dict[str, Datum] = {**self._model.constants, **given}
         for step in self._steps:
             if isinstance(step, HostStep):
                 step.run(values)
@@ -144,22 +149,6 @@ class HybridExecutable:
         """
         title = self._model.fallbacks[0].title
         raise ArgumentError(f"this model cannot be exported to {os.fspath(path)}, as {title} runs in Python")
-
-    def _given(self, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Datum]:
-        if len(arrays) == 1 and isinstance(arrays[0], Mapping):
-            return self._given((), {**arrays[0], **named})
-        given = dict(zip(self.inputs, arrays, strict=False))
-        names = ", ".join(self.inputs)
-        if len(arrays) > len(self.inputs) or given.keys() & named.keys() or named.keys() - self.inputs.keys():
-            raise ArgumentError(f"each input is given once, by its place or its name; the model's inputs are: {names}")
-        given.update(named)
-        missing = [name for name in self.inputs if name not in given]
-        if missing:
-            raise ArgumentError(f"input {missing[0]!r} is missing; the model's inputs are: {names}")
-        for name, value in self.inputs.items():
-            if value is not None:
-                _check(name, given[name], value)
-        return given
 
 
 def compile_any(model: AnyModel, kernel_for: Callable[[Task], Bindable]) -> Executable | HybridExecutable:

@@ -88,7 +88,7 @@ class Signature:
         Raises:
             ArgumentError: an input that is missing, unknown, given twice, or of another shape or dtype.
         """
-        found = self._by_name(arrays, named)
+        found = by_name(self.inputs, arrays, named)
         ready = []
         for name, shape, dtype in self._expected:
             array = found[name]
@@ -96,27 +96,6 @@ class Signature:
                 array = _checked(f"input {name!r}", array, self.inputs[name])
             ready.append(array if array.flags.num & _IN_PLACE == _IN_PLACE else np.array(array, order="C"))
         return ready
-
-    def _by_name(self, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> Mapping[str, Any]:
-        match arrays:
-            case (Mapping() as mapping,):
-                if not named and mapping.keys() == self.inputs.keys():
-                    return mapping
-                arrays, named = (), {**mapping, **named}
-        names = ", ".join(self.inputs)
-        if len(arrays) > len(self.inputs):
-            raise ArgumentError(f"{len(arrays)} arrays given, but the model's inputs are: {names}")
-        found = dict(zip(self.inputs, arrays, strict=False))
-        for name in named:
-            if name in found or name not in self.inputs:
-                raise ArgumentError(
-                    f"input {name!r} is {'given twice' if name in found else 'unknown'}; the model's inputs are: {names}"
-                )
-        found.update(named)
-        missing = [name for name in self.inputs if name not in found]
-        if missing:
-            raise ArgumentError(f"input {missing[0]!r} is missing; the model's inputs are: {names}")
-        return found
 
     def results(self, out: Mapping[str, Any] | None) -> list[Array]:
         """Arrays for the outputs, in order: those of ``out``, and new ones for the rest.
@@ -137,11 +116,42 @@ class Signature:
         return [ready[name] if name in ready else _empty(*facts) for name, facts in zip(self.outputs, self._made, strict=True)]
 
 
+def by_name(inputs: Mapping[str, object], arrays: tuple[Any, ...], named: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a model with these ``inputs`` is called with, name by name.
+
+    Args:
+        arrays: one mapping of input name → array; or the inputs in order.
+        named: inputs by name.
+
+    Raises:
+        ArgumentError: an input that is missing, unknown or given twice.
+    """
+    match arrays:
+        case (Mapping() as mapping,):
+            if not named and mapping.keys() == inputs.keys():
+                return mapping
+            arrays, named = (), {**mapping, **named}
+    names = ", ".join(inputs)
+    if len(arrays) > len(inputs):
+        raise ArgumentError(f"{len(arrays)} arrays given, but the model's inputs are: {names}")
+    found = dict(zip(inputs, arrays, strict=False))
+    for name in named:
+        if name in found or name not in inputs:
+            raise ArgumentError(
+                f"input {name!r} is {'given twice' if name in found else 'unknown'}; the model's inputs are: {names}"
+            )
+    found.update(named)
+    missing = [name for name in inputs if name not in found]
+    if missing:
+        raise ArgumentError(f"input {missing[0]!r} is missing; the model's inputs are: {names}")
+    return found
+
+
 def _checked(what: str, array: Any, kind: ArrayType) -> Array:
     if isinstance(array, np.generic):
         array = np.asarray(array)
     elif not isinstance(array, np.ndarray):
-        array = _imported(what, array)
+        array = imported(what, array)
     if array.shape != kind.shape:
         raise ArgumentError(f"{what} has shape {array.shape}, but the model takes {kind.shape}")
     if array.dtype != numpy_type(kind.dtype):
@@ -149,7 +159,7 @@ def _checked(what: str, array: Any, kind: ArrayType) -> Array:
     return array  # type: ignore[no-any-return]
 
 
-def _imported(what: str, array: Any) -> Array:
+def imported(what: str, array: Any) -> Array:
     """A view of another library's array."""
     if not hasattr(array, "__dlpack__"):
         raise ArgumentError(f"{what} is a {type(array).__name__}, not a numpy array; convert it with numpy.asarray")
