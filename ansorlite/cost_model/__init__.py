@@ -1,7 +1,7 @@
 """Models that tell fast programs from slow ones without running them."""
 
 from ansorlite.cost_model.blend import BlendedModel, Prior
-from ansorlite.cost_model.gbdt import GBDT, GBDTSettings
+from ansorlite.cost_model.gbdt import GBDT
 from ansorlite.cost_model.metrics import pairwise_accuracy, peak_score, rank_correlation
 from ansorlite.cost_model.protocol import CostModel, Group, relative_throughput
 from ansorlite.cost_model.random import RandomModel
@@ -10,7 +10,6 @@ __all__ = [
     "GBDT",
     "BlendedModel",
     "CostModel",
-    "GBDTSettings",
     "Group",
     "Prior",
     "RandomModel",

@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from ansorlite.cost_model import GBDT, CostModel, GBDTSettings, Group, RandomModel, pairwise_accuracy, relative_throughput
+from ansorlite.cost_model import GBDT, CostModel, Group, RandomModel, pairwise_accuracy, relative_throughput
+from ansorlite.cost_model.gbdt import SMALL_TREES
 
 from .synthetic import FEATURES, programs, speed
 
@@ -28,7 +31,7 @@ def test_learns_whatever_the_number_of_statements(statements: int) -> None:
     scale = 1 / np.sqrt(statements)
     groups = [programs(500, statements, rng) for _ in range(2)]
     train, test = (Group(g.features, 1e-3 * np.exp(np.log(g.latencies * 1e3) * scale)) for g in groups)
-    model = GBDT(GBDTSettings(learning_rate=0.5))
+    model = GBDT(replace(SMALL_TREES, learning_rate=0.5))
     model.fit([train])
     (label,) = relative_throughput([train])
     assert np.mean((model.predict(train.features) - label) ** 2 * label) < 0.2 * np.mean((label.mean() - label) ** 2 * label)
@@ -101,7 +104,7 @@ def test_weights_of_many_magnitudes_do_not_break_the_training() -> None:
     for seed in range(30):
         rng = np.random.default_rng(seed)
         data = programs(8, 3, rng)
-        model = GBDT(GBDTSettings(learning_rate=0.2, trees=100))
+        model = GBDT(replace(SMALL_TREES, learning_rate=0.2, trees=100))
         model.fit([Group(data.features, data.latencies ** rng.uniform(1, 4))], offsets=[rng.random(8)])
         assert np.isfinite(model.predict(data.features)).all()
 
