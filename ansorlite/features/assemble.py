@@ -1,18 +1,30 @@
 """From facts to features: the same arithmetic for a population and for the slow reference.
 
 Traffic follows the classic argument (Halide, tiling papers): a cache of ``C`` bytes keeps the working set of the outermost
-depth at which the lines touched below fit into it; everything further out is fetched again on every iteration.
+depth at which the lines touched below fit into it, from one iteration of the loop around it to the next; everything further
+out is fetched again on every iteration. A cache has sets: rows a power of two apart fall into few of them, and fit only if
+those few have room. Addresses of pages are kept in a cache, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ansorlite.features.facts import AccessFacts, Flags, Numbers, StatementFacts
 from ansorlite.features.names import ACCESSES
 from ansorlite.target import Target
+
+#: Sets of the first and of the second cache, as most CPUs have them. The third scatters addresses over its sets.
+_SETS: Final = (64, 1024)
+_LINE: Final = 64
+#: Bytes of a page, and how many of them a core finds without looking for their addresses.
+_PAGE: Final = 4096
+_PAGES: Final = 64
 
 
 def assemble(facts: Iterable[StatementFacts], target: Target) -> Numbers:
@@ -52,13 +64,23 @@ def _statement(s: StatementFacts, target: Target) -> list[Numbers]:
             for kind in range(3):
                 by_kind[kind] += np.where(access.lane_stride == kind, distinct, 0.0)
     scalar, contiguous, strided = by_kind
-    lines = [_lines(a) for a in s.accesses]
-    total = sum(lines[1:], lines[0])
+    caches = ((target.l1, _SETS[0]), (target.l2, _SETS[1]))
+    lines = [_lines(a, caches) for a in s.accesses]
     outer = np.ones((len(trips) + 1, len(iterations)))
     for depth, trip in enumerate(trips):
         np.multiply(outer[depth], trip, out=outer[depth + 1])
-    traffic = [_traffic(lines, total, outer, capacity) for capacity in (target.l1, target.l2, target.l3)]
+    fetched = [line.fetched for line in lines]
+    total = sum(fetched[1:], fetched[0])
+    room = [sum((line.held[level] for line in lines[1:]), lines[0].held[level]) for level in range(len(caches))]
+    traffic = [
+        _traffic(fetched, held, outer, capacity)
+        for held, capacity in zip((*room, total), (target.l1, target.l2, target.l3), strict=True)
+    ]
     sums = [sum(t[1:], t[0]) for t in traffic]
+    on_pages = [line.pages for line in lines]
+    pages = sum(_traffic(on_pages, sum(on_pages[1:], on_pages[0]), outer, _PAGES))
+    inner = _innermost(looping & ~s.parallel)
+    runs = [sum(t / _at(line.run, inner) for t, line in zip(level, lines, strict=True)) for level in traffic[: len(caches)]]
     work = sum(ops)
     columns = [
         _log(iterations), _log(parallel), balance, np.log2(s.lanes), _log(vector_trip), vector_trip / (vectors * s.lanes),
@@ -66,14 +88,15 @@ def _statement(s: StatementFacts, target: Target) -> list[Numbers]:
         *map(_log, ops),
         s.in_registers.astype(np.float64), np.full_like(iterations, float(s.accumulates)),
         _log(accumulators), _log(contiguous), _log(scalar), _log(strided),
-        _log(total[0]), *map(_log, sums), *(_log(work / np.maximum(t, 1.0)) for t in sums),
+        _log(total[0]), *map(_log, sums), *(_log(work / np.maximum(t, 1.0)) for t in sums), *map(_log, runs),
+        _log(pages),
     ]  # fmt: skip
     for number in range(ACCESSES):
         if number < len(s.accesses):
             access = s.accesses[number]
-            columns += [_log(lines[number][0]), *(_log(t[number]) for t in traffic), access.lane_stride]
+            columns += [_log(fetched[number][0]), *(_log(t[number]) for t in traffic), access.lane_stride]
             columns += [np.full_like(iterations, float(access.write)), _log(loads[number])]
-            columns += [_log(iterations * access.item / np.maximum(lines[number][0], 1.0))]
+            columns += [_log(iterations * access.item / np.maximum(fetched[number][0], 1.0))]
         else:
             columns += [np.zeros_like(iterations)] * 8
     return columns
@@ -92,32 +115,87 @@ def _loads(access: AccessFacts, s: StatementFacts, vectors: Numbers) -> Numbers:
     return np.asarray(moved * along)
 
 
-def _lines(access: AccessFacts) -> Numbers:
-    """(D + 1, n) bytes of the cache lines touched below each depth."""
+@dataclass(frozen=True, eq=False)
+class _Lines:
+    """The cache lines that one access touches below each depth, all ``(D + 1, n)``.
+
+    Attributes:
+        fetched: bytes of the lines.
+        held: for the first and the second cache: how many bytes of it keeping them takes. Lines that fall into few sets
+            take as much as if all sets were as full.
+        run: bytes of the longest run of neighbours.
+        pages: that they are on.
+    """
+
+    fetched: Numbers
+    held: tuple[Numbers, ...]
+    run: Numbers
+    pages: Numbers
+
+
+def _lines(access: AccessFacts, caches: tuple[tuple[int, int], ...]) -> _Lines:
+    """``caches``: the bytes and the sets of each."""
     # Not of the shape of a width: that of an index that nothing moves is one number for all rows.
     dims = [dim for dim in zip(reversed(access.widths), reversed(access.extents), strict=True) if (dim[1] > 1).any()]
     elements = run = np.ones((access.moves.shape[0] + 1, access.moves.shape[1]))
     full: Flags | None = None
+    stride = np.full(access.moves.shape[1], access.item, dtype=np.int64)
+    pages = np.ones_like(run)
+    places: list[Numbers | None] = [None] * len(caches)
     for position, (width, extent) in enumerate(dims):
         # A dimension is part of a run of neighbours where all further in are walked whole.
         elements = elements * width if position else width
-        run = elements if full is None else np.where(full, run * width, run)
+        if full is None:
+            run = elements
+        else:
+            run = np.where(full, run * width, run)
+            rows = np.where(full, 1.0, width)
+            pages = pages * np.maximum(np.minimum(stride / _PAGE, 1.0) * rows, 1.0)
+            for level, (_, sets) in enumerate(caches):
+                # Rows whose distance is a multiple of a large power of two begin in few sets.
+                apart = np.maximum(sets * _LINE // (stride & -stride), 1)
+                begin = np.minimum(rows, apart)
+                places[level] = begin if (before := places[level]) is None else before * begin
         if position < len(dims) - 1:
             full = width >= extent if full is None else full & (width >= extent)
-    lines = run * (access.item / 64.0)
-    np.ceil(lines, out=lines)
-    lines *= 64.0
-    if full is not None:
-        lines *= elements
-        lines /= run
-    return lines
+            stride = stride * extent.astype(np.int64)
+    row = run * (access.item / _LINE)
+    np.ceil(row, out=row)
+    if full is None:
+        fetched = row * _LINE
+        return _Lines(fetched, (fetched,) * len(caches), fetched, np.maximum(fetched / _PAGE, 1.0))
+    lines = row * elements
+    lines /= run
+    fetched = lines * _LINE
+    held = []
+    for (size, sets), begin in zip(caches, places, strict=True):
+        assert begin is not None
+        ways = size // (sets * _LINE)
+        used = lines / np.minimum(row * begin, sets)
+        used -= 1.0
+        used *= size / (ways - 1)
+        held.append(np.maximum(used, fetched, out=used))
+    row *= _LINE
+    return _Lines(fetched, tuple(held), row, pages * np.maximum(row / _PAGE, 1.0))
 
 
-def _traffic(lines: list[Numbers], total: Numbers, outer: Numbers, capacity: int) -> list[Numbers]:
+def _innermost(looping: Flags) -> NDArray[np.int64]:
+    """(n,) the depth of the innermost of the loops that are ``looping``; 0 where there are none."""
+    last = len(looping) - 1 - np.argmax(looping[::-1], axis=0) if len(looping) else np.zeros(looping.shape[1], np.int64)
+    return np.where(looping.any(axis=0), last, 0)
+
+
+def _at(values: Numbers, depth: NDArray[np.int64]) -> Numbers:
+    """``values[depth[i], i]`` for every ``i``."""
+    return np.asarray(values[depth, np.arange(values.shape[1])])
+
+
+def _traffic(fetched: list[Numbers], held: Numbers, outer: Numbers, capacity: int) -> list[Numbers]:
     """For each access the bytes fetched into a cache of ``capacity`` bytes."""
-    fits = total <= capacity
+    fits = held <= capacity
     fits[-1] = True
-    depth = np.argmax(fits, axis=0)
-    places = depth * total.shape[1] + np.arange(total.shape[1])
+    # One run of the loop around what fits fetches all of its lines once: neighbouring iterations find what they share.
+    depth = np.maximum(np.argmax(fits, axis=0) - 1, 0)
+    places = depth * held.shape[1] + np.arange(held.shape[1])
     times = outer.ravel()[places]
-    return [access.ravel()[places] * times for access in lines]
+    return [access.ravel()[places] * times for access in fetched]

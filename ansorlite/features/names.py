@@ -32,7 +32,18 @@ _TILE = (
     "scalar_loads",  # distinct scalars broadcast in straight-line code
     "strided_loads",  # distinct vectors gathered in straight-line code
 )
-_MEMORY = ("bytes", "l1_traffic", "l2_traffic", "l3_traffic", "l1_intensity", "l2_intensity", "l3_intensity")
+_MEMORY = (
+    "bytes",
+    "l1_traffic",
+    "l2_traffic",
+    "l3_traffic",
+    "l1_intensity",
+    "l2_intensity",
+    "l3_intensity",
+    "l1_runs",  # runs of neighbouring lines that are fetched into the first cache, in the innermost loop's order
+    "l2_runs",
+    "pages",  # whose addresses are looked for, because more of them are in use than a core remembers
+)
 _ACCESS = ("unique", "l1", "l2", "l3", "lane_stride", "write", "loads", "reuse")
 
 #: Feature names in column order.
