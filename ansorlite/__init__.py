@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ansorlite.runtime.kernel import Kernel
     from ansorlite.target import Target
     from ansorlite.task import Task
+    from ansorlite.task_scheduler.objectives.goal import Goal
     from ansorlite.tuner.result import TuneResult
 
 __version__ = "0.1.0"
@@ -33,6 +34,7 @@ _HOMES: Final[Mapping[str, str]] = {
     "AnsorliteError": "ansorlite.errors",
     "Database": "ansorlite.records.database",
     "Executable": "ansorlite.graph.executable",
+    "Goal": "ansorlite.task_scheduler.objectives.goal",
     "Kernel": "ansorlite.runtime.kernel",
     "LoadedModel": "ansorlite.export.load",
     "Model": "ansorlite.graph.model",
@@ -49,6 +51,7 @@ __all__ = [
     "AnsorliteError",
     "Database",
     "Executable",
+    "Goal",
     "Kernel",
     "LoadedModel",
     "Model",

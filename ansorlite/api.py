@@ -26,11 +26,11 @@ from ansorlite.runtime.kernel import Kernel
 from ansorlite.search import STRATEGIES
 from ansorlite.target import Target
 from ansorlite.task import Task
-from ansorlite.task_scheduler import GradientScheduler, describe
+from ansorlite.task_scheduler import Goal, GradientScheduler, GradientSettings, describe, objective_of
 from ansorlite.tuner.loop import Tuner
 from ansorlite.tuner.result import TuneResult
 from ansorlite.tuner.start import task_state
-from ansorlite.tuner.workload import Workload, tasks_of
+from ansorlite.tuner.workload import Workload, parts_of, tasks_of
 
 _log = logging.getLogger(__name__)
 
@@ -64,6 +64,9 @@ def tune(
     progress: bool | None = None,
     time_limit: float | None = None,
     rules: str | None = None,
+    objective: str = "latency",
+    goals: Sequence[Goal] | None = None,
+    stop_below: float = 0.0,
 ) -> TuneResult:
     """Find fast programs by measuring on this machine.
 
@@ -71,7 +74,7 @@ def tune(
     stopped, and returns at once when nothing is left to do. Ctrl-C ends it early with all that was found.
 
     Args:
-        workload: a task, several tasks, or a model.
+        workload: a task, a model, or several of them: a task that several use is tuned once, and counts for each.
         trials: measurements in all, over all tasks, those in the database included; by default 64 for each task.
         database: where measurements are kept: a path, or an open database. ``None`` keeps them in memory only.
         strategy: how to search: a key of ``ansorlite.search.STRATEGIES``.
@@ -79,13 +82,24 @@ def tune(
         progress: whether to show progress on stderr; ``None`` shows it on a terminal only.
         time_limit: seconds after which to stop, whatever the trials.
         rules: derivation rules of your own: ``"file.py:NAME"`` or ``"package.module:NAME"`` of a sequence of them.
+        objective: what is to be lowered over several models: a key of ``ansorlite.task_scheduler.OBJECTIVES``: ``"latency"``, the
+            sum; ``"bounds"``, the sum, but nothing more for a model below its bound; ``"geomean"``, that of latencies.
+        goals: weight, bound and reference of each model, in order.
+        stop_below: a task gets no more trials once the next round of it is expected to lower the objective by less than this
+            share of itself; tuning ends when that is so for every task. It goes on, from records, with a lower one.
 
     Raises:
-        ArgumentError: no task, an unknown strategy, or a limit that is not positive.
+        ArgumentError: no task, an unknown strategy or objective, goals that do not fit, or a limit that is not positive.
         RecordsError: the database cannot be used.
         TuningError: no program runs at all, or there are no such rules.
     """
-    tasks = tasks_of(workload)
+    parts = parts_of(workload)
+    tasks = tasks_of(parts)
+    goals = [Goal()] * len(parts) if goals is None else goals
+    if len(goals) != len(parts):
+        raise ArgumentError(f"{len(goals)} goals are given for {len(parts)} models; give one for each")
+    if not 0 <= stop_below < 1:
+        raise ArgumentError(f"stop_below is {stop_below}; it must be a share from 0 up to 1: 0.001 is a tenth of a percent")
     if strategy not in STRATEGIES:
         raise ArgumentError(f"unknown strategy {strategy!r}; the strategies are: {', '.join(STRATEGIES)}")
     for name, limit in (("trials", trials), ("time_limit", time_limit)):
@@ -93,14 +107,18 @@ def tune(
             raise ArgumentError(f"{name} is {limit}; it must be greater than 0")
     streams = np.random.default_rng(seed).spawn(len(tasks))
     own = None if rules is None else rules_from(rules)
-    states = [task_state(task, weight, strategy, rng, own) for (task, weight), rng in zip(tasks, streams, strict=True)]
+    states = [task_state(task, uses, strategy, rng, own) for (task, uses), rng in zip(tasks, streams, strict=True)]
     with ExitStack() as stack:
         tuner = Tuner(
             states,
             trials=TRIALS * len(tasks) if trials is None else trials,
             time_limit=time_limit,
             database=_opened(database, stack),
-            scheduler=GradientScheduler([describe(task, weight) for task, weight in tasks]),
+            scheduler=GradientScheduler(
+                [describe(task, uses) for task, uses in tasks],
+                objective_of(objective, goals),
+                GradientSettings(stop_below=stop_below),
+            ),
             open_measurer=lambda: Measurer(tasks[0][0].target, MeasureSettings(seed=seed, rules=rules)),
             listener=stack.enter_context(listener(progress)),
         )

@@ -33,8 +33,17 @@ def database(required: bool = False) -> Callable[[_Command], _Command]:
 
 def source(command: _Command) -> _Command:
     """The SOURCE argument, and how to turn it into tasks."""
+    return _with_sizes(command, click.argument("source"))
+
+
+def sources(command: _Command) -> _Command:
+    """One SOURCE or several."""
+    return _with_sizes(command, click.argument("sources", metavar="SOURCE...", nargs=-1, required=True))
+
+
+def _with_sizes(command: _Command, argument: Callable[[_Command], _Command]) -> _Command:
     options = (
-        click.argument("source"),
+        argument,
         click.option(
             "--args",
             "sizes",
@@ -69,6 +78,16 @@ def _spread(args: list[str], name: str) -> list[str]:
             inside = False
             spread.append(word)
     return spread
+
+
+def shapes_by_source(sources: tuple[str, ...], shapes: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """``a.onnx:data=1,3`` is for the source ``a.onnx``, and ``data=1,3`` for each of them."""
+    of: dict[str, tuple[str, ...]] = dict.fromkeys(sources, ())
+    for item in shapes:
+        owner = next((source for source in sources if item.startswith(f"{source}:")), None)
+        for source in sources if owner is None else (owner,):
+            of[source] += (item if owner is None else item.removeprefix(f"{owner}:"),)
+    return of
 
 
 def parse_shapes(shapes: tuple[str, ...]) -> dict[str, tuple[int, ...]]:

@@ -10,7 +10,7 @@ from ansorlite.cli import options
 from ansorlite.cli.source import load
 from ansorlite.graph.hybrid import HostStep, HybridModel
 from ansorlite.tuner.result import label
-from ansorlite.tuner.workload import tasks_of
+from ansorlite.tuner.workload import parts_of, tasks_of
 
 
 @click.command("tasks", cls=options.IntListCommand)
@@ -25,7 +25,7 @@ def command(source: str, sizes: tuple[int, ...], shapes: tuple[str, ...], target
     """
     workload = load(source, sizes, options.parse_shapes(shapes), target)
     fallbacks: tuple[HostStep, ...] = workload.fallbacks if isinstance(workload, HybridModel) else ()
-    tasks = tasks_of(workload)
+    tasks = [(task, sum(uses)) for task, uses in tasks_of(parts_of(workload))]
     if as_json:
         entries = [{"name": label(t), "task": t.key, "weight": weight, "flops": t.dag.flops} for t, weight in tasks]
         hosted = [{"operator": step.operator, "node": step.title, "reason": step.reason} for step in fallbacks]

@@ -9,8 +9,9 @@ import click
 from rich.console import Console
 
 from ansorlite.api import tune
-from ansorlite.cli import options
+from ansorlite.cli import goals, options
 from ansorlite.cli.source import load
+from ansorlite.report.models import models, objective_value, verdict
 from ansorlite.report.tables import outcome, summary
 from ansorlite.search import STRATEGIES
 from ansorlite.tuner.result import TaskResult, TuneResult
@@ -20,7 +21,8 @@ INTERRUPTED = 130
 
 
 @click.command("tune", cls=options.IntListCommand)
-@options.source
+@options.sources
+@goals.options
 @click.option("--trials", type=click.IntRange(min=1), help="Measurements in all, earlier ones too. [default: 64 for each task]")
 @click.option("--time-limit", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Stop after so many seconds.")
 @options.database(required=True)
@@ -31,9 +33,14 @@ INTERRUPTED = 130
 @click.option("--progress/--no-progress", default=None, help="Show progress on stderr. [default: on a terminal only]")
 @options.as_json
 def command(
-    source: str,
+    sources: tuple[str, ...],
     sizes: tuple[int, ...],
     shapes: tuple[str, ...],
+    objective: str,
+    bounds: tuple[str, ...],
+    references: tuple[str, ...],
+    weights: tuple[str, ...],
+    stop_below: float,
     trials: int | None,
     time_limit: float | None,
     database: Path,
@@ -44,16 +51,20 @@ def command(
     progress: bool | None,
     as_json: bool,
 ) -> None:
-    """Find fast programs for SOURCE and keep them in a database.
+    """Find fast programs for each SOURCE and keep them in a database.
 
-    SOURCE is an ONNX model, or a function of ints in a Python file that returns [inputs..., outputs...]. The same command
-    again goes on where the last one stopped. Ctrl-C stops at once and keeps everything that was measured.
+    A SOURCE is an ONNX model, or a function of ints in a Python file that returns [inputs..., outputs...]. The same command
+    again goes on where the last one stopped. Ctrl-C stops at once and keeps everything that was measured. Where several are
+    given, a shape may be for one of them: --shape a.onnx:data=1,3,224,224.
 
     \b
     ansorlite tune resnet50.onnx --trials 2000 --database tuning.db
     ansorlite tune kernels.py:matmul --args 512 512 512 --trials 64
+    ansorlite tune a.onnx b.onnx --objective bounds --bound a.onnx=5ms --stop-below 0.1%
     """
-    workload = load(source, sizes, options.parse_shapes(shapes), target)
+    wanted = goals.goals(sources, bounds, references, weights)
+    of = options.shapes_by_source(sources, shapes)
+    workload = [load(source, sizes, options.parse_shapes(of[source]), target) for source in sources]
     result = tune(
         workload,
         trials=trials,
@@ -63,13 +74,27 @@ def command(
         seed=seed,
         progress=progress,
         rules=rules,
+        objective=objective,
+        goals=wanted,
+        stop_below=stop_below,
     )
     if as_json:
-        options.print_json(_json(result, database))
+        entries = zip(sources, result.naive_model_latencies, result.model_latencies, strict=True)
+        options.print_json(
+            {
+                **_json(result, database),
+                "objective": {"name": objective, "value": objective_value(objective, wanted, result)},
+                "models": [{"name": name, "naive_latency": naive, "best_latency": best} for name, naive, best in entries],
+            }
+        )
     else:
         screen = Console()
         screen.print(outcome(result))
-        screen.print(f"{summary(result)}\nkept in {database}", highlight=False, soft_wrap=True)
+        if len(sources) > 1:
+            screen.print(models(sources, wanted, objective, result))
+        screen.print(
+            f"{summary(result)}\n{verdict(objective, wanted, result)}\nkept in {database}", highlight=False, soft_wrap=True
+        )
     if result.interrupted:
         raise click.exceptions.Exit(INTERRUPTED)
 
@@ -83,6 +108,8 @@ def _json(result: TuneResult, database: Path) -> dict[str, Any]:
         "seconds": result.seconds,
         "phases": dict(result.phases),
         "interrupted": result.interrupted,
+        "stopped": result.stopped.name.lower(),
+        "expected_gain": result.expected_gain,
         "database": str(database),
         "tasks": [_task_json(task) for task in result.tasks],
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
@@ -15,7 +16,7 @@ from rich.text import Text
 
 from ansorlite.report.board import Board
 from ansorlite.report.tables import standing
-from ansorlite.report.text import clock, duration, speed_up, times
+from ansorlite.report.text import clock, duration, percent, speed_up, times
 from ansorlite.tuner.events import Event, Listener, RoundFinished, Started
 
 
@@ -85,7 +86,10 @@ class LineProgress:
         if isinstance(event, RoundFinished):
             line = self._board.lines[event.task]
             trust = "" if event.correlation is None else f" · model's rank correlation {event.correlation:.2f}"
-            text = f"{_standing_line(self._board, time.monotonic() - self._begin)} · {line.name}: {duration(line.best)}{trust}"
+            gain = f" · next round's gain {percent(event.expected_gain)}" if math.isfinite(event.expected_gain) else ""
+            text = (
+                f"{_standing_line(self._board, time.monotonic() - self._begin)} · {line.name}: {duration(line.best)}{trust}{gain}"
+            )
             self._console.print(text, highlight=False, soft_wrap=True)
 
 

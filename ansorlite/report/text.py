@@ -28,6 +28,15 @@ def times(ratio: float) -> str:
     return f"{_digits(ratio, small=2)}x" if math.isfinite(ratio) else "-"
 
 
+def percent(share: float) -> str:
+    """A share, to two digits.
+
+    >>> percent(0.123), percent(0.00044), percent(0.0)
+    ('12 %', '0.044 %', '0 %')
+    """
+    return f"{float(f'{share * 100:.2g}'):g} %" if math.isfinite(share) else "-"
+
+
 def clock(seconds: float | None) -> str:
     """Minutes and seconds of waiting.
 

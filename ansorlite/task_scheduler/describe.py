@@ -13,7 +13,7 @@ from ansorlite.te.expr import Reduce
 _GOLDEN: Final = (1 + math.sqrt(5)) / 2
 
 
-def describe(task: Task, weight: float = 1.0) -> TaskInfo:
+def describe(task: Task, uses: tuple[float, ...] = (1.0,)) -> TaskInfo:
     """What a scheduler knows of ``task``.
 
     Tasks are similar if their reductions fold with the same operations over as many axes, and their flops are near.
@@ -22,4 +22,4 @@ def describe(task: Task, weight: float = 1.0) -> TaskInfo:
         (tensor.body.op, tensor.ndim, len(tensor.body.axes)) for tensor in task.dag.computes if isinstance(tensor.body, Reduce)
     )
     size = int(math.log(task.dag.flops + 1) / math.log(_GOLDEN))
-    return TaskInfo(weight, float(task.dag.flops), (reductions, size))
+    return TaskInfo(uses, float(task.dag.flops), (reductions, size))

@@ -1,4 +1,4 @@
-"""Ansor's task scheduler (OSDI 2020, section 6): the next share goes where it is expected to lower the total most.
+"""Ansor's task scheduler (OSDI 2020, section 6): the next share goes where it is expected to lower the objective most.
 
 For a task with best latency ``g`` after ``t`` shares, the expected change by one more is a mean of what the last shares
 gave, and of an optimistic guess of what is to come: the lower of ``g - g / t`` and of the latency at which the task
@@ -6,19 +6,26 @@ would be as good as ``1 / beta`` of the best similar task::
 
     alpha * (g(t) - g(t - window)) / window  +  (1 - alpha) * (min(g - g / t, beta * flops / best flops per s) - g)
 
-Two things differ from TVM's: derivatives of the objective are taken with a step relative to the latency, not one of 0.1 ms
-that is longer than most kernels; and a task of which nothing runs is given up instead of being tried for ever.
+That is multiplied by the derivative of the objective by ``g``: of the objective by the latencies of the models, and of these,
+which are sums over tasks, by ``g``.
+
+What differs from TVM's: derivatives are exact, not taken with a step of 0.1 ms that is longer than most kernels; first shares
+go to what takes longest as written; a task of which nothing runs is given up instead of being tried for ever; and a task gets
+nothing more when what it is expected to give (:mod:`ansorlite.task_scheduler.forecast`) is not worth it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ansorlite.task_scheduler.curve import Curve
+from ansorlite.task_scheduler.forecast import expected_fall
+from ansorlite.task_scheduler.objectives import Goal, Objective, TotalLatency
 from ansorlite.task_scheduler.protocol import TaskInfo
 
 
@@ -32,44 +39,49 @@ class GradientSettings:
         window: how many shares back the last shares go.
         patience: a task that got more than so many shares more than the fastest similar one, and is still slower than ``beta``
             allows, is not similar after all.
-        step: by which share of itself a latency is changed to differentiate the objective.
+        stop_below: a task gets no share that is expected to lower the objective by less than this share of itself.
     """
 
     alpha: float = 0.2
     beta: float = 2.0
     window: int = 3
     patience: int = 5
-    step: float = 1e-3
+    stop_below: float = 0.0
 
 
 class GradientScheduler:
     """A :class:`~ansorlite.task_scheduler.protocol.TaskScheduler`. First one share for each task, then by gradient."""
 
     def __init__(
-        self,
-        tasks: Sequence[TaskInfo],
-        settings: GradientSettings = GradientSettings(),
-        objective: Callable[[NDArray[np.float64]], float] | None = None,
+        self, tasks: Sequence[TaskInfo], objective: Objective | None = None, settings: GradientSettings = GradientSettings()
     ) -> None:
-        """``objective`` of the latencies of all tasks, lower is better; by default their sum by weight.
-
-        It is asked of tasks that run; the latency of others is given as 0.
-        """
+        """``objective`` of the latencies of the models that the tasks are used in; by default their sum."""
         self._settings = settings
         self._flops = [task.flops for task in tasks]
         self._tags = [task.tag for task in tasks]
         self._curves = [Curve() for _ in tasks]
-        weights = np.asarray([task.weight for task in tasks], np.float64)
-        self._objective = objective if objective is not None else lambda latencies: float(weights @ latencies)
+        models = len(tasks[0].uses) if tasks else 1
+        self._uses = np.array([task.uses for task in tasks], np.float64).reshape(len(tasks), models).T
+        self._objective = TotalLatency([Goal()] * models) if objective is None else objective
 
     def next(self) -> int | None:
-        alive = [position for position, curve in enumerate(self._curves) if curve.alive]
-        if not alive:
+        slopes, gains = self._slopes(), self._gains()
+        useful = [task for task in self._alive() if gains[task] >= self._settings.stop_below]
+        untried = [task for task in useful if not self._curves[task].shares]
+        if untried:
+            # Of equal ones, the first.
+            task = max(untried, key=lambda task: self._curves[task].best * slopes[task] if slopes[task] else math.inf)
+        elif useful:
+            # The steepest gradient, and among equal ones who had least.
+            task = min(useful, key=lambda task: (slopes[task] * self._change(task), self._curves[task].shares))
+        else:
             return None
-        untried = [position for position in alive if not self._curves[position].shares]
-        task = untried[0] if untried else min(alive, key=self._urgency)
         self._curves[task].handed_out = True
         return task
+
+    def expected_gain(self) -> float:
+        gains = self._gains()
+        return max((gains[task] for task in self._alive()), default=0.0)
 
     def update(self, task: int, latency: float | None, trials: int) -> None:
         self._curves[task].update(latency, trials)
@@ -77,7 +89,11 @@ class GradientScheduler:
             self._tags[task] = None
 
     def gradient(self, task: int) -> float:
-        """The expected change of the objective by one more share for ``task``; 0 or less."""
+        """The expected change of the objective by one more share for ``task``, which has had one; 0 or less."""
+        return float(self._slopes()[task]) * self._change(task)
+
+    def _change(self, task: int) -> float:
+        """The expected change of the latency of ``task``, in seconds."""
         curve, settings = self._curves[task], self._settings
         after, now = curve.after, curve.best
         past = (now - after[-1 - settings.window]) / settings.window if curve.shares > settings.window else 0.0
@@ -85,18 +101,32 @@ class GradientScheduler:
         best = self._best_speed(task)
         if best and self._flops[task]:
             hoped = min(hoped, settings.beta * self._flops[task] / best)
-        return self._slope(task) * (settings.alpha * past + (1 - settings.alpha) * (hoped - now))
+        return settings.alpha * past + (1 - settings.alpha) * (hoped - now)
 
-    def _urgency(self, task: int) -> tuple[float, int]:
-        """The lowest comes first: the steepest gradient, and among equal ones who had least."""
-        return self.gradient(task), self._curves[task].shares
+    def _alive(self) -> list[int]:
+        """The tasks that can make use of a share, and that the objective depends on."""
+        slopes = self._slopes()
+        unknown = [not math.isfinite(curve.best) for curve in self._curves]
+        return [task for task, curve in enumerate(self._curves) if curve.alive and (unknown[task] or slopes[task] > 0)]
 
-    def _slope(self, task: int) -> float:
-        """The derivative of the objective by the latency of ``task``."""
-        latencies = np.asarray([curve.best if np.isfinite(curve.best) else 0.0 for curve in self._curves])
-        lower = latencies.copy()
-        lower[task] *= 1 - self._settings.step
-        return (self._objective(latencies) - self._objective(lower)) / float(latencies[task] - lower[task])
+    def _gains(self) -> list[float]:
+        """By which share of itself the objective is expected to fall with a share for each task; infinite where nothing runs."""
+        objective, slopes = self._objective(self._latencies()), self._slopes()
+        return [
+            slope * curve.best * expected_fall(curve.after) / objective if math.isfinite(curve.best) else math.inf
+            for curve, slope in zip(self._curves, slopes, strict=True)
+        ]
+
+    def _latencies(self) -> NDArray[np.float64]:
+        """Of each model: that of its tasks that run."""
+        best = np.array([curve.best if math.isfinite(curve.best) else 0.0 for curve in self._curves])
+        latencies: NDArray[np.float64] = self._uses @ best
+        return latencies
+
+    def _slopes(self) -> NDArray[np.float64]:
+        """The derivative of the objective by the latency of each task."""
+        slopes: NDArray[np.float64] = self._objective.slopes(self._latencies()) @ self._uses
+        return slopes
 
     def _similar(self, task: int) -> list[int]:
         """Other tasks of the same tag, of which something runs."""
@@ -104,7 +134,7 @@ class GradientScheduler:
         return [
             other
             for other, curve in enumerate(self._curves)
-            if other != task and tag is not None and self._tags[other] == tag and np.isfinite(curve.best)
+            if other != task and tag is not None and self._tags[other] == tag and math.isfinite(curve.best)
         ]
 
     def _best_speed(self, task: int) -> float:
@@ -113,7 +143,7 @@ class GradientScheduler:
 
     def _is_not_similar(self, task: int) -> bool:
         similar, curve, settings = self._similar(task), self._curves[task], self._settings
-        if not similar or not np.isfinite(curve.best):
+        if not similar or not math.isfinite(curve.best):
             return False
         fastest = max(similar, key=lambda other: self._flops[other] / self._curves[other].best)
         ahead = curve.shares - self._curves[fastest].shares

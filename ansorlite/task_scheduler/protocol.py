@@ -12,13 +12,13 @@ class TaskInfo:
     """One task among those that share the trials.
 
     Attributes:
-        weight: how often the task occurs, so that the total is ``sum(weight * latency)``.
+        uses: how often the task occurs in each model, so that the latency of model ``m`` is ``sum(uses[m] * latency)``.
         flops: of one run; 0 if not known.
         tag: tasks of equal tag are similar: what one reached in flops per second, another may be expected to reach.
             ``None`` is similar to nothing.
     """
 
-    weight: float = 1.0
+    uses: tuple[float, ...] = (1.0,)
     flops: float = 0.0
     tag: Hashable = None
 
@@ -28,6 +28,13 @@ class TaskScheduler(Protocol):
 
     def next(self) -> int | None:
         """The position of the task to give a share to; ``None`` when no task can make use of one."""
+        ...
+
+    def expected_gain(self) -> float:
+        """By which share of itself the objective is expected to fall with the next share of trials.
+
+        0 when no task can make use of one; infinite while there is too little to judge by.
+        """
         ...
 
     def update(self, task: int, latency: float | None, trials: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from ansorlite.task_scheduler.curve import Curve
@@ -21,6 +22,10 @@ class RoundRobin:
         task = min(alive, key=lambda position: self._curves[position].shares)
         self._curves[task].handed_out = True
         return task
+
+    def expected_gain(self) -> float:
+        """Nothing is forecast."""
+        return math.inf if any(curve.alive for curve in self._curves) else 0.0
 
     def update(self, task: int, latency: float | None, trials: int) -> None:
         self._curves[task].update(latency, trials)

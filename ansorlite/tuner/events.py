@@ -42,11 +42,13 @@ class RoundFinished:
         task: index of the task.
         round: 1 for the first of this run.
         log: what the strategy says of it; ``None`` when it proposed nothing.
+        expected_gain: by which share the objective is expected to fall in the next round, as :class:`TuneResult` has it.
     """
 
     task: int
     round: int
     log: RoundLog | None
+    expected_gain: float
 
     @property
     def correlation(self) -> float | None:

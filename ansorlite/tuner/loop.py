@@ -22,7 +22,7 @@ from ansorlite.task_scheduler import TaskScheduler
 from ansorlite.tuner.clock import PhaseClock
 from ansorlite.tuner.events import Finished, Listener, Measured, RoundFinished, Started
 from ansorlite.tuner.interrupt import deferred_interrupt
-from ansorlite.tuner.result import TaskResult, Trial, TuneResult
+from ansorlite.tuner.result import Stop, TaskResult, Trial, TuneResult
 
 _log = logging.getLogger(__name__)
 
@@ -53,13 +53,14 @@ class TaskState:
     """One task while it is being tuned.
 
     Attributes:
+        uses: how often each model runs it.
         keys: tells which programs the task has, and which of them are equal.
         first: what is measured before anything that the strategy proposes.
         seen: the keys of all programs measured so far; none is measured twice.
     """
 
     task: Task
-    weight: int
+    uses: tuple[int, ...]
     strategy: Strategy
     keys: Keys
     first: tuple[Candidate, ...] = ()
@@ -92,7 +93,7 @@ class TaskState:
     def result(self) -> TaskResult:
         best = None if self.best is None else self.best.candidate
         latency = math.inf if self.best_latency is None else self.best_latency
-        return TaskResult(self.task, self.weight, self.naive, latency, best, self.trials, self.errors)
+        return TaskResult(self.task, self.uses, self.naive, latency, best, self.trials, self.errors)
 
 
 class Tuner:
@@ -134,16 +135,16 @@ class Tuner:
         Raises:
             TuningError: no program of any task runs, not even the loops as written.
         """
-        interrupted = False
+        stopped = None
         try:
-            self._listener(Started(tuple((state.task, state.weight) for state in self._states), self._limit, self._time_limit))
+            self._listener(Started(tuple((state.task, sum(state.uses)) for state in self._states), self._limit, self._time_limit))
             self._restore()
             if not self._finished:
                 self._tune()
         except KeyboardInterrupt:
-            interrupted = True
-        result = self._result(interrupted)
-        if not interrupted and self._history and all(state.best is None for state in self._states):
+            stopped = Stop.INTERRUPTED
+        result = self._result(stopped or self._reason)
+        if not result.interrupted and self._history and all(state.best is None for state in self._states):
             error = next((trial.error for trial in self._history if trial.error), "no reason known")
             raise TuningError(f"no program runs, not even the loops as written: {error}")
         self._listener(Finished(result))
@@ -152,6 +153,11 @@ class Tuner:
     @property
     def _finished(self) -> bool:
         return len(self._history) >= self._limit or self._out_of_time
+
+    @property
+    def _reason(self) -> Stop:
+        """Why it has come to an end by itself."""
+        return Stop.TRIALS if len(self._history) >= self._limit else Stop.TIME if self._out_of_time else Stop.GAIN
 
     @property
     def _out_of_time(self) -> bool:
@@ -164,13 +170,16 @@ class Tuner:
             measured = [record.measurement for record in self._database.records(state.task.key, state.task.target.key)]
             known = [m for m in measured if m.candidate in state.keys]
             stale += len(measured) - len(known)
-            for measurement in known:
-                self._note(index, measurement, restored=True)
+            for begin in range(0, len(known), MAX_ROUND):
+                # A share at a time, so that the scheduler sees how the best came about.
+                share = known[begin : begin + MAX_ROUND]
+                for measurement in share:
+                    self._note(index, measurement, restored=True)
+                self._scheduler.update(index, state.best_latency, len(share))
             if known:
                 with self._clock.search():
                     state.seen.update(state.keys([m.candidate for m in known]))
                     state.strategy.observe([(m.candidate, m.latency) for m in known])
-                self._scheduler.update(index, state.best_latency, len(known))
         self._restored = len(self._history)
         if stale:
             _log.warning("%d records are from another version and do not apply any more", stale)
@@ -189,7 +198,7 @@ class Tuner:
                 measured = self._measure(measurer, index, batch)
                 self._observe(index, measured)
                 logs = self._states[index].strategy.rounds
-                self._listener(RoundFinished(index, rounds, logs[-1] if logs else None))
+                self._listener(RoundFinished(index, rounds, logs[-1] if logs else None, self._scheduler.expected_gain()))
 
     def _measure_naive(self, measurer: Measures) -> None:
         """The loops as written come first, so that there is always an answer, and something to compare with."""
@@ -256,7 +265,7 @@ class Tuner:
         self._history.append(trial)
         self._listener(Measured(trial))
 
-    def _result(self, interrupted: bool) -> TuneResult:
+    def _result(self, stopped: Stop) -> TuneResult:
         tasks = tuple(state.result() for state in self._states)
         seconds = self._clock.elapsed
         return TuneResult(
@@ -267,5 +276,6 @@ class Tuner:
             history=tuple(self._history),
             tasks=tasks,
             phases=self._clock.phases(seconds),
-            interrupted=interrupted,
+            stopped=stopped,
+            expected_gain=self._scheduler.expected_gain(),
         )

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from ansorlite.records.measurement import Outcome
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.task import Task
+
+
+class Stop(Enum):
+    """Why tuning ended; the value says it to a person."""
+
+    TRIALS = "all trials are made"
+    TIME = "the time is up"
+    GAIN = "no task is left that is expected to gain enough"
+    INTERRUPTED = "Ctrl-C"
 
 
 @dataclass(frozen=True)
@@ -38,7 +48,7 @@ class TaskResult:
     """What became of one task.
 
     Attributes:
-        weight: how many times the model runs it; 1 outside of a model.
+        uses: how many times each model runs it; 1 outside of a model.
         naive: seconds of its loops as written: serial, scalar, one thread. ``None`` when that was not measured.
         best_latency: seconds of the best program; infinite when none runs.
         best: that program; ``None`` when none runs.
@@ -47,7 +57,7 @@ class TaskResult:
     """
 
     task: Task
-    weight: int
+    uses: tuple[int, ...]
     naive: float | None
     best_latency: float
     best: Candidate | None
@@ -58,6 +68,11 @@ class TaskResult:
     def name(self) -> str:
         """A short label for people."""
         return label(self.task)
+
+    @property
+    def weight(self) -> int:
+        """How many times it runs in all."""
+        return sum(self.uses)
 
 
 @dataclass(frozen=True)
@@ -73,7 +88,9 @@ class TuneResult:
         history: every measurement, in the order in which it was made.
         tasks: one entry a task.
         phases: where the seconds went: ``search``, ``compile``, ``measure``, ``check`` and ``other``. They add up to ``seconds``.
-        interrupted: whether Ctrl-C ended it.
+        stopped: why it ended.
+        expected_gain: by which share the objective would have been expected to fall in one more round; infinite where that was
+            never judged.
     """
 
     best_latency: float
@@ -83,7 +100,27 @@ class TuneResult:
     history: tuple[Trial, ...]
     tasks: tuple[TaskResult, ...]
     phases: Mapping[str, float]
-    interrupted: bool
+    stopped: Stop
+    expected_gain: float
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended it."""
+        return self.stopped is Stop.INTERRUPTED
+
+    @property
+    def model_latencies(self) -> tuple[float, ...]:
+        """Seconds of each model by its best programs; infinite while a task has none that runs."""
+        return self._by_model([task.best_latency for task in self.tasks])
+
+    @property
+    def naive_model_latencies(self) -> tuple[float, ...]:
+        """Seconds of each model by its loops as written; infinite while those of a task are not known."""
+        return self._by_model([math.inf if task.naive is None else task.naive for task in self.tasks])
+
+    def _by_model(self, latencies: Sequence[float]) -> tuple[float, ...]:
+        uses = zip(*(task.uses for task in self.tasks), strict=True)
+        return tuple(math.fsum(n * latency for n, latency in zip(of, latencies, strict=True) if n) for of in uses)
 
     @property
     def naive_latency(self) -> float:

@@ -20,11 +20,12 @@ from ansorlite.tuner.loop import TaskState
 
 
 def task_state(
-    task: Task, weight: int, strategy: str, rng: np.random.Generator, rules: Sequence[Rule] | None = None
+    task: Task, uses: tuple[int, ...], strategy: str, rng: np.random.Generator, rules: Sequence[Rule] | None = None
 ) -> TaskState:
     """``task`` before its first trial. Its default program is the first to be measured after the naive one.
 
     Args:
+        uses: how often each model runs it.
         strategy: a key of ``ansorlite.search.STRATEGIES``.
         rules: the derivation rules; by default those of the target.
     """
@@ -35,7 +36,7 @@ def task_state(
     model = BlendedModel(Draft(task.target), GBDT())
     return TaskState(
         task=task,
-        weight=weight,
+        uses=uses,
         strategy=STRATEGIES[strategy](problem, model, rng),
         keys=ProgramKeys(dict(zip(signatures, spaces, strict=True))),
         first=(default_candidate(task, sketches),),

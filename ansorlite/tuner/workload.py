@@ -1,34 +1,46 @@
-"""What may be tuned: a task, several, or a model, all seen as tasks with weights."""
+"""What may be tuned: a task, a model, or several of them, all seen as tasks that models use."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TypeAlias
 
+import numpy as np
+
 from ansorlite.errors import ArgumentError
 from ansorlite.graph.hybrid import AnyModel, HybridModel
 from ansorlite.graph.model import Model
 from ansorlite.task import Task
 
-Workload: TypeAlias = Task | Sequence[Task] | AnyModel
+Part: TypeAlias = Task | AnyModel
+Workload: TypeAlias = Part | Sequence[Part]
 
 
-def tasks_of(workload: Workload) -> tuple[tuple[Task, int], ...]:
-    """The distinct tasks, each with the number of its uses.
+def parts_of(workload: Workload) -> tuple[Part, ...]:
+    """The models; a task by itself is one that runs nothing else.
+
+    Raises:
+        ArgumentError: there is none.
+    """
+    parts = (workload,) if isinstance(workload, Task | Model | HybridModel) else tuple(workload)
+    if not parts:
+        raise ArgumentError("there is no task to tune")
+    return parts
+
+
+def tasks_of(parts: Sequence[Part]) -> tuple[tuple[Task, tuple[int, ...]], ...]:
+    """The distinct tasks, each with the number of its uses in each part.
 
     Raises:
         ArgumentError: no task at all, or tasks for different targets.
     """
-    if isinstance(workload, Model | HybridModel):
-        pairs = list(workload.tasks)
-    else:
-        pairs = [(task, 1) for task in ((workload,) if isinstance(workload, Task) else workload)]
-    if not pairs:
+    uses: dict[str, tuple[Task, np.ndarray[tuple[int], np.dtype[np.int64]]]] = {}
+    for position, part in enumerate(parts):
+        for task, count in ((part, 1),) if isinstance(part, Task) else part.tasks:
+            first, counts = uses.setdefault(task.key, (task, np.zeros(len(parts), np.int64)))
+            if task.target != first.target or task.target != next(iter(uses.values()))[0].target:
+                raise ArgumentError("the tasks are for different targets; tune those of each target by themselves")
+            counts[position] += count
+    if not uses:
         raise ArgumentError("there is no task to tune")
-    merged: dict[str, tuple[Task, int]] = {}
-    for task, weight in pairs:
-        first, before = merged.get(task.key, (task, 0))
-        if first.target != pairs[0][0].target or task.target != first.target:
-            raise ArgumentError("the tasks are for different targets; tune those of each target by themselves")
-        merged[task.key] = (first, before + weight)
-    return tuple(merged.values())
+    return tuple((task, tuple(map(int, counts))) for task, counts in uses.values())

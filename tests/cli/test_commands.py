@@ -51,6 +51,29 @@ def test_tune_again_has_nothing_left_to_do(database: dict[str, Any], call_json: 
     assert again["best_latency"] == database["best_latency"]
 
 
+def test_tune_says_the_objective_and_why_it_stopped(database: dict[str, Any], call: Call, call_json: CallJson) -> None:
+    assert (database["stopped"], database["objective"]["name"]) == ("trials", "latency")
+    assert database["objective"]["value"] == database["best_latency"]
+    bounded = (*TUNE[:-4], "--trials", 400, "--database", "t.db", "--objective", "bounds", "--bound", "kernels.py:matmul=1s")
+    told = call_json(*bounded)
+    assert (told["trials"], told["stopped"], told["objective"]) == (4, "gain", {"name": "bounds", "value": 1.0})
+    assert "stopped: every model is below its bound" in call(*bounded, "--no-progress").stdout
+
+
+def test_tune_several_models(folder: Path, call: Call, call_json: CallJson) -> None:
+    node = onnx.helper.make_node("Relu", ["x"], ["y"])
+    for name, shape in (("a.onnx", (8, 8)), ("b.onnx", ("n", 8))):
+        ends = [onnx.helper.make_tensor_value_info(end, onnx.TensorProto.FLOAT, shape) for end in "xy"]
+        onnx.save(onnx.helper.make_model(onnx.helper.make_graph([node], "g", ends[:1], ends[1:])), folder / name)
+    words = ("tune", "a.onnx", "b.onnx", "--shape", "b.onnx:x=16,8", "--objective", "geomean", "--trials", 4)
+    told = call_json(*words)
+    assert [model["name"] for model in told["models"]] == ["a.onnx", "b.onnx"]
+    assert all(0 < model["best_latency"] <= model["naive_latency"] for model in told["models"])
+    table = call(*words, "--no-progress").stdout
+    assert "geometric mean of speed-ups" in table
+    assert "b.onnx" in table
+
+
 @pytest.mark.usefixtures("database")
 def test_tune_prints_a_table_for_people(call: Call) -> None:
     result = call(*TUNE, "--no-progress")

@@ -19,7 +19,7 @@ from ansorlite.search import RoundLog
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.task import Task
 from ansorlite.tuner.events import Event, Finished, Measured, RoundFinished, Started
-from ansorlite.tuner.result import TaskResult, Trial, TuneResult
+from ansorlite.tuner.result import Stop, TaskResult, Trial, TuneResult
 
 
 def task(name: str, extent: int) -> Task:
@@ -46,7 +46,7 @@ def events() -> list[Event]:
         trial(0, BEST, 0.1),
         trial(0, Candidate("s", (2, 2)), None, Outcome.CRASH),
         trial(0, Candidate("s", (3, 2)), None, Outcome.EARLY_STOPPED),
-        RoundFinished(0, 1, RoundLog(0, 3, (3,), 0, 100, 0, 3, 1, 0.75, 0.1, 0.0, 0.0)),
+        RoundFinished(0, 1, RoundLog(0, 3, (3,), 0, 100, 0, 3, 1, 0.75, 0.1, 0.0, 0.0), 0.01),
     ]
 
 
@@ -58,9 +58,9 @@ def board(extra: tuple[Event, ...] = ()) -> Board:
 
 
 def result() -> TuneResult:
-    tasks = (TaskResult(TASKS[0][0], 3, 1.0, 0.1, BEST, 4, 1), TaskResult(TASKS[1][0], 1, 0.4, 0.4, NAIVE, 1, 0))
+    tasks = (TaskResult(TASKS[0][0], (3,), 1.0, 0.1, BEST, 4, 1), TaskResult(TASKS[1][0], (1,), 0.4, 0.4, NAIVE, 1, 0))
     phases = {"search": 1.0, "compile": 2.0, "measure": 3.0, "check": 0.5, "other": 0.5}
-    return TuneResult(0.7, 5, 1, 7.0, (), tasks, phases, interrupted=False)
+    return TuneResult(0.7, 5, 1, 7.0, (), tasks, phases, Stop.TRIALS, 0.01)
 
 
 def printed(renderable: object, width: int = 100) -> str:
@@ -138,7 +138,7 @@ def test_a_log_gets_a_line_a_round() -> None:
     assert isinstance(console.file, io.StringIO)
     (line,) = console.file.getvalue().splitlines()
     assert line.startswith("5/10 trials · best 700 ms (4.86x naive) · 1 error · ")
-    assert line.endswith("conv 8 -> 8: 100 ms · model's rank correlation 0.75")
+    assert line.endswith("conv 8 -> 8: 100 ms · model's rank correlation 0.75 · next round's gain 1 %")
 
 
 def test_a_terminal_gets_a_live_display() -> None:

@@ -18,8 +18,8 @@ def rows_of(m: int, n: int) -> Task:
 
 
 def test_what_is_known_of_a_task() -> None:
-    info = describe(matmul(64, 32, 16), weight=3)
-    assert info.weight == 3
+    info = describe(matmul(64, 32, 16), (3.0,))
+    assert info.uses == (3.0,)
     assert info.flops == 2 * 64 * 32 * 16
 
 

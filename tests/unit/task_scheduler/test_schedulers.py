@@ -32,7 +32,7 @@ def area(tasks: Sequence[TaskInfo], curves: Curves, given: Sequence[int], begin:
     for end in range(begin, len(given) + 1):
         counts = [given[:end].count(task) for task in range(len(tasks))]
         total += sum(
-            info.weight * curve[min(count, len(curve)) - 1] for info, curve, count in zip(tasks, curves, counts, strict=True)
+            info.uses[0] * curve[min(count, len(curve)) - 1] for info, curve, count in zip(tasks, curves, counts, strict=True)
         )
     return total
 
@@ -45,7 +45,7 @@ def test_gradient_lowers_the_total_sooner_than_round_robin() -> None:
     rng = np.random.default_rng(0)
     better = []
     for _ in range(20):
-        tasks = [TaskInfo(weight=float(rng.integers(1, 8))) for _ in range(8)]
+        tasks = [TaskInfo((float(rng.integers(1, 8)),)) for _ in range(8)]
         starts = 10 ** rng.uniform(-4, -1.5, 8)
         curves = [decay(start, start * rng.uniform(0.05, 0.9), rng.uniform(1, 6)) for start in starts]
         areas = [area(tasks, curves, play(make(tasks), curves, 48), 8) for make in SCHEDULERS]
@@ -71,7 +71,7 @@ def test_a_dead_task_gets_nothing_more(make: Callable[[Sequence[TaskInfo]], Task
 
 @pytest.mark.parametrize("make", SCHEDULERS)
 def test_a_task_with_nothing_left_to_try_is_retired(make: Callable[[Sequence[TaskInfo]], TaskScheduler]) -> None:
-    scheduler = make([TaskInfo(), TaskInfo(weight=100)])
+    scheduler = make([TaskInfo(), TaskInfo((100.0,))])
     play(scheduler, [[1.0], [1.0]], 4)
     scheduler.update(1, 1.0, 0)
     assert set(play(scheduler, [[1.0], [1.0]], 10)) == {0}
@@ -87,13 +87,13 @@ def test_a_task_with_nothing_left_to_try_is_retired(make: Callable[[Sequence[Tas
 @example([(1.0, 1.0, 1.0, 1), (1.0, 1.0, 1.0, 1), (1.0, 0.125, 0.5, 1), (0.5, 1.0, 1.0, 1)], True)  # two trust a third for ever
 def test_gradient_starves_no_one(tasks: list[tuple[float, float, float, int]], similar: bool) -> None:
     """While ``g / t`` of the others falls with every share they get, the turn of the smallest comes."""
-    infos = [TaskInfo(weight, 1e9 * start, "all" if similar else None) for start, _, _, weight in tasks]
+    infos = [TaskInfo((weight,), 1e9 * start, "all" if similar else None) for start, _, _, weight in tasks]
     curves = [decay(start, start * floor, pace, 400) for start, floor, pace, _ in tasks]
     scheduler = GradientScheduler(infos)
     given = play(scheduler, curves, 300)
     assert len(given) == 300
     for task in range(len(infos)):
-        mass = [curve[-1] * other.weight for curve, other in zip(curves, infos, strict=True)]
+        mass = [curve[-1] * other.uses[0] for curve, other in zip(curves, infos, strict=True)]
         fair = 300 * mass[task] / sum(mass)
         assert given.count(task) >= min(2, np.floor(fair / 8))
     assert scheduler.gradient(0) <= 0
@@ -105,7 +105,7 @@ def test_equal_tasks_take_turns() -> None:
 
 
 def test_weight_counts() -> None:
-    given = play(GradientScheduler([TaskInfo(weight=1), TaskInfo(weight=4)]), [[1.0], [1.0]], 60)
+    given = play(GradientScheduler([TaskInfo(), TaskInfo((4.0,))]), [[1.0], [1.0]], 60)
     assert given.count(1) > 3 * given.count(0)
 
 
@@ -129,22 +129,10 @@ def test_a_task_that_stays_slow_is_not_similar_after_all() -> None:
 
 
 def test_window_counts_what_the_last_shares_gave() -> None:
-    scheduler = GradientScheduler([TaskInfo(weight=3.0)])
+    scheduler = GradientScheduler([TaskInfo((3.0,))])
     for latency in (8.0, 7.0, 5.0, 4.0, 2.0):
         scheduler.update(0, latency, 16)
     assert scheduler.gradient(0) == pytest.approx(3 * (0.2 * (2 - 7) / 3 + 0.8 * (-2 / 5)))
-
-
-def test_a_bound_as_objective_ignores_what_is_below_it() -> None:
-    """Two models: the first is to be under 10 ms, the second as fast as can be."""
-
-    def objective(latencies: np.ndarray) -> float:
-        return max(float(latencies[0]), 10e-3) + float(latencies[1])
-
-    scheduler = GradientScheduler([TaskInfo(), TaskInfo()], objective=objective)
-    given = play(scheduler, [decay(50e-3, 1e-3, 2), decay(1e-4, 1e-5, 5)], 40)
-    reached = next(share for share, latency in enumerate(decay(50e-3, 1e-3, 2)) if latency < 10e-3)
-    assert given.count(0) == reached + 1
 
 
 @pytest.mark.parametrize("make", SCHEDULERS)

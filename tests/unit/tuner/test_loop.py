@@ -19,7 +19,7 @@ from tests.unit.tuner.fakes import SKETCH, FakeMeasurer, ListStrategy, PlainKeys
 
 
 def state(extent: int = 8, weight: int = 1, size: int = 1000, first: tuple[Candidate, ...] = ()) -> TaskState:
-    return TaskState(scale_task(extent), weight, ListStrategy(size), PlainKeys(), first)
+    return TaskState(scale_task(extent), (weight,), ListStrategy(size), PlainKeys(), first)
 
 
 def run(
