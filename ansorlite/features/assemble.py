@@ -70,17 +70,17 @@ def _statement(s: StatementFacts, target: Target) -> list[Numbers]:
     for depth, trip in enumerate(trips):
         np.multiply(outer[depth], trip, out=outer[depth + 1])
     fetched = [line.fetched for line in lines]
-    total = sum(fetched[1:], fetched[0])
-    room = [sum((line.held[level] for line in lines[1:]), lines[0].held[level]) for level in range(len(caches))]
+    total = _sum(fetched)
+    room = [_sum([line.held[level] for line in lines]) for level in range(len(caches))]
     traffic = [
         _traffic(fetched, held, outer, capacity)
         for held, capacity in zip((*room, total), (target.l1, target.l2, target.l3), strict=True)
     ]
-    sums = [sum(t[1:], t[0]) for t in traffic]
+    sums = [_sum(t) for t in traffic]
     on_pages = [line.pages for line in lines]
-    pages = sum(_traffic(on_pages, sum(on_pages[1:], on_pages[0]), outer, _PAGES))
+    pages = _sum(_traffic(on_pages, _sum(on_pages), outer, _PAGES))
     inner = _innermost(looping & ~s.parallel)
-    runs = [sum(t / _at(line.run, inner) for t, line in zip(level, lines, strict=True)) for level in traffic[: len(caches)]]
+    runs = [_sum([t / _at(line.run, inner) for t, line in zip(level, lines, strict=True)]) for level in traffic[: len(caches)]]
     work = sum(ops)
     columns = [
         _log(iterations), _log(parallel), balance, np.log2(s.lanes), _log(vector_trip), vector_trip / (vectors * s.lanes),
@@ -100,6 +100,10 @@ def _statement(s: StatementFacts, target: Target) -> list[Numbers]:
         else:
             columns += [np.zeros_like(iterations)] * 8
     return columns
+
+
+def _sum(parts: list[Numbers]) -> Numbers:
+    return sum(parts[1:], parts[0])
 
 
 def _product(chosen: Flags, trips: Numbers) -> Numbers:
