@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -26,11 +26,12 @@ from ansorlite.te.evaluate import evaluate
 
 @dataclass(frozen=True)
 class _Workplace:
-    """The arrays of one task, and who checks them."""
+    """The arrays of one task, who checks them, and programs that are bound to them, by file; the last used last."""
 
     inputs: list[Array]
     outputs: list[Array]
     checker: Checker
+    programs: dict[str, Call] = field(default_factory=dict)
 
     @property
     def nbytes(self) -> int:
@@ -39,6 +40,9 @@ class _Workplace:
 
 #: Arrays of tasks that had their turn are kept up to this share of the memory limit.
 _KEPT_SHARE: Final = 0.25
+
+#: Programs of a task that stay loaded: the best so far, and the one that may take its place.
+_LOADED: Final = 2
 
 
 class Bench:
@@ -69,9 +73,8 @@ class Bench:
         """Check one program and time it, in turns with the best if it comes near it."""
         settings = self._settings
         place = self._arrange(task, job.reference)
-        arrays = [*place.inputs, *place.outputs]
         start = time.perf_counter()
-        call = self._backend.load(task, Path(job.artifact).read_bytes(), arrays)
+        call = self._program(task, place, job.artifact)
         place.checker.poison(place.outputs)
         self._enter(Phase.RUNNING)
         first = timing.once(call)
@@ -89,19 +92,29 @@ class Bench:
         slow = timing.slower(call, first, job.best, settings)
         if slow is not None:
             return answer(Status.SLOW, slow)
-        return answer(Status.OK, self._latency(task, job, arrays, call, first))
+        return answer(Status.OK, self._latency(task, place, job, call, first))
 
-    def _latency(self, task: Task, job: Run, arrays: Sequence[Array], call: Call, first: float) -> float:
+    def _latency(self, task: Task, place: _Workplace, job: Run, call: Call, first: float) -> float:
         """Seconds of one call: in units of the best program's, wherever the two are close enough to be compared."""
         settings = self._settings
         if job.rival is None or job.best is None:
             return timing.latency(call, first, settings)
-        estimate = timing.repeat(call, max(1, timing.calls_for(job.best, settings) // 4))
+        estimate = min(first, timing.undisturbed(call, max(1, timing.calls_for(job.best, settings) // 4)))
         if estimate >= settings.long_seconds or job.best > settings.slow_factor * estimate:
             return timing.latency(call, first, settings)
-        rival = self._backend.load(task, Path(job.rival).read_bytes(), arrays)
+        rival = self._program(task, place, job.rival)
         rival(1)
         return job.best * timing.relative(call, rival, (estimate, job.best), settings)
+
+    def _program(self, task: Task, place: _Workplace, artifact: str) -> Call:
+        """The program in a file, bound to the arrays of ``place``. It stays loaded: others may be compared with it."""
+        call = place.programs.pop(artifact, None)
+        if call is None:
+            call = self._backend.load(task, Path(artifact).read_bytes(), [*place.inputs, *place.outputs])
+        place.programs[artifact] = call
+        while len(place.programs) > _LOADED:
+            del place.programs[next(iter(place.programs))]
+        return call
 
     def _arrange(self, task: Task, reference: str) -> _Workplace:
         """The workplace of ``task``: the one that is there, or one made from what was prepared before."""

@@ -39,6 +39,7 @@ class MeasureSettings:
         patience: no call is given up as slow before this time.
         repeats: how many times a candidate is timed, in turns with the best where it comes near it; the median counts.
         repeat_seconds: how long one repeat lasts at least, in as many calls as that takes.
+        enough_seconds: a program that nothing is compared with is not repeated beyond this time.
         long_seconds: a program that takes longer than this is timed by one repeat of one call.
         builders: how many workers compile at once.
         recycle: a worker is replaced by a fresh one after so many candidates.
@@ -60,7 +61,8 @@ class MeasureSettings:
     hopeless_factor: float = 10.0
     patience: float = 1.0
     repeats: int = 5
-    repeat_seconds: float = 0.005
+    repeat_seconds: float = 0.001
+    enough_seconds: float = 0.1
     long_seconds: float = 0.5
     builders: int = field(default_factory=_cores)
     recycle: int = 500

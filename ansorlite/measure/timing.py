@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import resource
 import statistics
 import time
 from collections.abc import Callable
@@ -10,7 +12,6 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from ansorlite.measure.settings import MeasureSettings
-from ansorlite.runtime.timing import TimingSettings, measure
 
 #: A program that is bound to its arrays: runs it so many times in a row.
 Call: TypeAlias = Callable[[int], None]
@@ -20,10 +21,13 @@ Call: TypeAlias = Callable[[int], None]
 _CONFIRMED: Final = 3
 #: It is believed to be as much faster as it was in this share of them.
 _SURE: Final = 0.75
-#: After so many pairs,
-_FEW: Final = 3
-#: a program that was so many times slower in each of them is timed no more.
-_CLEARLY_SLOWER: Final = 1.2
+#: After so many pairs, a program that was so many times slower in each of them is timed no more.
+_CLEARLY_SLOWER: Final = ((2, 1.5), (3, 1.2))
+
+#: A turn in which a thread lost its core is taken again, so many times in all,
+_ATTEMPTS: Final = 3
+#: but not one of so many seconds: on a busy machine it would always be disturbed, and it is long enough for a mean.
+_LONG_TURN: Final = 0.03
 
 
 def once(call: Call) -> float:
@@ -40,13 +44,30 @@ def repeat(call: Call, calls: int) -> float:
     return (time.perf_counter() - start) / calls
 
 
+def preemptions() -> int:
+    """How often threads of this process have lost their core to another process."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+
+
+def undisturbed(call: Call, calls: int) -> float:
+    """As :func:`repeat`, of a turn in which no thread lost its core, if there is one among a few."""
+    shortest = math.inf
+    for _ in range(_ATTEMPTS):
+        before = preemptions()
+        seconds = repeat(call, calls)
+        shortest = min(shortest, seconds)
+        if preemptions() == before or seconds * calls >= _LONG_TURN:
+            break
+    return shortest
+
+
 def calls_for(latency: float, settings: MeasureSettings) -> int:
     """How many calls make one repeat."""
     return max(1, round(settings.repeat_seconds / max(latency, 1e-7)))
 
 
 def latency(call: Call, first: float, settings: MeasureSettings) -> float:
-    """Seconds of one call: the median of the repeats.
+    """Seconds of one call: the median of the repeats, fewer of them where they take long.
 
     Args:
         first: what the first call took. A first call has cold caches and fresh pages, so it only counts when the
@@ -54,7 +75,13 @@ def latency(call: Call, first: float, settings: MeasureSettings) -> float:
     """
     if first >= settings.long_seconds:
         return first
-    return measure(call, TimingSettings(0.0, settings.repeats, repeat_seconds=settings.repeat_seconds)).median
+    spent = again = undisturbed(call, 1)
+    calls = calls_for(min(first, again), settings)
+    repeats = [again] if calls == 1 else []
+    while len(repeats) < settings.repeats and not (repeats and spent >= settings.enough_seconds):
+        repeats.append(undisturbed(call, calls))
+        spent += calls * repeats[-1]
+    return statistics.median(repeats)
 
 
 def slower(call: Call, first: float, best: float | None, settings: MeasureSettings) -> float | None:
@@ -63,7 +90,7 @@ def slower(call: Call, first: float, best: float | None, settings: MeasureSettin
         return None
     if first > settings.hopeless_factor * best and first > settings.repeat_seconds:
         return first
-    again = min(first, once(call))
+    again = min(first, undisturbed(call, 1))
     return again if again > settings.slow_factor * best else None
 
 
@@ -78,18 +105,24 @@ def relative(ours: Call, theirs: Call, latencies: tuple[float, float], settings:
         latencies: of ours and theirs, roughly.
     """
     our_calls, their_calls = (calls_for(latency, settings) for latency in latencies)
+    wanted = settings.repeats * _CONFIRMED
     ratios: list[float] = []
     while True:
         if len(ratios) % 2:
-            b = repeat(theirs, their_calls)
-            a = repeat(ours, our_calls)
+            b = undisturbed(theirs, their_calls)
+            a = undisturbed(ours, our_calls)
         else:
-            a = repeat(ours, our_calls)
-            b = repeat(theirs, their_calls)
+            a = undisturbed(ours, our_calls)
+            b = undisturbed(theirs, their_calls)
         ratios.append(a / b)
-        ratio = statistics.median(ratios)
-        if len(ratios) >= settings.repeats * (_CONFIRMED if ratio < 1.0 else 1):
-            # Luck is taken out of victories, or a row of lucky ones would make records faster than any program.
-            return ratio if ratio >= 1.0 else min(1.0, float(np.quantile(ratios, _SURE)))
-        if len(ratios) >= _FEW and min(ratios) > _CLEARLY_SLOWER:
+        pairs, ratio = len(ratios), statistics.median(ratios)
+        if any(pairs >= few and min(ratios) > slower for few, slower in _CLEARLY_SLOWER):
             return ratio
+        if ratio >= 1.0:
+            if pairs >= settings.repeats:
+                return ratio
+        elif pairs >= wanted:
+            # Luck is taken out of victories, or a row of lucky ones would make records faster than any program.
+            return min(1.0, float(np.quantile(ratios, _SURE)))
+        elif sum(each >= 1.0 for each in ratios) > (1.0 - _SURE) * wanted:
+            return 1.0  # whatever the pairs that are left would say

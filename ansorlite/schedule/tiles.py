@@ -9,11 +9,11 @@ the last step of a reduce axis is *cut* short. At most one level of a chain is i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import pairwise
 
 import numpy as np
-from scipy.spatial import cKDTree
+import scipy
 
 #: The innermost step count of a chain is at most this (Ansor: max_innermost_split_factor = 64).
 MAX_INNER = 64
@@ -34,13 +34,16 @@ class TileTable:
         extent: N.
         spans: (rows, parts + 1) int64, the chains.
         trips: (rows, parts) int64, iterations of each level's loop.
-        neighbours: (rows, k) int64, rows that differ little, itself excluded; k may be 0.
     """
 
     extent: int
     spans: np.ndarray
     trips: np.ndarray
-    neighbours: np.ndarray
+
+    @cached_property
+    def neighbours(self) -> np.ndarray:
+        """(rows, k) int64, rows that differ little, itself excluded; k may be 0."""
+        return _neighbours(self.spans)
 
     @property
     def rows(self) -> int:
@@ -109,7 +112,7 @@ def tile_table(extent: int, parts: int, perfect: bool = False, max_inner: int = 
         fitting = _thinned(exact, MAX_ROWS * 2 // 3) + _thinned(rest, MAX_ROWS // 3)
     spans = np.array(sorted(fitting), dtype=np.int64)
     trips = -(-spans[:, :-1] // spans[:, 1:])
-    return TileTable(extent, spans, trips, _neighbours(spans))
+    return TileTable(extent, spans, trips)
 
 
 def _thinned(chains: list[tuple[int, ...]], count: int) -> list[tuple[int, ...]]:
@@ -124,6 +127,6 @@ def _neighbours(spans: np.ndarray) -> np.ndarray:
     if count <= 0:
         return np.zeros((len(spans), 0), dtype=np.int64)
     points = np.log2(spans.astype(np.float64))
-    _, found = cKDTree(points).query(points, k=count + 1)
+    _, found = scipy.spatial.cKDTree(points).query(points, k=count + 1)
     # A row is its own nearest neighbour, but not necessarily in the first place when two rows coincide (they never do).
     return np.asarray(found[:, 1:], dtype=np.int64)

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 import numpy as np
-from scipy import special
+import scipy
 
 from ansorlite.te.words import WORD, Pieces, dot
 
@@ -137,6 +137,17 @@ def _rsqrt(x: Any) -> Any:
     return np.true_divide(np.ones_like(x), np.sqrt(x))
 
 
+# SciPy imports what one asks it for: half a second in every process, if it were asked for here.
+
+
+def _sigmoid(x: Any) -> Any:
+    return scipy.special.expit(x)
+
+
+def _erf(x: Any) -> Any:
+    return scipy.special.erf(x)
+
+
 UNARY: Final[dict[UnaryOp, OpInfo]] = {
     UnaryOp.NEG: OpInfo(np.negative, Cost.CHEAP, "fi"),
     UnaryOp.NOT: OpInfo(np.logical_not, Cost.CHEAP, "b", boolean=True),
@@ -146,8 +157,8 @@ UNARY: Final[dict[UnaryOp, OpInfo]] = {
     UnaryOp.SQRT: OpInfo(np.sqrt, Cost.DIV, "fi", to_float=True),
     UnaryOp.RSQRT: OpInfo(_rsqrt, Cost.DIV, "fi", to_float=True),
     UnaryOp.TANH: OpInfo(np.tanh, Cost.MATH, "fi", to_float=True),
-    UnaryOp.SIGMOID: OpInfo(special.expit, Cost.MATH, "fi", to_float=True),
-    UnaryOp.ERF: OpInfo(special.erf, Cost.MATH, "fi", to_float=True),
+    UnaryOp.SIGMOID: OpInfo(_sigmoid, Cost.MATH, "fi", to_float=True),
+    UnaryOp.ERF: OpInfo(_erf, Cost.MATH, "fi", to_float=True),
     UnaryOp.FLOOR: OpInfo(np.floor, Cost.CHEAP, "fi"),
     UnaryOp.CEIL: OpInfo(np.ceil, Cost.CHEAP, "fi"),
     UnaryOp.ROUND: OpInfo(np.rint, Cost.CHEAP, "fi"),

@@ -32,6 +32,7 @@ class Program:
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [0.0]
     monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(timing, "preemptions", lambda: 0)
     return now
 
 
@@ -71,7 +72,7 @@ def test_without_a_best_nothing_is_slower(clock: list[float]) -> None:
     [
         ([0.02] * 9, [0.03] * 9, 2 / 3, 9),  # faster: it has to be so for three times as many turns
         ([0.02, 0.02, 0.02] + [0.05] * 6, [0.03] * 9, 7 / 6, 6),  # it only seemed so at first
-        ([0.02, 0.04, 0.02] * 3, [0.03] * 9, 1.0, 9),  # it was in two thirds of the turns: luck
+        ([0.02, 0.04, 0.02] * 3, [0.03] * 9, 1.0, 8),  # too many turns are lost for it to be more than luck: the last cannot help
         ([0.02, 0.06, 0.02], [0.02, 0.06, 0.02], 1.0, 3),  # the machine was slow in the second pair, for both
         ([0.02, 0.9, 0.02], [0.02] * 3, 1.0, 3),  # something else was, for one turn
     ],
@@ -82,7 +83,32 @@ def test_timed_in_turns(clock: list[float], ours: list[float], theirs: list[floa
     assert (first.calls, second.calls) == (pairs, pairs)
 
 
-def test_few_turns_are_enough_for_a_program_that_is_clearly_slower(clock: list[float]) -> None:
-    ours, theirs = Program(clock, for_ever(0.03)), Program(clock, for_ever(0.02))
-    assert timing.relative(ours, theirs, (0.03, 0.02), replace(SETTINGS, repeats=5)) == pytest.approx(1.5)
-    assert (ours.calls, theirs.calls) == (3, 3)
+@pytest.mark.parametrize(("seconds", "pairs"), [(0.04, 2), (0.025, 3), (0.022, 5)])
+def test_few_turns_are_enough_for_a_program_that_is_clearly_slower(clock: list[float], seconds: float, pairs: int) -> None:
+    ours, theirs = Program(clock, for_ever(seconds)), Program(clock, for_ever(0.02))
+    assert timing.relative(ours, theirs, (0.02, 0.02), replace(SETTINGS, repeats=5)) == pytest.approx(seconds / 0.02)
+    assert (ours.calls, theirs.calls) == (pairs, pairs)
+
+
+def test_a_program_that_takes_tenths_of_a_second_is_not_called_over_and_over(clock: list[float]) -> None:
+    program = Program(clock, for_ever(0.2))
+    assert timing.latency(program, 0.25, SETTINGS) == pytest.approx(0.2)
+    assert program.calls == 1
+
+
+@pytest.mark.parametrize(
+    ("preempted", "seconds", "found", "calls"),
+    [
+        ([], [0.001], 0.001, 1),
+        ([0], [0.005, 0.001], 0.001, 2),  # the core was lost once, and the turn taken again
+        ([0, 1, 2], [0.005, 0.002, 0.004], 0.002, 3),  # it always is: the shortest of a few
+        ([0], [0.05], 0.05, 1),  # a long turn would be disturbed again
+    ],
+)
+def test_turns_without_a_core_are_taken_again(
+    clock: list[float], monkeypatch: pytest.MonkeyPatch, preempted: list[int], seconds: list[float], found: float, calls: int
+) -> None:
+    program = Program(clock, iter(seconds))
+    monkeypatch.setattr(timing, "preemptions", lambda: sum(turn < program.calls for turn in preempted))
+    assert timing.undisturbed(program, 1) == pytest.approx(found)
+    assert program.calls == calls
