@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from ansorlite.codegen import Object
-from ansorlite.loops.nodes import Buffer, Scope
 from ansorlite.measure.build_all import build_all
 from ansorlite.records.database import Database
 from ansorlite.records.measurement import Measurement, Outcome
@@ -17,6 +16,7 @@ from ansorlite.runtime import cache as caches
 from ansorlite.runtime.build import build_candidate, pack, unpack
 from ansorlite.runtime.cache import Cache, NoCache, default_cache
 from ansorlite.runtime.kernel import Kernel, Origin
+from ansorlite.schedule.naive import argument
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.sketch.default import default_candidate
 from ansorlite.sketch.derivation import derive
@@ -43,7 +43,7 @@ def compile_candidate(task: Task, candidate: Candidate, rules: Sequence[Rule] | 
 
 def _kernel(task: Task, compiled: Object, origin: Origin) -> Kernel:
     # The schedule may have merged dimensions of an argument; the caller's arrays have the task's.
-    params = [Buffer(t.name, t.shape, t.dtype, Scope.ARGUMENT) for t in (*task.dag.inputs, *task.dag.outputs)]
+    params = [argument(t) for t in (*task.dag.inputs, *task.dag.outputs)]
     return Kernel(compiled, params, task.target, origin)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from ansorlite import te
+from ansorlite.schedule.rewrite import rebuilt, redirected
 from ansorlite.te import dtypes
 from ansorlite.te.dag import ComputeDAG
 from tests import workloads
@@ -99,9 +101,7 @@ def convolutions(draw: Draw) -> ComputeDAG:
         return ComputeDAG.of(workloads.max_pool(1, per_group, h, w, kernel, stride, pad))
     assume(min(h, w) + 2 * pad >= dilation * (kernel - 1) + 1)
     make = workloads.conv2d_bias_relu if kind == "fused" else workloads.conv2d
-    return ComputeDAG.of(
-        make(1, per_group * groups, h, w, out_per_group * groups, kernel, stride, pad, dilation, groups)
-    )
+    return ComputeDAG.of(make(1, per_group * groups, h, w, out_per_group * groups, kernel, stride, pad, dilation, groups))
 
 
 def _strided(h: int, w: int) -> ComputeDAG:
@@ -183,10 +183,26 @@ def composites(draw: Draw) -> ComputeDAG:
     return ComputeDAG.of([a, b, d, te.compute((m, 5), lambda i, j: te.sum(c[i, r] * d[r, j], axis=r), name="E")])
 
 
+@st.composite
+def _with_some_constant(draw: Draw, every: st.SearchStrategy[ComputeDAG]) -> ComputeDAG:
+    dag = draw(every)
+    return with_constants(dag, draw(st.lists(st.booleans(), min_size=len(dag.inputs), max_size=len(dag.inputs))))
+
+
+def with_constants(dag: ComputeDAG, which: Sequence[bool]) -> ComputeDAG:
+    """``dag`` with ``which`` of its inputs constant."""
+    chosen = {tensor for tensor, constant in zip(dag.inputs, which, strict=True) if constant}
+
+    def change(tensor: te.Tensor, redirect: Callable[[te.Expr], te.Expr]) -> te.Tensor:
+        return replace(tensor, constant=True) if tensor in chosen else redirected(tensor, redirect)
+
+    return rebuilt(dag, change) if chosen else dag
+
+
 def dags() -> st.SearchStrategy[ComputeDAG]:
-    """Any small computation."""
+    """Any small computation; of its inputs some, all or none are constant."""
     every = st.one_of(matmuls(), convolutions(), reductions(), pointwise(), composites())
-    return every.filter(lambda dag: points(dag) < MOST_POINTS)
+    return _with_some_constant(every.filter(lambda dag: points(dag) < MOST_POINTS))
 
 
 def arrays_for(dag: ComputeDAG, rng: np.random.Generator) -> list[Array]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -12,11 +13,12 @@ import llvmlite.binding as llvm
 from ansorlite.codegen import statements
 from ansorlite.codegen.builder import Builder, Module
 from ansorlite.codegen.context import Context, Place
-from ansorlite.codegen.workspace import layout
+from ansorlite.codegen.workspace import aligned, layout
 from ansorlite.loops import printer
-from ansorlite.loops.nodes import Function, Role, Scope, Store
+from ansorlite.loops.nodes import Buffer, Function, Role, Scope, Store
 from ansorlite.loops.nodes import statements as statements_of
 from ansorlite.loops.peel import peel
+from ansorlite.loops.prepare import Parts, split
 from ansorlite.target import Target
 
 
@@ -24,8 +26,10 @@ from ansorlite.target import Target
 class Object:
     """A compiled kernel: data only, so it can be pickled, kept and sent.
 
-    The entry is a C function ``void entry(void **arguments)``: the addresses of the parameters in call order, then that
-    of the workspace (64-byte aligned). Beside it, ``void entry_repeat(void **arguments, int64_t count)`` calls it in a row.
+    The entry is a C function ``void entry(void **arguments)``: the addresses of the parameters in call order, then those
+    of the workspace and of the block of what is prepared (both 64-byte aligned). Beside it, ``void entry_repeat(void
+    **arguments, int64_t count)`` calls it in a row; and where ``prepared`` is not 0, ``void entry_prepare(void **arguments)``
+    fills that block from the constants among the parameters, and must have run before the entry.
 
     Attributes:
         code: an object file.
@@ -34,6 +38,8 @@ class Object:
         entry: the symbol of the entry.
         outputs: how many of the last parameters are written.
         workspace: bytes that a call needs for its temporaries.
+        prepared: bytes of what is prepared.
+        unread: positions of the parameters that the entry itself does not read: their addresses may be anything.
         target: key of the target it is for.
         promotes: whether LLVM was left to find registers for sums that are kept in memory.
     """
@@ -44,6 +50,8 @@ class Object:
     entry: str
     outputs: int
     workspace: int
+    prepared: int
+    unread: tuple[int, ...]
     target: str
     promotes: bool
 
@@ -52,23 +60,57 @@ class Object:
         """The symbol of the function that calls the entry many times."""
         return f"{self.entry}_repeat"
 
+    @property
+    def prepare(self) -> str:
+        """The symbol of the function that prepares, if anything is."""
+        return f"{self.entry}_prepare"
 
-def emit(function: Function, target: Target) -> tuple[str, str, int]:
-    """(LLVM IR, entry symbol, workspace bytes) of ``function``."""
-    module = Module(target)
-    entry = "ansorlite_" + re.sub(r"\W", "_", function.name, flags=re.ASCII)
+
+@dataclass(frozen=True)
+class Arguments:
+    """What the functions of one kernel are called with.
+
+    Attributes:
+        positions: of the kernel's parameters.
+        offsets: of what is prepared, in its block.
+        nbytes: of that block.
+    """
+
+    positions: Mapping[Buffer, int]
+    offsets: Mapping[Buffer, int]
+    nbytes: int
+
+
+def arguments(function: Function, parts: Parts, target: Target) -> Arguments:
+    """Of ``function``, cut into ``parts``. What is prepared has room for one vector past its end, which loads may touch."""
+    offsets: dict[Buffer, int] = {}
+    end = 0
+    for buffer in parts.prepared:
+        offsets[buffer] = end
+        end += aligned(buffer.nbytes + target.vector_bytes)
+    return Arguments({buffer: number for number, buffer in enumerate(function.params)}, offsets, end)
+
+
+def emit(module: Module, entry: str, function: Function, given: Arguments) -> int:
+    """Define ``entry`` as ``function``; the bytes of its workspace."""
+    target = module.target
     b = Builder(module, f"void @{entry}(ptr noalias %arguments) #0")
     plan = layout(function, target)
     c = Context(b, target, plan, workspace="")
-    for number, buffer in enumerate(function.params):
-        pointer = _argument(b, number, buffer.nbytes)
-        c.places[buffer] = Place(pointer, buffer.strides, 0, module.new_scope(), padded=False)
-    c.workspace = _argument(b, len(function.params), max(1, plan.total(target.threads)))
+    count = len(given.positions)
+    block = _argument(b, count + 1, given.nbytes) if given.nbytes else ""
+    for buffer in function.params:
+        inside = given.offsets.get(buffer)
+        if inside is None:
+            pointer = _argument(b, given.positions[buffer], buffer.nbytes)
+        else:
+            pointer = b.op(f"getelementptr i8, ptr {block}, i64 {inside}")
+        c.places[buffer] = Place(pointer, buffer.strides, 0, module.new_scope(), padded=inside is not None)
+    c.workspace = _argument(b, count, max(1, plan.total(target.threads)))
     statements.emit(c, function.body)
     b.do("ret void")
     module.define(entry, b.text())
-    module.define(f"{entry}_repeat", _REPEAT.replace("$entry", entry))
-    return module.text(), entry, plan.total(target.threads)
+    return plan.total(target.threads)
 
 
 def _argument(b: Builder, number: int, nbytes: int) -> str:
@@ -133,10 +175,19 @@ def optimise(text: str, target: Target, promotes: bool = False) -> Any:
 
 def build(function: Function, target: Target) -> Object:
     """Compile ``function`` for ``target``."""
-    text, entry, workspace = emit(peel(function), target)
-    promotes = adds_in_memory(function)
+    parts = split(function)
+    given = arguments(function, parts, target)
+    module = Module(target)
+    entry = "ansorlite_" + re.sub(r"\W", "_", function.name, flags=re.ASCII)
+    workspace = emit(module, entry, peel(parts.main), given)
+    module.define(f"{entry}_repeat", _REPEAT.replace("$entry", entry))
+    if parts.prepare is not None:
+        workspace = max(workspace, emit(module, f"{entry}_prepare", peel(parts.prepare), given))
+    text, promotes = module.text(), adds_in_memory(function)
     code = machine(target).emit_object(optimise(text, target, promotes))
-    return Object(code, printer.text(function), text, entry, function.outputs, workspace, target.key, promotes)
+    unread = tuple(number for buffer, number in given.positions.items() if buffer not in parts.main.params)
+    loops = "\n\n".join(printer.text(part) for part in (parts.prepare, parts.main) if part is not None)
+    return Object(code, loops, text, entry, function.outputs, workspace, given.nbytes, unread, target.key, promotes)
 
 
 def adds_in_memory(function: Function) -> bool:

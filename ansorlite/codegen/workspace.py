@@ -20,7 +20,8 @@ STACK_TOTAL: Final = 128 << 10
 ALIGNMENT: Final = 64
 
 
-def _aligned(size: int) -> int:
+def aligned(size: int) -> int:
+    """``size`` in whole cache lines, bytes."""
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
@@ -52,7 +53,7 @@ def layout(function: Function, target: Target) -> Layout:
         nonlocal on_stack
         if isinstance(stmt, Alloc):
             buffer = stmt.buffer
-            size = _aligned(buffer.nbytes + target.vector_bytes)
+            size = aligned(buffer.nbytes + target.vector_bytes)
             small = size <= STACK_BUFFER and on_stack + size <= STACK_TOTAL
             if buffer.scope is Scope.GLOBAL:
                 result.offsets[buffer] = shared

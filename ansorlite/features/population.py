@@ -25,12 +25,17 @@ from ansorlite.te.tensor import Tensor
 
 
 def population_facts(program: Program) -> Iterator[StatementFacts]:
-    """The statements of the program, in an order that depends on the sketch alone; one by one, as each has megabytes of facts."""
+    """The statements of the program, in an order that depends on the sketch alone; one by one, as each has megabytes of facts.
+
+    What is prepared before the first call costs nothing, and is not among them.
+    """
     lengths = {stage.tensor: stage.lengths for nest in program.nests for stage in nest.attached}
     for nest in program.nests:
+        if nest.prepared:
+            continue
         view = _NestView(nest, program.parts, lengths)
-        yield from (view.attached(stage) for stage in nest.attached)
-        yield from (view.packed(pack) for pack in nest.packed)
+        yield from (view.attached(stage) for stage in nest.attached if not stage.prepared)
+        yield from (view.packed(pack) for pack in nest.packed if not pack.prepared)
         yield view.anchor()
         if nest.epilogue is not None:
             yield view.epilogue()

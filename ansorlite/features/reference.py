@@ -15,6 +15,7 @@ from ansorlite.features.assemble import assemble
 from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
 from ansorlite.features.operations import operations
 from ansorlite.loops.nodes import Alloc, Buffer, For, Function, Load, LoopKind, Role, Scope, Stmt, Store, children
+from ansorlite.loops.prepare import split
 from ansorlite.loops.visit import loads, stores
 from ansorlite.target import Target
 from ansorlite.te import dtypes
@@ -23,10 +24,15 @@ from ansorlite.te.ops import BINARY, UNARY
 
 
 def reference(function: Function, names: Sequence[str], target: Target) -> Numbers:
-    """(1, len(names), NUM_FEATURES): the features of the main statements of the stages ``names``."""
+    """(1, len(names), NUM_FEATURES): the features of the main statements of the stages ``names``.
+
+    These are all that a call runs; what is prepared before the first call is not among them.
+    """
+    body = split(function).main.body
     found: dict[str, tuple[Store, tuple[For, ...], int]] = {}
-    _collect(function.body, (), {}, found)
-    moves = [s for s in stores(function.body) if s.role is Role.MOVE]
+    _collect(body, (), {}, found)
+    assert found.keys() == set(names)
+    moves = [s for s in stores(body) if s.role is Role.MOVE]
     return assemble((_facts(*found[name], moves) for name in names), target)
 
 

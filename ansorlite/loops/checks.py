@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from ansorlite.loops.index_algebra import IndexAlgebra, Linear
 from ansorlite.loops.nodes import Alloc, Buffer, For, Function, If, Load, LoopKind, Scope, Store, index, statements
+from ansorlite.loops.prepare import split
 from ansorlite.loops.visit import loads, stores
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Const, Expr, Select, Var, free_vars
 from ansorlite.te.ops import BinaryOp
+
+#: Scopes of params; PREPARED ones are params of the two parts of a function.
+PARAM_SCOPES: Final = (Scope.ARGUMENT, Scope.CONSTANT, Scope.PREPARED)
 
 
 @dataclass(frozen=True)
@@ -40,15 +45,25 @@ class Place:
 
 
 def params_are_arguments(function: Function, _: Place) -> str | None:
-    wrong = [buffer.name for buffer in function.params if buffer.scope is not Scope.ARGUMENT]
+    wrong = [buffer.name for buffer in function.params if buffer.scope not in PARAM_SCOPES]
     if wrong:
-        return f"params {', '.join(wrong)} are not of scope ARGUMENT"
+        return f"params {', '.join(wrong)} are not of a scope for params"
     return None if len(set(function.params)) == len(function.params) else "a buffer is a param twice"
 
 
 def has_outputs(function: Function, _: Place) -> str | None:
     fits = 1 <= function.outputs <= len(function.params)
     return None if fits else f"{function.outputs} outputs of {len(function.params)} params"
+
+
+def prepared_follows_from_constants(function: Function, _: Place) -> str | None:
+    prepare = split(function).prepare
+    if prepare is None:
+        return None
+    for access in (*loads(prepare.body), *stores(prepare.body)):
+        if access.buffer.scope in (Scope.ARGUMENT, Scope.GLOBAL):
+            return f"{access.buffer.name}, of scope {access.buffer.scope.name}, is used where constants are prepared"
+    return None
 
 
 # Loops, conditions, allocations -------------------------------------------------------------------------------------
@@ -106,9 +121,12 @@ def buffer_is_new(alloc: Alloc, place: Place) -> str | None:
 
 
 def scope_suits_the_place(alloc: Alloc, place: Place) -> str | None:
-    if alloc.buffer.scope is Scope.ARGUMENT:
-        return f"{alloc.buffer.name} is of scope ARGUMENT, but allocated"
-    if alloc.buffer.scope is Scope.GLOBAL and place.kind(LoopKind.PARALLEL):
+    scope = alloc.buffer.scope
+    if scope in (Scope.ARGUMENT, Scope.CONSTANT):
+        return f"{alloc.buffer.name} is of scope {scope.name}, but allocated"
+    if scope is Scope.PREPARED and place.loops:
+        return f"{alloc.buffer.name} is of scope PREPARED, but allocated in a loop"
+    if scope is Scope.GLOBAL and place.kind(LoopKind.PARALLEL):
         return f"{alloc.buffer.name} is of scope GLOBAL, but allocated by each parallel iteration"
     return None
 

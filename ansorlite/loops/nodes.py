@@ -28,6 +28,8 @@ class Scope(Enum):
     """Where a buffer lives, and who sees it."""
 
     ARGUMENT = "given by the caller; seen by all threads"
+    CONSTANT = "as ARGUMENT, but only read, and the same in every call"
+    PREPARED = "as GLOBAL, but what is stored there follows from CONSTANT params alone; a param once the function is split"
     GLOBAL = "a temporary seen by all threads; allocated outside of parallel loops"
     LOCAL = "a temporary private to the thread that runs the enclosing Alloc; stack or thread workspace"
     REGISTER = "as LOCAL, but small, and every index is constant once UNROLLED and VECTORIZED loops are expanded"
@@ -167,7 +169,7 @@ class Function:
     """A whole kernel.
 
     Attributes:
-        params: buffers of scope ARGUMENT in call order: inputs, then outputs. An argument is its row-major elements:
+        params: buffers of scope ARGUMENT or CONSTANT in call order: inputs, then outputs. An argument is its row-major elements:
             a schedule may have merged or divided dimensions of the tensor.
         outputs: how many of the last ``params`` are written; the others are only read.
     """

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ansorlite.loops.nodes import Alloc, Block, Buffer, For, Function, If, Load, LoopKind, Role, Stmt, Store
+from ansorlite.loops.nodes import Alloc, Block, Buffer, For, Function, If, Load, LoopKind, Role, Scope, Stmt, Store
 from ansorlite.te.expr import Expr, Read, Var, rewrite
 from ansorlite.te.printer import Names, expression
 from ansorlite.te.tensor import Tensor
@@ -72,7 +72,8 @@ class _Printer:
         return f"{loop.kind.value}{lanes} {self.variable(loop.var)} in 0..{extent}"
 
     def declaration(self, buffer: Buffer) -> str:
-        return f"{self.tensor(buffer)}: {buffer.dtype}[{', '.join(map(str, buffer.shape))}]"
+        constant = "constant " if buffer.scope is Scope.CONSTANT else ""
+        return f"{self.tensor(buffer)}: {constant}{buffer.dtype}[{', '.join(map(str, buffer.shape))}]"
 
     def tensor(self, buffer: Buffer) -> str:
         if buffer not in self.stand_ins:

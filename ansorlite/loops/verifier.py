@@ -25,7 +25,7 @@ Checks: TypeAlias = dict[type, tuple[Callable[[Any, checks.Place], str | None], 
 
 #: Node type -> what must hold of it. A check says what is wrong, or nothing.
 CHECKS: Final[Checks] = {
-    Function: (checks.params_are_arguments, checks.has_outputs),
+    Function: (checks.params_are_arguments, checks.has_outputs, checks.prepared_follows_from_constants),
     For: (
         checks.variable_is_bound_once,
         checks.extent_is_an_index,

@@ -23,12 +23,12 @@ def build(task: Task, candidate: Candidate, rules: Sequence[Rule] | None = None)
 
 
 def load(task: Task, artifact: bytes, arrays: Sequence[Array]) -> Call:
-    """The program, bound to its arguments without checks: the arrays are this package's own."""
+    """The program, bound to its arguments without checks: the arrays are this package's own. Constants are prepared here."""
     compiled = unpack(artifact)
     loaded = Loaded(compiled, task.target)
-    workspace = empty((max(1, compiled.workspace),), "uint8")
-    owners = [*arrays, workspace]
+    owners = [*arrays, *(empty((max(1, nbytes),), "uint8") for nbytes in (compiled.workspace, compiled.prepared))]
     addresses = struct.pack(f"{len(owners)}P", *(array.ctypes.data for array in owners))
+    loaded.prepare(addresses)
 
     def call(count: int, _alive: Sequence[Array] = owners) -> None:
         loaded.repeat(addresses, count)

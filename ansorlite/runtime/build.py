@@ -34,7 +34,8 @@ def unpack(data: bytes) -> Object:
     """The inverse of :func:`pack`.
 
     Raises:
-        ValueError, TypeError: ``data`` is something else.
+        ValueError, TypeError, KeyError: ``data`` is something else.
     """
-    fields, _, code = data.partition(b"\n")
-    return Object(code=code, **json.loads(fields))
+    line, _, code = data.partition(b"\n")
+    fields = json.loads(line)
+    return Object(**{**fields, "unread": tuple(fields["unread"])}, code=code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,8 +11,9 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from ansorlite.codegen import Object, assembly
+from ansorlite.codegen.workspace import aligned
 from ansorlite.errors import ArgumentError
-from ansorlite.loops.nodes import Buffer
+from ansorlite.loops.nodes import Buffer, Scope
 from ansorlite.runtime.arguments import Array, address_of
 from ansorlite.runtime.load import Loaded
 from ansorlite.runtime.timing import Timing, TimingSettings, measure
@@ -39,6 +41,29 @@ class _Bound:
         self.loaded.repeat(self.packed, count)
 
 
+class _Template:
+    """The addresses that a kernel takes, but for some that change from call to call."""
+
+    def __init__(self, addresses: Sequence[int], left: Sequence[int]) -> None:
+        """
+        Args:
+            left: the positions of those that change.
+        """
+        self._addresses = list(addresses)
+        self._left = left
+        self._struct = struct.Struct(f"{len(addresses)}P")
+
+    def pack(self, *given: int) -> bytes:
+        addresses = self._addresses.copy()
+        for position, address in zip(self._left, given, strict=True):
+            addresses[position] = address
+        return self._struct.pack(*addresses)
+
+
+def _nothing(_: bytes) -> None:
+    """What a prepared kernel has left to prepare."""
+
+
 @dataclass(frozen=True)
 class Origin:
     """Where a kernel comes from.
@@ -53,7 +78,11 @@ class Origin:
 
 
 class Kernel:
-    """A compiled computation. Any number of Python threads may call it at once."""
+    """A compiled computation. Any number of Python threads may call it at once.
+
+    Constant inputs are prepared (packed, transformed) before they are used: by a call each time, by :meth:`bind` and
+    :meth:`benchmark` once. :meth:`prepare` does it once for any number of calls, which then take the other inputs only.
+    """
 
     def __init__(self, compiled: Object, params: Sequence[Buffer], target: Target, origin: Origin | None = None) -> None:
         """Link ``compiled`` into this process.
@@ -76,8 +105,18 @@ class Kernel:
         self.outputs = tuple(params[inputs:])
         self._params = tuple(params)
         self._checks = [(buffer.shape, dtypes.NUMPY[buffer.dtype]) for buffer in params]
-        self._pack = struct.Struct(f"{len(params) + 1}P").pack
-        self._workspaces = WorkspacePool(compiled.workspace)
+        self._prepare = self._loaded.prepare
+        self._pack: Callable[..., bytes] = struct.Struct(f"{len(params) + 1}P").pack
+        self._workspace_bytes = compiled.workspace
+        self._owners: tuple[object, ...] = ()
+        if compiled.prepared:
+            # What a call prepares lies behind its workspace.
+            begin = aligned(compiled.workspace)
+            pack = struct.Struct(f"{len(params) + 2}P").pack
+            self._pack = lambda *addresses: pack(*addresses, addresses[-1] + begin)
+            self._entry = self._prepare_and_run
+            self._workspace_bytes = begin + compiled.prepared
+        self._workspaces = WorkspacePool(self._workspace_bytes)
 
     def __call__(self, *arrays: Array, out: Array | Sequence[Array] | None = None) -> Any:
         """Run it.
@@ -114,8 +153,51 @@ class Kernel:
         self._run([*addresses, *(start for start, _ in written)])
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
+    def prepare(self, **constants: Array) -> Kernel:
+        """This kernel with its constant inputs fixed and prepared; its calls take the other inputs only.
+
+        What is prepared is not updated when an array changes later.
+
+        Args:
+            constants: all constant inputs, by name.
+
+        Raises:
+            ArgumentError: a constant that is missing or unknown, or of another shape or dtype.
+        """
+        number = {buffer.name: position for position, buffer in enumerate(self.inputs) if buffer.scope is Scope.CONSTANT}
+        if constants.keys() != number.keys():
+            raise ArgumentError(f"the constant inputs are {', '.join(number) or 'none'}; got {', '.join(constants) or 'none'}")
+        fixed = [np.array(self._checked(number[name], array), order="C") for name, array in constants.items()]
+        workspace, block = Workspace(self._compiled.workspace), Workspace(self._compiled.prepared)
+        addresses = [0] * len(self._params) + [workspace.address, block.address]
+        for name, array in zip(constants, fixed, strict=True):
+            addresses[number[name]] = address_of(array)
+        self.prepare_at(addresses)
+        left = [position for position in range(len(self._params)) if position not in number.values()]
+        result = copy.copy(self)
+        result._params = tuple(self._params[position] for position in left)
+        result._checks = [self._checks[position] for position in left]
+        result.inputs = result._params[: len(left) - len(self.outputs)]
+        result._owners = (fixed, block)
+        result._entry, result._prepare = self._loaded.entry, _nothing
+        result._pack = _Template(addresses, [*left, len(self._params)]).pack
+        result._workspace_bytes = self._compiled.workspace
+        result._workspaces = WorkspacePool(result._workspace_bytes)
+        return result
+
+    def prepare_at(self, addresses: Sequence[int]) -> None:
+        """Prepare the constants among the parameters, once for all calls that are given the last of the addresses too.
+
+        Args:
+            addresses: of the parameters (only constants' matter), of a workspace, and of ``compiled.prepared`` bytes to fill;
+                the latter two aligned to 64 bytes.
+        """
+        self._loaded.prepare(struct.pack(f"{len(addresses)}P", *addresses))
+
     def bind(self, *arrays: Array) -> Callable[[], None]:
         """A call on these arrays, inputs then outputs, that checks nothing any more: the least overhead there is.
+
+        Constants are prepared now; the call does not see them change.
 
         Raises:
             ArgumentError: a wrong number of arrays, or one of another shape, dtype or layout, or not contiguous.
@@ -124,7 +206,7 @@ class Kernel:
         return lambda: run(1)
 
     def benchmark(self, *arrays: Array, settings: TimingSettings | None = None) -> Timing:
-        """Time it on these inputs: seconds per call, without Python's overhead.
+        """Time it on these inputs: seconds per call, without Python's overhead and without preparing constants.
 
         Raises:
             ArgumentError: as for a call.
@@ -159,6 +241,10 @@ class Kernel:
             return assembly(self._compiled, self._target)
         raise ArgumentError(f"a kernel has no source {form!r}; ask for loops, llvm or asm")
 
+    def _prepare_and_run(self, packed: bytes) -> None:
+        self._loaded.prepare(packed)
+        self._loaded.entry(packed)
+
     def _run(self, addresses: list[int]) -> None:
         workspace = self._workspaces.take()
         self._entry(self._pack(*addresses, workspace.address))
@@ -173,9 +259,10 @@ class Kernel:
             needed = _READABLE if position < len(self.inputs) else _READABLE | _WRITEABLE
             if self._checked(position, array).flags.num & needed != needed:
                 raise ArgumentError(f"{params[position].name} is not a contiguous array that can be used in place; copy it first")
-        workspace = Workspace(self._compiled.workspace)
+        workspace = Workspace(self._workspace_bytes)
         packed = self._pack(*map(address_of, arrays), workspace.address)
-        return _Bound(self._loaded, packed, (workspace, *arrays))
+        self._prepare(packed)
+        return _Bound(self._loaded, packed, (workspace, self._owners, *arrays))
 
     def _checked(self, position: int, array: Any) -> Array:
         """``array`` if it fits parameter ``position``.

@@ -29,13 +29,15 @@ class Loaded:
     """A kernel's functions, callable for as long as this exists.
 
     Attributes:
-        entry: takes the bytes of an array of addresses: the parameters', then the workspace's.
+        entry: takes the bytes of an array of addresses: the parameters', then the workspace's and that of what is prepared.
         repeat: takes the same, and how many times to call it in a row.
+        prepare: takes the same, and does what must be done before the first of the calls with these constants.
         address: where the entry is.
     """
 
     entry: Callable[[bytes], None]
     repeat: Callable[[bytes, int], None]
+    prepare: Callable[[bytes], None]
     address: int
 
     def __init__(self, compiled: Object, target: Target) -> None:
@@ -51,11 +53,14 @@ class Loaded:
         library.export_symbol(compiled.entry).export_symbol(compiled.repeat)
         if f"@{team.RUN}(" in compiled.llvm:
             library.import_symbol(team.RUN, address())
+        if compiled.prepared:
+            library.export_symbol(compiled.prepare)
         self._linker = _linker(target)
         self._tracker: Any = library.link(self._linker, f"kernel{next(_serial)}")
         self.address = self._tracker[compiled.entry]
         self.entry = _Entry(self.address)
         self.repeat = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int64)(self._tracker[compiled.repeat])
+        self.prepare = _Entry(self._tracker[compiled.prepare]) if compiled.prepared else _nothing
 
 
 class LoadedEntry:
@@ -84,6 +89,10 @@ class LoadedEntry:
         self._tracker: Any = library.link(self._linker, f"entry{next(_serial)}")
         self.run = _Entry(self._tracker[_ENTRY])
         self.profile = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)(self._tracker[entry.profiled(_ENTRY)])
+
+
+def _nothing(_: bytes) -> None:
+    """What there is to prepare where nothing is constant."""
 
 
 @cache

@@ -21,6 +21,7 @@ import numpy as np
 
 from ansorlite.analysis.access import axes_of, positions
 from ansorlite.analysis.branches import region_loops
+from ansorlite.analysis.constants import constant_stages, follows_from_constants
 from ansorlite.schedule.regions import Region, regions
 from ansorlite.schedule.steps import (
     CacheRead,
@@ -79,6 +80,7 @@ class Attached:
         lane_axis: the axis that is vectorised; ``None`` for a scalar.
         lanes: (n,) vector width, 1 for a scalar.
         parallel: (n,) how many of its outermost loops are fused and parallel; 0 unless at the root.
+        prepared: whether it is computed once, before the first call; then it is at the root.
     """
 
     tensor: Tensor
@@ -88,6 +90,7 @@ class Attached:
     lane_axis: Axis | None
     lanes: Column
     parallel: Column
+    prepared: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,11 +101,13 @@ class Packed:
         tensor: what is read.
         copy: the copy's name, and its element in terms of the anchor's axes that the read depends on, which are its axes.
         at: (n,) after how many bands of the anchor; 0 is the root.
+        prepared: whether the copy is made once, before the first call; then that is at the root.
     """
 
     tensor: Tensor
     copy: Tensor
     at: Column
+    prepared: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +124,7 @@ class Nest:
         lane_axis: the axis of the innermost loop.
         lanes: (n,) vector width of the innermost loop, 1 when it is scalar.
         parallel: (n,) how many of the outermost loops are fused and parallel.
+        prepared: whether it runs once, before the first call.
     """
 
     anchor: Tensor
@@ -131,6 +137,7 @@ class Nest:
     lane_axis: Axis | None
     lanes: Column
     parallel: Column
+    prepared: bool
     attached: tuple[Attached, ...]
     packed: tuple[Packed, ...]
 
@@ -289,6 +296,7 @@ class _Fold:
         self.n = len(rows)
         self.columns = {hole.name: rows[:, position] for position, hole in enumerate(holes(steps))}
         self.tensors = {tensor.name: tensor for tensor in dag.tensors}
+        self.constant = constant_stages(dag)
         self.partials = {step.partial for step in steps if isinstance(step, Rfactor)}
         self.parts: dict[Axis, Column] = {}
 
@@ -348,7 +356,8 @@ class _Fold:
             lanes = np.minimum(self.chosen(Vectorize, anchor.name, 1), loops[-1].trip)
         loops = self.unrolled(loops, bands, lanes, self.chosen(Unroll, anchor.name, 0))
         parallel = self.parallel(anchor.name, [loop.trip for loop in loops])
-        nest = Nest(anchor, loops, bands, factor, epilogue, epilogue_at, ended, lane_axis, lanes, parallel, (), ())
+        prepared = (anchor if epilogue is None else epilogue) in self.constant
+        nest = Nest(anchor, loops, bands, factor, epilogue, epilogue_at, ended, lane_axis, lanes, parallel, prepared, (), ())
         packs = (s for s in self.steps if isinstance(s, CacheRead) and s.stage == anchor.name)
         packed = tuple(self.packed(nest, step, normalised) for step in packs)
         return replace(nest, attached=self.attached(nest, normalised), packed=packed)
@@ -429,7 +438,8 @@ class _Fold:
                     at = np.minimum(at, places[consumer])
                 elif consumer is nest.epilogue:
                     at = np.minimum(at, nest.epilogue_at)
-            at = places[tensor] = normalised(at)
+            # What is prepared has no loops around it.
+            at = places[tensor] = self.zeros() if tensor in self.constant else normalised(at)
             result.append(self.region_stage(nest, tensor, forms[tensor], at))
         return tuple(reversed(result))
 
@@ -448,11 +458,14 @@ class _Fold:
         number = positions(tensor)
         others = [lengths[number[axis]] for axis in region_loops(tensor, lane_axis)]
         parallel = np.where(at == 0, self.parallel(tensor.name, others), 0)
-        return Attached(tensor, region, at, tuple(lengths), lane_axis, lanes, parallel)
+        return Attached(tensor, region, at, tuple(lengths), lane_axis, lanes, parallel, tensor in self.constant)
 
     def packed(self, nest: Nest, step: CacheRead, normalised: Callable[[Column], Column]) -> Packed:
         tensor = self.tensors[step.tensor]
-        return Packed(tensor, _copy(nest.anchor, tensor, step.packed), normalised(self.value(step.hole)))
+        copy = _copy(nest.anchor, tensor, step.packed)
+        assert copy.body is not None
+        prepared = follows_from_constants(self.dag, copy.body)
+        return Packed(tensor, copy, self.zeros() if prepared else normalised(self.value(step.hole)), prepared)
 
 
 @lru_cache(maxsize=1024)

@@ -16,11 +16,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ansorlite.analysis.constants import constant_stages
 from ansorlite.errors import TuningError
 from ansorlite.loops.nodes import Alloc, Buffer, Function, Scope, Stmt, block
 from ansorlite.loops.simplify import simplify
 from ansorlite.schedule.fold import Program, fold
 from ansorlite.schedule.lower_nest import NestLowering
+from ansorlite.schedule.naive import argument
 from ansorlite.schedule.reading import Reader, whole
 from ansorlite.schedule.steps import Step, holes
 from ansorlite.te.dag import ComputeDAG
@@ -46,11 +48,13 @@ def lower_program(program: Program, name: str = "kernel") -> Function:
     """The loop IR of a program in columns of length 1."""
     dag = program.dag
     arguments = (*dag.inputs, *dag.outputs)
-    buffers = {t: Buffer(t.name, t.shape, t.dtype, Scope.ARGUMENT) for t in arguments}
+    buffers = {t: argument(t) for t in arguments}
     tiles = {nest.anchor for nest in program.nests if nest.epilogue is not None}
     packed = {pack.tensor for nest in program.nests for pack in nest.packed}
     outside = [t for t in dag.computes if t not in buffers and t not in tiles | packed and _at_root(program, t)]
-    buffers |= {t: Buffer(t.name, _shape(program, t), t.dtype, Scope.GLOBAL) for t in outside}
+    constant = constant_stages(dag)
+    scopes = {t: Scope.PREPARED if t in constant else Scope.GLOBAL for t in outside}
+    buffers |= {t: Buffer(t.name, _shape(program, t), t.dtype, scopes[t]) for t in outside}
     reads: dict[Tensor, Reader] = {t: whole(buffer) for t, buffer in buffers.items()}
     body: list[Stmt] = []
     packs: list[Buffer] = []

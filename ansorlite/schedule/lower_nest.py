@@ -269,7 +269,7 @@ class NestLowering:
         """Copies or computes what the loops below ``position`` read of a tensor, in the order in which they read it."""
         band = int(pack.at[0])
         chosen = [level for level in self.levels if level.band >= band and level.axis in pack.copy.axes]
-        scope = Scope.GLOBAL if band == 0 else Scope.LOCAL
+        scope = Scope.PREPARED if pack.prepared else Scope.GLOBAL if band == 0 else Scope.LOCAL
         buffer = Buffer(pack.copy.name, tuple(level.trip for level in chosen), pack.tensor.dtype, scope)
         (self.root_packs if band == 0 else local).append(buffer)
         opened, inside = loops_over(chosen, position)

@@ -6,6 +6,7 @@ outputs are checked with.
 
 from __future__ import annotations
 
+from ansorlite.analysis.constants import constant_stages
 from ansorlite.loops.nodes import Alloc, Buffer, For, Function, Load, LoopKind, Role, Scope, Stmt, Store, block, index
 from ansorlite.schedule.bodies import combine, identity
 from ansorlite.te.dag import ComputeDAG
@@ -15,13 +16,19 @@ from ansorlite.te.tensor import Tensor
 
 def lower_naive(dag: ComputeDAG, name: str = "kernel") -> Function:
     """The loop IR of ``dag`` as written."""
-    buffers = {t: Buffer(t.name, t.shape, t.dtype, Scope.ARGUMENT) for t in (*dag.inputs, *dag.outputs)}
+    buffers = {t: argument(t) for t in (*dag.inputs, *dag.outputs)}
     temporaries = [t for t in dag.computes if t not in buffers]
-    buffers |= {t: Buffer(t.name, t.shape, t.dtype, Scope.GLOBAL) for t in temporaries}
+    constant = constant_stages(dag)
+    buffers |= {t: Buffer(t.name, t.shape, t.dtype, Scope.PREPARED if t in constant else Scope.GLOBAL) for t in temporaries}
     body = block(*(_loops(t, buffers) for t in dag.computes))
     for tensor in reversed(temporaries):
         body = Alloc(buffers[tensor], body)
     return Function(name, tuple(buffers[t] for t in (*dag.inputs, *dag.outputs)), len(dag.outputs), body)
+
+
+def argument(tensor: Tensor) -> Buffer:
+    """The param that an input or output of a computation is."""
+    return Buffer(tensor.name, tensor.shape, tensor.dtype, Scope.CONSTANT if tensor.constant else Scope.ARGUMENT)
 
 
 def _loops(tensor: Tensor, buffers: dict[Tensor, Buffer]) -> Stmt:

@@ -44,7 +44,7 @@ def rebuilt(dag: ComputeDAG, change: Callable[[Tensor, Callable[[Expr], Expr]], 
 
 def with_body(tensor: Tensor, body: Expr | None, name: str | None = None) -> Tensor:
     """``tensor`` with another body over the same axes."""
-    return Tensor(name or tensor.name, tensor.shape, tensor.dtype, tensor.axes, body)
+    return Tensor(name or tensor.name, tensor.shape, tensor.dtype, tensor.axes, body, tensor.constant)
 
 
 def redirected(tensor: Tensor, redirect: Callable[[Expr], Expr]) -> Tensor:
@@ -68,7 +68,8 @@ def with_unique_names(dag: ComputeDAG) -> ComputeDAG:
             return fresh
         renamed = {a: Axis(name, extent=a.extent, reduce=a.reduce) for a, name in axes.items()}
         body = None if fresh.body is None else _with_axes(fresh.body, renamed)
-        return Tensor(names[tensor], fresh.shape, fresh.dtype, tuple(renamed[a] for a in fresh.axes), body)
+        axes_ = tuple(renamed[a] for a in fresh.axes)
+        return Tensor(names[tensor], fresh.shape, fresh.dtype, axes_, body, fresh.constant)
 
     return rebuilt(dag, change)
 
@@ -95,7 +96,7 @@ def _with_axes(body: Expr, renamed: Mapping[Axis, Axis]) -> Expr:
 def without_unit_reductions(dag: ComputeDAG) -> ComputeDAG:
     """Reduce axes of extent 1 gone, and affine indices in their shortest form::
 
-        C[h] = sum(A[h + k], k in 0..1)      ->      C[h] = A[h]
+    C[h] = sum(A[h + k], k in 0..1)      ->      C[h] = A[h]
     """
 
     def change(tensor: Tensor, redirect: Callable[[Expr], Expr]) -> Tensor:
@@ -123,7 +124,7 @@ def _shortest_indices(node: Expr) -> Expr | None:
 def inline(dag: ComputeDAG, stage: str) -> ComputeDAG:
     """Every read of ``stage`` replaced by its body::
 
-        B[i] = A[i] + 1; C[i] = B[i] * 2      ->      C[i] = (A[i] + 1) * 2
+    B[i] = A[i] + 1; C[i] = B[i] * 2      ->      C[i] = (A[i] + 1) * 2
     """
     target = tensor_named(dag, stage)
     assert target.body is not None
@@ -149,7 +150,7 @@ def inline(dag: ComputeDAG, stage: str) -> ComputeDAG:
 def cache_write(dag: ComputeDAG, stage: str, cache: str) -> ComputeDAG:
     """``stage`` computed into ``cache``, and copied from there::
 
-        C[i] = sum(A[i, k])      ->      C_local[i] = sum(A[i, k]); C[i] = C_local[i]
+    C[i] = sum(A[i, k])      ->      C_local[i] = sum(A[i, k]); C[i] = C_local[i]
     """
     target = tensor_named(dag, stage)
 
@@ -281,7 +282,7 @@ def _used_as_value(tensor: Tensor, axes: tuple[Axis, ...]) -> bool:
 def fuse(dag: ComputeDAG) -> ComputeDAG:
     """Every fusible pair of dimensions made one, in all tensors at once (the memory is the same)::
 
-        C[n, h, w] = A[n, h, w] + B[n]      ->      C[n, h.w] = A[n, h.w] + B[n]
+    C[n, h, w] = A[n, h, w] + B[n]      ->      C[n, h.w] = A[n, h.w] + B[n]
     """
     pairs = fusible_axes(dag)
     if not any(pairs.values()):
@@ -294,7 +295,8 @@ def fuse(dag: ComputeDAG) -> ComputeDAG:
     new: dict[Tensor, Tensor] = {}
     for tensor in dag.tensors:
         if tensor.body is None:
-            new[tensor] = tensor if not pairs[tensor] else Tensor(tensor.name, shape(tensor), tensor.dtype)
+            same = not pairs[tensor]
+            new[tensor] = tensor if same else Tensor(tensor.name, shape(tensor), tensor.dtype, constant=tensor.constant)
             continue
         extents = shape(tensor)
         axes = tuple(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ansorlite.analysis.access import lane_axis
+from ansorlite.analysis.constants import constant_stages
 from ansorlite.schedule.rewrite import tensor_named
 from ansorlite.schedule.steps import CacheRead, ComputeAt, Follow, Hole, Parallel, Reorder, Step, Vectorize
 from ansorlite.sketch.rules.reduction import reduction_nest
@@ -51,8 +52,8 @@ def _anchors(state: State) -> dict[str, str]:
 
 def _attach(state: State, stage: Tensor, anchor: str) -> tuple[Step, ...]:
     bands = next(step.bands for step in state.steps if isinstance(step, Reorder) and step.stage == anchor)
-    # Anywhere but around single elements of the innermost tile.
-    places = tuple(range(max(2, len(bands) - 2)))
+    # Anywhere but around single elements of the innermost tile; what is computed before the first call has no loops around it.
+    places = (0,) if stage in constant_stages(state.dag) else tuple(range(max(2, len(bands) - 2)))
     steps: list[Step] = [
         ComputeAt(stage.name, anchor, Hole(f"{stage.name}.at", places)),
         Parallel(stage.name, Hole(f"{stage.name}.parallel", tuple(range(min(3, stage.ndim + 1))))),

@@ -124,6 +124,8 @@ def packs(
     than the first cache: its rows, read side by side, would displace one another there. Only inputs of the task are
     packed, for they are there before the nest begins, and ``words`` of inputs, which are computed into the copy and
     nowhere else.
+
+    A constant operand is packed at the root whenever it can be: that is done before the first call, and costs none of them.
     """
     places = tuple(range(structure.index("R") + 2))
     must: list[CacheRead] = []
@@ -132,12 +134,16 @@ def packs(
     for access in accesses(stage):
         stride = access.stride(lane)
         name = f"{access.tensor.name}_packed"
-        step = CacheRead(access.tensor.name, stage.name, name, Hole(f"{name}.at", places))
+        sources = [read.tensor for read in accesses(access.tensor)] or [access.tensor]
+        constant = all(source.constant for source in sources)
+        step = CacheRead(access.tensor.name, stage.name, name, Hole(f"{name}.at", (0,) if constant else places))
         single = sum(other.tensor is access.tensor for other in accesses(stage)) == 1
-        computed = access.tensor.name in words and all(read.tensor.body is None for read in accesses(access.tensor))
+        computed = access.tensor.name in words and all(source.body is None for source in sources)
         source = computed or access.tensor.body is None
-        can = source and packable(access) and single and bool(reused_over(stage, access))
-        if stride == 0:
+        can = source and packable(access) and single and (constant or bool(reused_over(stage, access)))
+        if constant and can and not access.axes.isdisjoint(stage.reduce_axes):
+            must.append(step)
+        elif stride == 0:
             large = math.prod(access.tensor.shape) * dtypes.size(access.tensor.dtype) > target.l1
             if can and not computed and large and not access.axes.isdisjoint(stage.reduce_axes):
                 spread.append(step)

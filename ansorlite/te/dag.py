@@ -175,7 +175,8 @@ def _canonical_text(dag: ComputeDAG) -> str:
     parts = []
     for position, tensor in enumerate(dag.inputs):
         names.name_tensor(tensor, f"a{position}")
-        parts.append(f"{names.tensors[tensor]} {tensor.dtype}[{_extents(tensor)}]")
+        kind = "constant " if tensor.constant else ""
+        parts.append(f"{names.tensors[tensor]} {kind}{tensor.dtype}[{_extents(tensor)}]")
     for position, tensor in enumerate(dag.computes):
         assert tensor.body is not None
         names.name_tensor(tensor, f"t{position}")

@@ -108,10 +108,10 @@ def text(what: ComputeDAG | Tensor | Expr) -> str:
 
 
 def definition(tensor: Tensor, names: Names) -> str:
-    """``C[i, j] = ...``, or ``A: float32[4, 4]`` for a placeholder."""
+    """``C[i, j] = ...``, or ``A: float32[4, 4]`` for a placeholder, ``W: constant float32[4]`` for one that never changes."""
     name = names.tensors.get(tensor, tensor.name)
     if tensor.body is None:
-        return f"{name}: {tensor.dtype}[{', '.join(map(str, tensor.shape))}]"
+        return f"{name}: {'constant ' if tensor.constant else ''}{tensor.dtype}[{', '.join(map(str, tensor.shape))}]"
     names.name_axes((*tensor.axes, *tensor.reduce_axes))
     return f"{name}[{', '.join(names.axes[axis] for axis in tensor.axes)}] = {expression(tensor.body, names)}"
 

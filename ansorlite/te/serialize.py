@@ -3,7 +3,7 @@
 Layout (``FORMAT`` 1)::
 
     {"format": 1, "inputs": 2, "outputs": [3],
-     "tensors": [{"name": "A", "shape": [4, 8], "dtype": "float32"}, ...,
+     "tensors": [{"name": "A", "shape": [4, 8], "dtype": "float32", "constant": true}, ...,      # constant: only if it is
                  {"name": "C", "shape": [4, 4], "axes": ["i", "j"],
                   "reduce": {"op": "SUM", "axes": [["k", 8]]},          # only in a reduction
                   "nodes": [["axis", 0], ["axis", 2], ["read", 0, [0, 1]], ...]}]}
@@ -67,7 +67,7 @@ def _dump_tensor(tensor: Tensor, position: Mapping[Tensor, int]) -> Data:
     data: Data = {"name": tensor.name, "shape": list(tensor.shape)}
     body = tensor.body
     if body is None:
-        return {**data, "dtype": tensor.dtype}
+        return {**data, "dtype": tensor.dtype, **({"constant": True} if tensor.constant else {})}
     data["axes"] = [axis.name for axis in tensor.axes]
     if isinstance(body, Reduce):
         data["reduce"] = {"op": body.op.name, "axes": [[axis.name, axis.extent] for axis in body.axes]}
@@ -81,9 +81,7 @@ def _dump_tensor(tensor: Tensor, position: Mapping[Tensor, int]) -> Data:
     return {**data, "nodes": nodes}
 
 
-def _dump_node(
-    node: Expr, number: Mapping[Expr, int], axes: Mapping[Axis, int], position: Mapping[Tensor, int]
-) -> list[Any]:
+def _dump_node(node: Expr, number: Mapping[Expr, int], axes: Mapping[Axis, int], position: Mapping[Tensor, int]) -> list[Any]:
     match node:
         case Const():
             return ["const", node.value.hex() if isinstance(node.value, float) else int(node.value), node.dtype]
@@ -138,7 +136,10 @@ def _load_tensor(entry: Mapping[str, Any], earlier: Sequence[Tensor]) -> Tensor:
     name = _string(entry.get("name"), "the name")
     shape = [_integer(extent, "an extent") for extent in _sequence(entry.get("shape"), "the shape")]
     if "nodes" not in entry:
-        return placeholder(shape, _string(entry.get("dtype"), "the dtype"), name)
+        constant = entry.get("constant", False)
+        if not isinstance(constant, bool):
+            raise RecordsError(f"whether it is constant is {str(constant)[:80]!r}, not true or false")
+        return placeholder(shape, _string(entry.get("dtype"), "the dtype"), name, constant=constant)
     labels = [_string(label, "an axis") for label in _sequence(entry.get("axes"), "the axes")]
     if len(labels) != len(shape):
         raise RecordsError(f"it has {len(labels)} axes and {len(shape)} extents")

@@ -24,6 +24,7 @@ class Tensor:
     Attributes:
         axes: one space axis per dimension (empty for a placeholder).
         body: the element at ``axes``; a :class:`Reduce` only at its root.
+        constant: of a placeholder: whether it is the same in every call, so that what depends on such alone is computed once.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Tensor:
     dtype: str
     axes: tuple[Axis, ...] = ()
     body: Expr | None = None
+    constant: bool = False
     serial: int = field(default_factory=lambda: next(_serial), repr=False)
 
     @property
@@ -57,7 +59,7 @@ class Tensor:
         return Read(self, tuple(nodes), self.dtype)
 
     def __repr__(self) -> str:
-        return f"Tensor({self.name}, {self.shape}, {self.dtype})"
+        return f"Tensor({self.name}, {self.shape}, {self.dtype}{', constant' if self.constant else ''})"
 
 
 def _checked_shape(shape: int | Sequence[int], name: str) -> tuple[int, ...]:
@@ -70,13 +72,19 @@ def _checked_shape(shape: int | Sequence[int], name: str) -> tuple[int, ...]:
     return tuple(int(extent) for extent in extents)
 
 
-def placeholder(shape: int | Sequence[int], dtype: object = "float32", name: str = "placeholder") -> Tensor:
+def placeholder(
+    shape: int | Sequence[int], dtype: object = "float32", name: str = "placeholder", *, constant: bool = False
+) -> Tensor:
     """A tensor that the caller provides.
+
+    Args:
+        constant: its elements are the same in every call, as a model's weights are: they may be packed, and what follows from
+            them alone computed, once before the first call. This makes another task of a computation, but no other result.
 
     Raises:
         ExpressionError: an extent that is not a positive integer, or an unknown dtype.
     """
-    return Tensor(name, _checked_shape(shape, name), dtypes.check(dtype))
+    return Tensor(name, _checked_shape(shape, name), dtypes.check(dtype), constant=constant)
 
 
 def reduce_axis(domain: int | tuple[int, int], name: str = "k") -> Axis:

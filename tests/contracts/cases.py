@@ -28,7 +28,7 @@ from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.printer import text
 from ansorlite.te.serialize import dump
 from tests import workloads
-from tests.strategies import dags
+from tests.strategies import dags, with_constants
 from tests.targets import NARROW, WIDE
 
 Rows = NDArray[np.int64]
@@ -49,6 +49,24 @@ def attention(m: int, n: int, d: int) -> list[te.Tensor]:
     total = te.compute((m,), lambda i: te.sum(exp[i, t], axis=t), name="total")
     weights = te.compute((m, n), lambda i, j: exp[i, j] / total[i], name="weights")
     return [q, k, v, te.compute((m, d), lambda i, j: te.sum(weights[i, u] * v[u, j], axis=u), name="mixed")]
+
+
+def constant_weights(tensors: list[te.Tensor], *names: str) -> list[te.Tensor]:
+    """The computation with the inputs ``names`` constant."""
+    dag = ComputeDAG.of(tensors)
+    changed = with_constants(dag, [tensor.name in names for tensor in dag.inputs])
+    return [*changed.inputs, *changed.outputs]
+
+
+def derived_weights(m: int, n: int, k: int) -> list[te.Tensor]:
+    """A product with the sum of two constants, one transposed, which is normalised first: stages that are prepared."""
+    a = te.placeholder((m, k), name="A")
+    b, c = te.placeholder((n, k), name="B", constant=True), te.placeholder((n, k), name="C", constant=True)
+    r, s = te.reduce_axis(k, name="r"), te.reduce_axis(k, name="s")
+    total = te.compute((n,), lambda j: te.sum(te.abs(b[j, s]) + 1.0, axis=s), name="total")
+    weight = te.compute((n, k), lambda j, z: b[j, z] / total[j] + c[j, z], name="weight")
+    product = te.compute((m, n), lambda i, j: te.sum(a[i, r] * weight[j, r], axis=r), name="product")
+    return [a, b, c, te.compute((m, n), lambda i, j: product[i, j] * weight[j, i % k], name="D")]
 
 
 #: Small, so that an interpreter in Python runs them; primes, ones, and what is no multiple of anything.
@@ -76,6 +94,13 @@ NAMED: Final[Mapping[str, Callable[[], list[te.Tensor]]]] = {
     "transpose add": lambda: workloads.transpose_add(13, 9),
     "two outputs": lambda: workloads.two_outputs(8, 7, 8),
     "diamond": lambda: workloads.diamond(8, 8, 8),
+    "matmul, constant": lambda: constant_weights(workloads.matmul(13, 17, 11), "B"),
+    "matmul of one row, constant": lambda: constant_weights(workloads.matmul(1, 19, 23), "B"),
+    "matmul bias relu, constant": lambda: constant_weights(workloads.matmul_bias_relu(14, 18, 9), "B", "bias"),
+    "matmul, all constant": lambda: constant_weights(workloads.matmul(6, 17, 11), "A", "B"),
+    "convolution, constant": lambda: constant_weights(workloads.conv2d_bias_relu(1, 4, 7, 9, 6, 3, 1, 1, 1, 1), "W", "bias"),
+    "transposed convolution, constant": lambda: constant_weights(workloads.conv2d_transposed(1, 2, 4, 3, 2, 3, 2, 1), "W"),
+    "derived weights": lambda: derived_weights(7, 19, 8),
 }
 
 named = pytest.mark.parametrize("name", NAMED)

@@ -9,8 +9,11 @@ from hypothesis import given
 
 from ansorlite.codegen import build
 from ansorlite.loops.interpreter import interpret
-from ansorlite.loops.nodes import Buffer, Function, Scope
+from ansorlite.loops.nodes import Function
+from ansorlite.loops.prepare import split
+from ansorlite.loops.verifier import verify
 from ansorlite.runtime.kernel import Kernel
+from ansorlite.schedule.naive import argument
 from ansorlite.target import Target, host
 from ansorlite.te import dtypes
 from ansorlite.te.dag import ComputeDAG
@@ -45,11 +48,32 @@ def interpreted(dag: ComputeDAG, function: Function, inputs: Sequence[Array], rn
     return outputs
 
 
+def in_parts(dag: ComputeDAG, function: Function, inputs: Sequence[Array]) -> list[Array]:
+    """What is prepared is interpreted first, with the constants alone; then the rest, without those that it does not read."""
+    parts = split(function)
+    outputs = poisoned(dag)
+    arrays = dict(zip(function.params, [*inputs, *outputs], strict=True))
+    arrays |= {buffer: np.empty(buffer.shape, dtypes.NUMPY[buffer.dtype]) for buffer in parts.prepared}
+    for part in (parts.prepare, parts.main):
+        if part is not None:
+            verify(part)
+            interpret(part, [arrays[buffer] for buffer in part.params])
+    return outputs
+
+
 def compiled(dag: ComputeDAG, function: Function, inputs: Sequence[Array]) -> list[Array]:
     outputs = poisoned(dag)
     # The schedule may have merged dimensions of an argument; the arrays have the task's.
-    params = [Buffer(t.name, t.shape, t.dtype, Scope.ARGUMENT) for t in (*dag.inputs, *dag.outputs)]
-    Kernel(build(function, HOST), params, HOST).bind(*inputs, *outputs)()
+    params = [argument(t) for t in (*dag.inputs, *dag.outputs)]
+    kernel = Kernel(build(function, HOST), params, HOST)
+    kernel.bind(*inputs, *outputs)()
+    constants = {t.name: array for t, array in zip(dag.inputs, inputs, strict=True) if t.constant}
+    if constants:
+        others = [array for t, array in zip(dag.inputs, inputs, strict=True) if not t.constant]
+        again = poisoned(dag)
+        kernel.prepare(**constants)(*others, out=again)
+        for first, second in zip(outputs, again, strict=True):
+            np.testing.assert_array_equal(first, second)
     return outputs
 
 
@@ -66,6 +90,9 @@ def check(dag: ComputeDAG, target: Target, count: int, kernels: int, seed: int) 
                 # Half of them with parallel loops shuffled, and lanes in lockstep.
                 found = interpreted(dag, function, inputs, rng if number % 2 else None)
                 assert_close(dag, found, expected)
+                if any(tensor.constant for tensor in dag.inputs):
+                    for one, other in zip(in_parts(dag, function, inputs), found, strict=True):
+                        np.testing.assert_array_equal(one, other)
                 if number < kernels:
                     assert_close(dag, compiled(dag, function, inputs), found)
 

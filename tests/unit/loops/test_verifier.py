@@ -56,6 +56,12 @@ def in_register(body: Callable[[Buffer], Stmt]) -> Function:
     return function(Alloc(t, body(t)))
 
 
+def prepared_from_an_argument() -> Function:
+    t = local(8, scope=Scope.PREPARED)
+    copy = loop("i", 8, lambda i: store(t, (i,), load(X, i)))
+    return function(Alloc(t, block(copy, loop("j", 8, lambda j: store(Y, (j,), load(t, j))))))
+
+
 def parallel(body: Callable[[Var], Stmt], extent: int = 4) -> Function:
     return function(loop("p", extent, body, PARALLEL))
 
@@ -97,6 +103,8 @@ ILLEGAL = [
     (checks.indices_suit_the_buffer, function(store(Y, (0, 0), ONE))),
     (checks.indices_suit_the_buffer, function(store(Y, (0,), Load(X, (const(0, "int32"),), "float32")))),
     (checks.load_has_the_buffers_dtype, function(store(Y, (0,), cast(Load(X, (index(0),), "float64"), "float32")))),
+    (checks.prepared_follows_from_constants, prepared_from_an_argument()),
+    (checks.scope_suits_the_place, function(loop("i", 2, lambda i: Alloc(local(scope=Scope.PREPARED), store(Y, (i,), ONE))))),
     (checks.value_has_the_buffers_dtype, function(store(Y, (0,), const(1, "int64")))),
     (checks.register_indices_are_constant, in_register(lambda t: loop("i", 8, lambda i: store(t, (i,), ONE)))),
     (checks.register_indices_are_constant, in_register(lambda t: store(Y, (0,), load(t, load(N, 0))))),
