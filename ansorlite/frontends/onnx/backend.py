@@ -14,9 +14,10 @@ from onnx.backend.base import BackendRep
 from ansorlite.best import Programs
 from ansorlite.errors import ArgumentError
 from ansorlite.frontends.onnx.load import load
-from ansorlite.frontends.onnx.specialize import SpecializingExecutable
-from ansorlite.graph.executable import Bindable
-from ansorlite.graph.hybrid import AnyModel
+from ansorlite.frontends.onnx.open import open_model
+from ansorlite.graph.executable import Bindable, Executable
+from ansorlite.graph.hybrid import AnyModel, HybridExecutable, compile_any
+from ansorlite.graph.open_executable import OpenExecutable
 from ansorlite.task import Task
 
 
@@ -25,18 +26,18 @@ class Representation(BackendRep):  # type: ignore[misc]
 
     Attributes:
         names: the inputs that the caller gives, in order.
-        model: what was compiled for the last call; ``None`` before the first.
+        model: what was compiled last; ``None`` before the first call.
     """
 
     def __init__(self, proto: onnx.ModelProto, kernel_for: Callable[[Task], Bindable]) -> None:
-        initialized = {tensor.name for tensor in proto.graph.initializer}
-        self.names = [entry.name for entry in proto.graph.input if entry.name not in initialized]
-        self._outputs = [entry.name for entry in proto.graph.output]
-        self._executable = SpecializingExecutable(proto, "llvm", kernel_for)
+        self.model: AnyModel | None = None
+        self._kernel_for = kernel_for
+        self._executable = OpenExecutable(open_model(proto, "llvm"), self._compiled)
+        self.names = list(self._executable.inputs)
 
-    @property
-    def model(self) -> AnyModel | None:
-        return self._executable.model
+    def _compiled(self, model: AnyModel) -> Executable | HybridExecutable:
+        self.model = model
+        return compile_any(model, self._kernel_for)
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Outputs, in the model's order.
@@ -55,7 +56,7 @@ class Representation(BackendRep):  # type: ignore[misc]
         # Scalars often come as numpy's scalars, not arrays.
         arrays = {name: np.asarray(datum) if isinstance(datum, np.generic) else datum for name, datum in given.items()}
         results = self._executable(arrays)
-        return tuple(results[name] for name in self._outputs)
+        return tuple(results[name] for name in self._executable.outputs)
 
 
 class Backend(_Backend):  # type: ignore[misc]

@@ -26,6 +26,7 @@ from ansorlite.frontends.onnx.scope import Attempt, Scope
 from ansorlite.frontends.onnx.segments import Segments, Slot, empty
 from ansorlite.graph.graph import Array, Graph
 from ansorlite.graph.hybrid import Datum, HostStep
+from ansorlite.graph.open_model import ValuesNeededError
 
 #: Names of the domain of the standard operators.
 _STANDARD: Final = DOMAINS[:2]
@@ -53,40 +54,46 @@ class Imported:
     outputs: Mapping[str, Slot]
 
 
-class ValuesNeededError(Exception):
-    """The model's shapes depend on the values of these inputs."""
-
-    def __init__(self, names: Iterable[str]) -> None:
-        super().__init__()
-        self.names = frozenset(names)
-
-
 def import_model(
     model: onnx.ModelProto,
     shapes: Mapping[str, Sequence[int]],
     values: Mapping[str, Array] | None = None,
+    constants: Mapping[str, Array] | None = None,
 ) -> Imported:
     """``model``, with ``shapes`` for the inputs whose shapes it leaves open.
 
     Args:
         values: what some inputs are, so that shapes may depend on them. Without it, whatever depends on their values is a
             host step.
+        constants: the model's initializers, for who has them already.
 
     Raises:
         ModelError: a shape is open or wrong, a node's parts do not fit together, or nothing knows an operator.
         ValuesNeededError: ``values`` is given, and lacks some that would make a node native.
     """
-    return _Importer(model, shapes, values).imported()
+    return _Importer(model, shapes, values, initializers(model.graph) if constants is None else constants).imported()
+
+
+def initializers(graph: onnx.GraphProto) -> dict[str, Array]:
+    """The constants of a model, by name."""
+    return {tensor.name: tensor_array(tensor) for tensor in graph.initializer}
 
 
 class _Importer:
     """One import."""
 
-    def __init__(self, model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]], values: Mapping[str, Array] | None) -> None:
+    def __init__(
+        self,
+        model: onnx.ModelProto,
+        shapes: Mapping[str, Sequence[int]],
+        values: Mapping[str, Array] | None,
+        constants: Mapping[str, Array],
+    ) -> None:
         self.proto = model.graph
         self.model = model
         self.shapes = shapes
         self.values = values
+        self.constants = constants
         self.segments = Segments()
         self.bodies = 0
 
@@ -96,8 +103,7 @@ class _Importer:
         opsets = {entry.domain: entry.version for entry in self.model.opset_import}
         opsets |= {name: opsets[other] for name, other in (_STANDARD, reversed(_STANDARD)) if other in opsets}
         scope = Scope({}, opsets, "")
-        for tensor in self.proto.initializer:
-            scope.slots[tensor.name] = Slot.constant(tensor.name, tensor_array(tensor))
+        scope.slots.update((name, Slot.constant(name, array)) for name, array in self.constants.items())
         inputs = open_inputs(self.proto, self.shapes)
         scope.slots.update(inputs)
         for name, array in (self.values or {}).items():
@@ -223,7 +229,7 @@ class _Importer:
     def scope_of(self, graph: onnx.GraphProto, given: Mapping[str, Slot], around: Scope) -> Scope:
         """A scope for the nodes of a subgraph, whose inputs are ``given``."""
         self.bodies += 1
-        constants = {tensor.name: Slot.constant(tensor.name, tensor_array(tensor)) for tensor in graph.initializer}
+        constants = {name: Slot.constant(name, array) for name, array in initializers(graph).items()}
         return Scope(
             {**around.slots, **constants, **given}, around.opsets, f"{around.prefix}{graph.name or 'step'}~{self.bodies}/"
         )

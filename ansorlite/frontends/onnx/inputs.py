@@ -1,15 +1,17 @@
-"""The inputs of a model, with the shapes that the caller gives for those that are open."""
+"""The inputs of a model, with what the caller says of the shapes that are open."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 import onnx
-from onnx import TypeProto
+from onnx import TypeProto, helper
 
 from ansorlite.errors import ModelError
 from ansorlite.frontends.onnx.reference import tensor_type, value_of
 from ansorlite.frontends.onnx.segments import Slot, empty
+from ansorlite.graph.open_model import Dim, OpenValue
+from ansorlite.te import dtypes
 
 
 def open_inputs(graph: onnx.GraphProto, shapes: Mapping[str, Sequence[int]]) -> dict[str, Slot]:
@@ -18,13 +20,55 @@ def open_inputs(graph: onnx.GraphProto, shapes: Mapping[str, Sequence[int]]) -> 
     Raises:
         ModelError: a shape is open, or given for an input that is not there or declares another one.
     """
+    return {entry.name: _input(entry, shapes.get(entry.name)) for entry in _entries(graph, shapes)}
+
+
+def open_values(graph: onnx.GraphProto, shapes: Mapping[str, Sequence[Dim]]) -> dict[str, OpenValue]:
+    """Input name → shape, with names for open dimensions, and dtype.
+
+    Args:
+        shapes: for each dimension its extent, or a name that leaves it open. Open dimensions that nobody names are called by
+            their input and place: ``x.0``.
+
+    Raises:
+        ModelError: a shape is given for an input that is not there or declares another one.
+    """
+    return {entry.name: _open_value(entry, shapes.get(entry.name)) for entry in _entries(graph, shapes)}
+
+
+def _entries(graph: onnx.GraphProto, shapes: Mapping[str, object]) -> list[onnx.ValueInfoProto]:
     initialized = {tensor.name for tensor in graph.initializer}
     inputs = [entry for entry in graph.input if entry.name not in initialized]
     unknown = sorted(set(shapes) - {entry.name for entry in inputs})
     if unknown:
         names = ", ".join(entry.name for entry in inputs)
         raise ModelError(f"a shape is given for {unknown[0]!r}, which is not an input of the model; its inputs are: {names}")
-    return {entry.name: _input(entry, shapes.get(entry.name)) for entry in inputs}
+    return inputs
+
+
+def _open_value(entry: onnx.ValueInfoProto, given: Sequence[Dim] | None) -> OpenValue:
+    if not entry.type.HasField("tensor_type"):
+        return OpenValue(None, None)
+    try:
+        dtype = helper.tensor_dtype_to_np_dtype(entry.type.tensor_type.elem_type).name
+    except (KeyError, ValueError, TypeError):
+        dtype = ""
+    declared = _declared(entry)
+    if given is not None:
+        _check(entry, declared, given)
+    shape = tuple(given) if given is not None else declared
+    return OpenValue(shape, dtype if dtype in dtypes.NUMPY else None)
+
+
+def _declared(entry: onnx.ValueInfoProto) -> tuple[Dim, ...] | None:
+    """The shape that the model states; ``None`` if it does not even say how many dimensions there are."""
+    tensor = entry.type.tensor_type
+    if not tensor.HasField("shape"):
+        return None
+    return tuple(
+        dim.dim_value if dim.HasField("dim_value") else dim.dim_param or f"{entry.name}.{position}"
+        for position, dim in enumerate(tensor.shape.dim)
+    )
 
 
 def _input(entry: onnx.ValueInfoProto, given: Sequence[int] | None) -> Slot:
@@ -45,26 +89,27 @@ def _input(entry: onnx.ValueInfoProto, given: Sequence[int] | None) -> Slot:
 
 
 def _shape(entry: onnx.ValueInfoProto, given: Sequence[int] | None) -> tuple[int, ...]:
-    tensor = entry.type.tensor_type
-    declared = list(tensor.shape.dim) if tensor.HasField("shape") else None
+    declared = _declared(entry)
+    if given is not None:
+        _check(entry, declared, given)
+        return tuple(int(extent) for extent in given)
     cure = f'give it with shapes={{"{entry.name}": (...)}}'
-    if given is None:
-        if declared is None:
-            raise ModelError(f"the shape of input {entry.name!r} is open; {cure}")
-        for position, dim in enumerate(declared):
-            if not dim.HasField("dim_value"):
-                name = f" ({dim.dim_param!r})" if dim.dim_param else ""
-                raise ModelError(f"dimension {position}{name} of input {entry.name!r} is open; {cure}")
-        given = [dim.dim_value for dim in declared]
-    elif declared is not None:
-        fits = len(declared) == len(given) and all(
-            not d.HasField("dim_value") or d.dim_value == g for d, g in zip(declared, given, strict=True)
-        )
-        if not fits:
-            text = [str(d.dim_value) if d.HasField("dim_value") else d.dim_param or "?" for d in declared]
-            raise ModelError(
-                f"shape {tuple(given)} is given for input {entry.name!r}, which the model declares as ({', '.join(text)})"
-            )
-    if any(extent < 0 for extent in given):
+    if declared is None:
+        raise ModelError(f"the shape of input {entry.name!r} is open; {cure}")
+    for position, dim in enumerate(declared):
+        if isinstance(dim, str):
+            raise ModelError(f"dimension {position} ({dim!r}) of input {entry.name!r} is open; {cure}")
+    _check(entry, declared, declared)
+    return tuple(dim for dim in declared if isinstance(dim, int))
+
+
+def _check(entry: onnx.ValueInfoProto, declared: tuple[Dim, ...] | None, given: Sequence[Dim]) -> None:
+    """Whether a shape is one that the model declares."""
+    if declared is not None and (
+        len(declared) != len(given)
+        or any(isinstance(dim, int) and dim != extent for dim, extent in zip(declared, given, strict=True))
+    ):
+        text = ", ".join(map(str, declared))
+        raise ModelError(f"shape {tuple(given)} is given for input {entry.name!r}, which the model declares as ({text})")
+    if any(not isinstance(extent, str) and extent < 0 for extent in given):
         raise ModelError(f"input {entry.name!r} has shape {tuple(given)}; no extent may be negative")
-    return tuple(int(extent) for extent in given)

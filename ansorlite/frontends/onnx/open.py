@@ -1,0 +1,48 @@
+"""ONNX models whose sizes are known only when they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import onnx
+
+from ansorlite.frontends.onnx.importer import import_model, initializers
+from ansorlite.frontends.onnx.inputs import open_values
+from ansorlite.frontends.onnx.models import model_of
+from ansorlite.graph.graph import Array, Graph
+from ansorlite.graph.hybrid import HybridModel
+from ansorlite.graph.open_model import Dim, OpenModel, Shapes, Sizes, with_sizes
+from ansorlite.target import Target, resolve
+
+
+def open_model(
+    proto: onnx.ModelProto,
+    target: str | Target,
+    shapes: Mapping[str, Sequence[Dim]] | None = None,
+    dims: Mapping[str, Sizes] | None = None,
+) -> OpenModel:
+    """A checked ``proto``, with all that is open left open but for what ``shapes`` and ``dims`` fix.
+
+    Args:
+        shapes: input name → for each dimension its extent, or a name that leaves it open.
+        dims: open dimension → its size, or the sizes that programs are made for.
+
+    Raises:
+        ModelError: a shape is given for an input that is not there or declares another one.
+        ArgumentError: ``dims`` names no open dimension, or gives sizes that are not positive integers.
+        TargetError: an unknown target.
+    """
+    machine = resolve(target)
+    constants = initializers(proto.graph)
+
+    def specialize(fixed: Shapes, values: Mapping[str, Array] | None) -> Graph | HybridModel:
+        imported = import_model(proto, fixed, values, constants)
+        if imported.graph is not None:
+            return imported.graph
+        model = model_of(imported, machine)
+        assert isinstance(model, HybridModel)
+        return model
+
+    outputs = tuple(entry.name for entry in proto.graph.output)
+    inputs, buckets = with_sizes(open_values(proto.graph, shapes or {}), dims or {})
+    return OpenModel(inputs, outputs, buckets, machine, specialize)

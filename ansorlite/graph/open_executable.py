@@ -1,0 +1,220 @@
+"""Runs a model whose sizes are known only when it is called: picks a program by the sizes of the inputs, made when first needed.
+
+A program for the upper end of a bucket serves every size of it, if :mod:`ansorlite.graph.restriction` shows that it computes
+the same at the places that count. Where it does not, because what lies behind those places would matter, the program is made for
+the very size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from threading import Lock
+from typing import Any, Final
+
+import numpy as np
+
+from ansorlite.errors import ArgumentError, ModelError
+from ansorlite.graph.executable import Executable
+from ansorlite.graph.graph import Array, Graph
+from ansorlite.graph.hybrid import AnyModel, Datum, HybridExecutable, HybridModel
+from ansorlite.graph.memo import Memo
+from ansorlite.graph.open_model import OpenModel, OpenValue, ValuesNeededError
+from ansorlite.graph.restriction import is_restriction
+from ansorlite.runtime.arguments import by_name, imported, numpy_type
+
+#: Programs that are kept, each with its own copy of the weights.
+KEEP: Final = 16
+
+#: Sizes, and sets of values, for which it is remembered which program serves them.
+_REMEMBER: Final = 4096
+
+
+@dataclass(frozen=True)
+class _Route:
+    """How to run one set of sizes and values.
+
+    Attributes:
+        program: the key of the program.
+        made_for: the specialisation that the program is made of.
+        padded: input → the larger shape that the program takes.
+        cropped: output → what counts of what the program gives.
+    """
+
+    program: Hashable
+    made_for: tuple[Mapping[str, tuple[int, ...]], Mapping[str, Array]]
+    padded: Mapping[str, tuple[int, ...]]
+    cropped: Mapping[str, tuple[slice, ...]]
+
+
+class OpenExecutable:
+    """A model that runs on inputs of any size that its open dimensions can have. Any number of threads may call it at once.
+
+    Attributes:
+        inputs: name → shape, with names for open dimensions, and dtype.
+        outputs: names.
+    """
+
+    def __init__(self, model: OpenModel, build: Callable[[AnyModel], Executable | HybridExecutable], *, keep: int = KEEP) -> None:
+        """
+        Args:
+            build: compiles the model for one set of sizes.
+            keep: how many programs to keep; those that were not used for the longest time are made anew when they are needed.
+        """
+        self.inputs: Mapping[str, OpenValue] = model.inputs
+        self.outputs: tuple[str, ...] = model.outputs
+        self._model = model
+        self._build = build
+        self._types = {name: numpy_type(value.dtype) for name, value in model.inputs.items() if value.dtype}
+        self._lock = Lock()
+        self._by_value: frozenset[str] = frozenset()
+        self._exact: frozenset[str] = frozenset()
+        self._routes: Memo[_Route] = Memo(_REMEMBER)
+        self._models: Memo[Graph | HybridModel] = Memo(keep)
+        self._programs: Memo[Executable | HybridExecutable] = Memo(keep)
+
+    @property
+    def programs(self) -> int:
+        """How many programs there are now."""
+        return len(self._programs)
+
+    def __call__(self, /, *arrays: Any, **named: Any) -> dict[str, Datum]:
+        """Run the model.
+
+        Args:
+            arrays: one mapping of input name → array; or the inputs in the model's order.
+            named: inputs by name.
+
+        Returns:
+            output name → array; it may be a view of a larger one, the caller's own too.
+
+        Raises:
+            ArgumentError: an input that is missing, unknown, given twice, of another dtype or number of dimensions, or of a size
+                that another input or the model contradicts.
+            ModelError: the model has no meaning for these sizes or values.
+        """
+        given = {name: self._array(name, datum) for name, datum in by_name(self.inputs, arrays, named).items()}
+        route = self._route(given)
+        program = self._programs.get(route.program, lambda: self._build(self._model.built(self._specialized(route))))
+        padded = {name: _padded(given[name], shape) for name, shape in route.padded.items()}
+        results = program({name: padded.get(name, given[name]) for name in program.inputs})
+        return {name: datum[route.cropped[name]] if name in route.cropped else datum for name, datum in results.items()}
+
+    def _array(self, name: str, datum: Any) -> Datum:
+        expected = self._types.get(name)
+        if expected is None:
+            return datum
+        array = datum
+        if isinstance(datum, np.generic):
+            array = np.asarray(datum)
+        elif not isinstance(datum, np.ndarray):
+            array = imported(f"input {name!r}", datum)
+        if array.dtype != expected:
+            raise ArgumentError(f"input {name!r} is {array.dtype}; convert it with .astype({expected.name!r})")
+        return array
+
+    # Which program -----------------------------------------------------------------------------------------------
+
+    def _route(self, given: Mapping[str, Datum]) -> _Route:
+        while True:
+            shapes = {name: datum.shape for name, datum in given.items() if isinstance(datum, np.ndarray)}
+            values = {name: given[name] for name in sorted(self._by_value)}
+            try:
+                return self._routes.get(_key(shapes, values), partial(self._routed, shapes, values))
+            except ValuesNeededError as error:
+                with self._lock:
+                    self._by_value |= error.names
+
+    def _routed(self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]) -> _Route:
+        sizes = _sizes(self.inputs, shapes)
+        # A program is made of them, and the caller's arrays may change.
+        values = {name: array.copy() for name, array in values.items()}
+        exact = self._model.specialize(shapes, values)
+        chosen, found = shapes, exact
+        for dim in self._model.dims:
+            upper = self._model.bucket(dim, sizes[dim])
+            if upper == sizes[dim] or dim in self._exact or not isinstance(found, Graph):
+                continue
+            sizes[dim], before = upper, sizes[dim]
+            larger = {**shapes, **self._model.shapes(sizes)}
+            stand_in = self._stand_in(larger, values)
+            if isinstance(stand_in, Graph) and is_restriction(found, stand_in):
+                chosen, found = larger, stand_in
+                continue
+            sizes[dim] = before
+            if before > 1:
+                # Not asked again: that costs time, and other sizes of a dimension hardly have another answer. 1 may have one.
+                with self._lock:
+                    self._exact |= {dim}
+        key = _key(chosen, values)
+        self._models.get(key, lambda: found)
+        return _Route(
+            key,
+            (chosen, values),
+            {name: shape for name, shape in chosen.items() if shape != shapes[name]},
+            _crops(exact, found),
+        )
+
+    def _stand_in(self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]) -> Graph | HybridModel | None:
+        try:
+            return self._models.get(_key(shapes, values), lambda: self._model.specialize(shapes, values))
+        except ModelError:
+            # The model has a meaning for the size that was given, and none for the bucket's.
+            return None
+
+    def _specialized(self, route: _Route) -> Graph | HybridModel:
+        return self._models.get(route.program, lambda: self._model.specialize(*route.made_for))
+
+
+def _key(shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]) -> Hashable:
+    return tuple(shapes.items()), tuple((name, array.tobytes()) for name, array in values.items())
+
+
+def _sizes(inputs: Mapping[str, OpenValue], shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
+    """The size of each open dimension.
+
+    Raises:
+        ArgumentError: a shape that the model contradicts, or two sizes for one dimension.
+    """
+    sizes: dict[str, int] = {}
+    first: dict[str, str] = {}
+    for name, shape in shapes.items():
+        declared = inputs[name].shape
+        if declared is None:
+            continue
+        text = f"({', '.join(map(str, declared))})"
+        if len(declared) != len(shape):
+            raise ArgumentError(f"input {name!r} has shape {tuple(shape)}, but the model takes {text}")
+        for dim, extent in zip(declared, shape, strict=True):
+            if isinstance(dim, int):
+                if dim != extent:
+                    raise ArgumentError(f"input {name!r} has shape {tuple(shape)}, but the model takes {text}")
+            elif sizes.setdefault(dim, extent) != extent:
+                raise ArgumentError(f"dimension {dim!r} is {sizes[dim]} in input {first[dim]!r} and {extent} in input {name!r}")
+            else:
+                first.setdefault(dim, name)
+    return sizes
+
+
+def _padded(array: Array, shape: tuple[int, ...]) -> Array:
+    """``array`` at the first places of one of ``shape``, its last places repeated."""
+    larger: Array = np.empty(shape, array.dtype)
+    larger[tuple(map(slice, array.shape))] = array
+    filled = list(array.shape)
+    for axis, (extent, upper) in enumerate(zip(array.shape, shape, strict=True)):
+        if extent < upper:
+            done = tuple(map(slice, filled[:axis]))
+            rest = tuple(map(slice, filled[axis + 1 :]))
+            larger[(*done, slice(extent, None), *rest)] = larger[(*done, slice(extent - 1, extent), *rest)]
+            filled[axis] = upper
+    return larger
+
+
+def _crops(small: Graph | HybridModel, large: Graph | HybridModel) -> dict[str, tuple[slice, ...]]:
+    if small is large or not isinstance(small, Graph) or not isinstance(large, Graph):
+        return {}
+    shapes = {
+        public: (small.values[name].shape, large.values[large.outputs[public]].shape) for public, name in small.outputs.items()
+    }
+    return {public: tuple(map(slice, few)) for public, (few, many) in shapes.items() if few != many}

@@ -1,0 +1,177 @@
+"""Models that are made for the sizes, and where need be the values, of what they are called with."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+from ansorlite.errors import ArgumentError
+from ansorlite.graph.graph import Array, Graph
+from ansorlite.graph.hybrid import AnyModel, HybridModel
+from ansorlite.graph.model import Model
+from ansorlite.target import Target
+from ansorlite.task import Task
+
+#: An extent, or the name of one that is open. Equal names are equal extents.
+Dim: TypeAlias = int | str
+
+#: Of an open dimension: the one that it has, or those that programs are made for.
+Sizes: TypeAlias = int | Sequence[int]
+
+#: Input name → extents.
+Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
+
+
+class ValuesNeededError(Exception):
+    """The model's shapes depend on the values of these inputs. Never an answer to the user."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        super().__init__()
+        self.names = frozenset(names)
+
+
+@dataclass(frozen=True)
+class OpenValue:
+    """What is known of an input beforehand.
+
+    Attributes:
+        shape: ``None`` if not even the number of dimensions is known, or for what is no tensor.
+        dtype: ``None`` for what is no tensor of numbers.
+    """
+
+    shape: tuple[Dim, ...] | None
+    dtype: str | None
+
+
+#: Input shapes, and values of inputs that decide shapes → the model for these: its graph, if all of it is native. Without values,
+#: what depends on them runs in Python; with them, :class:`ValuesNeededError` says which are missing.
+Specialize: TypeAlias = Callable[[Shapes, Mapping[str, Array] | None], Graph | HybridModel]
+
+
+@dataclass(frozen=True, eq=False)
+class OpenModel:
+    """A model with open dimensions, or whose shapes depend on the values of inputs. ``ansorlite.from_onnx`` makes them.
+
+    Attributes:
+        inputs: name → shape and dtype.
+        outputs: names.
+        buckets: open dimension → the sizes, rising, that programs are made for. Those of the others are powers of two.
+        target: the machine.
+        specialize: makes the model for given shapes and values.
+    """
+
+    inputs: Mapping[str, OpenValue]
+    outputs: tuple[str, ...]
+    buckets: Mapping[str, tuple[int, ...]]
+    target: Target
+    specialize: Specialize
+
+    @cached_property
+    def dims(self) -> tuple[str, ...]:
+        """The open dimensions, in order of first use."""
+        return open_dims(self.inputs)
+
+    def at(self, sizes: Mapping[str, int], values: Mapping[str, Array] | None = None) -> AnyModel:
+        """The model for one size of each open dimension.
+
+        Args:
+            values: of inputs that decide shapes. The result is for these, whatever it is called with.
+
+        Raises:
+            ArgumentError: a dimension that is not there, is missing, or has no size.
+            ModelError: the model has no meaning for these.
+        """
+        return self.built(self.specialize(self.shapes(sizes), values))
+
+    def shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+        """Input name → shape, where it is known, for one size of each open dimension.
+
+        Raises:
+            ArgumentError: a dimension that is not there, is missing, or has no size.
+        """
+        check_dims(sizes, self.dims)
+        missing = [name for name in self.dims if name not in sizes]
+        if missing:
+            raise ArgumentError(f"dimension {missing[0]!r} is open; give its size, too")
+        shapes = substituted(self.inputs, sizes)
+        return {name: tuple(extent for extent in shape if isinstance(extent, int)) for name, shape in shapes.items()}
+
+    def built(self, found: Graph | HybridModel) -> AnyModel:
+        """What :attr:`specialize` gave, ready to be tuned or compiled."""
+        return Model.of(found, self.target) if isinstance(found, Graph) else found
+
+    def bucket(self, dim: str, size: int) -> int:
+        """The size of the programs that serve ``size``: itself, if it is beyond all named ones."""
+        named = self.buckets.get(dim)
+        if named is None:
+            return 1 << (size - 1).bit_length() if size else 0
+        return next((upper for upper in named if upper >= size), size)
+
+    @cached_property
+    def tasks(self) -> tuple[tuple[Task, int], ...]:
+        """The distinct tasks of the models for every named size, in order of first use, each with the number of its uses.
+
+        Raises:
+            ArgumentError: a dimension without named sizes.
+        """
+        unnamed = [dim for dim in self.dims if dim not in self.buckets]
+        if unnamed:
+            raise ArgumentError(
+                f"dimension {unnamed[0]!r} is open, so there is no task yet; say which sizes programs are to be made for, "
+                f'as in dims={{"{unnamed[0]}": (1, 8, 32)}}'
+            )
+        merged: dict[str, tuple[Task, int]] = {}
+        for sizes in itertools.product(*(self.buckets[dim] for dim in self.dims)):
+            for task, weight in self.at(dict(zip(self.dims, sizes, strict=True))).tasks:
+                first, before = merged.get(task.key, (task, 0))
+                merged[task.key] = (first, before + weight)
+        return tuple(merged.values())
+
+
+def open_dims(inputs: Mapping[str, OpenValue]) -> tuple[str, ...]:
+    """The names of open dimensions, in order of first use."""
+    shapes = [value.shape or () for value in inputs.values()]
+    return tuple(dict.fromkeys(dim for shape in shapes for dim in shape if isinstance(dim, str)))
+
+
+def substituted(inputs: Mapping[str, OpenValue], sizes: Mapping[str, int]) -> dict[str, tuple[Dim, ...]]:
+    """The shapes of ``inputs``, where those are known, with ``sizes`` for open dimensions."""
+    shapes = {name: value.shape for name, value in inputs.items() if value.shape is not None}
+    return {name: tuple(sizes.get(d, d) if isinstance(d, str) else d for d in shape) for name, shape in shapes.items()}
+
+
+def with_sizes(
+    inputs: Mapping[str, OpenValue], sizes: Mapping[str, Sizes]
+) -> tuple[dict[str, OpenValue], dict[str, tuple[int, ...]]]:
+    """``inputs`` with the dimensions fixed that have one size, and the buckets of those that have several.
+
+    Raises:
+        ArgumentError: a dimension that is not open, or sizes that are not positive integers.
+    """
+    check_dims(sizes, open_dims(inputs))
+    fixed: dict[str, int] = {}
+    buckets: dict[str, tuple[int, ...]] = {}
+    for name, size in sizes.items():
+        several = (size,) if isinstance(size, int) else tuple(size)
+        if not several or not all(isinstance(one, int) and one > 0 for one in several):
+            raise ArgumentError(f"dimension {name!r} is given the sizes {several}; give one or more, all of them greater than 0")
+        if isinstance(size, int):
+            fixed[name] = size
+        else:
+            buckets[name] = tuple(sorted(set(several)))
+    shapes = substituted(inputs, fixed)
+    return {name: OpenValue(shapes.get(name), value.dtype) for name, value in inputs.items()}, buckets
+
+
+def check_dims(named: Iterable[str], dims: Sequence[str]) -> None:
+    """Whether what is said of dimensions is said of open ones.
+
+    Raises:
+        ArgumentError: of another one.
+    """
+    unknown = [name for name in named if name not in dims]
+    if unknown:
+        raise ArgumentError(f"the model has no open dimension {unknown[0]!r}; it has: {', '.join(dims) or 'none'}")

@@ -1,0 +1,206 @@
+"""Whether a graph is another one on fewer elements, so that the larger one can stand in for it.
+
+A model made for 3 rows is the model made for 4 rows on the first three of them, unless rows depend on one another or on their
+number. Nothing is assumed about operators: both graphs' tensor expressions are compared, node by node.
+
+    rows       y[i, j] = sum over k < 8 of x[i, k] * w[k, j]      for i < 3, and for i < 4:      the same expression
+    softmax    s[i]    = sum over k < 3 of exp(x[k, i])           k < 3, and k < 4:              not the same
+    flip       y[i]    = x[2 - i]                                 x[2 - i], and x[3 - i]:        not the same
+
+Why this is enough: say that each input of the large graph holds the small graph's input at its first places. If an element's
+expression is the same in both graphs, constants and reduced extents included, it reads the same places in both; the small
+graph is legal, so these are places that the small tensors have, where by induction both hold the same values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+from ansorlite import te
+from ansorlite.graph.describe import Operator, Value
+from ansorlite.graph.graph import Array, Graph, Node
+from ansorlite.te import dtypes
+from ansorlite.te.expr import Axis, Binary, Const, Expr, Read, Reduce, const, reads, rewrite, walk
+from ansorlite.te.ops import BinaryOp
+from ansorlite.te.tensor import Tensor
+
+_ZERO: Final = const(0, dtypes.INDEX)
+
+
+def is_restriction(small: Graph, large: Graph) -> bool:
+    """Whether ``large`` computes, at the first places of each output, what ``small`` does.
+
+    The caller promises to give ``large`` the inputs of ``small`` at the first places, and beyond them, along each dimension,
+    a repetition of the last place: then nothing that is computed there reads outside of a tensor.
+    """
+    if len(small.nodes) != len(large.nodes) or small.outputs != large.outputs or small.values.keys() != large.values.keys():
+        return False
+    if small.inputs.keys() != large.inputs.keys() or not all(_within(small.values[n], large.values[n]) for n in small.inputs):
+        return False
+    if small.constants.keys() != large.constants.keys():
+        return False
+    if not all(_same_prefix(array, large.constants[name]) for name, array in small.constants.items()):
+        return False
+    repeats = dict.fromkeys(small.inputs, True)
+    repeats |= {name: array.shape == large.constants[name].shape for name, array in small.constants.items()}
+    for node, other in zip(small.nodes, large.nodes, strict=True):
+        if (node.output, node.inputs) != (other.output, other.inputs):
+            return False
+        flags = tuple(repeats[name] for name in node.inputs)
+        found = _compared(_use(small, node), _use(large, other), flags)
+        if found is None:
+            return False
+        repeats[node.output] = found
+    return True
+
+
+def _within(small: Value, large: Value) -> bool:
+    return small.dtype == large.dtype and _fits(small.shape, large.shape)
+
+
+def _fits(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
+    return len(small) == len(large) and all(a <= b for a, b in zip(small, large, strict=True))
+
+
+def _same_prefix(small: Array, large: Array) -> bool:
+    if small is large:
+        return True
+    if small.dtype != large.dtype or not _fits(small.shape, large.shape):
+        return False
+    return small.tobytes() == large[tuple(map(slice, small.shape))].tobytes()
+
+
+#: An operator on inputs of given shapes and dtypes, with its attributes.
+_Use: TypeAlias = tuple[Operator, tuple[Value, ...], tuple[tuple[str, Any], ...]]
+
+
+def _use(graph: Graph, node: Node) -> _Use:
+    return node.operator, tuple(graph.values[name] for name in node.inputs), node.attributes
+
+
+@lru_cache(maxsize=4096)
+def _compared(small: _Use, large: _Use, repeats: tuple[bool, ...]) -> bool | None:
+    """Whether the result repeats itself beyond the small one's places; ``None`` if it is not the small one at those.
+
+    Args:
+        repeats: whether each input does.
+    """
+    if small == large:
+        return True
+    few, many = _placeholders(small), _placeholders(large)
+    pairs = _Pairs(dict(zip(many, few, strict=True)), dict(zip(many, repeats, strict=True)))
+    result = _result(large, many)
+    return pairs.repeats[result] if pairs.pair(_result(small, few), result) else None
+
+
+def _placeholders(use: _Use) -> list[Tensor]:
+    return [te.placeholder(value.shape, value.dtype, name=f"input {n}") for n, value in enumerate(use[1])]
+
+
+def _result(use: _Use, inputs: list[Tensor]) -> Tensor:
+    return use[0](*inputs, **dict(use[2]))
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """The tensors of the large operator that are known to hold those of the small one at their first places.
+
+    Attributes:
+        small: each with its counterpart.
+        repeats: whether each element beyond those places is equal to one at those places.
+    """
+
+    small: dict[Tensor, Tensor]
+    repeats: dict[Tensor, bool] = field(default_factory=dict)
+
+    def pair(self, small: Tensor, large: Tensor) -> bool:
+        """Whether ``large`` is such a tensor, with ``small`` as its counterpart."""
+        if large in self.small:
+            return self.small[large] is small
+        if small.body is None or large.body is None or not _fits(small.shape, large.shape):
+            return False
+        few, many = reads(small.body), reads(large.body)
+        if len(few) != len(many) or not all(self.pair(a.tensor, b.tensor) for a, b in zip(few, many, strict=True)):
+            return False
+        if not self._same(small, small.body, large, large.body):
+            return False
+        grown = {axis for axis, extent in zip(large.axes, small.shape, strict=True) if axis.extent != extent}
+        if grown and not self._in_range(many, grown):
+            return False
+        self.small[large] = small
+        self.repeats[large] = not grown or self._repeated(large.body, many, grown)
+        return True
+
+    def _same(self, small: Tensor, body: Expr, large: Tensor, other: Expr) -> bool:
+        """Whether both bodies are one expression of their axes, once tensors and axes are those of the small one."""
+        if [axis.extent for axis in small.reduce_axes] != [axis.extent for axis in large.reduce_axes]:
+            return False
+        # An axis of one iteration is 0, which some operators write instead of it.
+        own = {axis: _ZERO if axis.extent == 1 else axis for axis in small.axes}
+        axes: dict[Axis, Expr] = {theirs: own[ours] for theirs, ours in zip(large.axes, small.axes, strict=True)}
+        axes.update(zip(large.reduce_axes, small.reduce_axes, strict=True))
+        return self._translated(other, axes) is rewrite(body, lambda node: own.get(node) if isinstance(node, Axis) else None)
+
+    def _translated(self, body: Expr, axes: Mapping[Axis, Expr]) -> Expr:
+        def rule(node: Expr) -> Expr | None:
+            match node:
+                case Axis():
+                    return axes[node]
+                case Read(tensor, indices, dtype):
+                    return Read(self.small[tensor], indices, dtype)
+                case Reduce(op, value, reduced, dtype):
+                    return Reduce(op, value, tuple(a for axis in reduced if isinstance(a := axes[axis], Axis)), dtype)
+                case _:
+                    return None
+
+        return rewrite(body, rule)
+
+    def _in_range(self, found: tuple[Read, ...], grown: set[Axis]) -> bool:
+        """Whether what is read at places that data name is there beyond the small tensor's places, too.
+
+        It is if these data are equal to some that the small graph reads by.
+        """
+        by_value = [(index, inner) for read in found for index in read.indices if (inner := reads(index))]
+        return all(
+            grown.isdisjoint(_bare_axes(index)) and all(self.repeats[read.tensor] for read in inner) for index, inner in by_value
+        )
+
+    def _repeated(self, body: Expr, found: tuple[Read, ...], grown: set[Axis]) -> bool:
+        """Whether an element beyond is surely one of those before, as what it follows from is."""
+        if not grown.isdisjoint(_bare_axes(body)):
+            return False
+        moving = [read for read in found if not grown.isdisjoint(axis for index in read.indices for axis in _axes(index))]
+        if not moving:
+            return True
+        if len(moving) > 1:
+            return False
+        (read,) = moving
+        shapes = zip(read.indices, self.small[read.tensor].shape, read.tensor.shape, strict=True)
+        return self.repeats[read.tensor] and all(_is_monotonic(index) for index, few, many in shapes if few != many)
+
+
+def _axes(expr: Expr) -> Iterator[Axis]:
+    return (node for node in walk(expr) if isinstance(node, Axis))
+
+
+def _bare_axes(expr: Expr) -> Iterator[Axis]:
+    """The axes whose own value counts, not only the elements read there."""
+    stack = [expr]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Axis):
+            yield node
+        elif not isinstance(node, Read):
+            stack.extend(node.children())
+
+
+def _is_monotonic(index: Expr) -> bool:
+    """Whether it is an axis, or an axis divided by a number: the place in the first of several merged dimensions."""
+    match index:
+        case Binary(BinaryOp.FLOORDIV, axis, Const()):
+            return isinstance(axis, Axis)
+        case _:
+            return isinstance(index, Axis)
