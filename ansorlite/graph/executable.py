@@ -22,7 +22,7 @@ from ansorlite.graph.layout import Layout
 from ansorlite.graph.memory import MemoryPlan, plan_memory
 from ansorlite.graph.model import Model
 from ansorlite.graph.profile import Profile, measure_profile
-from ansorlite.graph.steps import Bindable, PythonStep, bound_steps, symbol
+from ansorlite.graph.steps import Bindable, PythonStep, bound_steps, needs_of, prepare, symbol
 from ansorlite.runtime.arguments import Signature
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.runtime.load import LoadedEntry
@@ -72,7 +72,7 @@ class Executable:
     """
 
     def __init__(self, model: Model, kernels: Sequence[Bindable]) -> None:
-        """Give every value of ``model`` a place, and make one native function of what calls ``kernels`` on these.
+        """Give every value of ``model`` a place, prepare constants, and make one native function of what calls ``kernels``.
 
         Args:
             kernels: one for each of ``model.tasks``.
@@ -82,10 +82,11 @@ class Executable:
         self.plan: Final[MemoryPlan] = plan_memory(model.graph, model.groups)
         self._target = model.target
         self._kernels = {symbol(number): kernel for number, kernel in enumerate(kernels) if isinstance(kernel, Kernel)}
-        layout = Layout.of(model.graph, self.plan)
+        layout = Layout.of(model.graph, self.plan, needs_of(model, kernels))
         workspace = max((kernel.compiled.workspace for kernel in self._kernels.values()), default=0)
         self._temporaries = layout.workspace.offset + workspace
         self._weights = layout.packed_weights()
+        prepare(model, layout, kernels, self._weights)
         self._call = ModelCall(Signature(self.inputs, self.outputs), self._temporaries, self._weights.ctypes.data)
         bound = tuple(bound_steps(model, layout, kernels))
         self.facts = tuple(step.facts for step in bound)

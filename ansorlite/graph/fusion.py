@@ -70,14 +70,15 @@ def _group(nodes: list[Node]) -> Group:
 
 
 def task_of(graph: Graph, group: Group, target: Target) -> Task:
-    """The tensor expression of ``group``, with its inputs and then its output as arguments."""
+    """The tensor expression of ``group``, with its inputs and then its output as arguments; constants are constant inputs."""
     tensors: dict[str, Tensor] = {}
     names: set[str] = set()
     for node in group.nodes:
         for parameter, name in zip(_parameters(node), node.inputs, strict=True):
             if name not in tensors:
                 value = graph.values[name]
-                tensors[name] = te.placeholder(value.shape, value.dtype, name=_unique(parameter, names))
+                constant = name in graph.constants
+                tensors[name] = te.placeholder(value.shape, value.dtype, _unique(parameter, names), constant=constant)
         tensors[node.output] = node.operator(*(tensors[name] for name in node.inputs), **dict(node.attributes))
     return Task([*(tensors[name] for name in group.inputs), tensors[group.output]], target)
 

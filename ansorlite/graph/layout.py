@@ -6,11 +6,12 @@ Blocks, by number: temporaries (the arena, and behind it the kernels' workspace)
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from ansorlite.codegen.entry import Address, Move
+from ansorlite.graph.fusion import Group
 from ansorlite.graph.graph import Array, Graph
 from ansorlite.graph.memory import Copy, MemoryPlan, Place
 from ansorlite.runtime.arguments import ALIGNMENT, empty
@@ -21,31 +22,81 @@ WEIGHTS: Final = 1
 _GIVEN: Final = 2
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """What a kernel prepares of constants; calls with the same constants share it.
+
+    Attributes:
+        task: position of the kernel's task.
+        constants: names of those among its inputs, in order.
+        nbytes: of the result.
+    """
+
+    task: int
+    constants: tuple[str, ...]
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What the call of a kernel needs.
+
+    Attributes:
+        reads: the inputs that it reads as they are.
+        prepared: what it reads of the others, if it has any.
+    """
+
+    reads: tuple[str, ...]
+    prepared: Prepared | None
+
+
 @dataclass(frozen=True, eq=False)
 class Layout:
     """The blocks of a model.
 
     Attributes:
-        weights: constants that are kept, each with its bytes from the start of their block, in the order of their first use.
+        weights: constants that are kept, and what is prepared of constants, each with its bytes from the start of their block,
+            in the order of their first use.
         weight_bytes: of that block.
     """
 
     graph: Graph
     plan: MemoryPlan
-    weights: Mapping[str, int]
+    weights: Mapping[str | Prepared, int]
     weight_bytes: int
 
     @staticmethod
-    def of(graph: Graph, plan: MemoryPlan) -> Layout:
-        """Constants that a kernel or a copy reads, or that are given out, get a place."""
-        weights: dict[str, int] = {}
+    def of(graph: Graph, plan: MemoryPlan, needs: Callable[[Group], Needs]) -> Layout:
+        """Constants that a kernel or a copy reads as they are, or that are given out, get a place; and what is prepared."""
+        weights: dict[str | Prepared, int] = {}
         end = 0
-        for name in _read(graph, plan):
-            root = _place(plan, name).root
-            if root in graph.constants and root not in weights:
-                weights[root] = end
-                end += -(-graph.constants[root].nbytes // ALIGNMENT) * ALIGNMENT
+
+        def place(item: str | Prepared, nbytes: int) -> None:
+            nonlocal end
+            if item not in weights:
+                weights[item] = end
+                end += -(-nbytes // ALIGNMENT) * ALIGNMENT
+
+        def keep(names: Iterable[str]) -> None:
+            for name in names:
+                root = _place(plan, name).root
+                if root in graph.constants:
+                    place(root, graph.constants[root].nbytes)
+
+        for step in plan.steps:
+            if isinstance(step, Copy):
+                keep((step.source,))
+                continue
+            needed = needs(step)
+            if needed.prepared is not None:
+                place(needed.prepared, needed.prepared.nbytes)
+            keep(needed.reads)
+        keep(graph.outputs.values())
         return Layout(graph, plan, weights, end)
+
+    def prepared(self, what: Prepared) -> Address:
+        """Where something prepared lies."""
+        return Address(WEIGHTS, self.weights[what])
 
     @property
     def workspace(self) -> Address:
@@ -80,11 +131,13 @@ class Layout:
                 yield Move(self.address(name), Address(self._output(public), 0), self.nbytes(name))
 
     def packed_weights(self) -> Array:
-        """The block of weights. A constant of one value repeated is written out."""
+        """The block of weights, with room for what is prepared. A constant of one value repeated is written out."""
         # Not numpy.zeros: memory that is asked for at once comes in large pages, which the address caches hold.
         block = empty((self.weight_bytes,), "uint8")
         block.fill(0)
         for name, offset in self.weights.items():
+            if isinstance(name, Prepared):
+                continue
             constant = self.graph.constants[name]
             block[offset : offset + constant.nbytes].view(constant.dtype).reshape(constant.shape)[...] = constant
         return block
@@ -96,9 +149,3 @@ class Layout:
 def _place(plan: MemoryPlan, name: str) -> Place:
     """Inputs and constants are where they are."""
     return plan.places.get(name) or Place(name, 0)
-
-
-def _read(graph: Graph, plan: MemoryPlan) -> Iterator[str]:
-    for step in plan.steps:
-        yield from (step.source,) if isinstance(step, Copy) else step.inputs
-    yield from graph.outputs.values()

@@ -16,9 +16,11 @@ from ansorlite.export.description import StepFacts
 from ansorlite.graph.describe import Value
 from ansorlite.graph.fusion import Group
 from ansorlite.graph.graph import Array
-from ansorlite.graph.layout import Layout
+from ansorlite.graph.layout import WEIGHTS, Layout, Needs, Prepared
 from ansorlite.graph.model import Model
+from ansorlite.runtime.arguments import address_of
 from ansorlite.runtime.kernel import Kernel
+from ansorlite.runtime.workspace import Workspace
 from ansorlite.te import dtypes
 
 
@@ -59,17 +61,53 @@ def symbol(position: int) -> str:
     return f"kernel{position}"
 
 
+def needs_of(model: Model, kernels: Sequence[Bindable]) -> Callable[[Group], Needs]:
+    """What each group's call needs.
+
+    Args:
+        kernels: one for each of ``model.tasks``.
+    """
+    position_of = _positions(model)
+
+    def needs(group: Group) -> Needs:
+        position = position_of[group.output]
+        kernel = kernels[position]
+        if not isinstance(kernel, Kernel):
+            return Needs(group.inputs, None)
+        compiled = kernel.compiled
+        reads = tuple(name for number, name in enumerate(group.inputs) if number not in compiled.unread)
+        constants = tuple(name for name in group.inputs if name in model.graph.constants)
+        return Needs(reads, Prepared(position, constants, compiled.prepared) if compiled.prepared else None)
+
+    return needs
+
+
+def prepare(model: Model, layout: Layout, kernels: Sequence[Bindable], weights: Array) -> None:
+    """Fill what is prepared in the block of weights."""
+    groups = {position: group for group, position in zip(model.groups, model.assignments, strict=True)}
+    for what, offset in layout.weights.items():
+        if not isinstance(what, Prepared):
+            continue
+        kernel, inputs = kernels[what.task], groups[what.task].inputs
+        assert isinstance(kernel, Kernel)
+        given = iter([np.ascontiguousarray(model.graph.constants[name]) for name in what.constants])
+        arrays = [next(given) if name in model.graph.constants else None for name in inputs]
+        workspace = Workspace(kernel.compiled.workspace)
+        addresses = [0 if array is None else address_of(array) for array in arrays]
+        kernel.prepare_at([*addresses, 0, workspace.address, address_of(weights) + offset])
+
+
 def bound_steps(model: Model, layout: Layout, kernels: Sequence[Bindable]) -> Iterator[BoundStep]:
     """The steps of the memory plan, then the copies of outputs that were not computed in the caller's arrays.
 
     Args:
         kernels: one for each of ``model.tasks``.
     """
-    position_of = {group.output: position for group, position in zip(model.groups, model.assignments, strict=True)}
+    position_of, needs = _positions(model), needs_of(model, kernels)
     for step in layout.plan.steps:
         if isinstance(step, Group):
             position = position_of[step.output]
-            yield _bound_kernel(model, layout, step, position, kernels[position])
+            yield _bound_kernel(model, layout, step, position, kernels[position], needs(step))
         else:
             move = layout.move(step)
             yield BoundStep(move, _copied(move.nbytes))
@@ -77,9 +115,15 @@ def bound_steps(model: Model, layout: Layout, kernels: Sequence[Bindable]) -> It
         yield BoundStep(move, _copied(move.nbytes))
 
 
-def _bound_kernel(model: Model, layout: Layout, group: Group, position: int, kernel: Bindable) -> BoundStep:
+def _positions(model: Model) -> dict[str, int]:
+    """The position of each group's task, by the group's output."""
+    return {group.output: position for group, position in zip(model.groups, model.assignments, strict=True)}
+
+
+def _bound_kernel(model: Model, layout: Layout, group: Group, position: int, kernel: Bindable, needs: Needs) -> BoundStep:
     names = (*group.inputs, group.output)
-    places = tuple(layout.address(name) for name in names)
+    # An address that is not read may be any.
+    places = tuple(layout.address(name) if name in needs.reads or name == group.output else Address(WEIGHTS, 0) for name in names)
     values = [model.graph.values[name] for name in names]
     task = model.tasks[position][0]
     name = f"{group.name} {'x'.join(map(str, values[-1].shape))}"
@@ -90,7 +134,8 @@ def _bound_kernel(model: Model, layout: Layout, group: Group, position: int, ker
     origin = kernel.origin
     program = f"{origin.candidate.sketch} {','.join(map(str, origin.candidate.row))}".strip() if origin else ""
     facts = StepFacts(name, task.key, program, task.dag.flops, nbytes, origin.latency if origin else None)
-    return BoundStep(Call(symbol(position), (*places, layout.workspace)), facts)
+    prepared = () if needs.prepared is None else (layout.prepared(needs.prepared),)
+    return BoundStep(Call(symbol(position), (*places, layout.workspace, *prepared)), facts)
 
 
 def _copied(nbytes: int) -> StepFacts:
