@@ -1,37 +1,44 @@
-"""The program to use when nothing has been measured: the draft model's favourite of a fixed sample."""
+"""The program to use when nothing has been measured: what the draft model likes best after a short search."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ansorlite.cost_model.draft import Draft
+from ansorlite.evolution import EvolutionSettings, evolve
 from ansorlite.features import extract
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.tile_space import TileSpace
 from ansorlite.task import Task
 
-#: Rows sampled of each sketch, in a first round and around the best of it.
-_SAMPLE = 1024
-_ROUNDS = 3
+#: Every sketch is bred for a while; then the best few of them for longer.
+_FIRST: Final = EvolutionSettings(population=512, generations=1, keep=64)
+_THEN: Final = EvolutionSettings(population=512, generations=5, keep=1)
+_FINALISTS: Final = 2
+
+
+@dataclass(frozen=True, eq=False)
+class _Bred:
+    sketch: Sketch
+    rows: NDArray[np.int64]
+    scores: NDArray[np.float64]
 
 
 def default_candidate(task: Task, sketches: Sequence[Sketch]) -> Candidate:
     """A good program of ``task`` at once, always the same one."""
     draft = Draft(task.target)
-    best, best_score = NAIVE, -np.inf
-    for sketch in sketches:
+
+    def bred(sketch: Sketch, seeds: NDArray[np.int64], settings: EvolutionSettings) -> _Bred:
         rng = np.random.default_rng(0)
-        space = TileSpace(sketch)
-        rows = space.sample(_SAMPLE, rng)
-        for _ in range(_ROUNDS):
-            scores = draft(extract(sketch, rows))
-            order = np.argsort(-scores, kind="stable")
-            if scores[order[0]] > best_score:
-                best_score = float(scores[order[0]])
-                best = Candidate(sketch.signature, tuple(int(v) for v in rows[order[0]]))
-            parents = rows[order[: _SAMPLE // 16]]
-            rows = space.mutate(np.repeat(parents, 8, axis=0), rng)
-    return best
+        return _Bred(sketch, *evolve(TileSpace(sketch), lambda rows: draft(extract(sketch, rows)), seeds, settings, rng))
+
+    first = [bred(sketch, np.zeros((0, len(sketch.holes)), np.int64), _FIRST) for sketch in sketches]
+    first.sort(key=lambda each: -each.scores[0])
+    best = max((bred(each.sketch, each.rows, _THEN) for each in first[:_FINALISTS]), key=lambda each: each.scores[0], default=None)
+    return NAIVE if best is None else Candidate(best.sketch.signature, tuple(best.rows[0].tolist()))

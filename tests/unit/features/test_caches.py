@@ -1,0 +1,52 @@
+"""What caches keep, of accesses that are written down here."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ansorlite.features.assemble import assemble
+from ansorlite.features.facts import AccessFacts, Operations, StatementFacts
+from ansorlite.features.names import COLUMN
+from tests.targets import WIDE
+
+
+def rows_of_a_matrix(repeats: int, rows: int, columns: int, length: int) -> dict[str, float]:
+    """Features of a walk over ``rows`` by ``columns`` of a float32 matrix of ``length`` columns, ``repeats`` times."""
+    trips = np.array([[repeats], [rows], [columns]], dtype=np.float64)
+    never = np.zeros((3, 1), dtype=bool)
+    vector = np.array([[False], [False], [True]])
+    widths = (np.array([[rows], [rows], [1.0], [1.0]]), np.array([[columns], [columns], [columns], [1.0]]))
+    extents = (np.array([float(rows)]), np.array([float(length)]))
+    moves = np.array([[False], [True], [True]])
+    access = AccessFacts(widths, extents, 4, moves, np.array([1.0]), write=False)
+    ops = Operations(cheap=1)
+    lanes, registers = np.array([16.0]), np.array([False])
+    facts = StatementFacts("walk", trips, never, never, vector, never, lanes, registers, False, ops, (access,))
+    features = assemble([facts], WIDE)[0, 0]
+    return {name: float(2.0 ** features[COLUMN[name]] - 1.0) for name in ("l1_traffic", "l2_traffic", "l1_runs", "pages")}
+
+
+def test_what_fits_is_fetched_once() -> None:
+    assert rows_of_a_matrix(10, 64, 16, 1040)["l1_traffic"] == pytest.approx(64 * 64)
+
+
+def test_rows_a_power_of_two_apart_displace_one_another() -> None:
+    found = rows_of_a_matrix(10, 64, 16, 1024)
+    assert found["l1_traffic"] == pytest.approx(10 * 64 * 64)
+    assert found["l2_traffic"] == pytest.approx(64 * 64)
+    # Eight lines fit into the one set.
+    assert rows_of_a_matrix(10, 8, 16, 1024)["l1_traffic"] == pytest.approx(8 * 64)
+
+
+def test_a_run_of_lines_is_as_long_as_the_rows_are_contiguous() -> None:
+    assert rows_of_a_matrix(1, 64, 16, 1040)["l1_runs"] == pytest.approx(64)
+    assert rows_of_a_matrix(1, 64, 64, 1040)["l1_runs"] == pytest.approx(64)
+    assert rows_of_a_matrix(1, 64, 64, 64)["l1_runs"] == pytest.approx(1)
+
+
+def test_more_pages_than_a_core_remembers_are_looked_for_again() -> None:
+    assert rows_of_a_matrix(10, 32, 16, 1040)["pages"] == pytest.approx(32)
+    assert rows_of_a_matrix(10, 128, 16, 1040)["pages"] == pytest.approx(10 * 128)
+    # Sixteen rows lie on one page.
+    assert rows_of_a_matrix(10, 128, 16, 64)["pages"] == pytest.approx(8)
