@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from ansorlite.loops.nodes import Alloc, Block, For, Function, If, LoopKind, Stmt, block, index
 from ansorlite.loops.simplify import simplify
 from ansorlite.loops.visit import map_exprs
-from ansorlite.te.expr import Expr, Var, substitute
+from ansorlite.te.expr import Const, Expr, Var, substitute
 from ansorlite.te.intervals import Interval, bounds
 
 Ranges = Mapping[Var, Interval]
@@ -46,7 +46,7 @@ def _peeled(stmt: Stmt, ranges: Ranges) -> Stmt:
 
 
 def _peeled_loop(loop: For, ranges: Ranges) -> Stmt:
-    low, high = bounds(loop.extent, ranges)
+    low, high = _limits(loop.extent, ranges)
     if loop.kind is LoopKind.SERIAL and low == high > 1:
         last = int(high) - 1
         shorter = {**ranges, loop.var: (0, last - 1)}
@@ -60,10 +60,16 @@ def _peeled_loop(loop: For, ranges: Ranges) -> Stmt:
 def _ragged(stmt: Stmt, ranges: Ranges) -> bool:
     """Whether a vectorised loop in ``stmt`` has an extent that changes."""
     for loop, inside in _loops(stmt, ranges):
-        low, high = bounds(loop.extent, inside)
-        if loop.kind is LoopKind.VECTORIZED and low != high:
-            return True
+        if loop.kind is LoopKind.VECTORIZED:
+            low, high = _limits(loop.extent, inside)
+            if low != high:
+                return True
     return False
+
+
+def _limits(extent: Expr, ranges: Ranges) -> Interval:
+    """The bounds of an extent; nearly all are literals."""
+    return (extent.value, extent.value) if isinstance(extent, Const) else bounds(extent, ranges)
 
 
 def _loops(stmt: Stmt, ranges: Ranges) -> Iterator[tuple[For, Ranges]]:
@@ -76,7 +82,7 @@ def _loops(stmt: Stmt, ranges: Ranges) -> Iterator[tuple[For, Ranges]]:
             yield from _loops(stmt.body, ranges)
         case For(var, extent, _, body):
             yield stmt, ranges
-            yield from _loops(body, {**ranges, var: (0, bounds(extent, ranges)[1] - 1)})
+            yield from _loops(body, {**ranges, var: (0, _limits(extent, ranges)[1] - 1)})
 
 
 def _with_variables(stmt: Stmt, values: dict[Var, Expr]) -> Stmt:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ansorlite.loops.nodes import Alloc, Block, Buffer, For, Function, If, Load, LoopKind, Role, Scope, Stmt, Store
-from ansorlite.te.expr import Expr, Read, Var, rewrite
+from ansorlite.te.expr import Expr, Var
 from ansorlite.te.printer import Names, expression
 from ansorlite.te.tensor import Tensor
 
@@ -29,11 +29,26 @@ def text(what: Function | Stmt) -> str:
 
 
 @dataclass
+class _Names(Names):
+    """Distinct names for buffers too: each has a tensor that stands in for it."""
+
+    stand_ins: dict[Buffer, Tensor] = field(default_factory=dict)
+
+    def buffer(self, buffer: Buffer) -> str:
+        if buffer not in self.stand_ins:
+            self.stand_ins[buffer] = Tensor(buffer.name, buffer.shape, buffer.dtype)
+            self.name_tensor(self.stand_ins[buffer])
+        return self.tensors[self.stand_ins[buffer]]
+
+    def array(self, node: Expr) -> str:
+        return self.buffer(node.buffer) if isinstance(node, Load) else super().array(node)
+
+
+@dataclass
 class _Printer:
     """Gives buffers and variables distinct names as it meets them."""
 
-    names: Names = field(default_factory=Names)
-    stand_ins: dict[Buffer, Tensor] = field(default_factory=dict)
+    names: _Names = field(default_factory=_Names)
 
     def function(self, function: Function) -> Iterator[str]:
         inputs = len(function.params) - function.outputs
@@ -73,32 +88,18 @@ class _Printer:
 
     def declaration(self, buffer: Buffer) -> str:
         constant = "constant " if buffer.scope is Scope.CONSTANT else ""
-        return f"{self.tensor(buffer)}: {constant}{buffer.dtype}[{', '.join(map(str, buffer.shape))}]"
-
-    def tensor(self, buffer: Buffer) -> str:
-        if buffer not in self.stand_ins:
-            self.stand_ins[buffer] = Tensor(buffer.name, buffer.shape, buffer.dtype)
-            self.names.name_tensor(self.stand_ins[buffer])
-        return self.names.tensors[self.stand_ins[buffer]]
+        return f"{self.names.buffer(buffer)}: {constant}{buffer.dtype}[{', '.join(map(str, buffer.shape))}]"
 
     def variable(self, var: Var) -> str:
         if var not in self.names.axes:
-            self.names.name_axes((*self.names.axes, var))
+            self.names.name_axis(var)
         return self.names.axes[var]
 
     def element(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:
-        return f"{self.tensor(buffer)}[{', '.join(self.expression(index) for index in indices)}]"
+        return f"{self.names.buffer(buffer)}[{', '.join(self.expression(index) for index in indices)}]"
 
     def expression(self, expr: Expr) -> str:
-        """As a tensor expression is printed, a load as the read of a tensor."""
-
-        def as_read(node: Expr) -> Expr | None:
-            if not isinstance(node, Load):
-                return None
-            self.tensor(node.buffer)
-            return Read(self.stand_ins[node.buffer], node.indices, node.dtype)
-
-        return expression(rewrite(expr, as_read), self.names)
+        return expression(expr, self.names)
 
 
 def _label(store: Store) -> str:

@@ -13,7 +13,7 @@ import itertools
 import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 from weakref import WeakValueDictionary
 
@@ -35,6 +35,10 @@ class _HashConsed(type):
     _table: ClassVar[WeakValueDictionary[tuple[Any, ...], Expr]] = WeakValueDictionary()
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        # All fields, given in order, are the key of most nodes; then there is no need to make another.
+        known = None if kwargs else _HashConsed._table.get((cls, *args))
+        if known is not None:
+            return known
         node = super().__call__(*args, **kwargs)
         return _HashConsed._table.setdefault(node._key(), node)
 
@@ -299,6 +303,13 @@ class Reduce(Expr):
 # Checked construction --------------------------------------------------------------------------------------------
 
 
+@cache
+def _limits(dtype: str) -> tuple[int, int]:
+    """The least and the greatest integer of ``dtype``."""
+    info = np.iinfo(dtype)
+    return int(info.min), int(info.max)
+
+
 def const(value: Scalar, dtype: str) -> Const:
     """A literal of ``dtype``, rounded to it.
 
@@ -311,9 +322,9 @@ def const(value: Scalar, dtype: str) -> Const:
     if dtypes.is_float(dtype):
         with np.errstate(over="ignore"):
             return Const(float(dtypes.NUMPY[dtype].type(plain)), dtype)
-    info = np.iinfo(dtype)
+    least, greatest = _limits(dtype)
     number = int(plain)
-    if not info.min <= number <= info.max:
+    if not least <= number <= greatest:
         raise ExpressionError(f"{number} does not fit in {dtype}; te.cast the other operand to a wider dtype")
     return Const(number, dtype)
 
@@ -365,6 +376,12 @@ def binary(op: BinaryOp, a: Expr | Scalar, b: Expr | Scalar) -> Expr:
     Raises:
         ExpressionError: the operation is not defined on these dtypes, or numpy refuses to mix them.
     """
+    if type(b) is int and isinstance(a, Expr) and a.dtype == dtypes.INDEX:
+        b = const(b, dtypes.INDEX)
+    if op in _PYTHON and isinstance(a, Expr) and isinstance(b, Expr) and a.dtype == b.dtype == dtypes.INDEX:
+        # What typed_binary would give, ten times as fast.
+        folded = _fold(op, a, b)
+        return Binary(op, a, b, dtypes.INDEX) if folded is None else folded
     node = typed_binary(op, a, b)
     if node.dtype == dtypes.INDEX:
         folded = _fold(op, node.a, node.b)
@@ -451,18 +468,23 @@ def walk(expr: Expr) -> Iterator[Expr]:
             yield node
         elif id(node) not in seen:
             seen.add(id(node))
-            stack.append((node, True))
-            stack.extend((child, False) for child in reversed(node.children()))
+            children = node.children()
+            if children:
+                stack.append((node, True))
+                stack.extend([(child, False) for child in reversed(children)])
+            else:
+                yield node
 
 
 def rewrite(expr: Expr, rule: Callable[[Expr], Expr | None]) -> Expr:
     """``expr`` with ``rule`` applied to every node, operands first; ``None`` keeps the node."""
     done: dict[Expr, Expr] = {}
     for node in walk(expr):
-        children = node.children()
-        fresh = tuple(done[child] for child in children)
-        same = all(a is b for a, b in zip(children, fresh, strict=True))
-        rebuilt = node if same else node.with_children(fresh)
+        rebuilt = node
+        if children := node.children():
+            fresh = tuple([done[child] for child in children])
+            if any(a is not b for a, b in zip(children, fresh, strict=True)):
+                rebuilt = node.with_children(fresh)
         replacement = rule(rebuilt)
         done[node] = rebuilt if replacement is None else replacement
     return done[expr]

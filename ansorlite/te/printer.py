@@ -78,7 +78,17 @@ class Names:
         """Name the axes of one compute; those of others do not matter, for they are never in one text."""
         self.axes = {}
         for axis in axes:
-            self.axes[axis] = _distinct(axis.name, self.axes.values())
+            self.name_axis(axis)
+
+    def name_axis(self, axis: Var) -> None:
+        """Name one more axis."""
+        self.axes[axis] = _distinct(axis.name, self.axes.values())
+
+    def array(self, node: Expr) -> str:
+        """The name of what ``node`` reads an element of."""
+        if not isinstance(node, Read):
+            raise TypeError(f"a {type(node).__name__} is not a tensor expression")
+        return self.tensors.get(node.tensor, node.tensor.name)
 
 
 def _distinct(wish: str, taken: Iterable[str]) -> str:
@@ -118,17 +128,19 @@ def definition(tensor: Tensor, names: Names) -> str:
 
 def expression(expr: Expr, names: Names) -> str:
     """One expression. Deep ones are no problem: nothing here recurses."""
-    uses = Counter(child for node in walk(expr) for child in node.children())
+    nodes = list(walk(expr))
+    uses: Counter[Expr] | None = None
     done: dict[Expr, tuple[str, int]] = {}
     named: list[str] = []
-    taken = {*names.axes.values(), *names.tensors.values()}
-    for node in walk(expr):
+    for node in nodes:
         piece, binding = _node(node, done, names)
-        shared = uses[node] > 1 and len(piece) > _SHARED_TEXT
-        if node is not expr and (shared or len(piece) > _LONG_TEXT):
-            name = _distinct(f"x{len(named)}", taken)
-            named.append(f"{name} = {piece}")
-            piece, binding = name, _ATOM
+        if len(piece) > _SHARED_TEXT and node is not expr:
+            if uses is None:
+                uses = Counter(child for user in nodes for child in user.children())
+            if uses[node] > 1 or len(piece) > _LONG_TEXT:
+                name = _distinct(f"x{len(named)}", {*names.axes.values(), *names.tensors.values()})
+                named.append(f"{name} = {piece}")
+                piece, binding = name, _ATOM
         done[node] = (piece, binding)
     result = done[expr][0]
     return f"{result} where {', '.join(named)}" if named else result
@@ -164,13 +176,11 @@ def _node(node: Expr, done: dict[Expr, tuple[str, int]], names: Names) -> tuple[
             return f"if_then_else({listed(*node.children())})", _ATOM
         case Cast(a, dtype):
             return f"{dtype}({listed(a)})", _ATOM
-        case Read(tensor, indices):
-            return f"{names.tensors.get(tensor, tensor.name)}[{listed(*indices)}]", _ATOM
         case Reduce(op, body, axes):
             domain = ", ".join(f"{names.axes.get(axis, axis.name)} in 0..{axis.extent}" for axis in axes)
             return f"{op.value}({listed(body)}, {domain})", _ATOM
         case _:
-            raise TypeError(f"a {type(node).__name__} is not a tensor expression")
+            return f"{names.array(node)}[{listed(*node.children())}]", _ATOM
 
 
 def constant(node: Const) -> str:
