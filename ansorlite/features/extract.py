@@ -1,19 +1,35 @@
-"""The features of a population: one numpy pass over the columns of the fold."""
+"""The features of a population: what computes them is written down once a sketch, and run on its rows."""
 
 from __future__ import annotations
+
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ansorlite.columns.column import Number
+from ansorlite.columns.program import ColumnProgram
 from ansorlite.features.assemble import assemble
+from ansorlite.features.names import NUM_FEATURES
 from ansorlite.features.population import population_facts
+from ansorlite.schedule.nest import Program
 from ansorlite.sketch.sketch import Sketch
+
+_PROGRAMS: WeakKeyDictionary[Sketch, ColumnProgram] = WeakKeyDictionary()
 
 
 def extract(sketch: Sketch, rows: NDArray[np.int64]) -> NDArray[np.float64]:
     """(n, statements, NUM_FEATURES) float64: one feature vector for each statement of each program.
 
     Statements and their order depend on the sketch alone. Equal to what ``features.reference`` reads off the lowered
-    loop IR of each row.
+    loop IR of each row. In memory, each feature of a statement is contiguous.
     """
-    return assemble(population_facts(sketch.fold(rows)), sketch.target)
+    program = _PROGRAMS.get(sketch)
+    if program is None:
+
+        def features(folded: Program) -> list[Number]:
+            return [number for facts in population_facts(folded) for number in assemble(facts, sketch.target)]
+
+        program = _PROGRAMS[sketch] = sketch.columns(features)
+    columns = program.run(rows)
+    return columns.reshape(-1, NUM_FEATURES, columns.shape[1]).transpose(2, 0, 1)

@@ -1,22 +1,35 @@
-"""Facts of a whole population, from the columns of the fold. No program is lowered."""
+"""Facts of a whole population, from the nests of the fold. No program is lowered."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ansorlite.analysis.access import Access, accesses, axes_of, positions
-from ansorlite.analysis.affine import Affine, Quotient, Remainder
+from ansorlite.analysis.affine import Affine
 from ansorlite.analysis.branches import branch_axes, region_loops
-from ansorlite.features.facts import AccessFacts, Flags, Numbers, Operations, StatementFacts
+from ansorlite.columns.column import (
+    Number,
+    both,
+    ceil,
+    either,
+    equal,
+    every,
+    largest,
+    minimum,
+    negated,
+    product,
+    select,
+    total,
+    where,
+)
+from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
+from ansorlite.features.forms import bounds, moves, step_to
 from ansorlite.features.operations import operations
 from ansorlite.loops.index_algebra import IndexAlgebra
 from ansorlite.loops.nodes import index
-from ansorlite.schedule.fold import Attached, Column, Nest, Packed, Program
+from ansorlite.schedule.nest import Attached, Nest, Packed, Program
 from ansorlite.schedule.regions import Box
 from ansorlite.schedule.rewrite import with_body
 from ansorlite.te import dtypes
@@ -25,7 +38,7 @@ from ansorlite.te.tensor import Tensor
 
 
 def population_facts(program: Program) -> Iterator[StatementFacts]:
-    """The statements of the program, in an order that depends on the sketch alone; one by one, as each has megabytes of facts.
+    """The statements of the program, in an order that depends on the sketch alone.
 
     What is prepared before the first call costs nothing, and is not among them.
     """
@@ -43,59 +56,66 @@ def population_facts(program: Program) -> Iterator[StatementFacts]:
 
 @dataclass(frozen=True, eq=False)
 class _Loops:
-    """The loops around a statement, and how much of each axis is left below each depth: ``(D + 1, n)``."""
+    """The loops around a statement, the axes that each walks, and by depth how much of each axis is left below."""
 
     trips: Numbers
-    parallel: Flags
-    unrolled: Flags
-    vector: Flags
-    reduce: Flags
+    parallel: Numbers
+    unrolled: Numbers
+    vector: Numbers
+    reduce: Numbers
     axes: tuple[frozenset[Axis], ...]
     sizes: Mapping[Axis, Numbers]
-    lanes: Column
+    lanes: Number
+
+
+@dataclass(frozen=True, eq=False)
+class _OwnLoop:
+    """A loop over a stage's box."""
+
+    axis: Axis
+    trip: Number
+    step: Number = 1
+    vector: bool = False
 
 
 class _NestView:
-    def __init__(self, nest: Nest, parts: Mapping[Axis, Column], lengths: Mapping[Tensor, tuple[Column, ...]]) -> None:
+    def __init__(self, nest: Nest, parts: Mapping[Axis, Number], lengths: Mapping[Tensor, tuple[Number, ...]]) -> None:
         self.nest = nest
         self.parts = parts
         self.lengths = lengths
-        self.n = len(nest.lanes)
         # A loop that is of one iteration in every program changes nothing but the time that this takes.
-        self.loops = [loop for loop in nest.loops if (loop.trip > 1).any()]
-        self.trips = np.array([loop.trip for loop in self.loops], dtype=np.float64).reshape(-1, self.n)
-        self.bands = np.array([loop.band for loop in self.loops])
-        self.unrolled = np.array([loop.unrolled for loop in self.loops], dtype=bool).reshape(-1, self.n)
-        place = {loop: position for position, loop in enumerate(nest.loops)}
-        self.parallel = np.array([place[loop] for loop in self.loops], dtype=np.int64).reshape(-1, 1) < nest.parallel
+        self.loops = [loop for loop in nest.loops if largest(loop.trip) > 1]
+        self.trips = [loop.trip for loop in self.loops]
+        self.bands = [loop.band for loop in self.loops]
+        self.unrolled = [loop.unrolled for loop in self.loops]
+        self.vector = [both(nest.lanes > 1, depth == len(self.loops) - 1) for depth in range(len(self.loops))]
+        self.parallel = [nest.loops.index(loop) < nest.parallel for loop in self.loops]
         self.sizes = {axis: self.axis_sizes(axis) for axis in axes_of(nest.anchor)}
 
     def axis_sizes(self, axis: Axis) -> Numbers:
-        """How much of an anchor's axis the loops below each depth walk."""
-        result = np.empty((len(self.loops) + 1, self.n))
-        result[0] = self.parts.get(axis, axis.extent)
-        for depth, loop in enumerate(self.loops):
-            result[depth + 1] = loop.step if loop.axis is axis else result[depth]
-        factor = self.nest.factor
-        if axis in self.parts and not axis.reduce and factor is not None:
-            result[1:] = 1
+        """By depth how much of an anchor's axis the loops below walk."""
+        if axis in self.parts and not axis.reduce and self.nest.factor is not None:
+            return [self.parts[axis], *[1 for _ in self.loops]]
+        result = [self.extent(axis)]
+        for loop in self.loops:
+            result.append(loop.step if loop.axis is axis else result[-1])
         return result
 
-    def vector(self) -> Flags:
-        vector = np.zeros((len(self.loops), self.n), dtype=bool)
-        if len(vector):
-            vector[-1] = self.nest.lanes > 1
-        return vector
+    def extent(self, axis: Axis) -> Number:
+        return self.parts.get(axis, axis.extent)
+
+    def outside(self, at: Number) -> Numbers:
+        """By loop of the nest: whether it is around place ``at``."""
+        return [band < at for band in self.bands]
 
     # The anchor and its epilogue --------------------------------------------------------------------------------------
 
     def anchor(self) -> StatementFacts:
         nest = self.nest
-        reduce = np.array([[loop.reduce] for loop in self.loops], dtype=bool).reshape(-1, 1)
         # Accumulators of their own live only while the inner reduction runs: loops around it add to others.
-        reduce = reduce & ~(nest.apart & (self.bands[:, None] < nest.last_space - 1))
+        reduce = [both(loop.reduce, negated(both(nest.apart, loop.band < nest.last_space - 1))) for loop in self.loops]
         axes = tuple(frozenset((loop.axis,)) for loop in self.loops)
-        loops = _Loops(self.trips, self.parallel, self.unrolled, self.vector(), reduce, axes, self.sizes, nest.lanes)
+        loops = _Loops(self.trips, self.parallel, self.unrolled, self.vector, reduce, axes, self.sizes, nest.lanes)
         return self.statement(
             nest.anchor, loops, self.anchor_in_registers(), self.home(loops), packs={p.tensor: p for p in nest.packed}
         )
@@ -104,26 +124,23 @@ class _NestView:
         """Where the anchor's elements add up: in a tile indexed by loops, or (``None``) in the anchor's own buffer."""
         if self.nest.epilogue is None:
             return None
-        space = np.array([not loop.reduce for loop in self.loops])
-        return self.loop_indexed(loops, self.nest.epilogue_at, space, dtypes.size(self.nest.anchor.dtype), write=True)
+        return self.loop_indexed(loops, self.nest.epilogue_at, self.space(), dtypes.size(self.nest.anchor.dtype), write=True)
 
-    def anchor_in_registers(self) -> Flags:
-        """(n,) whether the anchor's statement accumulates at constant indices."""
+    def space(self) -> list[bool]:
+        return [not loop.reduce for loop in self.loops]
+
+    def anchor_in_registers(self) -> Number:
+        """Whether the anchor's statement accumulates at constant indices."""
         nest = self.nest
-        lanes = np.ones(self.n, dtype=bool)
-        for position, loop in enumerate(nest.loops):
-            if not loop.reduce and loop.band == nest.last_space:
-                lanes &= nest.expanded(position)
-        constant = np.where(nest.in_lanes, lanes, nest.promoted | nest.tile_is_constant)
-        return constant & isinstance(nest.anchor.body, Reduce)
+        if not isinstance(nest.anchor.body, Reduce):
+            return 0
+        tile = (p for p, loop in enumerate(nest.loops) if not loop.reduce and loop.band == nest.last_space)
+        return where(nest.in_lanes, every(map(nest.expanded, tile)), either(nest.promoted, nest.tile_is_constant))
 
     def epilogue(self) -> StatementFacts:
         """The epilogue runs in the anchor's outer loops and in the space loops of its tile."""
         nest, epilogue = self.nest, self.nest.epilogue
         assert epilogue is not None
-        outside = self.bands[:, None] < nest.epilogue_at
-        space = np.array([not loop.reduce for loop in self.loops]).reshape(-1, 1)
-        trips = np.where(outside | space, self.trips, 1.0)
         own = dict(zip(epilogue.axes, nest.anchor.axes, strict=True))
         sizes = {axis: self.sizes[leader] for axis, leader in own.items()}
         back = {leader: axis for axis, leader in own.items()}
@@ -132,64 +149,69 @@ class _NestView:
             frozenset((back[loop.axis],)) if loop.axis in back else factor if loop.axis is nest.factor else frozenset()
             for loop in self.loops
         )
-        real = trips > 1
-        vector = self.vector() & real
-        lanes = np.where(vector[-1], nest.lanes, 1) if len(vector) else nest.lanes
-        loops = _Loops(trips, self.parallel, self.unrolled & real, vector, np.zeros_like(real), axes, sizes, lanes)
-        return self.statement(epilogue, loops, np.zeros(self.n, dtype=bool), tile=nest.anchor)
+        runs = [either(space, outside) for space, outside in zip(self.space(), self.outside(nest.epilogue_at), strict=True)]
+        loops = self.inside_nest(runs, self.parallel, self.unrolled, axes, sizes)
+        return self.statement(epilogue, loops, 0, tile=nest.anchor)
+
+    def inside_nest(
+        self,
+        runs: Numbers,
+        parallel: Numbers,
+        unrolled: Numbers,
+        axes: tuple[frozenset[Axis], ...],
+        sizes: Mapping[Axis, Numbers],
+    ) -> _Loops:
+        """The loops of the nest around a statement that is not the anchor's, for which those that do not run are not there."""
+        trips = [where(here, trip, 1) for here, trip in zip(runs, self.trips, strict=True)]
+        real = [trip > 1 for trip in trips]
+        vector = [both(flag, there) for flag, there in zip(self.vector, real, strict=True)]
+        unrolled = [both(flag, there) for flag, there in zip(unrolled, real, strict=True)]
+        lanes = where(vector[-1], self.nest.lanes, 1) if vector else self.nest.lanes
+        return _Loops(trips, parallel, unrolled, vector, [0] * len(trips), axes, sizes, lanes)
 
     # Region stages and packed copies ----------------------------------------------------------------------------------
 
     def attached(self, stage: Attached) -> StatementFacts:
         """A region stage runs in the loops before its place, then in loops over its box."""
         tensor = stage.tensor
-        outside = self.bands[:, None] < stage.at
-        path = np.where(outside, self.trips, 1.0)
+        outside = self.outside(stage.at)
         own = self.region_loops(stage)
-        n_path, n_own = len(path), len(own)
-        trips = np.concatenate([path, np.array([trip for _, trip, _, _ in own]).reshape(-1, self.n)])
-        reduce = np.zeros((n_path + n_own, self.n), dtype=bool)
-        vector = np.zeros_like(reduce)
-        parallel = np.zeros_like(reduce)
-        parallel[:n_path] = self.parallel & outside
+        trips = [where(here, trip, 1) for here, trip in zip(outside, self.trips, strict=True)]
+        parallel = [both(flag, here) for flag, here in zip(self.parallel, outside, strict=True)]
         axes = [frozenset(a for a in tensor.axes if self.touches(stage, a, loop.axis)) for loop in self.loops]
-        space_seen = 0
-        for position, (axis, _, is_vector, _) in enumerate(own):
-            axes.append(frozenset((axis,)))
-            reduce[n_path + position] = axis.reduce
-            vector[n_path + position] = is_vector & (stage.lanes > 1)
-            if not axis.reduce and not is_vector:
-                parallel[n_path + position] = space_seen < stage.parallel
-                space_seen += 1
+        none = [0] * len(trips)
+        unrolled, vector, reduce = list[Number](none), list[Number](none), list[Number](none)
+        written_out, space_seen = branch_axes(tensor), 0
+        for loop in own:
+            trips.append(loop.trip)
+            axes.append(frozenset((loop.axis,)))
+            reduce.append(loop.axis.reduce)
+            vector.append(both(loop.vector, stage.lanes > 1))
+            space = not loop.axis.reduce and not loop.vector
+            parallel.append(both(space, space_seen < stage.parallel))
+            space_seen += space
+            runs_on = every((loop.trip > 1, negated(vector[-1]), negated(parallel[-1])))
+            unrolled.append(both(loop.axis in written_out, runs_on))
         sizes = {axis: self.region_sizes(stage, axis, own, outside) for axis in axes_of(tensor)}
-        unrolled = np.zeros_like(reduce)
-        written_out = branch_axes(tensor)
-        for position, (axis, trip, _, _) in enumerate(own, start=n_path):
-            unrolled[position] = (axis in written_out) & (trip > 1) & ~vector[position] & ~parallel[position]
         loops = _Loops(trips, parallel, unrolled, vector, reduce, tuple(axes), sizes, stage.lanes)
-        return self.statement(tensor, loops, np.full(self.n, isinstance(tensor.body, Reduce)))
+        return self.statement(tensor, loops, isinstance(tensor.body, Reduce))
 
-    def region_loops(self, stage: Attached) -> list[tuple[Axis, Column, bool, Column]]:
-        """(axis, trip, whether it is the vector, step) of the loops over a box, as ``schedule/lower_region.py`` nests them."""
-        tensor, lane, one = stage.tensor, stage.lane_axis, np.ones(self.n, dtype=np.int64)
-        reduction = isinstance(tensor.body, Reduce)
-        loops: list[tuple[Axis, Column, bool, Column]] = []
+    def region_loops(self, stage: Attached) -> list[_OwnLoop]:
+        """The loops over a box, as ``schedule/lower_region.py`` nests them."""
+        tensor, lane, vector = stage.tensor, stage.lane_axis, stage.lanes > 1
         number = positions(tensor)
-        loops += [(axis, stage.lengths[number[axis]], False, one) for axis in region_loops(tensor, lane)]
+        reduction = isinstance(tensor.body, Reduce)
+        loops = [_OwnLoop(axis, stage.lengths[number[axis]]) for axis in region_loops(tensor, lane)]
         if lane is not None and not lane.reduce:
-            length = stage.lengths[positions(tensor)[lane]]
+            length = stage.lengths[number[lane]]
             if not reduction:
-                return [*loops, (lane, length, True, one)]
-            strips = np.where(stage.lanes > 1, -(-length // stage.lanes), length)
-            loops.append((lane, strips, False, np.where(stage.lanes > 1, stage.lanes, 1)))
-        for axis in tensor.reduce_axes:
-            if axis is not lane:
-                loops.append((axis, one * self.parts.get(axis, axis.extent), False, one))
+                return [*loops, _OwnLoop(lane, length, vector=True)]
+            loops.append(_OwnLoop(lane, where(vector, ceil(length / stage.lanes), length), where(vector, stage.lanes, 1)))
+        loops += [_OwnLoop(axis, self.extent(axis)) for axis in tensor.reduce_axes if axis is not lane]
         if lane is not None and lane.reduce:
-            extent = one * self.parts.get(lane, lane.extent)
-            loops.append((lane, -(-extent // stage.lanes), False, stage.lanes))
+            loops.append(_OwnLoop(lane, ceil(self.extent(lane) / stage.lanes), stage.lanes))
         if lane is not None and (lane.reduce or reduction):
-            loops.append((lane, np.where(stage.lanes > 1, stage.lanes, 1), True, one))
+            loops.append(_OwnLoop(lane, where(vector, stage.lanes, 1), vector=True))
         return loops
 
     def touches(self, stage: Attached, axis: Axis, outer: Axis) -> bool:
@@ -197,58 +219,47 @@ class _NestView:
         box = stage.region[positions(stage.tensor)[axis]]
         return box is not None and any(term is outer for term, _ in box.terms)
 
-    def region_sizes(self, stage: Attached, axis: Axis, own: list[tuple[Axis, Column, bool, Column]], outside: Flags) -> Numbers:
-        """How much of an axis of the stage is walked below each depth: boxes of the anchor's tiles first, then its own loops."""
-        n_path = len(self.trips)
-        result = np.empty((n_path + len(own) + 1, self.n))
-        if not axis.reduce:
+    def region_sizes(self, stage: Attached, axis: Axis, own: Sequence[_OwnLoop], outside: Numbers) -> Numbers:
+        """By depth how much of an axis of the stage is walked: boxes of the anchor's tiles first, then its own loops."""
+        if axis.reduce:
+            result = [self.extent(axis)] * (len(outside) + 1)
+        else:
             d = positions(stage.tensor)[axis]
             box, extent, length = stage.region[d], stage.tensor.shape[d], stage.lengths[d]
-            if box is None:
-                result[: n_path + 1] = extent
-            else:
-                walked = np.full((n_path + 1, self.n), 1.0 + box.extra)
-                for outer, coefficient in box.terms:
-                    walked += abs(coefficient) * (self.sizes[outer] - 1)
-                result[: n_path + 1] = np.minimum(walked, extent)
+            result = []
             # Below the place the box is fixed, and so it is at the root, where all of the stage is computed.
-            inside = np.concatenate([np.ones((1, self.n), dtype=bool) & (stage.at == 0), ~outside])
-            result[: n_path + 1] = np.where(inside, length, result[: n_path + 1])
-        else:
-            result[: n_path + 1] = self.parts.get(axis, axis.extent)
-        for position, (walked_axis, _, _, step) in enumerate(own):
-            before = result[n_path + position]
-            result[n_path + position + 1] = np.minimum(step, before) if walked_axis is axis else before
+            for depth, inside in enumerate((equal(stage.at, 0), *map(negated, outside))):
+                here = extent if box is None else box.length({a: self.sizes[a][depth] for a, _ in box.terms}, extent)
+                result.append(where(inside, length, here))
+        for loop in own:
+            result.append(minimum(loop.step, result[-1]) if loop.axis is axis else result[-1])
         return result
 
     def packed(self, pack: Packed) -> StatementFacts:
         """A packed copy runs in the loops before its place, then in the loops below that its operand depends on."""
-        nest = self.nest
-        outside = self.bands[:, None] < pack.at
+        outside = self.outside(pack.at)
         dims = frozenset(pack.copy.axes)
-        uses = np.array([[loop.axis in dims] for loop in self.loops])
-        trips = np.where(outside | uses, self.trips, 1.0)
-        real = trips > 1
-        inside = ~outside
-        vector = self.vector() & real
-        lanes = np.where(vector[-1], nest.lanes, 1) if len(vector) else nest.lanes
-        parallel = self.packed_parallel(pack, real)
+        uses = [loop.axis in dims for loop in self.loops]
+        runs = [either(used, here) for used, here in zip(uses, outside, strict=True)]
+        parallel = self.packed_parallel(pack, [both(here, trip > 1) for here, trip in zip(runs, self.trips, strict=True)])
+        unrolled = [every((u, negated(o), negated(p))) for u, o, p in zip(self.unrolled, outside, parallel, strict=True)]
         axes = tuple(frozenset((loop.axis,)) & dims for loop in self.loops)
-        unrolled = self.unrolled & real & inside & ~parallel
-        loops = _Loops(trips, parallel, unrolled, vector, np.zeros_like(real), axes, self.sizes, lanes)
+        loops = self.inside_nest(runs, parallel, unrolled, axes, self.sizes)
         element = _distinct(pack.copy)
-        assert element.body is not None
         found = [self.read_facts(access, loops) for access in accesses(element)]
-        found.append(self.loop_indexed(loops, pack.at, uses[:, 0], dtypes.size(pack.tensor.dtype), write=True))
-        counts = operations(element.body, lambda node: isinstance(node, Read))
-        return self.facts(pack.copy.name, loops, np.zeros(self.n, dtype=bool), False, counts, tuple(found))
+        found.append(self.loop_indexed(loops, pack.at, uses, dtypes.size(pack.tensor.dtype), write=True))
+        return _facts(pack.copy.name, element, loops, 0, False, tuple(found))
 
-    def packed_parallel(self, pack: Packed, real: Flags) -> Flags:
+    def packed_parallel(self, pack: Packed, real: Numbers) -> Numbers:
         """A copy inside the parallel loops is one of their iterations; one at the root is parallel in its first loop."""
-        outside = self.bands[:, None] < pack.at
-        first = np.cumsum(real, axis=0) == 1
-        at_root = (pack.at == 0) & (self.nest.parallel > 0) & (real.sum(axis=0) > 1)
-        return np.asarray(np.where(pack.at == 0, first & real & at_root, self.parallel & outside))
+        at_root = every((self.nest.parallel > 0, total(real) > 1))
+        result: list[Number] = []
+        before: Number = 0
+        for flag, runs, here in zip(self.parallel, real, self.outside(pack.at), strict=True):
+            first = every((at_root, runs, equal(before, 0)))
+            result.append(where(equal(pack.at, 0), first, both(flag, here)))
+            before = before + runs
+        return result
 
     # Accesses ---------------------------------------------------------------------------------------------------------
 
@@ -256,7 +267,7 @@ class _NestView:
         self,
         tensor: Tensor,
         loops: _Loops,
-        in_registers: Flags,
+        in_registers: Number,
         home: AccessFacts | None = None,
         packs: Mapping[Tensor, Packed] | None = None,
         tile: Tensor | None = None,
@@ -266,32 +277,22 @@ class _NestView:
         for access in accesses(distinct):
             if packs and access.tensor in packs:
                 pack = packs[access.tensor]
-                uses = np.array([loop.axis in frozenset(pack.copy.axes) for loop in self.loops])
+                uses = [loop.axis in pack.copy.axes for loop in self.loops]
                 found.append(self.loop_indexed(loops, pack.at, uses, dtypes.size(pack.tensor.dtype), write=False))
             elif access.tensor is tile:
-                uses = np.array([not loop.reduce for loop in self.loops])
-                found.append(self.loop_indexed(loops, self.nest.epilogue_at, uses, dtypes.size(tensor.dtype), write=False))
+                found.append(
+                    self.loop_indexed(loops, self.nest.epilogue_at, self.space(), dtypes.size(tensor.dtype), write=False)
+                )
             else:
                 found.append(self.read_facts(access, loops))
-        accumulates = isinstance(tensor.body, Reduce)
         found.append(home or self.write_facts(tensor, loops))
-        assert distinct.body is not None
-        counts = operations(distinct.body, lambda node: isinstance(node, Read))
-        return self.facts(tensor.name, loops, in_registers, accumulates, counts, tuple(found))
+        return _facts(tensor.name, distinct, loops, in_registers, isinstance(tensor.body, Reduce), tuple(found))
 
-    def facts(
-        self, name: str, loops: _Loops, in_registers: Flags, accumulates: bool, counts: Operations, found: tuple[AccessFacts, ...]
-    ) -> StatementFacts:
-        lanes = loops.lanes.astype(np.float64)
-        kinds = (loops.trips, loops.parallel, loops.unrolled, loops.vector, loops.reduce)
-        return StatementFacts(name, *kinds, lanes, in_registers, accumulates, counts, found)
-
-    def extents(self, tensor: Tensor) -> tuple[Numbers, ...]:
+    def extents(self, tensor: Tensor) -> tuple[Number, ...]:
         """The extents of the buffer that holds what a statement reads or writes of ``tensor``."""
         if tensor in self.lengths:
-            return tuple(length.astype(np.float64) for length in self.lengths[tensor])
-        shape = [self.parts.get(a, a.extent) for a in tensor.axes] if tensor.axes else tensor.shape
-        return tuple(np.full(self.n, 1.0) * extent for extent in shape)
+            return self.lengths[tensor]
+        return tuple(self.extent(axis) for axis in tensor.axes) if tensor.axes else tensor.shape
 
     def sizes_in_box(self, tensor: Tensor, dim: int, form: Affine, loops: _Loops) -> Mapping[Axis, Numbers]:
         """``loops.sizes`` for a read of ``tensor``: a box that moves along with outer loops is read from its own corner."""
@@ -299,57 +300,65 @@ class _NestView:
         box = None if stage is None else stage.region[dim]
         if stage is None or box is None or not box.terms or _sticks_out(box, tensor.shape[dim]):
             return loops.sizes
-        moves = (stage.at > 0) & (stage.lengths[dim] < tensor.shape[dim])
-        depth = np.where(moves, np.count_nonzero(self.bands[:, None] < stage.at, axis=0), 0)[None, :]
+        moving = both(stage.at > 0, stage.lengths[dim] < tensor.shape[dim])
+        place = where(moving, total(self.outside(stage.at)), 0)
 
         def at_the_place(sizes: Numbers) -> Numbers:
-            return np.where(np.arange(len(sizes))[:, None] < depth, np.take_along_axis(sizes, depth, axis=0), sizes)
+            there = select(sizes, place)
+            return [where(depth < place, there, size) for depth, size in enumerate(sizes)]
 
         plain = (term for term in form.coefficients if isinstance(term, Axis))
         return {**loops.sizes, **{axis: at_the_place(loops.sizes[axis]) for axis in plain}}
 
     def read_facts(self, access: Access, loops: _Loops, by_axes: tuple[Axis, ...] | None = None) -> AccessFacts:
         extents = self.extents(access.tensor)
-        lane = self.lane_of(loops)
+        lane = next(iter(loops.axes[-1]), None) if loops.axes else None
         forms = access.dims if by_axes is None else tuple(Affine(((axis, 1),), 0) for axis in by_axes)
-        widths, moving = [], False
-        apart = np.zeros(self.n)
-        moves = np.zeros(loops.trips.shape, dtype=bool)
+        widths: list[Numbers] = []
+        lane_moves = False
+        apart: Number = 0  # elements between the first two lanes
+        moved: Numbers = [0] * len(loops.trips)
         for position, (form, extent) in enumerate(zip(forms, extents, strict=True)):
             if form is None:
-                widths.append(np.broadcast_to(extent, (len(loops.trips) + 1, self.n)))
-                moving |= lane in access.axes
-                moves |= np.array([[bool(walked & access.axes)] for walked in loops.axes], dtype=bool).reshape(-1, 1)
-                continue
-            widths.append(_width(form, self.sizes_in_box(access.tensor, position, form, loops), extent))
-            moves |= _moves(form, loops)
-            if lane is not None and lane in form.variables:
-                moving = True
-                scale = np.prod(np.array(extents[position + 1 :]).reshape(-1, self.n), axis=0)
-                apart += scale * (_at(form, lane) - _at(form, None))
-        # Between the first two lanes.
-        stride = np.where((loops.lanes > 1) & moving, np.where(apart == 1, 1.0, 2.0), 0.0)
-        return AccessFacts(tuple(widths), extents, dtypes.size(access.tensor.dtype), moves & (loops.trips > 1), stride, False)
+                widths.append([extent] * (len(loops.trips) + 1))
+                lane_moves |= lane in access.axes
+                here: Numbers = [bool(walked & access.axes) for walked in loops.axes]
+            else:
+                widths.append(
+                    _widths(form, self.sizes_in_box(access.tensor, position, form, loops), len(loops.trips) + 1, extent)
+                )
+                here = [_moves(form, loops, depth) for depth in range(len(loops.trips))]
+                if lane is not None and lane in form.variables:
+                    lane_moves = True
+                    apart = apart + product(extents[position + 1 :]) * step_to(form, lane)
+            moved = [either(a, b) for a, b in zip(moved, here, strict=True)]
+        stride = where(both(loops.lanes > 1, lane_moves), where(equal(apart, 1), 1, 2), 0)
+        moved = [both(flag, trip > 1) for flag, trip in zip(moved, loops.trips, strict=True)]
+        return AccessFacts(tuple(widths), extents, dtypes.size(access.tensor.dtype), moved, stride, False)
 
     def write_facts(self, tensor: Tensor, loops: _Loops) -> AccessFacts:
         facts = self.read_facts(Access(tensor, (), frozenset(tensor.axes)), loops, by_axes=tensor.axes)
         return replace(facts, write=True)
 
-    def lane_of(self, loops: _Loops) -> Axis | None:
-        """The axis along which lanes lie, if there are lanes."""
-        last = loops.axes[-1] if loops.axes else frozenset()
-        return next(iter(last), None)
-
-    def loop_indexed(self, loops: _Loops, at: Column, uses: NDArray[np.bool_], item: int, write: bool) -> AccessFacts:
+    def loop_indexed(self, loops: _Loops, at: Number, uses: Sequence[bool], item: int, write: bool) -> AccessFacts:
         """A buffer whose dimensions are the loops ``uses`` below place ``at``: contiguous in the order of use."""
-        inside = uses[:, None] & (self.bands[:, None] >= at)
-        counted = np.where(inside, self.trips, 1.0)
-        below = np.ones((len(counted) + 1, self.n))
-        for depth in reversed(range(len(counted))):
-            np.multiply(below[depth + 1], counted[depth], out=below[depth])
-        moves = inside & (loops.trips > 1)
-        stride = np.where((loops.lanes > 1) & inside[-1], 1.0, 0.0) if len(inside) else np.zeros(self.n)
-        return AccessFacts((below,), (below[0],), item, moves, stride, write)
+        inside = [both(used, band >= at) for used, band in zip(uses, self.bands, strict=True)]
+        below: list[Number] = [1]
+        for here, trip in zip(reversed(inside), reversed(self.trips), strict=True):
+            below.append(below[-1] * where(here, trip, 1))
+        below.reverse()
+        moved = [both(here, trip > 1) for here, trip in zip(inside, loops.trips, strict=True)]
+        stride = both(loops.lanes > 1, inside[-1]) if inside else 0
+        return AccessFacts((below,), (below[0],), item, moved, stride, write)
+
+
+def _facts(
+    name: str, distinct: Tensor, loops: _Loops, in_registers: Number, accumulates: bool, found: tuple[AccessFacts, ...]
+) -> StatementFacts:
+    assert distinct.body is not None
+    counts = operations(distinct.body, lambda node: isinstance(node, Read))
+    kinds = (loops.trips, loops.parallel, loops.unrolled, loops.vector, loops.reduce)
+    return StatementFacts(name, *kinds, loops.lanes, in_registers, accumulates, counts, found)
 
 
 @lru_cache(maxsize=4096)
@@ -365,14 +374,20 @@ def _distinct(tensor: Tensor) -> Tensor:
     return with_body(tensor, algebra.simplify(tensor.body))
 
 
-def _width(form: Affine, sizes: Mapping[Axis, Numbers], extent: Numbers) -> Numbers:
-    """How many values a form takes below each depth, at most ``extent``."""
-    if isinstance(form.plain, Axis):
-        return np.minimum(sizes[form.plain], extent)
-    low, high = _range(form, sizes)
-    high = np.asarray(high - low)
-    high += 1
-    return np.minimum(high, extent)
+def _widths(form: Affine, sizes: Mapping[Axis, Numbers], depths: int, extent: Number) -> list[Number]:
+    """By depth how many values a form takes, at most ``extent``."""
+    result: list[Number] = []
+    used = [axis for axis in sizes if axis in form.variables]
+    before: list[Number] | None = None
+    for depth in range(depths):
+        here = [sizes[axis][depth] for axis in used]
+        if before is not None and all(a is b for a, b in zip(here, before, strict=True)):
+            result.append(result[-1])
+            continue
+        low, high = bounds(form, dict(zip(used, here, strict=True)))
+        result.append(minimum(high - low + 1, extent))
+        before = here
+    return result
 
 
 def _sticks_out(box: Box, extent: int) -> bool:
@@ -382,51 +397,7 @@ def _sticks_out(box: Box, extent: int) -> bool:
     return low < 0 or high >= extent
 
 
-def _range(form: Affine, sizes: Mapping[Axis, Numbers]) -> tuple[Numbers, Numbers]:
-    """The least and greatest value of a form below each depth, with everything further out at its start."""
-    low = high = np.asarray(float(form.constant))
-    for term, coefficient in form.terms:
-        match term:
-            case Quotient(inner, divisor):
-                least, most = (np.floor(bound / divisor) for bound in _range(inner, sizes))
-            case Remainder(inner, divisor):
-                from_, to = _range(inner, sizes)
-                wraps = np.floor(from_ / divisor) != np.floor(to / divisor)
-                least, most = np.where(wraps, 0.0, from_ % divisor), np.where(wraps, divisor - 1.0, to % divisor)
-            case _:
-                assert isinstance(term, Axis)
-                least, most = np.zeros(()), sizes[term] - 1
-        a, b = (least, most) if coefficient > 0 else (most, least)
-        low = low + (a if coefficient == 1 else coefficient * a)
-        high = high + (b if coefficient == 1 else coefficient * b)
-    return low, high
-
-
-def _at(form: Affine, one: Axis | None) -> int:
-    """The form's value where every axis is 0 except ``one``, which is 1."""
-    total = form.constant
-    for term, coefficient in form.terms:
-        match term:
-            case Quotient(inner, divisor):
-                total += coefficient * (_at(inner, one) // divisor)
-            case Remainder(inner, divisor):
-                total += coefficient * (_at(inner, one) % divisor)
-            case _:
-                total += coefficient * (term is one)
-    return total
-
-
-def _moves(form: Affine, loops: _Loops) -> Flags:
-    """(D, n) whether the form changes over the iterations of each loop, every other loop at its start."""
-    result = np.zeros(loops.trips.shape, dtype=bool)
-    for depth, walked in enumerate(loops.axes):
-        for axis in walked & form.variables:
-            assert isinstance(axis, Axis)
-            if axis in form.coefficients:
-                result[depth] = True
-            else:
-                step = loops.sizes[axis][depth + 1]
-                reach = {a: np.ones(loops.trips.shape[1]) for a in loops.sizes} | {axis: 1 + (loops.trips[depth] - 1) * step}
-                low, high = _range(form, reach)
-                result[depth] |= low != high
-    return result
+def _moves(form: Affine, loops: _Loops, depth: int) -> Number:
+    """Whether the form changes over the iterations of a loop, every other loop at its start."""
+    walked = {axis: loops.sizes[axis][depth + 1] for axis in loops.axes[depth] if axis in form.variables}
+    return moves(form, walked, loops.trips[depth])

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ansorlite.features.assemble import assemble
-from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
+from ansorlite.features.facts import AccessFacts, StatementFacts
 from ansorlite.features.operations import operations
 from ansorlite.loops.nodes import Alloc, Buffer, For, Function, Load, LoopKind, Role, Scope, Stmt, Store, children
 from ansorlite.loops.prepare import split
@@ -23,7 +24,7 @@ from ansorlite.te.expr import Binary, Cast, Const, Expr, Unary, Var, free_vars, 
 from ansorlite.te.ops import BINARY, UNARY
 
 
-def reference(function: Function, names: Sequence[str], target: Target) -> Numbers:
+def reference(function: Function, names: Sequence[str], target: Target) -> NDArray[np.float64]:
     """(1, len(names), NUM_FEATURES): the features of the main statements of the stages ``names``.
 
     These are all that a call runs; what is prepared before the first call is not among them.
@@ -33,7 +34,7 @@ def reference(function: Function, names: Sequence[str], target: Target) -> Numbe
     _collect(body, (), {}, found)
     assert found.keys() == set(names)
     moves = [s for s in stores(body) if s.role is Role.MOVE]
-    return assemble((_facts(*found[name], moves) for name in names), target)
+    return np.array([[assemble(_facts(*found[name], moves), target) for name in names]], dtype=np.float64)
 
 
 def _collect(
@@ -83,18 +84,15 @@ def _facts(store: Store, loops: tuple[For, ...], born: int, moves: Sequence[Stor
     accesses.append(_access(around, *home, write=True))
     lanes = loops[-1].lanes if loops and kinds[-1] is LoopKind.VECTORIZED else 1
 
-    def flags(which: Sequence[bool]) -> np.ndarray:
-        return np.array(which, dtype=bool).reshape(-1, 1)
-
     return StatementFacts(
         store.stage,
-        np.array(trips, dtype=np.float64).reshape(-1, 1),
-        flags([kind is LoopKind.PARALLEL for kind in kinds]),
-        flags([kind is LoopKind.UNROLLED for kind in kinds]),
-        flags([kind is LoopKind.VECTORIZED for kind in kinds]),
-        flags([update and depth >= born and loop.var not in target_vars for depth, loop in enumerate(loops)]),
-        np.array([float(lanes)]),
-        np.array([update and store.buffer.scope is Scope.REGISTER]),
+        trips,
+        [kind is LoopKind.PARALLEL for kind in kinds],
+        [kind is LoopKind.UNROLLED for kind in kinds],
+        [kind is LoopKind.VECTORIZED for kind in kinds],
+        [update and depth >= born and loop.var not in target_vars for depth, loop in enumerate(loops)],
+        lanes,
+        update and store.buffer.scope is Scope.REGISTER,
         update,
         operations(store.value, lambda node: isinstance(node, Load)),
         tuple(accesses),
@@ -103,20 +101,18 @@ def _facts(store: Store, loops: tuple[For, ...], born: int, moves: Sequence[Stor
 
 def _access(around: _Around, buffer: Buffer, indices: tuple[Expr, ...], write: bool) -> AccessFacts:
     # A guarded read's index may stand outside of its buffer.
-    widths = tuple(np.minimum(_widths(around, i), extent) for i, extent in zip(indices, buffer.shape, strict=True))
-    depths = range(len(around.loops))
-    moves = np.array([any(_changes(around, depth, i) for i in indices) for depth in depths], dtype=bool).reshape(-1, 1)
-    stride = 0.0
+    widths = tuple([min(w, extent) for w in _widths(around, i)] for i, extent in zip(indices, buffer.shape, strict=True))
+    moves = [any(_changes(around, depth, i) for i in indices) for depth in range(len(around.loops))]
+    stride = 0
     if around.loops and around.loops[-1].kind is LoopKind.VECTORIZED and around.loops[-1].lanes > 1:
         stride = _lane_stride(around, buffer, indices)
-    extents = tuple(np.array([float(extent)]) for extent in buffer.shape)
-    return AccessFacts(widths, extents, dtypes.size(buffer.dtype), moves, np.array([stride]), write)
+    return AccessFacts(widths, buffer.shape, dtypes.size(buffer.dtype), moves, stride, write)
 
 
-def _widths(around: _Around, index: Expr) -> Numbers:
-    """(D + 1, 1): how far apart the least and the greatest index below each depth are, plus one, found by enumeration."""
+def _widths(around: _Around, index: Expr) -> list[int]:
+    """By depth: how far apart the least and the greatest index below each depth are, plus one, found by enumeration."""
     used = free_vars(index)
-    result = np.ones((len(around.loops) + 1, 1))
+    result = []
     for depth in range(len(around.loops) + 1):
         grid: dict[Var, np.ndarray] = {}
         axis = count()
@@ -133,7 +129,7 @@ def _widths(around: _Around, index: Expr) -> Numbers:
         for position in inner:
             alive = alive & (grid[around.loops[position].var] < _value(around.loops[position].extent, grid))
         shown = np.broadcast_to(values, alive.shape)[alive]
-        result[depth] = shown.max() - shown.min() + 1
+        result.append(int(shown.max() - shown.min()) + 1)
     return result
 
 
@@ -147,15 +143,15 @@ def _changes(around: _Around, depth: int, index: Expr) -> bool:
     return bool((values != values.flat[0]).any())
 
 
-def _lane_stride(around: _Around, buffer: Buffer, indices: tuple[Expr, ...]) -> float:
+def _lane_stride(around: _Around, buffer: Buffer, indices: tuple[Expr, ...]) -> int:
     """0, 1 or 2: how the address moves from the first lane to the second."""
     lane = around.loops[-1].var
     at = {loop.var: np.zeros((), dtype=np.int64) for loop in around.loops}
     next_ = at | {lane: np.ones((), dtype=np.int64)}
     if not any(lane in free_vars(index) for index in indices):
-        return 0.0
+        return 0
     step = sum(int(_value(i, next_) - _value(i, at)) * s for i, s in zip(indices, buffer.strides, strict=True))
-    return 1.0 if step == 1 else 2.0
+    return 1 if step == 1 else 2
 
 
 def _value(expr: Expr, at: dict[Var, np.ndarray]) -> np.ndarray:

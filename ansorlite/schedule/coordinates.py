@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ansorlite.loops.nodes import For, LoopKind, Stmt, index
-from ansorlite.schedule.fold import Attached, Loop, Nest
+from ansorlite.schedule.nest import Attached, Loop, Nest
 from ansorlite.te import functions as te
 from ansorlite.te.expr import Axis, Expr, Var
 from ansorlite.te.intervals import Interval, bounds
@@ -56,14 +56,14 @@ def levels(nest: Nest) -> tuple[Level, ...]:
     result = []
     lane_loop = nest.loops[-1] if nest.loops else None
     for position, loop in enumerate(nest.loops):
-        if loop.trip[0] == 1:
+        if loop.trip == 1:
             continue
-        lanes = int(nest.lanes[0]) if loop is lane_loop else 1
-        numbers = (int(loop.span[0]), int(loop.step[0]), int(loop.trip[0]))
+        lanes = int(nest.lanes) if loop is lane_loop else 1
+        numbers = (int(loop.span), int(loop.step), int(loop.trip))
         exact = not loop.reduce or _exact(nest.loops, position)
         name = f"{loop.axis.name}{counts[loop.axis]}"
         counts[loop.axis] += 1
-        result.append(Level(name, loop.axis, loop.band, loop.reduce, *numbers, bool(loop.unrolled[0]), lanes, exact))
+        result.append(Level(name, loop.axis, loop.band, loop.reduce, *numbers, bool(loop.unrolled), lanes, exact))
     return tuple(result)
 
 
@@ -71,7 +71,7 @@ def _exact(loops: tuple[Loop, ...], position: int) -> bool:
     """Whether no outer loop over the same axis has a cut last iteration."""
     axis = loops[position].axis
     outer = [loop for loop in loops[:position] if loop.axis is axis]
-    return all(loop.trip[0] * loop.step[0] == loop.span[0] for loop in outer)
+    return all(loop.trip * loop.step == loop.span for loop in outer)
 
 
 class Position:
@@ -125,7 +125,7 @@ def nested(opened: list[tuple[Level, Var, Expr]], body: Stmt, plain: bool = Fals
 
 def box_corner(stage: Attached, position: Position, lengths: tuple[int, ...], ranges: Mapping[Var, Interval]) -> tuple[Expr, ...]:
     """The lower corner of the region of ``stage`` at its place: within the tensor, shifted inwards where it sticks out."""
-    at = int(stage.at[0])
+    at = int(stage.at)
     corners: list[Expr] = []
     for box, extent, length in zip(stage.region, stage.tensor.shape, lengths, strict=True):
         if at == 0 or box is None or length == extent:

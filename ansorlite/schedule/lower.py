@@ -7,22 +7,21 @@ Map of this file and its neighbours::
         lower_region.py  the loops of a stage that is attached to an anchor, or stands at the root
         coordinates.py   loop variables to coordinates
 
-The numbers all come from the fold, element 0 of its columns.
+The numbers all come from the fold.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from ansorlite.analysis.constants import constant_stages
 from ansorlite.errors import TuningError
 from ansorlite.loops.nodes import Alloc, Buffer, Function, Scope, Stmt, block
 from ansorlite.loops.simplify import simplify
-from ansorlite.schedule.fold import Program, fold
+from ansorlite.schedule.fold import chosen, fold
 from ansorlite.schedule.lower_nest import NestLowering
 from ansorlite.schedule.naive import argument
+from ansorlite.schedule.nest import Program
 from ansorlite.schedule.reading import Reader, whole
 from ansorlite.schedule.steps import Step, holes
 from ansorlite.te.dag import ComputeDAG
@@ -41,11 +40,11 @@ def lower_row(steps: tuple[Step, ...], dag: ComputeDAG, row: Sequence[int], name
     columns = holes(steps)
     if len(row) != len(columns) or not all(0 <= value < hole.size for value, hole in zip(row, columns, strict=True)):
         raise TuningError(f"row {tuple(row)} does not fit a sketch with holes of sizes {tuple(hole.size for hole in columns)}")
-    return lower_program(fold(steps, dag, np.asarray([row], dtype=np.int64)), name)
+    return lower_program(fold(steps, dag, chosen(row)), name)
 
 
 def lower_program(program: Program, name: str = "kernel") -> Function:
-    """The loop IR of a program in columns of length 1."""
+    """The loop IR of a program whose numbers are ints."""
     dag = program.dag
     arguments = (*dag.inputs, *dag.outputs)
     buffers = {t: argument(t) for t in arguments}
@@ -70,9 +69,9 @@ def lower_program(program: Program, name: str = "kernel") -> Function:
 
 def _at_root(program: Program, tensor: Tensor) -> bool:
     """Whether all of ``tensor`` is in memory at once: it is not computed region by region."""
-    return all(stage.at[0] == 0 for nest in program.nests for stage in nest.attached if stage.tensor is tensor)
+    return all(stage.at == 0 for nest in program.nests for stage in nest.attached if stage.tensor is tensor)
 
 
 def _shape(program: Program, tensor: Tensor) -> tuple[int, ...]:
-    extents = (program.parts[a][0] if a in program.parts else a.extent for a in tensor.axes)
+    extents = (program.parts.get(a, a.extent) for a in tensor.axes)
     return tuple(int(extent) for extent in extents)

@@ -23,11 +23,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from ansorlite.analysis.access import axes_of
+from ansorlite.columns.column import Number
 from ansorlite.loops.nodes import Alloc, Buffer, Load, Role, Scope, Stmt, Store, block, index
 from ansorlite.schedule.bodies import combine, identity
 from ansorlite.schedule.coordinates import Level, Position, box_corner, levels, loops_over, nested
-from ansorlite.schedule.fold import Attached, Column, Nest, Packed
 from ansorlite.schedule.lower_region import RegionLowering, folded
+from ansorlite.schedule.nest import Attached, Nest, Packed
 from ansorlite.schedule.parallel import parallel_loop
 from ansorlite.schedule.reading import Reader, fixed, on_buffers, region
 from ansorlite.te.expr import Axis, Expr, Reduce, Var
@@ -43,16 +44,16 @@ class NestLowering:
     """
 
     def __init__(
-        self, nest: Nest, parts: Mapping[Axis, Column], buffers: Mapping[Tensor, Buffer], reads: Mapping[Tensor, Reader]
+        self, nest: Nest, parts: Mapping[Axis, Number], buffers: Mapping[Tensor, Buffer], reads: Mapping[Tensor, Reader]
     ) -> None:
         self.nest = nest
         self.levels = levels(nest)
-        self.extents = {axis: int(count[0]) for axis, count in parts.items()}
+        self.extents = {axis: int(count) for axis, count in parts.items()}
         self.buffers = buffers
         self.reads = dict(reads)
         self.body = nest.anchor.body
-        self.epilogue_at = int(nest.epilogue_at[0])
-        self.reduce_at = int(nest.reduce_at[0])
+        self.epilogue_at = int(nest.epilogue_at)
+        self.reduce_at = int(nest.reduce_at)
         self.root_packs: list[Buffer] = []
         self.ranges: dict[Var, Interval] = {}
         self.packs: dict[Tensor, tuple[Buffer, list[Level]]] = {}
@@ -72,10 +73,10 @@ class NestLowering:
         before: list[Stmt] = []
         local: list[Buffer] = []
         for stage in self.nest.attached:
-            if stage.at[0] == band:
+            if stage.at == band:
                 self.attach(stage, position, before, local)
         for pack in self.nest.packed:
-            if pack.at[0] == band:
+            if pack.at == band:
                 self.pack(pack, position, before, local)
         with_tile = self.nest.epilogue is not None and band == self.epilogue_at
         result = block(*before, self.accumulate(band, position) if with_tile else self.deeper(band, position))
@@ -107,7 +108,7 @@ class NestLowering:
     @property
     def parallel_levels(self) -> int:
         """How many of the real loops are fused and parallel."""
-        return sum(1 for loop in self.nest.loops[: int(self.nest.parallel[0])] if loop.trip[0] > 1)
+        return sum(int(loop.trip) > 1 for loop in self.nest.loops[: int(self.nest.parallel)])
 
     def note(self, opened: Iterable[tuple[Level, Var, Expr]]) -> None:
         self.ranges |= {var: (0, level.trip - 1) for level, var, _ in opened}
@@ -121,7 +122,7 @@ class NestLowering:
     @property
     def register_band(self) -> int | None:
         """The reduction band around the innermost tile, when that tile lives in registers while the band runs."""
-        return self.nest.inner_reduction if self.nest.promoted[0] else None
+        return self.nest.inner_reduction if self.nest.promoted else None
 
     def inner_levels(self, band: int) -> list[Level]:
         """The space loops in ``band`` and further in: what a tile there is indexed by."""
@@ -137,7 +138,7 @@ class NestLowering:
         """The reduction, into a tile of accumulators, and its epilogue."""
         self.tile_levels = self.inner_levels(band)
         shape = tuple(level.trip for level in self.tile_levels)
-        scope = Scope.REGISTER if self.nest.tile_is_constant[0] else Scope.LOCAL
+        scope = Scope.REGISTER if self.nest.tile_is_constant else Scope.LOCAL
         self.tile = Buffer(f"{self.nest.anchor.name}_tile", shape, self.nest.anchor.dtype, scope)
         return Alloc(self.tile, block(self.deeper(band, position), self.run_epilogue(band, position)))
 
@@ -183,7 +184,7 @@ class NestLowering:
         starts_here = self.reduce_at >= band
         if self.lane_level is not None:
             return self.in_lanes(inner, self.lane_level, band, position)
-        if self.tile is not None and not self.nest.apart[0]:
+        if self.tile is not None and not self.nest.apart:
             self.registers = (self.tile, inner)
             return block(*([self.start_tile(band, position)] if starts_here else []), self.band_loops(band, position))
         registers = Buffer(f"{name}_reg", tuple(level.trip for level in inner), dtype, Scope.REGISTER)
@@ -254,20 +255,20 @@ class NestLowering:
 
     def attach(self, stage: Attached, position: Position, before: list[Stmt], local: list[Buffer]) -> None:
         """Computes the region of ``stage`` that the loops below ``position`` need."""
-        lengths = tuple(int(length[0]) for length in stage.lengths)
+        lengths = tuple(int(length) for length in stage.lengths)
         corner = box_corner(stage, position, lengths, self.ranges)
-        if stage.at[0] == 0:
+        if stage.at == 0:
             buffer = self.buffers[stage.tensor]
         else:
             buffer = Buffer(stage.tensor.name, lengths, stage.tensor.dtype, Scope.LOCAL)
             local.append(buffer)
         before.append(RegionLowering(stage, corner, buffer, self.reads, self.extents).lower())
-        if stage.at[0] > 0:
+        if stage.at > 0:
             self.reads[stage.tensor] = region(buffer, corner)
 
     def pack(self, pack: Packed, position: Position, before: list[Stmt], local: list[Buffer]) -> None:
         """Copies or computes what the loops below ``position`` read of a tensor, in the order in which they read it."""
-        band = int(pack.at[0])
+        band = int(pack.at)
         chosen = [level for level in self.levels if level.band >= band and level.axis in pack.copy.axes]
         scope = Scope.PREPARED if pack.prepared else Scope.GLOBAL if band == 0 else Scope.LOCAL
         buffer = Buffer(pack.copy.name, tuple(level.trip for level in chosen), pack.tensor.dtype, scope)
@@ -277,7 +278,7 @@ class NestLowering:
         assert pack.copy.body is not None
         element = on_buffers(pack.copy.body, {axis: inside.corner(axis) for axis in pack.copy.axes}, self.reads)
         copy = Store(buffer, indices, element, pack.copy.name)
-        if band == 0 and self.nest.parallel[0] > 0 and len(opened) > 1:
+        if band == 0 and self.nest.parallel > 0 and len(opened) > 1:
             (level, var, _), *rest = opened
             before.append(parallel_loop([(var, level.trip)], nested(rest, copy)))
         else:

@@ -12,7 +12,7 @@ from ansorlite.analysis.access import positions
 from ansorlite.analysis.branches import branch_axes, region_loops
 from ansorlite.loops.nodes import Alloc, Buffer, For, Load, LoopKind, Role, Scope, Stmt, Store, block, index
 from ansorlite.schedule.bodies import combine, identity
-from ansorlite.schedule.fold import Attached
+from ansorlite.schedule.nest import Attached
 from ansorlite.schedule.parallel import parallel_loop
 from ansorlite.schedule.reading import Reader, on_buffers
 from ansorlite.te import functions as te
@@ -35,12 +35,12 @@ class RegionLowering:
         self.buffer = buffer
         self.reads = reads
         self.corner = corner
-        self.lengths = tuple(int(length[0]) for length in stage.lengths)
-        self.lanes = int(stage.lanes[0])
+        self.lengths = tuple(int(length) for length in stage.lengths)
+        self.lanes = int(stage.lanes)
         self.lane_axis = stage.lane_axis if self.lanes > 1 else None
         self.lane_of_box = stage.lane_axis
         self.lane = next((d for d, axis in enumerate(self.tensor.axes) if axis is stage.lane_axis), None)
-        self.parallel = int(stage.parallel[0])
+        self.parallel = int(stage.parallel)
         self.extents = extents
 
     def lower(self) -> Stmt:

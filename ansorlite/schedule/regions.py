@@ -13,10 +13,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from ansorlite.analysis.access import accesses
 from ansorlite.analysis.affine import Affine, Term
+from ansorlite.columns.column import Number, minimum
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Axis
 from ansorlite.te.intervals import bounds
@@ -37,12 +36,12 @@ class Box:
     constant: int
     extra: int
 
-    def length(self, sizes: Mapping[Axis, np.ndarray], extent: int) -> np.ndarray:
-        """(n,) elements, at most ``extent``, for tiles of ``sizes``."""
-        total = np.asarray(1 + self.extra)
+    def length(self, sizes: Mapping[Axis, Number], extent: int) -> Number:
+        """How many elements, at most ``extent``, for tiles of ``sizes``."""
+        total: Number = 1 + self.extra
         for axis, coefficient in self.terms:
             total = total + abs(coefficient) * (sizes[axis] - 1)
-        return np.asarray(np.minimum(total, extent))
+        return minimum(total, extent)
 
 
 #: A region: one box per dimension; ``None`` where the whole extent is needed.

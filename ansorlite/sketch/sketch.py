@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ansorlite.columns.column import Number, Tape
+from ansorlite.columns.program import ColumnProgram
 from ansorlite.loops.nodes import Function
-from ansorlite.schedule.fold import Program, fold
+from ansorlite.schedule.canonical import canonical
+from ansorlite.schedule.fold import chosen, fold
 from ansorlite.schedule.lower import lower_row
+from ansorlite.schedule.nest import Program
 from ansorlite.schedule.steps import Hole, Step, holes
 from ansorlite.schedule.tiles import TileTable
 from ansorlite.target import Target
@@ -49,9 +54,22 @@ class Sketch:
         shape = repr([_without_names(step, numbers) for step in self.steps])
         return hashlib.sha256(shape.encode()).hexdigest()[:12]
 
-    def fold(self, rows: np.ndarray) -> Program:
-        """The programs of ``rows`` (n, holes), in columns."""
-        return fold(self.steps, self.dag, rows)
+    def fold(self, row: Sequence[int]) -> Program:
+        """The program of one row, in ints."""
+        return fold(self.steps, self.dag, chosen(row))
+
+    def columns(self, numbers: Callable[[Program], Sequence[Number]]) -> ColumnProgram:
+        """What computes ``numbers`` of a program for whole populations of rows."""
+        tape = Tape()
+        return ColumnProgram(tape, numbers(fold(self.steps, self.dag, tape.gather)))
+
+    @cached_property
+    def _canonical(self) -> ColumnProgram:
+        return self.columns(canonical)
+
+    def canonical(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(n, k) of rows (n, holes): equal rows of the result mean one and the same program."""
+        return self._canonical.run(rows).T.astype(np.int64)
 
     def lower(self, row: Sequence[int], name: str = "kernel") -> Function:
         """The loop IR of one row.

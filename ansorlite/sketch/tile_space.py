@@ -44,7 +44,7 @@ class TileSpace:
 
     def canonical(self, rows: Rows) -> Rows:
         """(n, k): equal rows of the result if and only if the programs are equal."""
-        return self.sketch.fold(rows).canonical()
+        return self.sketch.canonical(rows)
 
     def valid(self, rows: Rows) -> NDArray[np.bool_]:
         """(n,): every row runs on a CPU."""

@@ -31,7 +31,7 @@ def check(dag: ComputeDAG, target: Target, count: int, seed: int) -> None:
     for sketch in sketches_of(dag, target, rng):
         rows = some_rows(sketch, count, rng)
         fast = extract(sketch, rows)
-        statements = [facts.name for facts in population_facts(sketch.fold(rows))]
+        statements = [facts.name for facts in population_facts(sketch.fold(rows[0]))]
         assert fast.shape == (len(rows), len(statements), len(NAMES))
         for features, row in zip(fast, rows, strict=True):
             with reproducer(dag, sketch, row):

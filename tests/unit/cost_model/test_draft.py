@@ -9,7 +9,6 @@ import pytest
 
 from ansorlite.cost_model.draft import Draft
 from ansorlite.features import extract
-from ansorlite.schedule.fold import fold
 from ansorlite.sketch.default import default_candidate
 from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.sketch import Sketch
@@ -66,5 +65,5 @@ def test_only_what_is_large_enough_runs_in_parallel(tensors: list[Tensor], paral
     sketches = derive(task)
     chosen = default_candidate(task, sketches)
     sketch = next(each for each in sketches if each.signature == chosen.sketch)
-    program = fold(sketch.steps, sketch.dag, np.array([chosen.row]))
-    assert any(int(nest.parallel[0]) > 0 for nest in program.nests) == parallel
+    program = sketch.fold(chosen.row)
+    assert any(int(nest.parallel) > 0 for nest in program.nests) == parallel

@@ -13,17 +13,12 @@ from tests.targets import WIDE
 
 def rows_of_a_matrix(repeats: int, rows: int, columns: int, length: int) -> dict[str, float]:
     """Features of a walk over ``rows`` by ``columns`` of a float32 matrix of ``length`` columns, ``repeats`` times."""
-    trips = np.array([[repeats], [rows], [columns]], dtype=np.float64)
-    never = np.zeros((3, 1), dtype=bool)
-    vector = np.array([[False], [False], [True]])
-    widths = (np.array([[rows], [rows], [1.0], [1.0]]), np.array([[columns], [columns], [columns], [1.0]]))
-    extents = (np.array([float(rows)]), np.array([float(length)]))
-    moves = np.array([[False], [True], [True]])
-    access = AccessFacts(widths, extents, 4, moves, np.array([1.0]), write=False)
-    ops = Operations(cheap=1)
-    lanes, registers = np.array([16.0]), np.array([False])
-    facts = StatementFacts("walk", trips, never, never, vector, never, lanes, registers, False, ops, (access,))
-    features = assemble([facts], WIDE)[0, 0]
+    never = [False] * 3
+    widths = ([rows, rows, 1, 1], [columns, columns, columns, 1])
+    access = AccessFacts(widths, (rows, length), 4, [False, True, True], 1, write=False)
+    trips, vector = [repeats, rows, columns], [False, False, True]
+    facts = StatementFacts("walk", trips, never, never, vector, never, 16, False, False, Operations(cheap=1), (access,))
+    features = np.array(assemble(facts, WIDE), dtype=np.float64)
     return {name: float(2.0 ** features[COLUMN[name]] - 1.0) for name in ("l1_traffic", "l2_traffic", "l1_runs", "pages")}
 
 

@@ -1,0 +1,153 @@
+"""The native code that runs a program of columns: a machine whose registers hold 64 numbers. Compiled once a process.
+
+An instruction reads and writes whole registers, so that finding out which instruction it is costs little beside doing it, and
+all that a program computes for 64 rows stays in the first two caches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from math import log
+from typing import Any, Final
+
+from llvmlite import ir
+
+from ansorlite.columns.column import Op
+from ansorlite.native import F64, I64, PTR, compiled, declare, gather, load, loop, splat
+
+#: Rows that a register holds numbers of.
+BLOCK: Final = 64
+#: An instruction: (op, destination, three operands). A gather's operands are its hole and where its table begins.
+FIELDS: Final = 5
+_LANES: Final = 8
+_VECTOR: Final = ir.VectorType(F64, _LANES)
+_BITS: Final = ir.VectorType(I64, _LANES)
+_ARGUMENTS: Final = (
+    ("rows", PTR),  # (n, holes) int64
+    ("holes", I64),
+    ("n", I64),
+    ("tables", PTR),  # float64, one after the other
+    ("code", PTR),  # (instructions, FIELDS) int64
+    ("instructions", I64),
+    ("registers", PTR),  # (registers, BLOCK) float64; constants are in the last of them
+    ("results", PTR),  # (outputs,) int64, the register of each
+    ("outputs", I64),
+    ("out", PTR),  # (outputs, stride) float64
+    ("stride", I64),  # n rounded up to whole blocks
+)
+
+
+@cache
+def machine() -> tuple[Any, Callable[..., None]]:
+    """The engine that owns the code, and the function in it."""
+    return compiled(_function())
+
+
+def _function() -> ir.Function:
+    function, a = declare("run", _ARGUMENTS)
+    b = ir.IRBuilder(function.append_basic_block("entry"))
+    with loop(b, I64(0), a["n"], BLOCK) as base:
+        with loop(b, I64(0), a["instructions"]) as number:
+            _instruction(b, a, base, b.mul(number, I64(FIELDS)))
+        with loop(b, I64(0), a["outputs"]) as output:
+            source = _register(b, a, load(b, a["results"], output, I64))
+            place = b.gep(a["out"], [b.add(b.mul(output, a["stride"]), base)], source_etype=F64)
+            with loop(b, I64(0), I64(BLOCK), _LANES) as lane:
+                b.store(_read(b, source, lane), b.gep(place, [lane], source_etype=F64), align=8)
+    b.ret_void()
+    return function
+
+
+def _instruction(b: ir.IRBuilder, a: dict[str, ir.Value], base: ir.Value, start: ir.Value) -> None:
+    """One instruction for the 64 rows from ``base`` on."""
+    op, *fields = (load(b, a["code"], b.add(start, I64(field)), I64) for field in range(FIELDS))
+    target = _register(b, a, fields[0])
+    done = b.function.append_basic_block("done")
+    unknown = b.function.append_basic_block("unknown")
+    switch = b.switch(op, unknown)
+    b.position_at_end(unknown)
+    b.unreachable()
+    for each, (operands, emit) in _EMIT.items():
+        block = b.function.append_basic_block(each.name.lower())
+        switch.add_case(I64(each), block)
+        b.position_at_end(block)
+        sources = [_register(b, a, field) for field in fields[1 : 1 + operands]]
+        with loop(b, I64(0), I64(BLOCK), _LANES) as lane:
+            value = emit(b, *(_read(b, source, lane) for source in sources))
+            b.store(value, b.gep(target, [lane], source_etype=F64), align=8)
+        b.branch(done)
+    block = b.function.append_basic_block("gather")
+    switch.add_case(I64(Op.GATHER), block)
+    b.position_at_end(block)
+    hole, table = fields[1], b.gep(a["tables"], [fields[2]], source_etype=F64)
+    with loop(b, I64(0), I64(BLOCK), _LANES) as lane:
+        lanes = b.add(splat(b, b.add(base, lane), _LANES), ir.Constant(_BITS, list(range(_LANES))))
+        last = splat(b, b.sub(a["n"], I64(1)), _LANES)
+        rows = b.select(b.icmp_signed("<", lanes, last), lanes, last)  # what is past the end repeats the last row
+        places = b.add(b.mul(rows, splat(b, a["holes"], _LANES)), splat(b, hole, _LANES))
+        values = gather(b, table, gather(b, a["rows"], places, I64), F64)
+        b.store(values, b.gep(target, [lane], source_etype=F64), align=8)
+    b.branch(done)
+    b.position_at_end(done)
+
+
+def _register(b: ir.IRBuilder, a: dict[str, ir.Value], number: ir.Value) -> ir.Value:
+    return b.gep(a["registers"], [b.mul(number, I64(BLOCK))], source_etype=F64)
+
+
+def _read(b: ir.IRBuilder, register: ir.Value, lane: ir.Value) -> ir.Value:
+    return b.load(b.gep(register, [lane], source_etype=F64), typ=_VECTOR, align=8)
+
+
+def _constant(value: float) -> ir.Constant:
+    return ir.Constant(_VECTOR, [value] * _LANES)
+
+
+def _call(b: ir.IRBuilder, name: str, x: ir.Value) -> ir.Value:
+    full = f"{name}.v{_LANES}f64"
+    known = b.module.globals.get(full)
+    return b.call(known or ir.Function(b.module, ir.FunctionType(x.type, [x.type]), full), [x])
+
+
+def _flag(predicate: str) -> Callable[[ir.IRBuilder, ir.Value, ir.Value], ir.Value]:
+    return lambda b, x, y: b.select(b.fcmp_ordered(predicate, x, y), _constant(1.0), _constant(0.0))
+
+
+def _log2(b: ir.IRBuilder, x: ir.Value) -> ir.Value:
+    """Of positive normal numbers: ``x = 2^e m`` with m near 1, and the series of ``atanh((m - 1) / (m + 1))``, to 1e-14."""
+    bits = b.bitcast(x, _BITS)
+    root = ir.Constant(_BITS, [0x3FE6A09E667F3BCD] * _LANES)  # sqrt(1/2): m lies between it and sqrt(2)
+    shifted = b.sub(bits, root)
+    exponent = b.ashr(shifted, ir.Constant(_BITS, [52] * _LANES))
+    m = b.bitcast(b.sub(bits, b.shl(exponent, ir.Constant(_BITS, [52] * _LANES))), _VECTOR)
+    s = b.fdiv(b.fsub(m, _constant(1.0)), b.fadd(m, _constant(1.0)))
+    square = b.fmul(s, s)
+    series: ir.Value = _constant(0.0)
+    for power in reversed(range(1, 18, 2)):
+        series = b.fadd(b.fmul(series, square), _constant(2.0 / (power * log(2.0))))
+    return b.fadd(b.sitofp(exponent, _VECTOR), b.fmul(series, s))
+
+
+def _low_bit(b: ir.IRBuilder, x: ir.Value) -> ir.Value:
+    whole = b.fptosi(x, _BITS)
+    return b.sitofp(b.and_(whole, b.neg(whole)), _VECTOR)
+
+
+#: How many operands an instruction has, and what it does to vectors of them.
+_EMIT: Final[dict[Op, tuple[int, Callable[..., ir.Value]]]] = {
+    Op.ADD: (2, lambda b, x, y: b.fadd(x, y)),
+    Op.SUB: (2, lambda b, x, y: b.fsub(x, y)),
+    Op.MUL: (2, lambda b, x, y: b.fmul(x, y)),
+    Op.DIV: (2, lambda b, x, y: b.fdiv(x, y)),
+    Op.MIN: (2, lambda b, x, y: b.select(b.fcmp_ordered("<", x, y), x, y)),
+    Op.MAX: (2, lambda b, x, y: b.select(b.fcmp_ordered(">", x, y), x, y)),
+    Op.LESS: (2, _flag("<")),
+    Op.AT_MOST: (2, _flag("<=")),
+    Op.EQUAL: (2, _flag("==")),
+    Op.WHERE: (3, lambda b, flag, x, y: b.select(b.fcmp_ordered("!=", flag, _constant(0.0)), x, y)),
+    Op.FLOOR: (1, lambda b, x: _call(b, "llvm.floor", x)),
+    Op.CEIL: (1, lambda b, x: _call(b, "llvm.ceil", x)),
+    Op.LOG2: (1, _log2),
+    Op.LOW_BIT: (1, _low_bit),
+}

@@ -1,0 +1,53 @@
+"""The normal form of a program: equal numbers mean one and the same program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ansorlite.analysis.access import positions
+from ansorlite.columns.column import Number, both, equal, largest, select, where
+from ansorlite.schedule.nest import Nest, Program
+
+
+def canonical(program: Program) -> list[Number]:
+    """The program's numbers. Loops of one iteration vanish, and places are counted in the loops that are left."""
+    return [number for nest in program.nests for number in _nest(nest)]
+
+
+def _nest(nest: Nest) -> list[Number]:
+    real = [loop.trip > 1 for loop in nest.loops]
+    before: list[Number] = [0]
+    for flag in real:
+        before.append(before[-1] + flag)
+    number = positions(nest.anchor)
+    result: list[Number] = []
+    for values in (
+        [1 + number[loop.axis] for loop in nest.loops],
+        [loop.trip for loop in nest.loops],
+        [loop.step for loop in nest.loops],
+        [loop.unrolled for loop in nest.loops],
+    ):
+        result += _in_front(values, real, before)
+    starts = [before[nest.band_start(band)] for band in range(len(nest.bands) + 1)]
+
+    def place(bands: Number) -> Number:
+        return select(starts, bands)
+
+    result += [select(before, nest.parallel), nest.lanes, place(nest.epilogue_at)]
+    # Which loops the promoted accumulators are around cannot be told from the loops when nothing walks the tile in between.
+    result.append(where(nest.apart, 1 + place(nest.inner_reduction or 0), 0))
+    for stage in nest.attached:
+        result += [where(equal(stage.at, 0), 0, 1 + place(stage.at)), stage.lanes, stage.parallel]
+    return result + [where(equal(pack.at, 0), 0, 1 + place(pack.at)) for pack in nest.packed]
+
+
+def _in_front(values: Sequence[Number], real: Sequence[Number], before: Sequence[Number]) -> list[Number]:
+    """The values of the real loops in their order, then zeros."""
+    result: list[Number] = []
+    for position in range(len(values)):
+        found: Number = 0
+        for loop in range(position, len(values)):
+            if largest(before[loop]) >= position:
+                found = where(both(real[loop], equal(before[loop], position)), values[loop], found)
+        result.append(found)
+    return result

@@ -1,0 +1,197 @@
+"""Loop nests: what the fold of a step list gives.
+
+Every number in them is an int when they are those of one row, and a column when they are those of a population
+(``columns/column.py``). Flags are 0 and 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from ansorlite.analysis.access import axes_of
+from ansorlite.columns.column import Number, both, either, equal, every, negated
+from ansorlite.schedule.regions import Region
+from ansorlite.te.dag import ComputeDAG
+from ansorlite.te.expr import Axis, Reduce
+from ansorlite.te.tensor import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """One loop of an anchor.
+
+    Attributes:
+        axis: the anchor's axis that the loop walks.
+        band: which band of like loops it belongs to.
+        reduce: whether its iterations add to the same elements.
+        span: how many elements of the axis one run of the loop covers.
+        step: how many of them one iteration covers.
+        trip: iterations.
+        unrolled: flag.
+    """
+
+    name: str
+    axis: Axis
+    band: int
+    reduce: bool
+    span: Number
+    step: Number
+    trip: Number
+    unrolled: Number
+
+
+@dataclass(frozen=True, eq=False)
+class Attached:
+    """A stage without a nest of its own: computed region by region inside an anchor's loops, or whole at the root.
+
+    Attributes:
+        region: which box of it the anchor's tiles need.
+        at: after how many bands of the anchor; 0 is the root, where all of it is computed.
+        lengths: for each dimension the elements of the region.
+        lane_axis: the axis that is vectorised; ``None`` for a scalar.
+        lanes: vector width, 1 for a scalar.
+        parallel: how many of its outermost loops are fused and parallel; 0 unless at the root.
+        prepared: whether it is computed once, before the first call; then it is at the root.
+    """
+
+    tensor: Tensor
+    region: Region
+    at: Number
+    lengths: tuple[Number, ...]
+    lane_axis: Axis | None
+    lanes: Number
+    parallel: Number
+    prepared: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """What the anchor reads of a tensor, laid out in order of use: a copy of an input, or the computation of a stage.
+
+    Attributes:
+        tensor: what is read.
+        copy: the copy's name, and its element in terms of the anchor's axes that the read depends on, which are its axes.
+        at: after how many bands of the anchor; 0 is the root.
+        prepared: whether the copy is made once, before the first call; then that is at the root.
+    """
+
+    tensor: Tensor
+    copy: Tensor
+    at: Number
+    prepared: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Nest:
+    """One root loop nest: an anchor with its loops, and what is computed inside of them.
+
+    Attributes:
+        loops: outermost first.
+        bands: for each band whether it is a reduction's.
+        factor: the axis whose first loop makes partial results, when the anchor is an rfactor.
+        epilogue: the element-wise consumer that runs tile by tile after the anchor, if any.
+        epilogue_at: after how many bands; 0 without an epilogue.
+        reduce_at: the first band that really reduces; the number of bands if none does. Accumulators start here.
+        lane_axis: the axis of the innermost loop.
+        lanes: vector width of the innermost loop, 1 when it is scalar.
+        parallel: how many of the outermost loops are fused and parallel.
+        prepared: whether it runs once, before the first call.
+    """
+
+    anchor: Tensor
+    loops: tuple[Loop, ...]
+    bands: tuple[bool, ...]
+    factor: Axis | None
+    epilogue: Tensor | None
+    epilogue_at: Number
+    reduce_at: Number
+    lane_axis: Axis | None
+    lanes: Number
+    parallel: Number
+    prepared: bool
+    attached: tuple[Attached, ...]
+    packed: tuple[Packed, ...]
+
+    def band_start(self, band: int) -> int:
+        """The position of the first loop of ``band``, or the number of loops."""
+        return next((i for i, loop in enumerate(self.loops) if loop.band >= band), len(self.loops))
+
+    @cached_property
+    def last_space(self) -> int:
+        """The band of the innermost space loops: the innermost tile."""
+        return max((band for band, reduces in enumerate(self.bands) if not reduces), default=0)
+
+    @cached_property
+    def inner_reduction(self) -> int | None:
+        """The reduction band right around the innermost tile, if there is one."""
+        band = self.last_space - 1
+        return band if isinstance(self.anchor.body, Reduce) and band >= 0 and self.bands[band] else None
+
+    @cached_property
+    def vector(self) -> Number:
+        """Whether the innermost loop is vectorised."""
+        return self.lanes > 1
+
+    @cached_property
+    def in_lanes(self) -> Number:
+        """Whether it is a reduction that is vectorised: each element is summed in lanes of partial results."""
+        return both(self.vector, bool(self.loops) and self.loops[-1].reduce)
+
+    def expanded(self, position: int) -> Number:
+        """Whether the loop is no loop in the machine code: of one iteration, unrolled, or the vectorised one."""
+        loop = self.loops[position]
+        inside = either(loop.unrolled, equal(loop.trip, 1))
+        return either(inside, self.vector) if position == len(self.loops) - 1 else inside
+
+    @cached_property
+    def promoted(self) -> Number:
+        """Whether accumulators move to registers while the inner reduction runs around the innermost tile."""
+        band = self.inner_reduction
+        if band is None:
+            return 0
+        straight = every(self.expanded(position) for position, loop in enumerate(self.loops) if loop.band > band)
+        runs: Number = 0
+        for loop in self.loops:
+            if loop.band >= band and loop.reduce:
+                runs = either(runs, loop.trip > 1)
+        return either(both(straight, runs), self.in_lanes)
+
+    @cached_property
+    def tile_is_constant(self) -> Number:
+        """Whether every index of the local tile of accumulators is constant, so that it is registers itself."""
+        if self.epilogue is None:
+            return 0
+        space = (position for position, loop in enumerate(self.loops) if not loop.reduce)
+        return every(either(self.expanded(position), self.loops[position].band < self.epilogue_at) for position in space)
+
+    @cached_property
+    def apart(self) -> Number:
+        """Whether the promoted accumulators are a buffer apart from the tile, filled from it and moved back."""
+        return both(self.promoted, either(self.in_lanes, negated(self.tile_is_constant)))
+
+    @cached_property
+    def sizes(self) -> tuple[dict[Axis, Number], ...]:
+        """For each number of bands entered, how much of each axis is left below: ``sizes[0]`` is everything."""
+        current: dict[Axis, Number] = {axis: axis.extent for axis in axes_of(self.anchor)}
+        result = [dict(current)]
+        for band in range(len(self.bands)):
+            current |= {loop.axis: loop.step for loop in self.loops if loop.band == band}
+            result.append(dict(current))
+        return tuple(result)
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """The program of a row, or those of a population.
+
+    Attributes:
+        dag: the stages, after the steps that change them.
+        nests: in the order in which they run.
+        parts: for the partial results of an rfactor: how many there are, by the axes ``r`` that count them.
+    """
+
+    dag: ComputeDAG
+    nests: tuple[Nest, ...]
+    parts: Mapping[Axis, Number]
