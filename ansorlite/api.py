@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TypeAlias, overload
 
@@ -13,10 +13,12 @@ import numpy as np
 
 from ansorlite.best import Programs
 from ansorlite.errors import ArgumentError
-from ansorlite.frontends.onnx import Source, load_model
+from ansorlite.frontends.onnx import Source, load_any
 from ansorlite.graph.executable import Executable
 from ansorlite.graph.hybrid import AnyModel, HybridExecutable, HybridModel, compile_any
 from ansorlite.graph.model import Model
+from ansorlite.graph.open_executable import OpenExecutable
+from ansorlite.graph.open_model import Dim, OpenModel, Sizes
 from ansorlite.measure.measurer import Measurer
 from ansorlite.measure.rules import rules_from
 from ansorlite.measure.settings import MeasureSettings
@@ -24,6 +26,7 @@ from ansorlite.records.database import Database
 from ansorlite.report.progress import listener
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.search import STRATEGIES
+from ansorlite.sketch.state import Rule
 from ansorlite.target import Target
 from ansorlite.task import Task
 from ansorlite.task_scheduler import Goal, GradientScheduler, GradientSettings, describe, objective_of
@@ -40,18 +43,32 @@ TRIALS = 64
 Path_: TypeAlias = str | os.PathLike[str]
 
 
-def from_onnx(model: Source, shapes: Mapping[str, Sequence[int]] | None = None, target: str | Target = "llvm") -> AnyModel:
+def from_onnx(
+    model: Source,
+    shapes: Mapping[str, Sequence[Dim]] | None = None,
+    target: str | Target = "llvm",
+    *,
+    dims: Mapping[str, Sizes] | None = None,
+) -> AnyModel | OpenModel:
     """Load an ONNX model. Operators that are no tensor expression run in Python; the model's ``fallbacks`` name them.
+
+    What the file leaves open stays open, if neither ``shapes`` nor ``dims`` fixes it; so does what depends on the values of
+    inputs. Such a model is compiled for the sizes and values that it is called with: see
+    :class:`ansorlite.graph.open_model.OpenModel`.
 
     Args:
         model: the path of a file, its bytes, or an ``onnx.ModelProto``.
-        shapes: shapes for inputs that the file leaves open, by name.
+        shapes: shapes for inputs, by name; a name instead of an extent leaves that open.
+        dims: open dimension → its size; or several sizes, which programs are made for, each to serve the smaller ones, too. By
+            default those are powers of two.
 
     Raises:
-        ModelError: the file is not there or malformed, a shape is still open, or nothing knows an operator.
+        ModelError: the file is not there or malformed, a shape is wrong, or nothing knows an operator (told when that is needed
+            first: at once, if nothing is open).
+        ArgumentError: ``dims`` names no open dimension, or gives sizes that are not positive integers.
         TargetError: an unknown target.
     """
-    return load_model(model, shapes, target)
+    return load_any(model, shapes, dims, target)
 
 
 def tune(
@@ -131,10 +148,16 @@ def compile(workload: Task, database: Path_ | Database | None = None, *, rules: 
 def compile(workload: Model, database: Path_ | Database | None = None, *, rules: str | None = None) -> Executable: ...
 @overload
 def compile(workload: HybridModel, database: Path_ | Database | None = None, *, rules: str | None = None) -> HybridExecutable: ...
+@overload
+def compile(workload: OpenModel, database: Path_ | Database | None = None, *, rules: str | None = None) -> OpenExecutable: ...
+@overload
 def compile(
-    workload: Task | AnyModel, database: Path_ | Database | None = None, *, rules: str | None = None
-) -> Kernel | Executable | HybridExecutable:
-    """Make a callable of the best programs known.
+    workload: AnyModel | OpenModel, database: Path_ | Database | None = None, *, rules: str | None = None
+) -> Executable | HybridExecutable | OpenExecutable: ...
+def compile(
+    workload: Task | AnyModel | OpenModel, database: Path_ | Database | None = None, *, rules: str | None = None
+) -> Kernel | Executable | HybridExecutable | OpenExecutable:
+    """Make a callable of the best programs known. Programs of an open model are made when it is called.
 
     Args:
         database: of measurements; without one, or where it knows no program of a task, a good default is taken, at once.
@@ -145,18 +168,37 @@ def compile(
         TuningError: there are no such rules.
     """
     own = None if rules is None else rules_from(rules)
+    if isinstance(database, str | os.PathLike) and not Path(database).exists():
+        _log.warning("there is no tuning database at %s: compiling default programs", os.fspath(database))
+        database = None
+    if isinstance(workload, OpenModel):
+        # Opened anew for each program: other threads may make them, when the caller has closed it.
+        place = database.path if isinstance(database, Database) and database.path.exists() else database
+        return OpenExecutable(workload, lambda model: _compiled_model(model, place, own))
+    if isinstance(workload, Task):
+        return _compiled_task(workload, database, own)
+    return _compiled_model(workload, database, own)
+
+
+def _compiled_task(task: Task, database: Path_ | Database | None, rules: Sequence[Rule] | None) -> Kernel:
+    with _programs(database, rules) as programs:
+        return programs.kernel(task)
+
+
+def _compiled_model(
+    model: AnyModel, database: Path_ | Database | None, rules: Sequence[Rule] | None
+) -> Executable | HybridExecutable:
+    with _programs(database, rules) as programs:
+        programs.prepare([task for task, _ in model.tasks])
+        return compile_any(model, programs.kernel)
+
+
+@contextmanager
+def _programs(database: Path_ | Database | None, rules: Sequence[Rule] | None) -> Iterator[Programs]:
     with ExitStack() as stack:
-        if isinstance(database, str | os.PathLike) and not Path(database).exists():
-            _log.warning("there is no tuning database at %s: compiling default programs", os.fspath(database))
-            database = None
-        programs = Programs(None if database is None else _opened(database, stack), own)
-        if isinstance(workload, Task):
-            compiled: Kernel | Executable | HybridExecutable = programs.kernel(workload)
-        else:
-            programs.prepare([task for task, _ in workload.tasks])
-            compiled = compile_any(workload, programs.kernel)
+        programs = Programs(None if database is None else _opened(database, stack), rules)
+        yield programs
         programs.warn()
-        return compiled
 
 
 def _opened(database: Path_ | Database | None, stack: ExitStack) -> Database:

@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 
 from ansorlite.cli import options
-from ansorlite.cli.program import Array, Program, load_inputs
+from ansorlite.cli.program import Array, Program, fixed, load_inputs
 from ansorlite.cli.source import load
 from ansorlite.errors import ArgumentError
 from ansorlite.graph.hybrid import AnyModel
@@ -40,6 +40,7 @@ def command(
     source: str,
     sizes: tuple[int, ...],
     shapes: tuple[str, ...],
+    dims: tuple[str, ...],
     database: Path | None,
     target: str,
     rules: str | None,
@@ -54,7 +55,7 @@ def command(
     \b
     ansorlite bench resnet50.onnx --database tuning.db --against onnxruntime
     """
-    workload = load(source, sizes, options.parse_shapes(shapes), target)
+    workload = fixed(load(source, sizes, options.parse_shapes(shapes), options.parse_dims(dims), target), {})
     program = Program.make(workload, database, rules)
     arrays = load_inputs(program, {}, seed)
     ours: Callable[[], object] = lambda: program(arrays)  # noqa: E731

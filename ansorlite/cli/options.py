@@ -52,6 +52,13 @@ def _with_sizes(command: _Command, argument: Callable[[_Command], _Command]) -> 
             help="The ints that the function of kernels.py:function is called with: --args 512 512 512.",
         ),
         click.option("--shape", "shapes", multiple=True, metavar="NAME=D,D,...", help="Fix the shape of a model's input."),
+        click.option(
+            "--dim",
+            "dims",
+            multiple=True,
+            metavar="NAME=N[,N...]",
+            help="Fix an open dimension, or tune for several sizes of it.",
+        ),
     )
     for option in reversed(options):
         command = option(command)
@@ -99,6 +106,16 @@ def parse_shapes(shapes: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
     return {name: _ints(name, value) for name, value in (_assignment(item, "--shape data=1,3,224,224") for item in shapes)}
 
 
+def parse_dims(dims: tuple[str, ...]) -> dict[str, int | tuple[int, ...]]:
+    """``("batch=4", "length=32,128")`` as ``{"batch": 4, "length": (32, 128)}``.
+
+    Raises:
+        ArgumentError: not of that form.
+    """
+    several = {name: _ints(name, value) for name, value in (_assignment(item, "--dim batch=8") for item in dims)}
+    return {name: sizes[0] if len(sizes) == 1 else sizes for name, sizes in several.items()}
+
+
 def parse_assignments(items: tuple[str, ...], example: str) -> dict[str, str]:
     """``("data=x.npy",)`` as ``{"data": "x.npy"}``.
 
@@ -119,7 +136,7 @@ def _ints(name: str, value: str) -> tuple[int, ...]:
     try:
         return tuple(int(extent) for extent in value.replace("x", ",").split(","))
     except ValueError:
-        raise ArgumentError(f"the shape of {name} is {value!r}; give integers with commas between, as in 1,3,224,224") from None
+        raise ArgumentError(f"{name} is {value!r}; give integers with commas between, as in 1,3,224,224") from None
 
 
 def print_json(value: Mapping[str, Any]) -> None:

@@ -14,6 +14,7 @@ from ansorlite.best import compile_candidate
 from ansorlite.errors import ArgumentError
 from ansorlite.graph.executable import Executable
 from ansorlite.graph.hybrid import AnyModel, HybridExecutable, compile_any
+from ansorlite.graph.open_model import OpenModel, sizes_of
 from ansorlite.graph.profile import Profile
 from ansorlite.measure.inputs import make_inputs
 from ansorlite.runtime.kernel import Kernel
@@ -78,6 +79,21 @@ def _of_task(task: Task, kernel: Kernel) -> Program:
     return Program(task.dag.inputs, lambda rng: make_inputs(task.dag, rng), call)
 
 
+def fixed(model: Task | AnyModel | OpenModel, files: Mapping[str, str]) -> Task | AnyModel:
+    """``model``, with its open dimensions as they are in files of arrays.
+
+    Args:
+        files: input name → ``.npy`` file.
+
+    Raises:
+        ArgumentError: a dimension is still open, or has two sizes, or a file is no such file or for no input.
+    """
+    if not isinstance(model, OpenModel):
+        return model
+    shapes = {name: _array(Path(file), name).shape for name, file in files.items() if name in model.inputs}
+    return model.at(sizes_of(model.inputs, shapes))
+
+
 def load_inputs(program: Program, files: Mapping[str, str], seed: int) -> dict[str, Array]:
     """Arrays for every input: from the ``.npy`` files given by name, and seeded random ones for the rest.
 
@@ -94,15 +110,21 @@ def load_inputs(program: Program, files: Mapping[str, str], seed: int) -> dict[s
 
 
 def _read(path: Path, tensor: Tensor) -> Array:
-    try:
-        array = np.load(path, allow_pickle=False)
-    except FileNotFoundError:
-        raise ArgumentError(f"there is no file {path} for input {tensor.name}") from None
-    except (OSError, ValueError, EOFError):
-        raise ArgumentError(f"{path} for input {tensor.name} is not a .npy file; write it with numpy.save") from None
-    if not isinstance(array, np.ndarray):
-        raise ArgumentError(f"{path} for input {tensor.name} holds several arrays; write one with numpy.save")
+    array = _array(path, tensor.name)
     if array.shape != tensor.shape or array.dtype.name != tensor.dtype:
         found, wanted = f"{array.dtype.name} of shape {array.shape}", f"{tensor.dtype} of shape {tensor.shape}"
         raise ArgumentError(f"{path} holds {found}, but input {tensor.name} is {wanted}")
+    return array
+
+
+def _array(path: Path, name: str) -> Array:
+    """What is in a file for an input."""
+    try:
+        array = np.load(path, allow_pickle=False)
+    except FileNotFoundError:
+        raise ArgumentError(f"there is no file {path} for input {name}") from None
+    except (OSError, ValueError, EOFError):
+        raise ArgumentError(f"{path} for input {name} is not a .npy file; write it with numpy.save") from None
+    if not isinstance(array, np.ndarray):
+        raise ArgumentError(f"{path} for input {name} holds several arrays; write one with numpy.save")
     return array

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ansorlite.cli import options
-from ansorlite.cli.program import Program, load_inputs
+from ansorlite.cli.program import Program, fixed, load_inputs
 from ansorlite.cli.source import load
 
 
@@ -27,6 +27,7 @@ def command(
     source: str,
     sizes: tuple[int, ...],
     shapes: tuple[str, ...],
+    dims: tuple[str, ...],
     database: Path | None,
     target: str,
     rules: str | None,
@@ -40,19 +41,21 @@ def command(
     \b
     ansorlite run resnet50.onnx --database tuning.db --input data=x.npy --output-dir out
     """
-    program = Program.make(load(source, sizes, options.parse_shapes(shapes), target), database, rules)
-    arrays = load_inputs(program, options.parse_assignments(inputs, "--input data=x.npy"), seed)
+    files = options.parse_assignments(inputs, "--input data=x.npy")
+    workload = load(source, sizes, options.parse_shapes(shapes), options.parse_dims(dims), target)
+    program = Program.make(fixed(workload, files), database, rules)
+    arrays = load_inputs(program, files, seed)
     outputs = program(arrays)
-    files: dict[str, str] = {}
+    written: dict[str, str] = {}
     if output_dir is not None:
         output_dir.mkdir(parents=True, exist_ok=True)
         for name, array in outputs.items():
             path = output_dir / f"{_file_name(name)}.npy"
             np.save(path, array)
-            files[name] = str(path)
+            written[name] = str(path)
     if as_json:
         entries = [
-            {"name": name, "shape": list(array.shape), "dtype": array.dtype.name, "file": files.get(name)}
+            {"name": name, "shape": list(array.shape), "dtype": array.dtype.name, "file": written.get(name)}
             for name, array in outputs.items()
         ]
         options.print_json({"outputs": entries, "random_inputs": sorted(set(arrays) - _given(inputs))})
@@ -61,7 +64,9 @@ def command(
     for title in ("output", "shape", "dtype", "file"):
         table.add_column(title)
     for name, array in outputs.items():
-        table.add_row(name, "x".join(map(str, array.shape)), array.dtype.name, files.get(name, "(not written: no --output-dir)"))
+        table.add_row(
+            name, "x".join(map(str, array.shape)), array.dtype.name, written.get(name, "(not written: no --output-dir)")
+        )
     Console().print(table)
 
 

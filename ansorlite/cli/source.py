@@ -15,15 +15,23 @@ from typing import Any
 from ansorlite.api import from_onnx
 from ansorlite.errors import ArgumentError, ExpressionError, ModelError
 from ansorlite.graph.hybrid import AnyModel
+from ansorlite.graph.open_model import OpenModel
 from ansorlite.task import Task
 
 
-def load(source: str, sizes: Sequence[int], shapes: Mapping[str, tuple[int, ...]], target: str) -> Task | AnyModel:
-    """The model of ``model.onnx``, or the task of ``kernels.py:function``.
+def load(
+    source: str,
+    sizes: Sequence[int],
+    shapes: Mapping[str, tuple[int, ...]],
+    dims: Mapping[str, int | tuple[int, ...]],
+    target: str,
+) -> Task | AnyModel | OpenModel:
+    """The model of ``model.onnx``, or the task of ``kernels.py:function``. A model is an open one only if a dimension is open.
 
     Args:
         sizes: the ints that the function is called with.
         shapes: input shapes of the model.
+        dims: sizes of its open dimensions.
 
     Raises:
         ModelError: a model file that does not exist or cannot be used.
@@ -36,10 +44,12 @@ def load(source: str, sizes: Sequence[int], shapes: Mapping[str, tuple[int, ...]
     if source.endswith(".py"):
         raise ArgumentError(f"{source} needs the name of a function: {source}:matmul")
     if sizes:
-        raise ArgumentError(f"--args is for a function in a Python file; {source} is a model, whose inputs --shape fixes")
+        raise ArgumentError(f"--args is for a function in a Python file; {source} is a model, whose inputs --shape and --dim fix")
     if not Path(source).is_file():
         raise ModelError(f"there is no file {source}; give an ONNX model, or a function in a Python file as in kernels.py:matmul")
-    return from_onnx(source, shapes=dict(shapes), target=target)
+    model = from_onnx(source, shapes=dict(shapes), target=target, dims=dims)
+    # Shapes that depend on values are left to Python: there are none before the model runs.
+    return model.at({}) if isinstance(model, OpenModel) and not model.dims else model
 
 
 def _load_kernel(path: Path, name: str, sizes: Sequence[int], target: str) -> Task:

@@ -17,13 +17,15 @@ from ansorlite.tuner.workload import parts_of, tasks_of
 @options.source
 @options.target
 @options.as_json
-def command(source: str, sizes: tuple[int, ...], shapes: tuple[str, ...], target: str, as_json: bool) -> None:
+def command(
+    source: str, sizes: tuple[int, ...], shapes: tuple[str, ...], dims: tuple[str, ...], target: str, as_json: bool
+) -> None:
     """List the tasks that SOURCE consists of: what is tuned, and how often a run uses it.
 
     \b
     ansorlite tasks resnet50.onnx
     """
-    workload = load(source, sizes, options.parse_shapes(shapes), target)
+    workload = load(source, sizes, options.parse_shapes(shapes), options.parse_dims(dims), target)
     fallbacks: tuple[HostStep, ...] = workload.fallbacks if isinstance(workload, HybridModel) else ()
     tasks = [(task, sum(uses)) for task, uses in tasks_of(parts_of(workload))]
     if as_json:

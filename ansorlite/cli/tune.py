@@ -36,6 +36,7 @@ def command(
     sources: tuple[str, ...],
     sizes: tuple[int, ...],
     shapes: tuple[str, ...],
+    dims: tuple[str, ...],
     objective: str,
     bounds: tuple[str, ...],
     references: tuple[str, ...],
@@ -55,7 +56,7 @@ def command(
 
     A SOURCE is an ONNX model, or a function of ints in a Python file that returns [inputs..., outputs...]. The same command
     again goes on where the last one stopped. Ctrl-C stops at once and keeps everything that was measured. Where several are
-    given, a shape may be for one of them: --shape a.onnx:data=1,3,224,224.
+    given, a shape or size may be for one of them: --shape a.onnx:data=1,3,224,224.
 
     \b
     ansorlite tune resnet50.onnx --trials 2000 --database tuning.db
@@ -64,7 +65,10 @@ def command(
     """
     wanted = goals.goals(sources, bounds, references, weights)
     of = options.shapes_by_source(sources, shapes)
-    workload = [load(source, sizes, options.parse_shapes(of[source]), target) for source in sources]
+    open_dims = options.shapes_by_source(sources, dims)
+    workload = [
+        load(source, sizes, options.parse_shapes(of[source]), options.parse_dims(open_dims[source]), target) for source in sources
+    ]
     result = tune(
         workload,
         trials=trials,

@@ -7,7 +7,7 @@ the very size.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
@@ -20,7 +20,7 @@ from ansorlite.graph.executable import Executable
 from ansorlite.graph.graph import Array, Graph
 from ansorlite.graph.hybrid import AnyModel, Datum, HybridExecutable, HybridModel
 from ansorlite.graph.memo import Memo
-from ansorlite.graph.open_model import OpenModel, OpenValue, ValuesNeededError
+from ansorlite.graph.open_model import OpenModel, OpenValue, ValuesNeededError, sizes_of
 from ansorlite.graph.restriction import is_restriction
 from ansorlite.runtime.arguments import by_name, imported, numpy_type
 
@@ -127,7 +127,7 @@ class OpenExecutable:
                     self._by_value |= error.names
 
     def _routed(self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]) -> _Route:
-        sizes = _sizes(self.inputs, shapes)
+        sizes = sizes_of(self.inputs, shapes)
         # A program is made of them, and the caller's arrays may change.
         values = {name: array.copy() for name, array in values.items()}
         exact = self._model.specialize(shapes, values)
@@ -169,32 +169,6 @@ class OpenExecutable:
 
 def _key(shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]) -> Hashable:
     return tuple(shapes.items()), tuple((name, array.tobytes()) for name, array in values.items())
-
-
-def _sizes(inputs: Mapping[str, OpenValue], shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
-    """The size of each open dimension.
-
-    Raises:
-        ArgumentError: a shape that the model contradicts, or two sizes for one dimension.
-    """
-    sizes: dict[str, int] = {}
-    first: dict[str, str] = {}
-    for name, shape in shapes.items():
-        declared = inputs[name].shape
-        if declared is None:
-            continue
-        text = f"({', '.join(map(str, declared))})"
-        if len(declared) != len(shape):
-            raise ArgumentError(f"input {name!r} has shape {tuple(shape)}, but the model takes {text}")
-        for dim, extent in zip(declared, shape, strict=True):
-            if isinstance(dim, int):
-                if dim != extent:
-                    raise ArgumentError(f"input {name!r} has shape {tuple(shape)}, but the model takes {text}")
-            elif sizes.setdefault(dim, extent) != extent:
-                raise ArgumentError(f"dimension {dim!r} is {sizes[dim]} in input {first[dim]!r} and {extent} in input {name!r}")
-            else:
-                first.setdefault(dim, name)
-    return sizes
 
 
 def _padded(array: Array, shape: tuple[int, ...]) -> Array:

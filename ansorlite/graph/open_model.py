@@ -95,7 +95,9 @@ class OpenModel:
         check_dims(sizes, self.dims)
         missing = [name for name in self.dims if name not in sizes]
         if missing:
-            raise ArgumentError(f"dimension {missing[0]!r} is open; give its size, too")
+            raise ArgumentError(
+                f'dimension {missing[0]!r} is open; give its size: dims={{"{missing[0]}": 8}}, or --dim {missing[0]}=8'
+            )
         shapes = substituted(self.inputs, sizes)
         return {name: tuple(extent for extent in shape if isinstance(extent, int)) for name, shape in shapes.items()}
 
@@ -120,8 +122,8 @@ class OpenModel:
         unnamed = [dim for dim in self.dims if dim not in self.buckets]
         if unnamed:
             raise ArgumentError(
-                f"dimension {unnamed[0]!r} is open, so there is no task yet; say which sizes programs are to be made for, "
-                f'as in dims={{"{unnamed[0]}": (1, 8, 32)}}'
+                f"dimension {unnamed[0]!r} is open, so there is no task yet; say which sizes programs are to be made for: "
+                f'dims={{"{unnamed[0]}": (1, 8, 32)}}, or --dim {unnamed[0]}=1,8,32'
             )
         merged: dict[str, tuple[Task, int]] = {}
         for sizes in itertools.product(*(self.buckets[dim] for dim in self.dims)):
@@ -141,6 +143,32 @@ def substituted(inputs: Mapping[str, OpenValue], sizes: Mapping[str, int]) -> di
     """The shapes of ``inputs``, where those are known, with ``sizes`` for open dimensions."""
     shapes = {name: value.shape for name, value in inputs.items() if value.shape is not None}
     return {name: tuple(sizes.get(d, d) if isinstance(d, str) else d for d in shape) for name, shape in shapes.items()}
+
+
+def sizes_of(inputs: Mapping[str, OpenValue], shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
+    """The sizes of open dimensions, where some inputs have these shapes.
+
+    Raises:
+        ArgumentError: a shape that the model contradicts, or two sizes for one dimension.
+    """
+    sizes: dict[str, int] = {}
+    first: dict[str, str] = {}
+    for name, shape in shapes.items():
+        declared = inputs[name].shape
+        if declared is None:
+            continue
+        text = f"({', '.join(map(str, declared))})"
+        if len(declared) != len(shape):
+            raise ArgumentError(f"input {name!r} has shape {tuple(shape)}, but the model takes {text}")
+        for dim, extent in zip(declared, shape, strict=True):
+            if isinstance(dim, int):
+                if dim != extent:
+                    raise ArgumentError(f"input {name!r} has shape {tuple(shape)}, but the model takes {text}")
+            elif sizes.setdefault(dim, extent) != extent:
+                raise ArgumentError(f"dimension {dim!r} is {sizes[dim]} in input {first[dim]!r} and {extent} in input {name!r}")
+            else:
+                first.setdefault(dim, name)
+    return sizes
 
 
 def with_sizes(

@@ -10,9 +10,10 @@ import numpy as np
 from ansorlite.errors import ArgumentError
 from ansorlite.graph.hybrid import AnyModel, HybridModel
 from ansorlite.graph.model import Model
+from ansorlite.graph.open_model import OpenModel
 from ansorlite.task import Task
 
-Part: TypeAlias = Task | AnyModel
+Part: TypeAlias = Task | AnyModel | OpenModel
 Workload: TypeAlias = Part | Sequence[Part]
 
 
@@ -22,7 +23,7 @@ def parts_of(workload: Workload) -> tuple[Part, ...]:
     Raises:
         ArgumentError: there is none.
     """
-    parts = (workload,) if isinstance(workload, Task | Model | HybridModel) else tuple(workload)
+    parts = (workload,) if isinstance(workload, Task | Model | HybridModel | OpenModel) else tuple(workload)
     if not parts:
         raise ArgumentError("there is no task to tune")
     return parts

@@ -1,0 +1,63 @@
+"""Open dimensions of models on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from click.testing import Result
+from onnx import TensorProto, helper
+
+Call = Callable[..., Result]
+CallJson = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def model(folder: Path) -> str:
+    """``y = exp(x)`` for any number of rows."""
+    graph = helper.make_graph(
+        [helper.make_node("Exp", ["x"], ["y"])],
+        "exp",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["rows", 4])],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), folder / "exp.onnx")
+    return "exp.onnx"
+
+
+def test_tasks_and_tuning_for_named_sizes(model: str, call_json: CallJson) -> None:
+    assert len(call_json("tasks", model, "--dim", "rows=8")["tasks"]) == 1
+    assert len(call_json("tasks", model, "--dim", "rows=8,64")["tasks"]) == 2
+    told = call_json("tune", model, "--dim", "rows=8,64", "--trials", 4, "--database", "t.db", "--no-progress")
+    assert len(told["tasks"]) == 2
+    assert told["trials"] == 4
+
+
+def test_a_run_takes_sizes_from_files(model: str, folder: Path, call_json: CallJson) -> None:
+    x = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
+    np.save(folder / "x.npy", x)
+    (output,) = call_json("run", model, "--input", "x=x.npy", "--output-dir", "out")["outputs"]
+    np.testing.assert_allclose(np.load(output["file"]), np.exp(x), rtol=1e-6)
+    assert call_json("run", model, "--dim", "rows=5")["outputs"][0]["shape"] == [5, 4]
+
+
+@pytest.mark.parametrize("command", ["tasks", "tune", "run", "bench"])
+def test_what_is_still_open_is_told_in_one_sentence(model: str, call: Call, command: str) -> None:
+    result = call(command, model)
+    assert result.exit_code == 2
+    assert "dimension 'rows' is open" in result.stderr
+    assert "--dim rows=" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("dim", "message"),
+    [("rows", "as in --dim batch=8"), ("rows=a", "give integers"), ("columns=4", "no open dimension 'columns'; it has: rows")],
+)
+def test_a_size_that_makes_no_sense(model: str, call: Call, dim: str, message: str) -> None:
+    result = call("tasks", model, "--dim", dim)
+    assert result.exit_code == 2
+    assert message in result.stderr
