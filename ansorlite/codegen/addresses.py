@@ -24,8 +24,7 @@ def _hoisted(c: Context, text: str, depth: int) -> str:
     """An instruction whose operands depend on nothing inside of layer ``depth``; its name."""
     known: str | None = c.scope.get(text)
     if known is None:
-        with c.b.at(c.scope.slot(depth)):
-            known = c.b.op(text)
+        known = c.b.op(text, c.scope.slot(depth))
         c.scope.keep(text, known, depth)
     return known
 
@@ -52,6 +51,17 @@ def total(c: Context, constant: int, terms: list[Term]) -> str:
 
 def base(c: Context, place: Place, dtype: str, terms: list[Term]) -> tuple[str, int]:
     """(the address of the element at ``terms``, the layer that bounds its life): a step of a pointer for each term."""
+    if not terms:
+        return place.pointer, place.depth
+    key = place.pointer, dtype, tuple(terms)
+    found: tuple[str, int] | None = c.scope.get(key)
+    if found is None:
+        found = _stepped(c, place, dtype, terms)
+        c.scope.keep(key, found, found[1])
+    return found
+
+
+def _stepped(c: Context, place: Place, dtype: str, terms: list[Term]) -> tuple[str, int]:
     pointer, depth = place.pointer, place.depth
     for term in sorted(terms, key=_by_depth):
         depth = max(depth, term.depth)

@@ -6,7 +6,7 @@ Text is several times faster to make than ``llvmlite.ir`` objects, and is what a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Final, TypeAlias
 
 from ansorlite.codegen import types
@@ -18,6 +18,8 @@ Slot: TypeAlias = list[str]
 
 #: Numbers of other metadata nodes start here, above those of alias scopes.
 _FIRST_NODE: Final = 1 << 20
+
+_HERE: Final = nullcontext()
 
 
 class Module:
@@ -101,11 +103,11 @@ class Builder:
         self.block = "start"
 
     # Instructions -------------------------------------------------------------------------------------------------
-    def op(self, text: str) -> str:
-        """Append an instruction that has a result; its name."""
+    def op(self, text: str, slot: Slot | None = None) -> str:
+        """Append an instruction that has a result, to ``slot`` if one is given; its name."""
         self._names += 1
         name = f"%t{self._names}"
-        self._lines.append(f"  {name} = {text}")
+        (self._lines if slot is None else slot).append(f"  {name} = {text}")
         return name
 
     def do(self, text: str) -> None:
@@ -125,12 +127,13 @@ class Builder:
         self._body.append(slot)
         return slot
 
-    @contextmanager
-    def at(self, slot: Slot | None) -> Iterator[None]:
+    def at(self, slot: Slot | None) -> AbstractContextManager[object]:
         """Instructions go to the end of ``slot`` for the time of a ``with``; ``None`` changes nothing. No blocks may begin."""
-        outer = self._lines
-        if slot is not None:
-            self._lines = slot
+        return _HERE if slot is None else self._elsewhere(slot)
+
+    @contextmanager
+    def _elsewhere(self, slot: Slot) -> Iterator[None]:
+        outer, self._lines = self._lines, slot
         try:
             yield
         finally:

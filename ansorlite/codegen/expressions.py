@@ -64,15 +64,16 @@ class Spread(NamedTuple):
 def spread(c: Context, form: Affine) -> Spread:
     """A linear form with everything known put in."""
     constant, terms, stride, offsets = form.constant, [], 0, None
+    lane, variables = None if c.lanes is None else c.lanes.var, c.scope.variables
     for atom, coefficient in form.terms:
         if isinstance(atom, Var):
-            if c.lanes is not None and atom is c.lanes.var:
+            if atom is lane:
                 stride += coefficient
-            bound = c.scope.variables[atom]
-            if bound.literal:
-                constant += coefficient * int(bound.text)
+            text, depth, literal = variables[atom]
+            if literal is not None:
+                constant += coefficient * literal
             else:
-                terms.append(Term(bound.text, coefficient, bound.depth))
+                terms.append(Term(text, coefficient, depth))
             continue
         value = evaluate(c, atom)
         if value.lanes > 1:
@@ -84,7 +85,7 @@ def spread(c: Context, form: Affine) -> Spread:
         elif value.literal:
             constant += coefficient * int(value.text)
         else:
-            terms.append(Term(value.text, coefficient, c.scope.depth_of(atom)))
+            terms.append(Term(value.text, coefficient, c.scope.depth_of(dependence(atom))))
     return Spread(constant, terms, stride, offsets)
 
 
@@ -109,12 +110,10 @@ def evaluate(c: Context, expr: Expr) -> Value:
         return Value(types.literal(expr.value, expr.dtype))
     found: Value | None = c.scope.get(expr)
     if found is None:
-        if dependence(expr).memory:
+        facts = dependence(expr)
+        with c.b.at(None if facts.memory else c.scope.home(facts)):
             found = _compute(c, expr)
-        else:
-            with c.b.at(c.scope.home(expr)):
-                found = _compute(c, expr)
-        c.scope.keep(expr, found, c.scope.depth_of(expr))
+        c.scope.keep(expr, found, c.scope.depth_of(facts))
     return found
 
 

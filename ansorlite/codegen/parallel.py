@@ -83,7 +83,7 @@ def _enter(c: Context, captures: _Captures, name: str) -> Context:
     workspace = _load(b, captures.add("ptr", c.workspace), "ptr")
     scope = Scope()
     for var, bound in c.scope.variables.items():
-        scope.bind(var, bound.text if bound.literal else _load(b, captures.add("i64", bound.text), "i64"))
+        scope.bind(var, bound.text if bound.value is not None else _load(b, captures.add("i64", bound.text), "i64"))
     places: dict[Buffer, Place] = {}
     for buffer, place in c.places.items():
         pointer = _load(b, captures.add("ptr", place.pointer), "ptr", buffer.nbytes)

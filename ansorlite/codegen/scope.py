@@ -21,11 +21,11 @@ from ansorlite.te.expr import Expr, Var
 
 
 class Binding(NamedTuple):
-    """A loop variable's value (a literal, or an SSA name) and the layer that binds it."""
+    """A loop variable's value: an SSA name, or the text of a literal; the layer that binds it; the literal's value."""
 
     text: str
     depth: int
-    literal: bool
+    value: int | None
 
 
 class Barrier(NamedTuple):
@@ -60,6 +60,23 @@ def dependence(expr: Expr) -> Dependence:
     return Dependence(variables, isinstance(expr, Load) or any(d.memory for d in below))
 
 
+class _Layer:
+    """What :meth:`Scope.layer` returns: a class of its own, being entered ten thousand times a program."""
+
+    __slots__ = ("_outer", "_scope", "_statement")
+
+    def __init__(self, scope: Scope, statement: bool) -> None:
+        self._scope = scope
+        self._statement = statement
+        self._outer = 0
+
+    def __enter__(self) -> None:
+        self._outer = self._scope.push(self._statement)
+
+    def __exit__(self, *_: object) -> None:
+        self._scope.pop(self._outer)
+
+
 class Scope:
     """A stack of layers."""
 
@@ -85,18 +102,9 @@ class Scope:
         """The innermost barrier layer: what is written at this point is not defined outside of it."""
         return self._barriers[-1].depth if self._barriers else 0
 
-    @contextmanager
-    def layer(self, statement: bool = False) -> Iterator[None]:
+    def layer(self, statement: bool = False) -> _Layer:
         """A layer for the time of a ``with``. ``statement``: loads from memory stay true within it."""
-        outer = self._statement
-        self._layers.append([])
-        if statement:
-            self._statement = self.depth
-        try:
-            yield
-        finally:
-            self._pop()
-            self._statement = outer
+        return _Layer(self, statement)
 
     @contextmanager
     def inside(self, slot: Slot, written: frozenset[Buffer] | None = None) -> Iterator[None]:
@@ -109,28 +117,55 @@ class Scope:
             self._barriers.pop()
             self._pop()
 
+    def push(self, statement: bool) -> int:
+        """Begin a layer, by hand; what :meth:`pop` wants in return."""
+        outer = self._statement
+        self._layers.append([])
+        if statement:
+            self._statement = self.depth
+        return outer
+
+    def pop(self, outer: int) -> None:
+        """End the innermost layer."""
+        self._pop()
+        self._statement = outer
+
     def _pop(self) -> None:
         for key in self._layers.pop():
             del self._values[key]
 
     def bind(self, var: Var, text: str) -> None:
         """``var`` has a value from here on; the innermost layer binds it."""
-        self.variables[var] = Binding(text, self.depth, text[0] != "%")
+        self.variables[var] = Binding(text, self.depth, None if text[0] == "%" else int(text))
 
-    def depth_of(self, expr: Expr) -> int:
-        """The layer that bounds the life of the value of ``expr``."""
-        facts = dependence(expr)
-        depth = max((self.variables[var].depth for var in facts.variables), default=0)
-        return max(depth, self.here) if facts.memory else depth
+    # What follows is called for every expression of every unrolled statement: plain loops, for they are the fastest.
 
-    def home(self, expr: Expr) -> Slot | None:
-        """Where ``expr``, which loads nothing, is best computed: see :meth:`slot`. Literals bind nothing."""
-        bindings = (self.variables[var] for var in dependence(expr).variables)
-        return self.slot(max((binding.depth for binding in bindings if not binding.literal), default=0))
+    def depth_of(self, facts: Dependence) -> int:
+        """The layer that bounds the life of the value of an expression of these ``facts``."""
+        depth = self.here if facts.memory else 0
+        for var in facts.variables:
+            own = self.variables[var].depth
+            if own > depth:
+                depth = own
+        return depth
+
+    def home(self, facts: Dependence) -> Slot | None:
+        """Where an expression that loads nothing is best computed: see :meth:`slot`. Literals bind nothing."""
+        depth = 0
+        for var in facts.variables:
+            binding = self.variables[var]
+            if binding.value is None and binding.depth > depth:
+                depth = binding.depth
+        return self.slot(depth)
 
     def slot(self, depth: int) -> Slot | None:
         """The outermost place for what depends on nothing inside of layer ``depth``; ``None`` is right here."""
-        return next((barrier.slot for barrier in self._barriers if barrier.depth > depth), None)
+        if self.barrier <= depth:
+            return None
+        for barrier in self._barriers:
+            if barrier.depth > depth:
+                return barrier.slot
+        return None
 
     def load_depth(self, depth: int, buffer: Buffer) -> int:
         """The outermost layer at which an element may be loaded whose address depends on nothing inside of layer ``depth``."""
