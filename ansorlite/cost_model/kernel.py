@@ -5,39 +5,37 @@ Written for 16 programs at a time, in LLVM's generic vectors: one AVX-512 regist
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
-import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 from numpy.typing import NDArray
+
+from ansorlite.native import F32, F64, I32, I64, PTR, compiled, declare, gather, load, loop, splat
 
 #: The most leaves that a tree may have: one bit each.
 LEAVES: Final = 32
 _LANES: Final = 16
 
-_i32, _i64, _f32, _f64, _ptr = ir.IntType(32), ir.IntType(64), ir.FloatType(), ir.DoubleType(), ir.PointerType()
 _ARGUMENTS: Final = (
-    ("features", _ptr),
-    ("programs", _i64),
-    ("statements", _i64),
-    ("program_stride", _i64),
-    ("statement_stride", _i64),
-    ("feature_stride", _i64),
-    ("used", _ptr),
-    ("n_used", _i64),
-    ("n_trees", _i64),
-    ("first", _ptr),
-    ("feature", _ptr),
-    ("threshold", _ptr),
-    ("mask", _ptr),
-    ("leaves", _ptr),
-    ("columns", _ptr),
-    ("scores", _ptr),
+    ("features", PTR),
+    ("programs", I64),
+    ("statements", I64),
+    ("program_stride", I64),
+    ("statement_stride", I64),
+    ("feature_stride", I64),
+    ("used", PTR),
+    ("n_used", I64),
+    ("n_trees", I64),
+    ("first", PTR),
+    ("feature", PTR),
+    ("threshold", PTR),
+    ("mask", PTR),
+    ("leaves", PTR),
+    ("columns", PTR),
+    ("scores", PTR),
 )
 
 
@@ -65,103 +63,51 @@ def sum_of_trees(
 @cache
 def _compiled() -> tuple[Any, Callable[..., None]]:
     """The engine that owns the code, and the function in it."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2, jit=True
-    )
-    module = llvm.parse_assembly(str(_module()))
-    module.verify()
-    options = llvm.create_pipeline_tuning_options(speed_level=2)
-    options.loop_vectorization = options.slp_vectorization = False
-    builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
-    engine = llvm.create_mcjit_compiler(module, machine)
-    engine.finalize_object()
-    types = [ctypes.c_void_p if kind is _ptr else ctypes.c_int64 for _, kind in _ARGUMENTS]
-    return engine, ctypes.CFUNCTYPE(None, *types)(engine.get_function_address("sum_of_trees"))
+    return compiled(_function())
 
 
-def _module() -> ir.Module:
-    module = ir.Module("forest")
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [kind for _, kind in _ARGUMENTS]), "sum_of_trees")
-    function.attributes.add("nounwind")
-    a = dict(zip((name for name, _ in _ARGUMENTS), function.args, strict=True))
+def _function() -> ir.Function:
+    function, a = declare("sum_of_trees", _ARGUMENTS)
     b = ir.IRBuilder(function.append_basic_block("entry"))
-    lane_numbers = ir.Constant(ir.VectorType(_i64, _LANES), list(range(_LANES)))
-    last = _splat(b, b.sub(a["programs"], _i64(1)))
-    with _loop(b, _i64(0), a["programs"], _LANES) as base:
-        lanes = b.add(_splat(b, base), lane_numbers)
+    lane_numbers = ir.Constant(ir.VectorType(I64, _LANES), list(range(_LANES)))
+    last = splat(b, b.sub(a["programs"], I64(1)), _LANES)
+    with loop(b, I64(0), a["programs"], _LANES) as base:
+        lanes = b.add(splat(b, base, _LANES), lane_numbers)
         programs = b.select(b.icmp_signed("<", lanes, last), lanes, last)  # the lanes past the end repeat the last program
-        offsets = b.mul(programs, _splat(b, a["program_stride"]))
-        into = b.gep(a["scores"], [base], source_etype=_f64)
-        with _loop(b, _i64(0), a["statements"]) as statement:
+        offsets = b.mul(programs, splat(b, a["program_stride"], _LANES))
+        into = b.gep(a["scores"], [base], source_etype=F64)
+        with loop(b, I64(0), a["statements"]) as statement:
             start = b.mul(statement, a["statement_stride"])
-            with _loop(b, _i64(0), a["n_used"]) as position:
-                column = b.mul(_load(b, a["used"], position, _i64), a["feature_stride"])
-                values = _gather(b, a["features"], b.add(offsets, _splat(b, b.add(start, column))), _f64)
-                narrow = b.fptrunc(values, ir.VectorType(_f32, _LANES))
-                b.store(narrow, b.gep(a["columns"], [b.mul(position, _i64(_LANES))], source_etype=_f32), align=4)
+            with loop(b, I64(0), a["n_used"]) as position:
+                column = b.mul(load(b, a["used"], position, I64), a["feature_stride"])
+                values = gather(b, a["features"], b.add(offsets, splat(b, b.add(start, column), _LANES)), F64)
+                narrow = b.fptrunc(values, ir.VectorType(F32, _LANES))
+                b.store(narrow, b.gep(a["columns"], [b.mul(position, I64(_LANES))], source_etype=F32), align=4)
             _trees(b, a, into)
     b.ret_void()
-    return module
+    return function
 
 
 def _trees(b: ir.IRBuilder, a: dict[str, ir.Value], into: ir.Value) -> None:
     """Add the value of every tree to the 16 scores at ``into``."""
-    bits_type, sum_type = ir.VectorType(_i32, _LANES), ir.VectorType(_f64, _LANES)
+    bits_type, sum_type = ir.VectorType(I32, _LANES), ir.VectorType(F64, _LANES)
     bits = _entry_slot(b, bits_type)
     count = ir.Function(b.module, ir.FunctionType(bits_type, [bits_type, ir.IntType(1)]), f"llvm.cttz.v{_LANES}i32")
-    with _loop(b, _i64(0), a["n_trees"]) as tree:
+    with loop(b, I64(0), a["n_trees"]) as tree:
         b.store(ir.Constant(bits_type, [-1] * _LANES), bits)
-        begin, end = (_load(b, a["first"], b.add(tree, _i64(step)), _i64) for step in (0, 1))
-        with _loop(b, begin, end) as split:
-            where = b.mul(_load(b, a["feature"], split, _i64), _i64(_LANES))
-            column = b.load(b.gep(a["columns"], [where], source_etype=_f32), typ=ir.VectorType(_f32, _LANES), align=4)
-            right = b.fcmp_ordered(">", column, _splat(b, _load(b, a["threshold"], split, _f32)))
+        begin, end = (load(b, a["first"], b.add(tree, I64(step)), I64) for step in (0, 1))
+        with loop(b, begin, end) as split:
+            where = b.mul(load(b, a["feature"], split, I64), I64(_LANES))
+            column = b.load(b.gep(a["columns"], [where], source_etype=F32), typ=ir.VectorType(F32, _LANES), align=4)
+            right = b.fcmp_ordered(">", column, splat(b, load(b, a["threshold"], split, F32), _LANES))
             before = b.load(bits, typ=bits_type)
-            cleared = b.and_(before, _splat(b, _load(b, a["mask"], split, _i32)))
+            cleared = b.and_(before, splat(b, load(b, a["mask"], split, I32), _LANES))
             b.store(b.select(right, cleared, before), bits)
-        leaf = b.zext(b.call(count, [b.load(bits, typ=bits_type), ir.Constant(ir.IntType(1), 1)]), ir.VectorType(_i64, _LANES))
-        value = _gather(b, a["leaves"], b.add(leaf, _splat(b, b.mul(tree, _i64(LEAVES)))), _f64)
+        leaf = b.zext(b.call(count, [b.load(bits, typ=bits_type), ir.Constant(ir.IntType(1), 1)]), ir.VectorType(I64, _LANES))
+        value = gather(b, a["leaves"], b.add(leaf, splat(b, b.mul(tree, I64(LEAVES)), _LANES)), F64)
         b.store(b.fadd(b.load(into, typ=sum_type, align=8), value), into, align=8)
-
-
-def _load(b: ir.IRBuilder, array: ir.Value, index: ir.Value, kind: ir.Type) -> ir.Value:
-    return b.load(b.gep(array, [index], source_etype=kind), typ=kind)
-
-
-def _splat(b: ir.IRBuilder, value: ir.Value) -> ir.Value:
-    vector = ir.VectorType(value.type, _LANES)
-    one = b.insert_element(ir.Constant(vector, ir.Undefined), value, _i32(0))
-    return b.shuffle_vector(one, ir.Constant(vector, ir.Undefined), ir.Constant(ir.VectorType(_i32, _LANES), [0] * _LANES))
-
-
-def _gather(b: ir.IRBuilder, array: ir.Value, indices: ir.Value, kind: ir.Type) -> ir.Value:
-    """``kind`` elements of ``array`` at 16 ``indices``."""
-    result: ir.Value = ir.Constant(ir.VectorType(kind, _LANES), ir.Undefined)
-    for lane in range(_LANES):
-        result = b.insert_element(result, _load(b, array, b.extract_element(indices, _i32(lane)), kind), _i32(lane))
-    return result
 
 
 def _entry_slot(b: ir.IRBuilder, kind: ir.Type) -> ir.Value:
     with b.goto_entry_block():
         return b.alloca(kind)
-
-
-@contextmanager
-def _loop(b: ir.IRBuilder, begin: ir.Value, end: ir.Value, step: int = 1) -> Iterator[ir.Value]:
-    """``for index in range(begin, end, step)`` around what the ``with`` block emits."""
-    entered = b.block
-    head, body, done = (b.function.append_basic_block(name) for name in ("head", "body", "done"))
-    b.branch(head)
-    b.position_at_end(head)
-    index = b.phi(_i64)
-    index.add_incoming(begin, entered)
-    b.cbranch(b.icmp_signed("<", index, end), body, done)
-    b.position_at_end(body)
-    yield index
-    index.add_incoming(b.add(index, _i64(step)), b.block)
-    b.branch(head)
-    b.position_at_end(done)
