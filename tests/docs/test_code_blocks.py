@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 def test_the_code_of_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     text = page.read_text()
+    if "import torch" in text and not (find_spec("torch") and find_spec("onnxscript")):
+        pytest.skip("PyTorch or onnxscript is not installed: pip install 'ansorlite[torch]'")
     namespace: dict[str, object] = {"__name__": "__page__"}
     for block in BLOCK.finditer(text):
         line = text.count("\n", 0, block.start(1))

@@ -1,0 +1,97 @@
+"""From a graph of Dynamo's with its arguments to a function that computes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import torch
+
+from ansorlite import api
+from ansorlite.errors import AnsorliteError
+from ansorlite.frontends.onnx import load_model
+from ansorlite.frontends.torch.errors import NotCompiledError
+from ansorlite.frontends.torch.export import export
+from ansorlite.frontends.torch.rehearsal import rehearse
+from ansorlite.frontends.torch.settings import Settings
+from ansorlite.graph.executable import Executable
+from ansorlite.graph.hybrid import HybridModel
+from ansorlite.graph.model import Model
+
+#: Takes the graph's arguments, and returns its results.
+Call: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
+
+
+class _Closed(torch.nn.Module):
+    """A graph as a module that has some of its arguments within, and returns tensors only."""
+
+    def __init__(self, graph: torch.fx.GraphModule, arguments: Sequence[Any], free: Sequence[int]) -> None:
+        super().__init__()
+        self.graph = graph
+        self.arguments = list(arguments)
+        self.free = list(free)
+
+    def forward(self, *given: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        arguments = list(self.arguments)
+        for position, tensor in zip(self.free, given, strict=True):
+            arguments[position] = tensor
+        return tuple(result for result in self.graph(*arguments) if isinstance(result, torch.Tensor))
+
+
+def compile_graph(graph: torch.fx.GraphModule, arguments: Sequence[Any], constant: Sequence[bool], settings: Settings) -> Call:
+    """A function for all arguments that differ from ``arguments`` in nothing but the values of tensors.
+
+    Args:
+        constant: for each argument, whether its value does not change either.
+
+    Raises:
+        NotCompiledError: the graph has to be left to PyTorch.
+        RecordsError: the database cannot be used.
+        TuningError: tuning cannot go on, or there are no such rules.
+    """
+    tensors = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+        raise NotCompiledError("it may be asked for gradients; call the module under torch.no_grad() or torch.inference_mode()")
+    free = [n for n, argument in enumerate(arguments) if isinstance(argument, torch.Tensor) and not constant[n]]
+    with torch.inference_mode(False), torch.no_grad():
+        results = rehearse(graph, arguments)
+        executable = _executable(graph, arguments, free, settings)
+    positions = [n for n, result in enumerate(results) if isinstance(result, torch.Tensor)]
+    expected = [(tuple(results[n].shape), str(results[n].dtype).removeprefix("torch.")) for n in positions]
+    found = [(value.shape, value.dtype) for value in executable.outputs.values()]
+    if found != expected:
+        raise NotCompiledError(f"PyTorch's exporter gives it results of {found}, where {expected} are due")
+    template = [None if isinstance(result, torch.Tensor) else result for result in results]
+
+    def call(arguments: Sequence[Any]) -> Sequence[Any]:
+        outputs = executable(*(arguments[position].detach() for position in free))
+        results = list(template)
+        for position, array in zip(positions, outputs.values(), strict=True):
+            results[position] = torch.from_dlpack(array)
+        return results
+
+    return call
+
+
+def _executable(graph: torch.fx.GraphModule, arguments: Sequence[Any], free: Sequence[int], settings: Settings) -> Executable:
+    detached = [argument.detach() if isinstance(argument, torch.Tensor) else argument for argument in arguments]
+    try:
+        proto = export(_Closed(graph, detached, free), [detached[n] for n in free])
+    except Exception as error:  # PyTorch's exporter is many packages, each with errors of its own
+        raise NotCompiledError(f"PyTorch cannot export it to ONNX: {_first_line(error)}") from error
+    try:
+        model = load_model(proto)
+    except AnsorliteError as error:
+        raise NotCompiledError(str(error)) from error
+    if isinstance(model, HybridModel):
+        fallback = model.fallbacks[0]
+        raise NotCompiledError(f"{fallback.title} would run in Python: {fallback.reason}")
+    if not isinstance(model, Model):
+        raise NotCompiledError("the shapes of its results depend on values")
+    if settings.trials is not None:
+        api.tune(model, trials=settings.trials, database=settings.database, rules=settings.rules)
+    return api.compile(model, settings.database, rules=settings.rules)
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)

@@ -1,0 +1,80 @@
+"""One graph of Dynamo's, compiled for each set of shapes and constants that it is called with."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+
+from ansorlite.frontends.torch.compile import Call, compile_graph
+from ansorlite.frontends.torch.errors import NotCompiledError
+from ansorlite.frontends.torch.settings import Settings
+
+#: More of them are not kept: who calls with ever new shapes compiles every time, but memory stays in bounds.
+_MOST: Final = 64
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """
+    Attributes:
+        constants: the tensors that are constants of it: held, so that nothing else comes to lie where they are.
+        versions: of these when it was compiled; ``None`` if it reads them anew each time.
+    """
+
+    call: Call
+    constants: tuple[torch.Tensor, ...]
+    versions: tuple[int, ...] | None
+
+
+class CompiledGraph:
+    """Runs a graph with kernels of ansorlite, or with PyTorch where these cannot do that; a warning says why, once.
+
+    Constants are known by where they lie and by how often they were changed in place: with other ones it is compiled anew.
+
+    Args:
+        constant: for each argument, whether it is a constant.
+    """
+
+    def __init__(self, graph: torch.fx.GraphModule, constant: Sequence[bool], settings: Settings) -> None:
+        self._graph = graph
+        self._constant = tuple(constant)
+        self._settings = settings
+        self._entries: dict[object, _Entry] = {}
+        self._said: set[str] = set()
+
+    def __call__(self, *arguments: Any) -> Sequence[Any]:
+        key = tuple(_key(argument, constant) for argument, constant in zip(arguments, self._constant, strict=True))
+        constants = tuple(argument for argument, constant in zip(arguments, self._constant, strict=True) if constant)
+        entry = self._entries.get(key)
+        if entry is None or entry.versions not in (None, _versions(constants)):
+            entry = self._entries[key] = self._compiled(arguments, constants)
+            if len(self._entries) > _MOST:
+                del self._entries[next(iter(self._entries))]
+        return entry.call(arguments)
+
+    def _compiled(self, arguments: Sequence[Any], constants: tuple[torch.Tensor, ...]) -> _Entry:
+        versions = _versions(constants)
+        try:
+            return _Entry(compile_graph(self._graph, arguments, self._constant, self._settings), constants, versions)
+        except NotCompiledError as error:
+            if str(error) not in self._said:
+                self._said.add(str(error))
+                warnings.warn(f"ansorlite leaves a graph to PyTorch: {error}", stacklevel=2)
+            return _Entry(lambda arguments: self._graph(*arguments), constants, None)
+
+
+def _key(argument: Any, constant: bool) -> object:
+    if not isinstance(argument, torch.Tensor):
+        return argument
+    if constant:
+        return argument.data_ptr(), argument.shape, argument.stride(), argument.dtype
+    return argument.shape, argument.dtype
+
+
+def _versions(constants: Sequence[torch.Tensor]) -> tuple[int, ...]:
+    """What was made under ``torch.inference_mode()`` has none: PyTorch does not follow its changes."""
+    return tuple(0 if constant.is_inference() else constant._version for constant in constants)

@@ -1,0 +1,53 @@
+"""PyTorch module -> ONNX model, through PyTorch's own exporter."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import onnx
+import torch
+
+
+def export(
+    module: torch.nn.Module,
+    arguments: Sequence[torch.Tensor],
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+) -> onnx.ModelProto:
+    """``module`` called with ``arguments``, as an ONNX model of their shapes; parameters and buffers are constants of it.
+
+    Args:
+        inputs, outputs: what to call these; by default as PyTorch does.
+
+    Raises:
+        Exception: whatever PyTorch's exporter raises about what it does not take.
+    """
+    with _quietly():
+        program = torch.onnx.export(
+            module,
+            tuple(arguments),
+            dynamo=True,
+            verbose=False,
+            input_names=None if inputs is None else list(inputs),
+            output_names=None if outputs is None else list(outputs),
+        )
+    assert program is not None
+    proto: onnx.ModelProto = program.model_proto
+    return proto
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Without the exporter's remarks on PyTorch's own insides and on packages that are not installed."""
+    log = logging.getLogger("torch.onnx")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.setLevel(level)

@@ -1,0 +1,54 @@
+"""A graph run once by PyTorch, on copies of its arguments: what it does besides computing new tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from ansorlite.frontends.torch.errors import NotCompiledError
+
+
+def rehearse(graph: torch.fx.GraphModule, arguments: Sequence[Any]) -> list[Any]:
+    """What the graph returns for ``arguments``; these are not touched, nor is PyTorch's random state.
+
+    Raises:
+        NotCompiledError: it changes arguments in place, returns views, or handles tensors that numpy has no arrays for.
+    """
+    for argument in arguments:
+        _check_viewable("takes", argument)
+    copies = [argument.detach().clone() if isinstance(argument, torch.Tensor) else argument for argument in arguments]
+    versions = [_version(copy) for copy in copies]
+    with torch.random.fork_rng(devices=[]):
+        results = list(graph(*copies))
+    if versions != [_version(copy) for copy in copies]:
+        raise NotCompiledError("it changes tensors in place")
+    for result in results:
+        _check_viewable("returns", result)
+    places = [_place(tensor) for tensor in (*copies, *results) if isinstance(tensor, torch.Tensor) and tensor.numel()]
+    if len(set(places)) < len(places):
+        raise NotCompiledError("it takes or returns several views of one tensor")
+    return results
+
+
+def _check_viewable(does: str, argument: Any) -> None:
+    if not isinstance(argument, torch.Tensor):
+        return
+    if argument.device.type != "cpu":
+        raise NotCompiledError(f"it {does} a tensor on {argument.device}, and not on the CPU")
+    try:
+        np.from_dlpack(argument.detach())
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise NotCompiledError(f"it {does} a tensor of {argument.dtype} that numpy cannot view ({reason})") from error
+
+
+def _version(copy: Any) -> int:
+    return copy._version if isinstance(copy, torch.Tensor) else 0
+
+
+def _place(tensor: torch.Tensor) -> int:
+    address: int = tensor.untyped_storage().data_ptr()
+    return address

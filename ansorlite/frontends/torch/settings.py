@@ -1,0 +1,20 @@
+"""The options of the backend."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Settings:
+    """
+    Attributes:
+        database: of measurements, as for :func:`ansorlite.compile`.
+        trials: so many measurements each graph is tuned with, those in the database included; by default none are made.
+        rules: derivation rules of your own, as for :func:`ansorlite.compile`.
+    """
+
+    database: str | os.PathLike[str] | None = None
+    trials: int | None = None
+    rules: str | None = None

@@ -1,0 +1,79 @@
+"""Small modules for the tests of the PyTorch backend."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+def mlp() -> nn.Sequential:
+    return nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
+
+
+def conv_net() -> nn.Sequential:
+    features = [nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2)]
+    return nn.Sequential(*features, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 5))
+
+
+class TransformerBlock(nn.Module):
+    """Attention and two dense layers, each beside a shortcut."""
+
+    def __init__(self, width: int = 32, heads: int = 4) -> None:
+        super().__init__()
+        self.attention = nn.MultiheadAttention(width, heads, batch_first=True)
+        self.dense = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.norm1(x)
+        x = x + self.attention(y, y, y, need_weights=False)[0]
+        return x + self.dense(self.norm2(x))
+
+
+class Several(nn.Module):
+    """Takes and returns more than tensors."""
+
+    def forward(self, x: Tensor, more: dict[str, Any]) -> dict[str, Any]:
+        return {"nothing": None, "sum": x + more["y"] * more["scale"], "pair": (torch.relu(x), x.sum())}
+
+
+class Largest(nn.Module):
+    """Sorts, which is no tensor expression."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.topk(torch.relu(x), 3).values
+
+
+class Noisy(nn.Module):
+    """Draws random numbers."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.dropout(x, 0.5, training=True)
+
+
+class Counting(nn.Module):
+    """Changes a buffer of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls.add_(1)
+        return x * 2
+
+
+class Flat(nn.Module):
+    """Returns a view of its argument."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.view(-1)
+
+
+class Half(nn.Module):
+    """Computes in bfloat16."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.bfloat16() * 2

@@ -1,0 +1,177 @@
+"""``torch.compile(module, backend="ansorlite")`` computes what PyTorch computes, and says what it leaves to it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'ansorlite[torch]'")
+pytest.importorskip("onnxscript", reason="PyTorch's exporter needs onnxscript: pip install 'ansorlite[torch]'")
+
+import torch
+
+import ansorlite as al
+from ansorlite.frontends.torch.backend import backend
+from tests.torch import modules
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True)
+def _forget() -> Iterator[None]:
+    """Dynamo remembers graphs, and gives up a function after some of them."""
+    torch.manual_seed(0)
+    yield
+    torch._dynamo.reset()
+
+
+def random(*shape: int) -> torch.Tensor:
+    return torch.from_numpy(RNG.standard_normal(shape, np.float32))
+
+
+def same(found: object, expected: object) -> None:
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_pytorch_finds_the_backend_by_its_name() -> None:
+    assert entry_points(group="torch_dynamo_backends")["ansorlite"].load() is backend
+    assert "ansorlite" in torch.compiler.list_backends()
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize(
+    ("module", "shape"),
+    [(modules.mlp(), (3, 16)), (modules.conv_net(), (1, 3, 12, 12)), (modules.TransformerBlock(), (1, 10, 32))],
+    ids=["mlp", "conv_net", "transformer_block"],
+)
+def test_modules_run_on_kernels(
+    module: torch.nn.Module, shape: tuple[int, ...], mode: Callable[[], AbstractContextManager[None]]
+) -> None:
+    x = random(*shape)
+    module.eval()
+    compiled = torch.compile(module, backend="ansorlite")
+    with mode(), warnings.catch_warnings():
+        warnings.filterwarnings("error", message="ansorlite leaves")
+        for _ in range(2):
+            same(compiled(x), module(x))
+
+
+def test_arguments_and_results_that_are_no_single_tensor() -> None:
+    compiled = torch.compile(modules.Several(), backend="ansorlite", fullgraph=True)
+    x, y = random(2, 3), random(3)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.filterwarnings("error", message="ansorlite leaves")
+        found = compiled(x, {"y": y, "scale": 3})
+    assert found["nothing"] is None
+    same(found["sum"], x + y * 3)
+    same(found["pair"], (torch.relu(x), x.sum()))
+
+
+def test_new_shapes_are_compiled_for() -> None:
+    module = modules.mlp()
+    compiled = torch.compile(module, backend="ansorlite")
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.filterwarnings("error", message="ansorlite leaves")
+        for batch in (2, 3, 5, 2):
+            x = random(batch, 16)
+            same(compiled(x), module(x))
+
+
+def test_parameters_may_change_afterwards() -> None:
+    module = modules.mlp()
+    compiled = torch.compile(module, backend="ansorlite")
+    x = random(2, 16)
+    with torch.no_grad():
+        before = compiled(x)
+        module[0].weight.mul_(-2)
+        same(compiled(x), module(x))
+        assert not torch.equal(compiled(x), before)
+        module.load_state_dict({name: torch.ones_like(value) for name, value in module.state_dict().items()})
+        same(compiled(x), module(x))
+
+
+def test_modules_of_one_class_keep_their_own_parameters() -> None:
+    first, second = (torch.compile(torch.nn.Linear(16, 4), backend="ansorlite") for _ in range(2))
+    x = random(2, 16)
+    with torch.no_grad():
+        same(first(x), x @ first.weight.T + first.bias)
+        same(second(x), x @ second.weight.T + second.bias)
+
+
+@pytest.mark.parametrize(
+    ("module", "reason"),
+    [
+        (modules.Largest(), "TopK"),
+        (modules.Noisy(), "Dropout"),
+        (modules.Counting(), "changes tensors in place"),
+        (modules.Flat(), "views of one tensor"),
+        (modules.Half(), "numpy cannot view"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, torch.nn.Module) else "",
+)
+def test_what_it_cannot_take_is_left_to_pytorch_and_said_once(module: torch.nn.Module, reason: str) -> None:
+    compiled = torch.compile(module, backend="ansorlite")
+    x = random(2, 8)
+    with torch.no_grad(), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        results = []
+        for run in (compiled, module, compiled):
+            torch.manual_seed(1)
+            results.append(run(x))
+    said = [str(warning.message) for warning in caught if "ansorlite leaves" in str(warning.message)]
+    assert len(said) == 1
+    assert reason in said[0]
+    same(results[0], results[1])
+    same(results[2], results[1])
+
+
+def test_changes_in_place_happen_once_a_call() -> None:
+    module = modules.Counting()
+    compiled = torch.compile(module, backend="ansorlite")
+    with torch.no_grad(), pytest.warns(UserWarning, match="changes tensors in place"):
+        compiled(random(2))
+    assert module.calls.item() == 1
+
+
+def test_gradients_are_left_to_pytorch() -> None:
+    module = modules.mlp()
+    compiled = torch.compile(module, backend="ansorlite")
+    with pytest.warns(UserWarning, match=r"call the module under torch\.no_grad"):
+        compiled(random(2, 16)).sum().backward()
+    assert all(parameter.grad is not None for parameter in module.parameters())
+
+
+def test_programs_come_from_the_database(tmp_path: Path) -> None:
+    module = torch.nn.Linear(16, 8)
+    path = tmp_path / "tuning.db"
+    compiled = torch.compile(module, backend="ansorlite", options={"database": path, "trials": 3})
+    x = random(4, 16)
+    with torch.no_grad():
+        same(compiled(x), module(x))
+    with al.Database(path) as database:
+        assert sum(database.outcomes().values()) == 3
+
+
+def test_an_unknown_option_is_named() -> None:
+    compiled = torch.compile(torch.nn.Linear(4, 4), backend="ansorlite", options={"trails": 3})
+    with torch.no_grad(), pytest.raises(Exception, match="no option 'trails'; the options are: database, trials, rules"):
+        compiled(random(2, 4))
+
+
+def test_arguments_are_read_and_results_given_without_copies() -> None:
+    graph = torch.fx.symbolic_trace(lambda x: (torch.relu(x),))
+    compiled = backend(graph, [random(4)])
+    x = random(4)
+    with torch.no_grad():
+        first, second = compiled(x)[0], compiled(x)[0]
+        x.fill_(2.0)
+        (third,) = compiled(x)
+    same(first, second)
+    same(third, x)
+    assert len({x.data_ptr(), first.data_ptr(), second.data_ptr(), third.data_ptr()}) == 4
