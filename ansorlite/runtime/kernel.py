@@ -15,9 +15,10 @@ from ansorlite.codegen.workspace import aligned
 from ansorlite.errors import ArgumentError
 from ansorlite.loops.nodes import Buffer, Scope
 from ansorlite.runtime.arguments import Array, address_of
+from ansorlite.runtime.direct import Argument, Direct, direct_call
 from ansorlite.runtime.load import Loaded
 from ansorlite.runtime.timing import Timing, TimingSettings, measure
-from ansorlite.runtime.workspace import Workspace, WorkspacePool
+from ansorlite.runtime.workspace import Workspace, WorkspacePool, workspace_shape
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.target import Target
 from ansorlite.te import dtypes
@@ -105,6 +106,7 @@ class Kernel:
         self.outputs = tuple(params[inputs:])
         self._params = tuple(params)
         self._checks = [(buffer.shape, dtypes.NUMPY[buffer.dtype]) for buffer in params]
+        self._new = self._checks[inputs:]
         self._prepare = self._loaded.prepare
         self._pack: Callable[..., bytes] = struct.Struct(f"{len(params) + 1}P").pack
         self._workspace_bytes = compiled.workspace
@@ -117,6 +119,7 @@ class Kernel:
             self._entry = self._prepare_and_run
             self._workspace_bytes = begin + compiled.prepared
         self._workspaces = WorkspacePool(self._workspace_bytes)
+        self._direct = None if compiled.prepared else self._directly([0] * (len(params) + 2), range(len(params)))
 
     def __call__(self, *arrays: Array, out: Array | Sequence[Array] | None = None) -> Any:
         """Run it.
@@ -132,10 +135,30 @@ class Kernel:
         Raises:
             ArgumentError: a wrong number of arrays, or one of another shape, dtype or layout.
         """
+        if out is None:
+            outputs = [np.empty(shape, dtype) for shape, dtype in self._new]
+        else:
+            outputs = [out] if isinstance(out, np.ndarray) else list(out)
+        if self._direct is None or len(arrays) != len(self.inputs) or not self._called(self._direct, arrays, outputs):
+            self._call(arrays, outputs, given=out is not None)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def _called(self, direct: Direct, arrays: Sequence[Array], outputs: Sequence[Array]) -> bool:
+        """Whether all arrays are such that nothing must be refused or copied; then it has run."""
+        if not self._workspace_bytes:
+            return direct(*arrays, *outputs)
+        workspace = self._workspaces.take()
+        done = direct(*arrays, *outputs, workspace.memory)
+        self._workspaces.give(workspace)
+        return done
+
+    def _call(self, arrays: Sequence[Array], outputs: Sequence[Array], given: bool) -> None:
+        """Run it on arrays of any kind: refuse some, copy others."""
         if len(arrays) != len(self.inputs):
             names = ", ".join(buffer.name for buffer in self.inputs)
             raise ArgumentError(f"the kernel takes {len(self.inputs)} arrays ({names}), not {len(arrays)}")
-        outputs = [np.empty(*check) for check in self._checks[len(arrays) :]] if out is None else self._checked_out(out)
+        if given:
+            self._check_outputs(outputs)
         ready = []
         for position, array in enumerate(arrays):
             shape, dtype = self._checks[position]
@@ -144,14 +167,13 @@ class Kernel:
             ready.append(array if array.flags.num & _READABLE == _READABLE else np.array(array, order="C"))
         written = [(address_of(output), output.nbytes) for output in outputs]
         addresses = [address_of(array) for array in ready]
-        if out is not None:
+        if given:
             for position, array in enumerate(ready):
                 begin, size = addresses[position], array.nbytes
                 if any(begin < start + length and start < begin + size for start, length in written):
                     ready[position] = array.copy()
                     addresses[position] = address_of(ready[position])
         self._run([*addresses, *(start for start, _ in written)])
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def prepare(self, **constants: Array) -> Kernel:
         """This kernel with its constant inputs fixed and prepared; its calls take the other inputs only.
@@ -183,6 +205,7 @@ class Kernel:
         result._pack = _Template(addresses, [*left, len(self._params)]).pack
         result._workspace_bytes = self._compiled.workspace
         result._workspaces = WorkspacePool(result._workspace_bytes)
+        result._direct = result._directly(addresses, left)
         return result
 
     def prepare_at(self, addresses: Sequence[int]) -> None:
@@ -282,8 +305,7 @@ class Kernel:
             raise ArgumentError(f"{buffer.name} is {array.dtype}, not {buffer.dtype}; convert it with .astype({buffer.dtype!r})")
         return array
 
-    def _checked_out(self, out: Array | Sequence[Array]) -> list[Array]:
-        outputs = [out] if isinstance(out, np.ndarray) else list(out)
+    def _check_outputs(self, outputs: Sequence[Array]) -> None:
         if len(outputs) != len(self.outputs):
             raise ArgumentError(f"out has {len(outputs)} arrays, but the kernel has {len(self.outputs)} outputs")
         for number, output in enumerate(outputs):
@@ -293,4 +315,17 @@ class Kernel:
                 raise ArgumentError(f"out for {name} must be a contiguous, aligned, writeable array; pass one from numpy.empty")
             if any(np.may_share_memory(output, other) for other in outputs[:number]):
                 raise ArgumentError(f"out for {name} overlaps another output; pass separate arrays")
-        return outputs
+
+    def _directly(self, fixed: Sequence[int], slots: Sequence[int]) -> Direct:
+        """A call of the entry for arrays that fit, and a workspace if it needs one.
+
+        Args:
+            fixed: the addresses that it gets, but for these.
+            slots: which of them are the parameters' places; the workspace's is last but one.
+        """
+        inputs = len(self.inputs)
+        arguments = [Argument(*check, slot, n >= inputs) for n, (check, slot) in enumerate(zip(self._checks, slots, strict=True))]
+        if self._workspace_bytes:
+            block = workspace_shape(self._workspace_bytes)
+            arguments.append(Argument(block, dtypes.NUMPY["uint8"], len(fixed) - 2, False))
+        return direct_call(self._loaded.address, fixed, arguments)

@@ -9,12 +9,18 @@ class Workspace:
     """A block that begins at a cache line.
 
     Attributes:
-        address: where.
+        memory: its bytes.
+        address: where it begins.
     """
 
     def __init__(self, nbytes: int) -> None:
-        self._memory = empty((max(1, -(-nbytes // ALIGNMENT)) * ALIGNMENT,), "uint8")
-        self.address: int = self._memory.ctypes.data
+        self.memory = empty(workspace_shape(nbytes), "uint8")
+        self.address: int = self.memory.ctypes.data
+
+
+def workspace_shape(nbytes: int) -> tuple[int]:
+    """The shape of a block with room for ``nbytes``: whole cache lines, one at least."""
+    return (max(1, -(-nbytes // ALIGNMENT)) * ALIGNMENT,)
 
 
 class WorkspacePool:
