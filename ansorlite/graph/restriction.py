@@ -9,7 +9,8 @@ number. Nothing is assumed about operators: both graphs' tensor expressions are 
 
 Why this is enough: say that each input of the large graph holds the small graph's input at its first places. If an element's
 expression is the same in both graphs, constants and reduced extents included, it reads the same places in both; the small
-graph is legal, so these are places that the small tensors have, where by induction both hold the same values.
+graph is legal, so these are places that the small tensors have, where by induction both hold the same values. Expressions are
+compared as index arithmetic simplifies them where the small tensor has elements, so that it does not matter how they are written.
 """
 
 from __future__ import annotations
@@ -17,17 +18,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from ansorlite import te
 from ansorlite.graph.describe import Operator, Value
 from ansorlite.graph.graph import Array, Graph, Node
+from ansorlite.loops.index_algebra import IndexAlgebra
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis, Binary, Const, Expr, Read, Reduce, const, reads, rewrite, walk
 from ansorlite.te.ops import BinaryOp
 from ansorlite.te.tensor import Tensor
-
-_ZERO: Final = const(0, dtypes.INDEX)
 
 
 def is_restriction(small: Graph, large: Graph) -> bool:
@@ -127,24 +127,21 @@ class _Pairs:
             return False
         if not self._same(small, small.body, large, large.body):
             return False
-        grown = {axis for axis, extent in zip(large.axes, small.shape, strict=True) if axis.extent != extent}
-        if grown and not self._in_range(many, grown):
-            return False
         self.small[large] = small
-        self.repeats[large] = not grown or self._repeated(large.body, many, grown)
-        return True
+        grown = {axis for axis, extent in zip(large.axes, small.shape, strict=True) if axis.extent != extent}
+        body = _algebra(large).simplify(large.body)
+        self.repeats[large] = not grown or self._repeated(body, grown)
+        return not grown or self._in_range(body, grown)
 
     def _same(self, small: Tensor, body: Expr, large: Tensor, other: Expr) -> bool:
         """Whether both bodies are one expression of their axes, once tensors and axes are those of the small one."""
         if [axis.extent for axis in small.reduce_axes] != [axis.extent for axis in large.reduce_axes]:
             return False
-        # An axis of one iteration is 0, which some operators write instead of it.
-        own = {axis: _ZERO if axis.extent == 1 else axis for axis in small.axes}
-        axes: dict[Axis, Expr] = {theirs: own[ours] for theirs, ours in zip(large.axes, small.axes, strict=True)}
-        axes.update(zip(large.reduce_axes, small.reduce_axes, strict=True))
-        return self._translated(other, axes) is rewrite(body, lambda node: own.get(node) if isinstance(node, Axis) else None)
+        axes = dict(zip((*large.axes, *large.reduce_axes), (*small.axes, *small.reduce_axes), strict=True))
+        algebra = _algebra(small)
+        return algebra.simplify(self._translated(other, axes)) is algebra.simplify(body)
 
-    def _translated(self, body: Expr, axes: Mapping[Axis, Expr]) -> Expr:
+    def _translated(self, body: Expr, axes: Mapping[Axis, Axis]) -> Expr:
         def rule(node: Expr) -> Expr | None:
             match node:
                 case Axis():
@@ -152,27 +149,27 @@ class _Pairs:
                 case Read(tensor, indices, dtype):
                     return Read(self.small[tensor], indices, dtype)
                 case Reduce(op, value, reduced, dtype):
-                    return Reduce(op, value, tuple(a for axis in reduced if isinstance(a := axes[axis], Axis)), dtype)
+                    return Reduce(op, value, tuple(axes[axis] for axis in reduced), dtype)
                 case _:
                     return None
 
         return rewrite(body, rule)
 
-    def _in_range(self, found: tuple[Read, ...], grown: set[Axis]) -> bool:
+    def _in_range(self, body: Expr, grown: set[Axis]) -> bool:
         """Whether what is read at places that data name is there beyond the small tensor's places, too.
 
         It is if these data are equal to some that the small graph reads by.
         """
-        by_value = [(index, inner) for read in found for index in read.indices if (inner := reads(index))]
+        by_value = [(index, inner) for read in reads(body) for index in read.indices if (inner := reads(index))]
         return all(
             grown.isdisjoint(_bare_axes(index)) and all(self.repeats[read.tensor] for read in inner) for index, inner in by_value
         )
 
-    def _repeated(self, body: Expr, found: tuple[Read, ...], grown: set[Axis]) -> bool:
+    def _repeated(self, body: Expr, grown: set[Axis]) -> bool:
         """Whether an element beyond is surely one of those before, as what it follows from is."""
         if not grown.isdisjoint(_bare_axes(body)):
             return False
-        moving = [read for read in found if not grown.isdisjoint(axis for index in read.indices for axis in _axes(index))]
+        moving = [read for read in reads(body) if not grown.isdisjoint(axis for index in read.indices for axis in _axes(index))]
         if not moving:
             return True
         if len(moving) > 1:
@@ -180,6 +177,14 @@ class _Pairs:
         (read,) = moving
         shapes = zip(read.indices, self.small[read.tensor].shape, read.tensor.shape, strict=True)
         return self.repeats[read.tensor] and all(_is_monotonic(index) for index, few, many in shapes if few != many)
+
+
+def _algebra(tensor: Tensor) -> IndexAlgebra:
+    """What knows the axes of a compute: expressions that it simplifies are one if they are surely equal wherever the axes go."""
+    algebra = IndexAlgebra()
+    for axis in (*tensor.axes, *tensor.reduce_axes):
+        algebra.bind(axis, const(axis.extent, dtypes.INDEX))
+    return algebra
 
 
 def _axes(expr: Expr) -> Iterator[Axis]:
