@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -10,7 +12,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from ansorlite.errors import ArgumentError
+import ansorlite as al
+from ansorlite.errors import ArgumentError, ModelError
 from ansorlite.frontends.onnx import load_any
 from ansorlite.graph.executable import Executable
 from ansorlite.graph.hybrid import AnyModel, HybridExecutable, compile_any
@@ -239,3 +242,112 @@ def test_tasks_are_those_of_the_named_sizes() -> None:
     unnamed = load_any(two_layers())
     with pytest.raises(ArgumentError, match=r'dims=\{"batch": \(1, 8, 32\)\}'):
         assert unnamed.tasks
+
+
+def heads() -> onnx.ModelProto:
+    """Sequences split into heads, transposed, and merged again: indices that only arithmetic shows to keep rows apart."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"]),
+        helper.make_node("Reshape", ["a", "split"], ["b"]),
+        helper.make_node("Transpose", ["b"], ["c"], perm=[0, 2, 1, 3]),
+        helper.make_node("Softmax", ["c"], ["d"]),
+        helper.make_node("Transpose", ["d"], ["e"], perm=[0, 2, 1, 3]),
+        helper.make_node("Reshape", ["e", "merge"], ["y"]),
+    ]
+    constants = {"w": normal(6, 8), "split": np.array([0, 0, 2, 4]), "merge": np.array([0, 0, 8])}
+    return model_of(nodes, {"x": ("batch", "sequence", 6)}, {"y": 3}, constants)
+
+
+def test_reshapes_that_keep_rows_apart() -> None:
+    ready = Counted(heads())
+    for batch in (3, 4):
+        for length in (5, 6, 7, 8):
+            ready.check(x=normal(batch, length, 6))
+    assert ready.compiled == 1
+
+
+def test_the_least_recently_used_programs_go() -> None:
+    proto = two_layers()
+    ready = Counted(proto)
+    model = load_any(proto)
+    assert isinstance(model, OpenModel)
+    ready.run = OpenExecutable(model, ready._build, keep=2)
+    for size in (1, 2, 4, 1, 4, 3):
+        ready.check(x=normal(size, 6))
+    assert ready.compiled == 4
+    assert ready.run.programs == 2
+
+
+def test_many_threads_share_programs() -> None:
+    ready = Counted(two_layers())
+    sizes = RNG.integers(1, 17, 64)
+    inputs = [normal(int(size), 6) for size in sizes]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda x: ready.run({"x": x})["y"], inputs))
+    for x, y in zip(inputs, found, strict=True):
+        np.testing.assert_allclose(y, ready.reference.run(None, {"x": x})[0], rtol=1e-4, atol=1e-5)
+    assert ready.compiled == len({int(size - 1).bit_length() for size in sizes})
+
+
+def test_values_decide_shapes() -> None:
+    """A shape, axes to fold, and how often to repeat, each an input; and an open dimension beside them."""
+    nodes = [
+        helper.make_node("ReduceSum", ["x", "axes"], ["a"], keepdims=1),
+        helper.make_node("Reshape", ["a", "shape"], ["b"]),
+        helper.make_node("Tile", ["b", "repeats"], ["y"]),
+    ]
+    whole = TensorProto.INT64
+    proto = model_of(
+        nodes, {"x": ("rows", 4), "axes": (1,), "shape": (2,), "repeats": (2,)}, {"y": 2},
+        dtypes={"axes": whole, "shape": whole, "repeats": whole},
+    )  # fmt: skip
+    ready = Counted(proto)
+    for rows, axis, shape, repeats in (
+        (6, 1, (2, 3), (1, 2)),
+        (6, 1, (3, 2), (1, 2)),
+        (6, 0, (2, 2), (2, 1)),
+        (4, 0, (2, 2), (2, 1)),
+    ):
+        ready.check(x=normal(rows, 4), axes=np.array([axis]), shape=np.array(shape), repeats=np.array(repeats))
+    compiled = ready.compiled
+    ready.check(x=normal(6, 4), axes=np.array([1]), shape=np.array((2, 3)), repeats=np.array((1, 2)))
+    assert ready.compiled == compiled
+
+
+def test_an_array_that_decided_a_shape_may_change_afterwards() -> None:
+    nodes = [helper.make_node("Reshape", ["x", "shape"], ["y"])]
+    ready = Counted(model_of(nodes, {"x": (6, 4), "shape": (2,)}, {"y": 2}, dtypes={"shape": TensorProto.INT64}))
+    shape = np.array([3, 8])
+    for extents in ((3, 8), (12, 2), (3, 8)):
+        shape[:] = extents
+        ready.check(x=normal(6, 4), shape=shape)
+    assert ready.compiled == 2
+    with pytest.raises(ArgumentError, match="input 'shape' is int32; convert it"):
+        ready.run(normal(6, 4), np.array([3, 8], np.int32))
+
+
+def test_values_that_make_no_sense_are_told() -> None:
+    nodes = [helper.make_node("Reshape", ["x", "shape"], ["y"], name="fold")]
+    ready = Counted(model_of(nodes, {"x": (6, 4), "shape": (2,)}, {"y": 2}, dtypes={"shape": TensorProto.INT64}))
+    with pytest.raises(ModelError, match=r"node 'fold' \(Reshape\)"):
+        ready.run(normal(6, 4), np.array([7, 7]))
+    ready.check(x=normal(6, 4), shape=np.array([4, 6]))
+
+
+def test_public_names_with_real_programs(tmp_path: Path) -> None:
+    """``from_onnx``, ``tune`` and ``compile``: what was measured for a named size is what serves the sizes below it."""
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Relu", ["a"], ["y"])]
+    proto = model_of(nodes, {"x": ("batch", 6)}, {"y": 2}, {"w": normal(6, 8)})
+    model = al.from_onnx(proto, dims={"batch": (2, 4)})
+    assert isinstance(model, OpenModel)
+    result = al.tune(model, trials=4, database=tmp_path / "t.db", progress=False)
+    assert len(result.tasks) == 2
+    run = al.compile(model, tmp_path / "t.db")
+    reference = ReferenceEvaluator(proto)
+    for size in (1, 2, 3, 4, 5):
+        x = normal(size, 6)
+        np.testing.assert_allclose(run(x)["y"], reference.run(None, {"x": x})[0], rtol=1e-4, atol=1e-5)
+    assert run.programs == 3
+    fixed = al.compile(al.from_onnx(proto, dims={"batch": 3}))
+    assert isinstance(fixed, Executable)
+    assert fixed(x[:3])["y"].shape == (3, 8)
