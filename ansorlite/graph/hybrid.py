@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NoReturn, TypeAlias
@@ -83,12 +83,7 @@ class HybridModel:
     @cached_property
     def tasks(self) -> tuple[tuple[Task, int], ...]:
         """The distinct tasks of all segments, in order of first use, each with the number of its uses."""
-        merged: dict[str, tuple[Task, int]] = {}
-        for segment in self.segments:
-            for task, weight in segment.tasks:
-                first, before = merged.get(task.key, (task, 0))
-                merged[task.key] = (first, before + weight)
-        return tuple(merged.values())
+        return merged_tasks(self.segments)
 
     @property
     def segments(self) -> tuple[Model, ...]:
@@ -102,6 +97,16 @@ class HybridModel:
 
 #: What a model file becomes.
 AnyModel: TypeAlias = Model | HybridModel
+
+
+def merged_tasks(models: Iterable[AnyModel]) -> tuple[tuple[Task, int], ...]:
+    """The distinct tasks of all ``models``, in order of first use, each with the number of its uses."""
+    merged: dict[str, tuple[Task, int]] = {}
+    for model in models:
+        for task, weight in model.tasks:
+            first, before = merged.get(task.key, (task, 0))
+            merged[task.key] = (first, before + weight)
+    return tuple(merged.values())
 
 
 class HybridExecutable:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from ansorlite.errors import ArgumentError
 from ansorlite.graph.graph import Array, Graph
-from ansorlite.graph.hybrid import AnyModel, HybridModel
+from ansorlite.graph.hybrid import AnyModel, HybridModel, merged_tasks
 from ansorlite.graph.model import Model
 from ansorlite.target import Target
 from ansorlite.task import Task
@@ -78,19 +78,24 @@ class OpenModel:
         """The model for one size of each open dimension.
 
         Args:
-            values: of inputs that decide shapes. The result is for these, whatever it is called with.
+            values: of the inputs that decide shapes. The result is for these, whatever it is called with. Without any, what
+                depends on them runs in Python.
 
         Raises:
-            ArgumentError: a dimension that is not there, is missing, or has no size.
+            ArgumentError: a dimension that is not there, or lacks a size; or some values that decide shapes, and not all.
             ModelError: the model has no meaning for these.
         """
-        return self.built(self.specialize(self.shapes(sizes), values))
+        shapes = self.shapes(sizes)
+        try:
+            return self.built(self.specialize(shapes, values))
+        except ValuesNeededError as error:
+            raise ArgumentError(f"shapes depend on the value of input {min(error.names)!r}, too; give it") from None
 
     def shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
         """Input name → shape, where it is known, for one size of each open dimension.
 
         Raises:
-            ArgumentError: a dimension that is not there, is missing, or has no size.
+            ArgumentError: a dimension that is not there, or lacks a size.
         """
         check_dims(sizes, self.dims)
         missing = [name for name in self.dims if name not in sizes]
@@ -125,12 +130,8 @@ class OpenModel:
                 f"dimension {unnamed[0]!r} is open, so there is no task yet; say which sizes programs are to be made for: "
                 f'dims={{"{unnamed[0]}": (1, 8, 32)}}, or --dim {unnamed[0]}=1,8,32'
             )
-        merged: dict[str, tuple[Task, int]] = {}
-        for sizes in itertools.product(*(self.buckets[dim] for dim in self.dims)):
-            for task, weight in self.at(dict(zip(self.dims, sizes, strict=True))).tasks:
-                first, before = merged.get(task.key, (task, 0))
-                merged[task.key] = (first, before + weight)
-        return tuple(merged.values())
+        every = itertools.product(*(self.buckets[dim] for dim in self.dims))
+        return merged_tasks(self.at(dict(zip(self.dims, sizes, strict=True))) for sizes in every)
 
 
 def open_dims(inputs: Mapping[str, OpenValue]) -> tuple[str, ...]:
