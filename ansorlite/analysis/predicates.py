@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from ansorlite.analysis.access import Access, accesses, has_select
+from ansorlite.analysis.constants import constant_stages
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Axis, Binary, Unary, walk
 from ansorlite.te.intervals import bounds
@@ -46,9 +47,12 @@ def is_strictly_inlinable(dag: ComputeDAG, tensor: Tensor) -> bool:
     """Whether computing ``tensor`` inside its consumers, and storing it nowhere, can only help.
 
     That is so for an element-wise tensor (no reduction, not an output) whose reads are simple and that does not
-    branch; and if it is expensive, only where its single consumer reads each element once.
+    branch; and if it is expensive, only where its single consumer reads each element once. It is not so for what may be
+    computed once, before the first call, into no more memory than it is made from.
     """
     if tensor.body is None or tensor.reduce_axes or tensor in dag.outputs:
+        return False
+    if tensor in constant_stages(dag) and prod(tensor.shape) <= sum(prod(source.shape) for source in dag.producers(tensor)):
         return False
     consumers = dag.consumers(tensor)
     once = len(consumers) == 1 and reads_each_once(consumers[0], tensor)

@@ -214,7 +214,8 @@ class _Fold:
 
     def packed(self, anchor: Tensor, step: CacheRead, normalised: Callable[[Number], Number]) -> Packed:
         tensor = self.tensors[step.tensor]
-        copy = _copy(anchor, tensor, step.packed)
+        placed = any(isinstance(s, ComputeAt | Reorder | Follow) and s.stage == tensor.name for s in self.steps)
+        copy = _copy(anchor, tensor, step.packed, computed=tensor.body is not None and not placed)
         assert copy.body is not None
         prepared = follows_from_constants(self.dag, copy.body)
         return Packed(tensor, copy, 0 if prepared else normalised(self.value(step.hole)), prepared)
@@ -227,13 +228,14 @@ def _whole(loops: tuple[Loop, ...], position: int) -> Number:
 
 
 @lru_cache(maxsize=1024)
-def _copy(anchor: Tensor, tensor: Tensor, name: str) -> Tensor:
-    """What ``anchor`` reads of ``tensor``, over the axes that the read depends on; a stage's element is computed there."""
+def _copy(anchor: Tensor, tensor: Tensor, name: str, computed: bool) -> Tensor:
+    """What ``anchor`` reads of ``tensor``, over the axes that the read depends on; a stage's element may be computed there."""
     assert anchor.body is not None
     (read,) = (read for read in reads(anchor.body) if read.tensor is tensor)
     used = free_vars(read)
     axes = tuple(axis for axis in axes_of(anchor) if axis in used)
     element: Expr = read
-    if tensor.body is not None:
+    if computed:
+        assert tensor.body is not None
         element = substitute(tensor.body, dict(zip(tensor.axes, read.indices, strict=True)))
     return Tensor(name, tuple(axis.extent for axis in axes), tensor.dtype, axes, element)

@@ -14,7 +14,7 @@ from ansorlite.analysis.access import axes_of
 from ansorlite.columns.column import Number, both, either, equal, every, negated
 from ansorlite.schedule.regions import Region
 from ansorlite.te.dag import ComputeDAG
-from ansorlite.te.expr import Axis, Reduce
+from ansorlite.te.expr import Axis, Read, Reduce
 from ansorlite.te.tensor import Tensor
 
 
@@ -68,7 +68,8 @@ class Attached:
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """What the anchor reads of a tensor, laid out in order of use: a copy of an input, or the computation of a stage.
+    """What the anchor reads of a tensor, laid out in order of use: a copy of an input, or of a stage that has a place of its own,
+    or the computation of a stage that has none.
 
     Attributes:
         tensor: what is read.
@@ -81,6 +82,11 @@ class Packed:
     copy: Tensor
     at: Number
     prepared: bool
+
+    @property
+    def copies(self) -> bool:
+        """Whether what is laid out is a copy, not computed there."""
+        return isinstance(self.copy.body, Read) and self.copy.body.tensor is self.tensor
 
 
 @dataclass(frozen=True, eq=False)

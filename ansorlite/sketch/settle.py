@@ -26,7 +26,8 @@ def settle(state: State) -> State:
     anchors = _anchors(state)
     for name in [t.name for t in reversed(state.dag.computes)]:
         stage = tensor_named(state.dag, name)
-        if name in anchors or any(isinstance(step, CacheRead) and step.tensor == name for step in state.steps):
+        packed = any(isinstance(step, CacheRead) and step.tensor == name for step in state.steps)
+        if name in anchors or (packed and name in state.words):
             continue
         users = {anchors[consumer.name] for consumer in state.dag.consumers(stage)}
         if stage not in state.dag.outputs and len(users) == 1:
@@ -52,13 +53,18 @@ def _anchors(state: State) -> dict[str, str]:
 
 def _attach(state: State, stage: Tensor, anchor: str) -> tuple[Step, ...]:
     bands = next(step.bands for step in state.steps if isinstance(step, Reorder) and step.stage == anchor)
-    # Anywhere but around single elements of the innermost tile; what is computed before the first call has no loops around it.
-    places = (0,) if stage in constant_stages(state.dag) else tuple(range(max(2, len(bands) - 2)))
+    prepared = stage in constant_stages(state.dag)
+    # Anywhere but around single elements of the innermost tile.
+    places = tuple(range(max(2, len(bands) - 2)))
+    parallel, lanes = tuple(range(min(3, stage.ndim + 1))), lane_choices(state.target, stage, widest=4)
+    if prepared:
+        # How fast it is done before the first call hardly matters: there is nothing to choose.
+        places, parallel, lanes = (0,), parallel[-1:], lanes[-1:]
     steps: list[Step] = [
         ComputeAt(stage.name, anchor, Hole(f"{stage.name}.at", places)),
-        Parallel(stage.name, Hole(f"{stage.name}.parallel", tuple(range(min(3, stage.ndim + 1))))),
+        Parallel(stage.name, Hole(f"{stage.name}.parallel", parallel)),
     ]
     lane = lane_axis(stage)
     if lane is not None:
-        steps.append(Vectorize(stage.name, lane.name, Hole(f"{stage.name}.lanes", lane_choices(state.target, stage, widest=4))))
+        steps.append(Vectorize(stage.name, lane.name, Hole(f"{stage.name}.lanes", lanes)))
     return tuple(steps)

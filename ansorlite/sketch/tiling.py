@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
 
 from ansorlite.analysis.access import accesses, contiguous_axis
-from ansorlite.analysis.predicates import packable, reused_over
+from ansorlite.analysis.constants import constant_stages
+from ansorlite.analysis.predicates import is_strictly_inlinable, packable, reused_over
 from ansorlite.schedule.steps import CacheRead, Follow, Hole, Parallel, Reorder, Split, Step, Unroll, Vectorize
 from ansorlite.schedule.tiles import MAX_INNER, tile_table
+from ansorlite.sketch.state import State
 from ansorlite.target import Target
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis
@@ -114,9 +115,7 @@ def space_lanes(stage: Tensor, target: Target) -> tuple[Axis, ...]:
     return (natural, max(others, key=lambda axis: axis.extent)) if others else (natural,)
 
 
-def packs(
-    stage: Tensor, lane: Axis, structure: str, target: Target, words: Collection[str] = ()
-) -> tuple[tuple[CacheRead, ...], ...] | None:
+def packs(state: State, stage: Tensor, lane: Axis, structure: str) -> tuple[tuple[CacheRead, ...], ...] | None:
     """The sets of operands to pack that are worth a sketch each; ``None`` when vectors along ``lane`` cannot be loaded.
 
     An operand that is walked along ``lane`` with a stride must be packed; one that is walked contiguously, and is used
@@ -125,34 +124,41 @@ def packs(
     packed, for they are there before the nest begins, and ``words`` of inputs, which are computed into the copy and
     nowhere else.
 
-    A constant operand is packed at the root whenever it can be: that is done before the first call, and costs none of them.
+    A constant operand, or a stage that follows from constants alone, is packed at the root whenever it can be: that is done
+    before the first call, and costs none of them.
     """
+    target, constants = state.target, constant_stages(state.dag)
     places = tuple(range(structure.index("R") + 2))
+    free: list[CacheRead] = []
     must: list[CacheRead] = []
     may: list[CacheRead] = []
     spread: list[CacheRead] = []
+    loadable = True
     for access in accesses(stage):
         stride = access.stride(lane)
         name = f"{access.tensor.name}_packed"
-        sources = [read.tensor for read in accesses(access.tensor)] or [access.tensor]
-        constant = all(source.constant for source in sources)
+        stays = access.tensor in constants and not is_strictly_inlinable(state.dag, access.tensor)
+        constant = access.tensor.constant or stays
         step = CacheRead(access.tensor.name, stage.name, name, Hole(f"{name}.at", (0,) if constant else places))
         single = sum(other.tensor is access.tensor for other in accesses(stage)) == 1
-        computed = access.tensor.name in words and all(source.body is None for source in sources)
-        source = computed or access.tensor.body is None
+        word = access.tensor.name in state.words
+        computed = word and all(read.tensor.body is None for read in accesses(access.tensor))
+        source = computed or access.tensor.body is None or (constant and not word)
         can = source and packable(access) and single and (constant or bool(reused_over(stage, access)))
         if constant and can and not access.axes.isdisjoint(stage.reduce_axes):
-            must.append(step)
+            free.append(step)
         elif stride == 0:
             large = math.prod(access.tensor.shape) * dtypes.size(access.tensor.dtype) > target.l1
             if can and not computed and large and not access.axes.isdisjoint(stage.reduce_axes):
                 spread.append(step)
         elif stride != 1 or (can and computed):
-            if not can:
-                return None if lane is not natural_lane(stage) else ((),)
+            loadable &= can
             must.append(step)
         elif can:
             may.append(step)
+    if not loadable:
+        return (tuple(free),) if lane is natural_lane(stage) else None
+    must += free
     return tuple(dict.fromkeys((tuple(must), (*must, *may), (*must, *may, *spread))))
 
 

@@ -34,7 +34,7 @@ def _apply(state: State) -> tuple[State, ...]:
     return tuple(
         state.visited(*multi_level_tile(stage, CPU_STRUCTURE, lane, state.target), after, *packed)
         for lane in lanes
-        for packed in packs(stage, lane, CPU_STRUCTURE, state.target, state.words) or ()
+        for packed in packs(state, stage, lane, CPU_STRUCTURE) or ()
     )
 
 

@@ -18,7 +18,7 @@ def _condition(state: State) -> Verdict:
 def _apply(state: State) -> tuple[State, ...]:
     stage = state.stage
     lane = natural_lane(stage)
-    needed = packs(stage, lane, CPU_STRUCTURE, state.target, state.words) if lane is not None else ((),)
+    needed = packs(state, stage, lane, CPU_STRUCTURE) if lane is not None else ((),)
     steps = multi_level_tile(stage, CPU_STRUCTURE, lane, state.target, perfect=bool(stage.reduce_axes))
     return (state.visited(*steps, *(needed[0] if needed else ())),)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +17,9 @@ from ansorlite.graph.executable import Bindable, Executable, compile_model
 from ansorlite.graph.graph import Graph
 from ansorlite.graph.model import Model
 from ansorlite.runtime.kernel import Kernel
-from ansorlite.sketch.candidate import NAIVE
+from ansorlite.sketch.candidate import NAIVE, Candidate
+from ansorlite.sketch.derivation import derive
+from ansorlite.sketch.tile_space import TileSpace
 from ansorlite.task import Task
 from ansorlite.topi.activations import relu
 from ansorlite.topi.elementwise import add, exp
@@ -77,9 +80,20 @@ def test_native_and_python_steps_may_take_turns(graph: Graph) -> None:
     agree(graph, inputs(3), compile_model(Model.of(graph), mixed())(inputs(3)))
 
 
-def test_outputs_are_separate_arrays_that_begin_at_a_cache_line(executable: Executable) -> None:
-    arrays = list(executable(inputs(0)).values())
-    assert all(array.ctypes.data % 64 == 0 for array in arrays)
+def test_inputs_of_any_kind_give_what_plain_arrays_do(executable: Executable) -> None:
+    given = inputs(5)
+    expected = executable(given)
+    unaligned = np.zeros(given["x"].nbytes + 1, np.uint8)[1:].view(np.float32).reshape(SHAPE)
+    unaligned[...] = given["x"]
+    read_only = given["y"].copy()
+    read_only.flags.writeable = False
+    for x, y in ((unaligned, read_only), (np.asfortranarray(given["x"]), given["y"][::-1].copy()[::-1])):
+        for name, array in executable(x, y=y).items():
+            np.testing.assert_array_equal(array, expected[name])
+
+
+def test_outputs_are_separate_arrays(executable: Executable) -> None:
+    arrays = [*executable(inputs(0)).values(), *executable(inputs(0)).values()]
     assert not any(np.may_share_memory(a, b) for n, a in enumerate(arrays) for b in arrays[:n])
 
 
@@ -168,3 +182,42 @@ def test_many_threads_call_it_at_once(graph: Graph, executable: Executable) -> N
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def _shared_weight(times: int) -> tuple[Graph, np.ndarray]:
+    """One weight that equal products use one after the other."""
+    build = GraphBuilder()
+    value = build.input("x", Value((4, 64), "float32"))
+    weight = np.random.default_rng(3).standard_normal((64, 64)).astype(np.float32) / 8
+    constant = build.constant(weight)
+    for _ in range(times):
+        value = build.apply(relu, build.apply(gemm, value, constant))
+    return build.finish({"y": value}), weight
+
+
+def _packing(task: Task) -> Kernel:
+    """A program that packs the weight."""
+    sketch = next(sketch for sketch in derive(task) if "cache_read" in sketch.text)
+    row = TileSpace(sketch).sample(1, np.random.default_rng(0))[0]
+    return compile_candidate(task, Candidate(sketch.signature, tuple(row.tolist())))
+
+
+def test_weights_are_prepared_once_and_then_dropped() -> None:
+    graph, weight = _shared_weight(3)
+    executable = compile_model(Model.of(graph), _packing)
+    (kernel,) = executable._kernels.values()
+    assert kernel.compiled.prepared >= weight.nbytes
+    # Three steps share what is prepared, and nothing reads the weight as it is.
+    assert executable._weights.nbytes == kernel.compiled.prepared
+    x = np.random.default_rng(4).standard_normal((4, 64)).astype(np.float32)
+    np.testing.assert_allclose(executable(x)["y"], node_by_node(graph, {"x": x})["y"], rtol=1e-4, atol=1e-5)
+
+
+def test_a_weight_that_something_else_reads_is_kept() -> None:
+    graph, weight = _shared_weight(1)
+    (name,) = graph.constants
+    given_out = replace(graph, outputs={**graph.outputs, "w": name})
+    executable = compile_model(Model.of(given_out), _packing)
+    assert executable._weights.nbytes >= 2 * weight.nbytes
+    x = np.zeros((4, 64), np.float32)
+    np.testing.assert_array_equal(executable(x)["w"], weight)

@@ -12,6 +12,8 @@ from ansorlite.features import extract
 from ansorlite.features.population import population_facts
 from ansorlite.features.reference import reference
 from ansorlite.loops.interpreter import interpret
+from ansorlite.loops.prepare import split
+from ansorlite.loops.verifier import verify
 from ansorlite.measure.rules import rules_from
 from ansorlite.schedule.rewrite import tensor_named
 from ansorlite.schedule.steps import Winograd
@@ -25,6 +27,7 @@ from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.evaluate import evaluate
 from ansorlite.te.tensor import Tensor
 from ansorlite.topi.conv import conv
+from tests.strategies import with_constants
 from tests.targets import WIDE
 
 
@@ -105,6 +108,31 @@ def test_programs_compute_the_convolution(name: str) -> None:
         for row in TileSpace(sketch).sample(2, rng):
             found = np.full_like(expected, np.nan)
             interpret(sketch.lower(row), [*arrays, found], reorder=rng)
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+
+
+def test_the_transform_of_constant_weights_is_prepared() -> None:
+    x, w, out = convolution((1, 4, 7, 9), 6, (3, 3))
+    dag = with_constants(ComputeDAG.of([x, w, out]), [False, True])
+    rng = np.random.default_rng(3)
+    arrays = [rng.uniform(-1, 1, t.shape).astype(np.float32) for t in dag.inputs]
+    (expected,) = evaluate(dag, arrays)
+    for sketch in (s for s in derive(Task(dag, WIDE), WITH_WINOGRAD) if has_winograd(s)):
+        rows = TileSpace(sketch).sample(2, rng)
+        names = [facts.name for facts in population_facts(sketch.fold(rows[0]))]
+        assert not any("filter" in name or "taps" in name for name in names)
+        for features, row in zip(extract(sketch, rows), rows, strict=True):
+            function = sketch.lower(row)
+            verify(function)
+            parts = split(function)
+            assert parts.prepare is not None
+            assert [buffer.name for buffer in parts.prepare.params] == ["w", "conv_filter0_packed"]
+            assert [buffer.name for buffer in parts.main.params] == ["x", "conv_filter0_packed", "out"]
+            np.testing.assert_allclose(features, reference(function, names, WIDE)[0], rtol=0, atol=1e-9)
+            packed = np.empty(parts.prepared[0].shape, np.float32)
+            interpret(parts.prepare, [arrays[1], packed], reorder=rng)
+            found = np.full_like(expected, np.nan)
+            interpret(parts.main, [arrays[0], packed, found], reorder=rng)
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
 
 

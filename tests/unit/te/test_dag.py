@@ -187,3 +187,12 @@ def test_shared_subexpressions_do_not_blow_up_the_key():
         return key([a, te.compute((4,), lambda i: body + a[i])])
 
     assert squared(100) != squared(101)
+
+
+def test_a_constant_input_makes_another_task():
+    def key(constant: bool) -> str:
+        a, b = te.placeholder((4,), name="A"), te.placeholder((4,), name="B", constant=constant)
+        return ComputeDAG.of([a, b, te.compute((4,), lambda i: a[i] * b[i])]).key
+
+    assert key(True) != key(False)
+    assert "a1 constant float32[4]" in key(True)

@@ -111,3 +111,14 @@ def _matmul(change):
 def test_the_cause_is_named(data, message):
     with pytest.raises(RecordsError, match=message):
         load(data)
+
+
+def test_constant_inputs_stay_constant():
+    a = te.placeholder((2,), name="A", constant=True)
+    dag = ComputeDAG.of([a, te.compute((2,), lambda i: a[i] + 1.0)])
+    assert through_json(dag).inputs[0].constant
+    assert "A: constant float32[2]" in text(through_json(dag))
+    record = dump(dag)
+    record["tensors"][0]["constant"] = "yes"
+    with pytest.raises(RecordsError, match=r"tensor 0 .* whether it is constant is 'yes'"):
+        load(record)
