@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ansorlite.codegen import types
-from ansorlite.codegen.context import Context, Place
+from ansorlite.codegen.context import Context, Counter, Place
 
 
 class Term(NamedTuple):
@@ -31,6 +31,15 @@ def _hoisted(c: Context, text: str, depth: int) -> str:
 
 def _product(c: Context, term: Term) -> str:
     return term.text if term.coefficient == 1 else _hoisted(c, f"mul i64 {term.text}, {term.coefficient}", term.depth)
+
+
+def _walking(c: Context, pointer: str, dtype: str, term: Term, counter: Counter) -> str:
+    """``pointer`` plus ``term``, a multiple of the loop's counter, as a pointer that steps along with it."""
+    name, following = c.b.name(), c.b.name()
+    step = f"getelementptr {types.MEMORY[dtype]}, ptr {name}, i64 {counter.step * term.coefficient}"
+    counter.phis.append(f"  {name} = phi ptr [ {pointer}, %{counter.before} ], [ {following}, %{counter.latch} ]")
+    counter.increments.append(f"  {following} = {step}")
+    return name
 
 
 def _by_depth(term: Term) -> int:
@@ -64,7 +73,11 @@ def base(c: Context, place: Place, dtype: str, terms: list[Term]) -> tuple[str, 
 def _stepped(c: Context, place: Place, dtype: str, terms: list[Term]) -> tuple[str, int]:
     pointer, depth = place.pointer, place.depth
     for term in sorted(terms, key=_by_depth):
-        depth = max(depth, term.depth)
+        outer, depth = depth, max(depth, term.depth)
+        counter = c.counters.get(term.text)
+        if counter is not None and counter.barrier == c.scope.barrier and outer < counter.barrier:
+            pointer = _walking(c, pointer, dtype, term, counter)
+            continue
         pointer = _hoisted(c, f"getelementptr {types.MEMORY[dtype]}, ptr {pointer}, i64 {_product(c, term)}", depth)
     return pointer, depth
 

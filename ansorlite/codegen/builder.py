@@ -127,6 +127,15 @@ class Builder:
         self._body.append(slot)
         return slot
 
+    def add(self, slot: Slot) -> None:
+        """What is written to ``slot`` comes here, at the end of the body so far."""
+        self._body.append(slot)
+
+    def name(self) -> str:
+        """A name for a value."""
+        self._names += 1
+        return f"%t{self._names}"
+
     def at(self, slot: Slot | None) -> AbstractContextManager[object]:
         """Instructions go to the end of ``slot`` for the time of a ``with``; ``None`` changes nothing. No blocks may begin."""
         return _HERE if slot is None else self._elsewhere(slot)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -173,6 +174,19 @@ def optimise(text: str, target: Target, promotes: bool = False) -> Any:
     return module
 
 
+@contextmanager
+def _without_strength_reduction() -> Iterator[None]:
+    """Keep LLVM from reducing strength in loops, half of its time: the emitter's pointers step along with them already.
+
+    The option holds for the whole process, so it is set back. (llvmlite lets one thread at a time into LLVM.)
+    """
+    llvm.set_option("ansorlite", "-disable-lsr=true")
+    try:
+        yield
+    finally:
+        llvm.set_option("ansorlite", "-disable-lsr=false")
+
+
 def build(function: Function, target: Target) -> Object:
     """Compile ``function`` for ``target``."""
     parts = split(function)
@@ -184,7 +198,9 @@ def build(function: Function, target: Target) -> Object:
     if parts.prepare is not None:
         workspace = max(workspace, emit(module, f"{entry}_prepare", peel(parts.prepare), given))
     text, promotes = module.text(), adds_in_memory(function)
-    code = machine(target).emit_object(optimise(text, target, promotes))
+    optimised = optimise(text, target, promotes)
+    with _without_strength_reduction():
+        code = machine(target).emit_object(optimised)
     unread = tuple(number for buffer, number in given.positions.items() if buffer not in parts.main.params)
     loops = "\n\n".join(printer.text(part) for part in (parts.prepare, parts.main) if part is not None)
     return Object(code, loops, text, entry, function.outputs, workspace, given.nbytes, unread, target.key, promotes)
@@ -200,4 +216,6 @@ def adds_in_memory(function: Function) -> bool:
 
 def assembly(compiled: Object, target: Target) -> str:
     """The machine code of ``compiled``, as people read it."""
-    return str(machine(target).emit_assembly(optimise(compiled.llvm, target, compiled.promotes)))
+    optimised = optimise(compiled.llvm, target, compiled.promotes)
+    with _without_strength_reduction():
+        return str(machine(target).emit_assembly(optimised))

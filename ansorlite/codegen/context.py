@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import collections
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from ansorlite.codegen.builder import Builder
+from ansorlite.codegen.builder import Builder, Slot
 from ansorlite.codegen.ranges import Interval
 from ansorlite.codegen.registers import Registers
 from ansorlite.codegen.scope import Scope
@@ -59,6 +59,25 @@ class Lanes:
     active: int | None = None
 
 
+@dataclass(frozen=True)
+class Counter:
+    """The counter of a loop being written, which begins at 0: what is needed to make pointers step along with it.
+
+    Attributes:
+        step: of the counter.
+        before, latch: the blocks from which the loop's head is entered.
+        barrier: the layer of the loop.
+        phis, increments: the places for what a pointer is in the head, and for its step at the end of an iteration.
+    """
+
+    step: int
+    before: str
+    latch: str
+    barrier: int
+    phis: Slot
+    increments: Slot
+
+
 @dataclass
 class Context:
     """One function being written.
@@ -68,6 +87,7 @@ class Context:
         guard: a scalar condition under which alone scalar loads may be executed.
         workspace: SSA name of the workspace's address.
         thread: number of the running thread: a literal or an SSA name.
+        counters: of the loops around this point, by name, where they begin at 0.
         versions: how often each buffer was stored to so far: a loaded value is good for one version.
         registers: what is known of the register buffers.
     """
@@ -82,7 +102,8 @@ class Context:
     ranges: dict[Var, Interval] = field(default_factory=dict)
     lanes: Lanes | None = None
     guard: str | None = None
-    versions: Counter[Buffer] = field(default_factory=Counter)
+    counters: dict[str, Counter] = field(default_factory=dict)
+    versions: collections.Counter[Buffer] = field(default_factory=collections.Counter)
 
     def __post_init__(self) -> None:
         self.registers = Registers(self.b)

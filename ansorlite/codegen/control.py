@@ -6,18 +6,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 
-from ansorlite.codegen.context import Context
+from ansorlite.codegen.builder import Slot
+from ansorlite.codegen.context import Context, Counter
 from ansorlite.codegen.ranges import Interval
 from ansorlite.loops.nodes import Buffer, For, Stmt
 from ansorlite.loops.visit import stores
 from ansorlite.te.expr import Var
 
 
-def counted(c: Context, begin: str, end: str, step: int | str, runs: bool, loop: For, body: Callable[[str], None]) -> None:
+def counted(c: Context, begin: str, end: str, step: int, runs: bool, loop: For, body: Callable[[str], None]) -> None:
     """``for i in range(begin, end, step): body(i)``.
 
     Args:
-        begin, end, step: int64 operands.
+        begin, end: int64 operands.
         runs: whether it is known to run at least once.
         loop: the loop of which this is all or a part.
         body: writes the body, given the name of ``i``; it runs within a layer of its own.
@@ -35,11 +36,16 @@ def counted(c: Context, begin: str, end: str, step: int | str, runs: bool, loop:
         b.branch(b.op(f"icmp slt i64 {begin}, {end}"), head, done)
     b.start(head)
     b.do(f"{counter} = phi i64 [ {begin}, %{before} ], [ {following}, %{latch} ]")
+    phis = b.slot()
+    increments: Slot = []
     with c.scope.inside(slot, written if runs else None):
+        if begin == "0":
+            c.counters[counter] = Counter(step, before, latch, c.scope.barrier, phis, increments)
         body(counter)
     c.registers.flush()
     b.jump(latch)
     b.start(latch)
+    b.add(increments)
     b.do(f"{following} = add nsw i64 {counter}, {step}")
     b.branch(b.op(f"icmp slt i64 {following}, {end}"), head, done)
     b.start(done)
