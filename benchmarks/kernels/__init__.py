@@ -5,7 +5,6 @@
     operators/   what is computed: the te definition, and the same in numpy, PyTorch and ONNX
     suites/      which shapes: a tuple of cases a suite
     peers/       the other systems, each a function from a case to calls that can be timed
-    rounds.py    everybody has a short turn, many times over; ratios within a round
     results.py   what was found, as rows in a file that runs add to
     session.py   one case: tune, check against the peers, time
     tables.py    rows -> tables for a terminal and for docs/performance.md

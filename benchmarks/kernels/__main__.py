@@ -4,36 +4,31 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
-from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
 import click
-import psutil
 from rich.console import Console
-from rich.table import Table as Grid
 from threadpoolctl import threadpool_limits
 
 import ansorlite as al
-from ansorlite.runtime.peaks import measure_peaks
 from ansorlite.target import host
+from benchmarks.common.machine import Machine
+from benchmarks.common.tables import geometric_mean, show
 from benchmarks.kernels import session, tables
 from benchmarks.kernels.page import page
 from benchmarks.kernels.peers import PEERS
-from benchmarks.kernels.results import CALLED, UNTUNED, Machine, Results, Run, Timing, Tuning
+from benchmarks.kernels.results import CALLED, UNTUNED, Results, Run, Timing, Tuning
 from benchmarks.kernels.session import Settings
 from benchmarks.kernels.suites import SUITES, Case
 
 _SEEDS: Final = range(5)
-#: Columns of text that goes into a file.
-_WIDE: Final = 250
 
 
 @click.command()
@@ -90,7 +85,7 @@ def main(
     with ExitStack() as stack:
         stack.enter_context(threadpool_limits(run.threads))
         store = stack.enter_context(al.Database(database or ":memory:"))
-        results.add(_machine(run.threads, settings.against))
+        results.add(Machine.here(run.threads, {name: PEERS[name].version() for name in settings.against}))
         for suite, case in _until(chosen, end, screen):
             if variance:
                 if again or (suite, case.name) not in results.variances([suite], run):
@@ -117,7 +112,7 @@ def main(
         click.echo(json.dumps(_json(machine, list(timings.values()), list(tunings.values()))))
     else:
         for table in found:
-            _print(table)
+            show(table)
     if any(CALLED in timing.wrong for timing in timings.values()):
         sys.exit(1)
 
@@ -149,26 +144,6 @@ def _until(chosen: Sequence[tuple[str, Case]], end: float | None, screen: Consol
         yield suite, case
 
 
-def _machine(threads: int, against: Sequence[str]) -> Machine:
-    target = host(threads)
-    one = measure_peaks(target, 1)
-    return Machine(
-        cpu=_cpu_name(),
-        target=target.key,
-        threads=target.threads,
-        memory=int(psutil.virtual_memory().total),
-        versions={"ansorlite": version("ansorlite"), **{name: PEERS[name].version() for name in against}},
-        one=one,
-        all=one if threads == 1 else measure_peaks(target, threads),
-        when=time.time(),
-    )
-
-
-def _cpu_name() -> str:
-    names = [line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line]
-    return names[0] if names else os.uname().machine
-
-
 def _line(timing: Timing) -> str:
     against = ", ".join(f"{spread.median:.2f} x {peer}" for peer, spread in timing.called.items() if peer != UNTUNED)
     return f"{timing.suite}  {timing.case}  {timing.seconds[CALLED] * 1e3:.3f} ms  {against}"
@@ -181,25 +156,11 @@ def _command() -> str:
 def _json(machine: Machine, timings: Sequence[Timing], tunings: Sequence[Tuning]) -> dict[str, object]:
     peers = dict.fromkeys(peer for timing in timings for peer in timing.called)
     return {
-        "geometric_means": {
-            peer: tables.geometric_mean(t.called[peer].median for t in timings if peer in t.called) for peer in peers
-        },
+        "geometric_means": {peer: geometric_mean(t.called[peer].median for t in timings if peer in t.called) for peer in peers},
         "machine": asdict(machine),
         "timings": [asdict(timing) for timing in timings],
         "tunings": [asdict(tuning) for tuning in tunings],
     }
-
-
-def _print(table: tables.Table) -> None:
-    screen = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
-    grid = Grid(title=table.title, title_justify="left", box=None, pad_edge=False, header_style="dim")
-    for number, name in enumerate(table.header):
-        grid.add_column(name, justify="right" if number else "left", no_wrap=True)
-    for row in table.rows:
-        grid.add_row(*row)
-    screen.print(grid)
-    for note in table.notes:
-        screen.print(note)
 
 
 if __name__ == "__main__":

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Sequence
 
-from benchmarks.kernels import tables
-from benchmarks.kernels.results import Machine, Timing
-from benchmarks.kernels.tables import Table
+from benchmarks.common.machine import Machine, describe
+from benchmarks.common.tables import Table, markdown
+from benchmarks.kernels.results import Timing
 
 _HEAD = """# Performance
 
@@ -37,36 +36,7 @@ share of the tuned kernel's; *ready in* is how long that compilation takes, with
 
 def page(machine: Machine, command: str, timings: Sequence[Timing], found: Sequence[Table]) -> str:
     """The page's text."""
-    parts = [_HEAD.format(command=command), _machine(machine, timings)]
-    parts += [f"## {table.title[0].upper()}{table.title[1:]}\n\n{tables.markdown(table)}" for table in found]
-    return "\n\n".join(part.strip() for part in parts) + "\n"
-
-
-def _machine(machine: Machine, timings: Sequence[Timing]) -> str:
     busy = statistics.median(timing.busy for timing in timings) if timings else 0.0
-    versions = ", ".join(f"{name} {version}" for name, version in machine.versions.items())
-    day = time.strftime("%Y-%m-%d", time.gmtime(machine.when))
-    return f"""## The machine
-
-{machine.cpu} ({machine.target}), {_threads(machine.threads)}, {machine.memory / 2**30:.0f} GiB; {day}; {versions}.
-Beside the rounds that count, other work took {busy:.0%} of the machine (median over cases){_warning(busy)}.
-
-{tables.markdown(_peaks(machine))}"""
-
-
-def _threads(count: int) -> str:
-    return "1 thread" if count == 1 else f"{count} threads"
-
-
-def _warning(busy: float) -> str:
-    return ": **it was a busy machine, and the figures are to be taken again on a quiet one**" if busy > 0.1 else ""
-
-
-def _peaks(machine: Machine) -> Table:
-    peaks = {"one core": machine.one} | ({} if machine.threads == 1 else {f"{machine.threads} cores": machine.all})
-    levels = [level.name for level in next(iter(peaks.values())).levels]
-    rows = [
-        (name, f"{peak.flops / 1e9:.0f} GFLOP/s", *(f"{v.read / 1e9:.1f} / {v.copy / 1e9:.1f}" for v in peak.levels))
-        for name, peak in peaks.items()
-    ]
-    return Table("peaks", ("measured peaks", "multiply-adds", *(f"{name}, GB/s read / copy" for name in levels)), tuple(rows))
+    parts = [_HEAD.format(command=command), f"## The machine\n\n{describe(machine, busy)}"]
+    parts += [f"## {table.title[0].upper()}{table.title[1:]}\n\n{markdown(table)}" for table in found]
+    return "\n\n".join(part.strip() for part in parts) + "\n"

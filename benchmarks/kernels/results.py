@@ -3,52 +3,20 @@
 from __future__ import annotations
 
 import json
-import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
 from functools import reduce
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
-from ansorlite.runtime.peaks import Level, Peaks
+from ansorlite.runtime.peaks import Peaks
+from benchmarks.common.machine import Machine
+from benchmarks.common.spread import Spread
 
 #: Names of our own ways to run a case.
 CALLED: Final = "ours"
 BARE: Final = "ours bare"
 UNTUNED: Final = "untuned"
-
-
-@dataclass(frozen=True)
-class Spread:
-    """A median and its quartiles."""
-
-    low: float
-    median: float
-    high: float
-
-    @staticmethod
-    def of(values: Sequence[float]) -> Spread:
-        low, _, high = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else (values[0],) * 3
-        return Spread(low, statistics.median(values), high)
-
-
-@dataclass(frozen=True)
-class Machine:
-    """Where and beside what a run was made.
-
-    Attributes:
-        versions: of the systems that took part.
-        one, all: peaks of one core, and of as many as kernels use.
-    """
-
-    cpu: str
-    target: str
-    threads: int
-    memory: int
-    versions: Mapping[str, str]
-    one: Peaks
-    all: Peaks
-    when: float
 
 
 @dataclass(frozen=True)
@@ -223,15 +191,12 @@ def _read(path: Path) -> Iterator[Row]:
         fields = json.loads(line)
         kind = fields.pop("kind")
         if kind == "Machine":
-            fields |= {name: _peaks(fields[name]) for name in ("one", "all")}
-        elif kind == "Timing":
+            yield Machine.of(fields)
+            continue
+        if kind == "Timing":
             fields |= {name: {peer: Spread(**spread) for peer, spread in fields[name].items()} for name in ("called", "bare")}
         elif kind == "Tuning":
             fields["curve"] = tuple((at, latency) for at, latency in fields["curve"])
         elif kind == "Variance":
             fields["seconds"] = tuple(fields["seconds"])
         yield _KINDS[kind](**fields)
-
-
-def _peaks(fields: dict[str, Any]) -> Peaks:
-    return Peaks(fields["threads"], fields["flops"], tuple(Level(**level) for level in fields["levels"]))

@@ -18,10 +18,11 @@ from ansorlite.runtime.cache import NoCache
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.target import host
 from ansorlite.tuner.result import TuneResult
+from benchmarks.common.rounds import quietest_rounds
+from benchmarks.common.spread import ratio
 from benchmarks.kernels.operators.operator import Array
 from benchmarks.kernels.peers import PEERS, Contender
-from benchmarks.kernels.results import BARE, CALLED, UNTUNED, Run, Spread, Timing, Tuning, Variance
-from benchmarks.kernels.rounds import quietest_rounds
+from benchmarks.kernels.results import BARE, CALLED, UNTUNED, Run, Timing, Tuning, Variance
 from benchmarks.kernels.suites import Case
 
 _log = logging.getLogger(__name__)
@@ -94,8 +95,8 @@ def compare(suite: str, case: Case, settings: Settings, database: al.Database | 
         sum(array.nbytes for array in arrays) + sum(output.nbytes for output in kernel.outputs),
         arrays[0].dtype.name,
         {name: float(np.median(medians)) for name, medians in taken.items()},
-        {name: _ratio(taken[name], taken[CALLED]) for name in others},
-        {name: _ratio(taken[name], taken[BARE]) for name in others},
+        {name: ratio(taken[name], taken[CALLED]) for name in others},
+        {name: ratio(taken[name], taken[BARE]) for name in others},
         compile_seconds,
         kernel.origin is not None and kernel.origin.latency is not None,
         wrong,
@@ -151,8 +152,3 @@ def _wrong(task: al.Task, case: Case, arrays: Sequence[Array], contenders: Mappi
         if what:
             _log.warning("%s: the output of %s differs from numpy's: %s", case.name, name, what)
     return {name: what for name, what in said.items() if what}
-
-
-def _ratio(theirs: Sequence[float], ours: Sequence[float]) -> Spread:
-    """How many times as fast ours is, round by round."""
-    return Spread.of([their / our for their, our in zip(theirs, ours, strict=True)])

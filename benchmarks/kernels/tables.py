@@ -2,43 +2,29 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
 
 from ansorlite.report.text import duration
 from ansorlite.runtime.peaks import Peaks
-from benchmarks.kernels.results import BARE, CALLED, UNTUNED, Key, Spread, Timing, Tuning, Variance
+from benchmarks.common.tables import DASH, Table, against, geometric_mean, spread, times
+from benchmarks.kernels.results import BARE, CALLED, UNTUNED, Key, Timing, Tuning, Variance
 from benchmarks.kernels.suites import ANCHORS, Anchor, Recorded
-
-_DASH: Final = "–"
-
-
-@dataclass(frozen=True)
-class Table:
-    """Text in rows; the first column is left aligned, the others right."""
-
-    title: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()
 
 
 def cases(suite: str, peaks: Peaks, timings: Mapping[Key, Timing]) -> Table:
     """One row a case: our time and what it comes to, and how many times as fast as each of the others that is."""
     mine = [timing for timing in timings.values() if timing.suite == suite]
     peers = _peers(mine)
-    header = ("case", "call", "kernel", "GFLOP/s", "of roofline", *(_against(peer) for peer in peers), "untuned", "ready in")
+    header = ("case", "call", "kernel", "GFLOP/s", "of roofline", *(against(peer) for peer in peers), "untuned", "ready in")
     rows = [
         (
             timing.case + _remarks(timing),
             duration(timing.seconds[CALLED]),
             duration(timing.seconds[BARE]),
             f"{timing.flops / timing.seconds[BARE] / 1e9:.3g}",
-            f"{peaks.seconds(timing.flops, timing.nbytes) / timing.seconds[BARE]:.0%}" if timing.dtype == "float32" else _DASH,
-            *(_spread(timing.called.get(peer)) for peer in peers),
-            _times(1 / timing.bare[UNTUNED].median) if UNTUNED in timing.bare else _DASH,
+            f"{peaks.seconds(timing.flops, timing.nbytes) / timing.seconds[BARE]:.0%}" if timing.dtype == "float32" else DASH,
+            *(spread(timing.called.get(peer)) for peer in peers),
+            times(1 / timing.bare[UNTUNED].median) if UNTUNED in timing.bare else DASH,
             duration(timing.compile_seconds),
         )
         for timing in mine
@@ -63,11 +49,11 @@ def means(timings: Mapping[Key, Timing]) -> Table:
         )
         for name, group in [*groups, ("all", list(timings.values()))]
     ]
-    first = [("kernel, " + _against(peer), f"below {peer}", "worst case") for peer in peers[:1]]
+    first = [("kernel, " + against(peer), f"below {peer}", "worst case") for peer in peers[:1]]
     header = (
         "suite",
         "cases",
-        *map(_against, peers),
+        *map(against, peers),
         *(name for names in first for name in names),
         "untuned",
         "ready in, at most",
@@ -90,15 +76,15 @@ def anchors(timings: Mapping[Key, Timing], tunings: Mapping[Key, Tuning]) -> Tab
         rows.append(
             (
                 anchor.case.name + _remarks(timing),
-                _times(timing.called["torch"].median),
-                _times(ratio),
+                times(timing.called["torch"].median),
+                times(ratio),
                 _recorded(anchor.ansor),
                 _recorded(anchor.metaschedule),
-                _times(ratio / anchor.ansor.best) if anchor.ansor else _DASH,
-                _times(ratio / anchor.metaschedule.best) if anchor.metaschedule else _DASH,
-                duration(until) if until is not None else ("not reached" if tuning and anchor.ansor else _DASH),
+                times(ratio / anchor.ansor.best) if anchor.ansor else DASH,
+                times(ratio / anchor.metaschedule.best) if anchor.metaschedule else DASH,
+                duration(until) if until is not None else ("not reached" if tuning and anchor.ansor else DASH),
                 duration(theirs),
-                f"{until / theirs:.1%}" if until is not None and theirs else _DASH,
+                f"{until / theirs:.1%}" if until is not None and theirs else DASH,
             )
         )
     header = (
@@ -145,15 +131,9 @@ def phases(tunings: Mapping[Key, Tuning]) -> Table:
 def variances(rows: Mapping[Key, Variance]) -> Table:
     """How far apart the seeds are."""
     found = list(rows.values())
-    body = [(row.suite, row.case, _times(row.worst), ", ".join(duration(seconds) for seconds in row.seconds)) for row in found]
+    body = [(row.suite, row.case, times(row.worst), ", ".join(duration(seconds) for seconds in row.seconds)) for row in found]
     total = ("all", "geometric mean", _mean(row.worst for row in found), "")
     return Table("seeds: the worst one's share of the best one's speed", ("suite", "case", "worst", "by seed"), (*body, total))
-
-
-def geometric_mean(values: Iterable[float]) -> float | None:
-    """``None`` of nothing."""
-    found = list(values)
-    return statistics.geometric_mean(found) if found else None
 
 
 def _remarks(timing: Timing) -> str:
@@ -168,7 +148,7 @@ def _standing(group: Sequence[Timing], peer: str) -> tuple[str, str, str]:
     return (
         _mean(timing.bare[peer].median for timing in compared),
         f"{sum(timing.called[peer].median < 1 for timing in compared)} of {len(compared)}",
-        _DASH if worst is None else f"{worst.case}: {_times(worst.called[peer].median)}",
+        DASH if worst is None else f"{worst.case}: {times(worst.called[peer].median)}",
     )
 
 
@@ -187,32 +167,12 @@ def _peers(timings: Iterable[Timing]) -> list[str]:
     return list(dict.fromkeys(peer for timing in timings for peer in timing.called if peer != UNTUNED))
 
 
-def _against(peer: str) -> str:
-    return f"÷ {peer}"
-
-
 def _recorded(recorded: Recorded | None) -> str:
-    return ", ".join(f"{ratio:.2f} @{trials}" for trials, ratio in recorded.ratios.items()) if recorded else _DASH
-
-
-def _times(ratio: float) -> str:
-    return f"{ratio:.2f}"
-
-
-def _spread(spread: Spread | None) -> str:
-    return _DASH if spread is None else f"{spread.median:.2f} ({spread.low:.2f}–{spread.high:.2f})"
+    return ", ".join(f"{ratio:.2f} @{trials}" for trials, ratio in recorded.ratios.items()) if recorded else DASH
 
 
 def _mean(values: Iterable[float]) -> str:
-    mean = geometric_mean(values)
-    return _DASH if mean is None else _times(mean)
-
-
-def markdown(table: Table) -> str:
-    """As it stands in docs/performance.md."""
-    lines = [table.header, ("---", *["---:"] * (len(table.header) - 1)), *table.rows]
-    body = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    return "\n\n".join([body, *table.notes])
+    return times(geometric_mean(values))
 
 
 def everything(

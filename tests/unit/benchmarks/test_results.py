@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from ansorlite.runtime.peaks import Level, Peaks
+from benchmarks.common.machine import Machine
+from benchmarks.common.spread import Spread
 from benchmarks.kernels import tables
 from benchmarks.kernels.page import page
-from benchmarks.kernels.results import BARE, CALLED, UNTUNED, Machine, Results, Run, Spread, Timing, Tuning, Variance
+from benchmarks.kernels.results import BARE, CALLED, UNTUNED, Results, Run, Timing, Tuning, Variance
 from benchmarks.kernels.suites import ANCHORS, SUITES
 
 PEAKS = Peaks(2, 2e11, (Level("L1", 1000, 4e11, 3e11), Level("memory", 10**9, 1e10, 2e10)))

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 import psutil
 
-from ansorlite.report.compare import rounds
+from ansorlite.report.compare import Clock, rounds
 
 #: Seconds of one turn: a round of all contenders is to be shorter than a neighbour's burst of work.
 _TURN: Final = 0.015
@@ -33,16 +33,21 @@ class Rounds:
     busy: float
 
 
-def quietest_rounds(calls: Sequence[Callable[[], Any]], seconds: float, threads: int) -> Rounds:
+def quietest_rounds(
+    calls: Sequence[Callable[[], Any]], seconds: float, threads: int, *, processor: Clock = time.thread_time
+) -> Rounds:
     """Rounds for ``seconds`` (five at least); the quieter half of them, but no fewer than five.
 
-    Which rounds count is decided by the load of other processes alone, not by the times. On one thread, its processor time is
-    what is taken, without what other processes do on its core.
+    Which rounds count is decided by the load of other processes alone, not by the times. On one thread, processor time is what is
+    taken, without what other processes do on its core.
+
+    Args:
+        processor: a clock of processor time: the calling thread's, or the process's where a contender has threads of its own.
     """
     taken: list[tuple[float, list[float]]] = []
     end = time.perf_counter() + seconds
     load = _Load()
-    clock = time.thread_time if threads == 1 else time.perf_counter
+    clock = processor if threads == 1 else time.perf_counter
     for times in rounds(calls, turn=_TURN, rest=_REST, clock=clock):
         taken.append((load.since_last(), times))
         if len(taken) >= _LEAST and time.perf_counter() >= end:
