@@ -1,4 +1,4 @@
-"""Native functions of the search itself, compiled once a process: what they share in LLVM's textual and in-memory form."""
+"""Native functions of the search itself, compiled once a process: what they share."""
 
 from __future__ import annotations
 
@@ -30,10 +30,13 @@ def compiled(function: ir.Function) -> tuple[Any, Callable[..., None]]:
     )
     module = llvm.parse_assembly(str(function.module))
     module.verify()
-    options = llvm.create_pipeline_tuning_options(speed_level=2)
-    options.loop_vectorization = options.slp_vectorization = False
-    builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
+    # Written as it should run: of the whole pipeline these passes do nine tenths of the good in a tenth of the time.
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_sroa_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_loop_rotate_pass()
+    passes.add_simplify_cfg_pass()
+    passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2)))
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
     types = [_CTYPES[argument.type] for argument in function.args]
