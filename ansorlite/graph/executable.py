@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
+import numpy as np
+
 from ansorlite import __version__
 from ansorlite.codegen.entry import Call, Step
 from ansorlite.errors import ArgumentError
@@ -18,16 +20,18 @@ from ansorlite.export.header import check_name, identifier
 from ansorlite.export.write import NativeModel, write_library
 from ansorlite.graph.describe import Value
 from ansorlite.graph.graph import Array
-from ansorlite.graph.layout import Layout
+from ansorlite.graph.layout import GIVEN, TEMPORARIES, WEIGHTS, Layout
 from ansorlite.graph.memory import MemoryPlan, plan_memory
 from ansorlite.graph.model import Model
 from ansorlite.graph.profile import Profile, measure_profile
 from ansorlite.graph.steps import Bindable, PythonStep, bound_steps, needs_of, prepare, symbol
-from ansorlite.runtime.arguments import Signature
+from ansorlite.runtime.arguments import Signature, numpy_type
+from ansorlite.runtime.direct import Argument, Direct, direct_call
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.runtime.load import LoadedEntry
 from ansorlite.runtime.model_call import ModelCall
 from ansorlite.runtime.peaks import Peaks, measure_peaks
+from ansorlite.runtime.workspace import workspace_shape
 from ansorlite.task import Task
 
 __all__ = ["Bindable", "Executable", "compile_model"]
@@ -92,6 +96,7 @@ class Executable:
         self.facts = tuple(step.facts for step in bound)
         self._steps = tuple(step.step for step in bound)
         self._segments = self._compiled()
+        self._direct = self._directly()
 
     @property
     def steps(self) -> int:
@@ -112,7 +117,7 @@ class Executable:
         Raises:
             ArgumentError: an input that is missing, unknown, given twice, or of another shape or dtype.
         """
-        return self._call(self._run, arrays, named, None)
+        return self._call(self._run, arrays, named, None, self._direct)
 
     def run(self, inputs: Mapping[str, Any], out: Mapping[str, Any]) -> dict[str, Array]:
         """Run the model, and write outputs where the caller wants them.
@@ -124,7 +129,7 @@ class Executable:
         Raises:
             ArgumentError: as for a call; or ``out`` does not fit.
         """
-        return self._call(self._run, (inputs,), {}, out)
+        return self._call(self._run, (inputs,), {}, out, self._direct)
 
     def profile(self, inputs: Mapping[str, Any], *, runs: int = 30, peaks: Peaks | None = None) -> Profile:
         """How long each step takes in place.
@@ -195,6 +200,20 @@ class Executable:
     def _run(self, bases: Sequence[int]) -> None:
         for segment in self._segments:
             segment(bases)
+
+    def _directly(self) -> Direct | None:
+        """The call of a model that is native from end to end, for its temporaries, inputs and outputs."""
+        match self._segments:
+            case (_NativeSteps() as native,):
+                given = [(value, False) for value in self.inputs.values()] + [(value, True) for value in self.outputs.values()]
+                arguments = [Argument(workspace_shape(self._temporaries), np.dtype(np.uint8), TEMPORARIES, False)]
+                for block, (value, written) in enumerate(given, GIVEN):
+                    arguments.append(Argument(value.shape, numpy_type(value.dtype), block, written))
+                fixed = [0] * (GIVEN + len(given))
+                fixed[WEIGHTS] = self._weights.ctypes.data
+                return direct_call(native.loaded.address, fixed, arguments)
+            case _:
+                return None
 
     def _compiled(self) -> tuple[_Segment, ...]:
         """Each run of native steps as one function."""

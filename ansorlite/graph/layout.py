@@ -19,7 +19,7 @@ from ansorlite.te import dtypes
 
 TEMPORARIES: Final = 0
 WEIGHTS: Final = 1
-_GIVEN: Final = 2
+GIVEN: Final = 2
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Layout:
             return Address(TEMPORARIES, self.plan.offsets[root] + offset)
         if root in self.weights:
             return Address(WEIGHTS, self.weights[root] + offset)
-        return Address(_GIVEN + list(self.graph.inputs).index(root), offset)
+        return Address(GIVEN + list(self.graph.inputs).index(root), offset)
 
     def nbytes(self, name: str) -> int:
         value = self.graph.values[name]
@@ -143,7 +143,7 @@ class Layout:
         return block
 
     def _output(self, public: str) -> int:
-        return _GIVEN + len(self.graph.inputs) + list(self.graph.outputs).index(public)
+        return GIVEN + len(self.graph.inputs) + list(self.graph.outputs).index(public)
 
 
 def _place(plan: MemoryPlan, name: str) -> Place:

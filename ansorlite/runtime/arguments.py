@@ -40,13 +40,9 @@ def numpy_type(dtype: str) -> np.dtype[Any]:
 def empty(shape: tuple[int, ...], dtype: str) -> Array:
     """An uninitialised array that begins at a cache line."""
     kind = numpy_type(dtype)
-    return _empty(shape, kind, math.prod(shape) * kind.itemsize)
-
-
-def _empty(shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int) -> Array:
-    memory = np.empty(nbytes + ALIGNMENT, np.uint8)
+    memory = np.empty(math.prod(shape) * kind.itemsize + ALIGNMENT, np.uint8)
     start = -address_of(memory) % ALIGNMENT
-    return np.ndarray(shape, dtype, memory, start)
+    return np.ndarray(shape, kind, memory, start)
 
 
 def address_of(array: Array) -> int:
@@ -74,9 +70,8 @@ class Signature:
         return tuple((name, kind.shape, numpy_type(kind.dtype)) for name, kind in self.inputs.items())
 
     @cached_property
-    def _made(self) -> tuple[tuple[tuple[int, ...], np.dtype[Any], int], ...]:
-        types = ((kind.shape, numpy_type(kind.dtype)) for kind in self.outputs.values())
-        return tuple((shape, dtype, math.prod(shape) * dtype.itemsize) for shape, dtype in types)
+    def _made(self) -> tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]:
+        return tuple((kind.shape, numpy_type(kind.dtype)) for kind in self.outputs.values())
 
     def given(self, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> list[Array]:
         """The inputs in order, contiguous: the caller's own memory where that is possible.
@@ -104,7 +99,7 @@ class Signature:
             ArgumentError: ``out`` names something else, or has an array that does not fit, or two that overlap.
         """
         if not out:
-            return [_empty(*facts) for facts in self._made]
+            return [np.empty(shape, dtype) for shape, dtype in self._made]
         unknown = [name for name in out if name not in self.outputs]
         if unknown:
             raise ArgumentError(f"output {unknown[0]!r} is unknown; the model's outputs are: {', '.join(self.outputs)}")
@@ -113,7 +108,7 @@ class Signature:
         for number, (name, array) in enumerate(given):
             if any(np.may_share_memory(array, other) for _, other in given[:number]):
                 raise ArgumentError(f"out for {name!r} overlaps another output; pass separate arrays")
-        return [ready[name] if name in ready else _empty(*facts) for name, facts in zip(self.outputs, self._made, strict=True)]
+        return [ready[name] if name in ready else np.empty(*facts) for name, facts in zip(self.outputs, self._made, strict=True)]
 
 
 def by_name(inputs: Mapping[str, object], arrays: tuple[Any, ...], named: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -127,7 +122,7 @@ def by_name(inputs: Mapping[str, object], arrays: tuple[Any, ...], named: Mappin
         ArgumentError: an input that is missing, unknown or given twice.
     """
     match arrays:
-        case (Mapping() as mapping,):
+        case (dict() | Mapping() as mapping,):  # dict first: whether something is a Mapping takes far longer to tell
             if not named and mapping.keys() == inputs.keys():
                 return mapping
             arrays, named = (), {**mapping, **named}

@@ -69,10 +69,12 @@ class LoadedEntry:
     Attributes:
         run: takes the bytes of an array of the blocks' addresses.
         profile: takes the same, and an array of int64 to which each step's nanoseconds are added.
+        address: where ``run`` is.
     """
 
     run: Callable[[bytes], None]
     profile: Callable[[bytes, Any], None]
+    address: int
 
     def __init__(self, steps: Sequence[entry.Step], kernels: Mapping[str, int], target: Target) -> None:
         """Compile and link ``steps``.
@@ -87,7 +89,8 @@ class LoadedEntry:
         library.export_symbol(_ENTRY).export_symbol(entry.profiled(_ENTRY))
         self._linker = _linker(target)
         self._tracker: Any = library.link(self._linker, f"entry{next(_serial)}")
-        self.run = _Entry(self._tracker[_ENTRY])
+        self.address = self._tracker[_ENTRY]
+        self.run = _Entry(self.address)
         self.profile = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)(self._tracker[entry.profiled(_ENTRY)])
 
 

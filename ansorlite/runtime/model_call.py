@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ansorlite.runtime.arguments import Array, Signature, address_of
+from ansorlite.runtime.arguments import Array, Signature, address_of, by_name
 from ansorlite.runtime.workspace import WorkspacePool
 
 #: Runs the model once on the addresses of its blocks (``codegen/entry.py``).
@@ -28,16 +28,32 @@ class ModelCall:
         self._blocks = WorkspacePool(temporaries)
 
     def __call__(
-        self, run: Run, arrays: tuple[Any, ...], named: Mapping[str, Any], out: Mapping[str, Any] | None
+        self,
+        run: Run,
+        arrays: tuple[Any, ...],
+        named: Mapping[str, Any],
+        out: Mapping[str, Any] | None,
+        direct: Callable[..., bool] | None = None,
     ) -> dict[str, Array]:
         """``run`` on inputs given by place or name; the outputs by name.
+
+        Args:
+            direct: does the same for a block of temporaries, inputs and outputs that can be used in place, or nothing; false
+                then. It is tried first.
 
         Raises:
             ArgumentError: an input that is missing, unknown, given twice, or of another shape or dtype; ``out`` that does
                 not fit.
         """
-        inputs = self.signature.given(arrays, named)
         results = self.signature.results(out)
+        if direct is not None:
+            found = by_name(self.signature.inputs, arrays, named)
+            block = self._blocks.take()
+            done = direct(block.memory, *[found[name] for name in self.signature.inputs], *results)
+            self._blocks.give(block)
+            if done:
+                return dict(zip(self.signature.outputs, results, strict=True))
+        inputs = self.signature.given(arrays, named)
         if out:
             # An output may be written before an input that lies there is read for the last time.
             inputs = [array.copy() if any(np.may_share_memory(array, r) for r in results) else array for array in inputs]
