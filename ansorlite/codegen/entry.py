@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from string import Template
 from typing import Final, TypeAlias
 
+from ansorlite.codegen.clock import NOW
 from ansorlite.target import Target
 
 
@@ -47,18 +48,7 @@ class Move:
 
 Step: TypeAlias = Call | Move
 
-_CLOCK: Final = """define internal i64 @now() nounwind {
-  %time = alloca [2 x i64], align 8
-  call i32 @clock_gettime(i32 1, ptr %time)
-  %nanoseconds_at = getelementptr i64, ptr %time, i64 1
-  %seconds = load i64, ptr %time
-  %nanoseconds = load i64, ptr %nanoseconds_at
-  %scaled = mul i64 %seconds, 1000000000
-  %sum = add i64 %scaled, %nanoseconds
-  ret i64 %sum
-}
-declare i32 @clock_gettime(i32, ptr)
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"""
+_COPY: Final = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
 
 _COUNT: Final = Template("""  %t$next = call i64 @now()
   %d$number = sub i64 %t$next, %t$number
@@ -79,7 +69,8 @@ def text(name: str, steps: Sequence[Step], target: Target) -> str:
     return "\n".join(
         [
             f'target triple = "{target.triple}"',
-            _CLOCK,
+            NOW,
+            _COPY,
             *(f"declare void @{entry}(ptr)" for entry in entries),
             f"define void @{name}(ptr %bases) nounwind {{",
             *_body(steps, counted=False),

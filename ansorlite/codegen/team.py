@@ -22,6 +22,7 @@ from __future__ import annotations
 from string import Template
 from typing import Final
 
+from ansorlite.codegen.clock import NOW
 from ansorlite.errors import TargetError
 from ansorlite.target import Target
 
@@ -62,18 +63,7 @@ define internal void @pause() alwaysinline nounwind {
   ret void
 }
 
-; Nanoseconds of a clock that never goes back.
-define internal i64 @now() nounwind {
-  %time = alloca [2 x i64], align 8
-  call i32 @clock_gettime(i32 1, ptr %time)
-  %nanoseconds_at = getelementptr i64, ptr %time, i64 1
-  %seconds = load i64, ptr %time
-  %nanoseconds = load i64, ptr %nanoseconds_at
-  %scaled = mul i64 %seconds, 1000000000
-  %sum = add i64 %scaled, %nanoseconds
-  ret i64 %sum
-}
-
+$now
 ; Whether a ticket has a chunk left that a thread may take.
 define internal i1 @open(i64 %word, i64 %thread) alwaysinline nounwind {
   %next = and i64 %word, 16777215
@@ -312,7 +302,6 @@ define void @$forget() nounwind {
 
 declare void @$pause($pause_type)
 declare i64 @llvm.umin.i64(i64, i64)
-declare i32 @clock_gettime(i32, ptr)
 declare i32 @pthread_attr_init(ptr)
 declare i32 @pthread_attr_setstacksize(ptr, i64)
 declare i32 @pthread_attr_destroy(ptr)
@@ -340,6 +329,7 @@ def text(target: Target, spin: int) -> str:
     pause, kind, argument = _PAUSE[architecture]
     return _TEXT.substitute(
         triple=target.triple,
+        now=NOW,
         pause=pause,
         pause_type=kind,
         pause_argument=argument,

@@ -93,7 +93,9 @@ def rounds(
 
 def _settle(rest: float) -> None:
     """Sleep until no thread of this process looks for work any more: OpenBLAS's do for about a tenth of a second."""
-    for _ in range(_PATIENCE if rest else 0):
+    if not rest:
+        return
+    for _ in range(_PATIENCE):
         used = time.process_time()
         time.sleep(rest)
         if time.process_time() - used < _IDLE * rest:
