@@ -189,9 +189,9 @@ class Measurer:
         if verdict.outcome is Outcome.OK and latency is not None and (best is None or latency < best.latency):
             self._bests[task.key] = _Best(program.candidate, latency, program.file)
             if best is not None:
-                best.file.unlink()
+                _remove(best.file)
         else:
-            program.file.unlink()
+            _remove(program.file)
         return _measurement(program, verdict, latency, _spent(result), check)
 
     def _run_limits(self, candidate: Candidate, best: _Best | None) -> dict[Phase, float]:
@@ -214,6 +214,22 @@ class Measurer:
 
     def _new_file(self) -> Path:
         return self._folder / str(next(self._files))
+
+
+def _remove(file: Path) -> None:
+    """Remove a program that is not needed any more.
+
+    Raises:
+        TuningError: it is gone. Nobody here removed it, and what else was in its folder is likely to be gone, too: candidates
+            would seem to fail.
+    """
+    try:
+        file.unlink()
+    except FileNotFoundError:
+        folder = file.parent.parent
+        raise TuningError(
+            f"{file} was removed while programs were measured; something cleans {folder}, so set TMPDIR to another folder"
+        ) from None
 
 
 def _spent(result: Answer | Death) -> float:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -141,3 +143,15 @@ def test_a_task_that_cannot_be_evaluated_is_an_error(measurer: Measurer) -> None
     with pytest.raises(TuningError, match=r"the reference output .* cannot be computed: .*if_then_else"):
         list(measurer.measure(index_out_of_range(), [GOOD]))
     assert [m.outcome for m in measurer.measure(matmul(13), [GOOD])] == [Outcome.OK]
+
+
+def test_a_program_that_was_removed_is_an_error_that_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with Measurer(settings=SETTINGS) as measurer:
+        measurements = measurer.measure(matmul(), [GOOD, *candidates("sleeps")])
+        next(measurements)
+        (folder,) = tmp_path.iterdir()
+        for file in folder.iterdir():
+            file.unlink()
+        with pytest.raises(TuningError, match=f"removed while programs were measured; something cleans {tmp_path}"):
+            next(measurements)
