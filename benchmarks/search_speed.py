@@ -1,16 +1,18 @@
 """How many candidates a second go from rows to scores on one core: ``python -m benchmarks.search_speed [--json]``.
 
-For each workload and sketch a population of 2048 rows is taken through the stages of one generation: canonical keys (which
-say what is new), features, and the trained model's prediction. Rows to scores is features and prediction together. Times are
-medians of CPU time, on one thread.
+For each workload, its sketch of the most holes takes a population of 2048 rows through the stages of one generation: children
+(selection, crossover, mutation), canonical keys (which say what is new), features, and the trained model's prediction. Rows to
+scores is features and prediction together. Beside them stand what is paid once a sketch, writing down what computes keys and
+features, and once a round, training. Times are medians of CPU time, on one thread.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from statistics import median
+from typing import Final
 
 import click
 import numpy as np
@@ -20,14 +22,18 @@ from rich.table import Table
 from ansorlite import te
 from ansorlite.cost_model import GBDT, BlendedModel, Group
 from ansorlite.cost_model.draft import Draft
+from ansorlite.evolution import EvolutionSettings, offspring
 from ansorlite.features import extract
 from ansorlite.sketch.derivation import derive
+from ansorlite.sketch.rules import WITH_WINOGRAD
+from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.tile_space import TileSpace
 from ansorlite.task import Task
 from ansorlite.topi.conv import conv
+from ansorlite.topi.softmax import softmax
 
-POPULATION = 2048
-TRAINED_ON = 256
+POPULATION: Final = 2048
+TRAINED_ON: Final = 256
 
 
 def matmul_relu() -> list[te.Tensor]:
@@ -37,17 +43,39 @@ def matmul_relu() -> list[te.Tensor]:
     return [a, b, te.compute((512, 512), lambda i, j: te.maximum(c[i, j], 0.0), name="D")]
 
 
-def conv_bias_relu() -> list[te.Tensor]:
-    x, w, b = te.placeholder((1, 64, 56, 56), name="X"), te.placeholder((64, 64, 3, 3), name="W"), te.placeholder(64, name="B")
-    y = conv(x, w, strides=(1, 1), before=(1, 1), after=(1, 1))
+def int8_matmul() -> list[te.Tensor]:
+    a, b = te.placeholder((512, 512), dtype="uint8", name="A"), te.placeholder((512, 512), dtype="int8", name="B")
+    k = te.reduce_axis(512, name="k")
+
+    def products(i: te.Expr, j: te.Expr) -> te.Expr:
+        return te.sum(te.cast(a[i, k], "int32") * te.cast(b[k, j], "int32"), axis=k)
+
+    return [a, b, te.compute((512, 512), products, name="C")]
+
+
+def conv_bias_relu(channels: int, size: int, groups: int = 1) -> list[te.Tensor]:
+    x, w = te.placeholder((1, channels, size, size), name="X"), te.placeholder((channels, channels // groups, 3, 3), name="W")
+    b = te.placeholder(channels, name="B")
+    y = conv(x, w, strides=(1, 1), before=(1, 1), after=(1, 1), groups=groups)
     out = te.compute(y.shape, lambda n, c, i, j: te.maximum(y[n, c, i, j] + b[c], 0.0), name="out")
     return [x, w, b, out]
 
 
-WORKLOADS: dict[str, Callable[[], list[te.Tensor]]] = {
-    "matmul 512 + relu": matmul_relu,
-    "conv 64x56x56 3x3, padded, + bias + relu": conv_bias_relu,
+def softmax_rows() -> list[te.Tensor]:
+    x = te.placeholder((1024, 512), name="X")
+    return [x, softmax(x)]
+
+
+#: The computation, and whether Winograd's rule is asked too.
+WORKLOADS: Final[dict[str, tuple[Callable[[], list[te.Tensor]], bool]]] = {
+    "matmul 512 + relu": (matmul_relu, False),
+    "matmul 512 uint8 x int8": (int8_matmul, False),
+    "softmax 1024 x 512": (softmax_rows, False),
+    "conv 64x56x56 3x3, padded, + bias + relu": (lambda: conv_bias_relu(64, 56), False),
+    "depthwise 128x28x28 3x3, padded, + bias + relu": (lambda: conv_bias_relu(128, 28, groups=128), False),
+    "Winograd 64x56x56 3x3, padded, + bias + relu": (lambda: conv_bias_relu(64, 56), True),
 }
+STAGES: Final = ("recording", "training", "children", "keys", "features", "model")
 
 
 def cpu_seconds(run: Callable[[], object], repeats: int = 9) -> float:
@@ -61,43 +89,66 @@ def cpu_seconds(run: Callable[[], object], repeats: int = 9) -> float:
     return median(taken)
 
 
-def measure() -> list[dict[str, object]]:
-    rows_out: list[dict[str, object]] = []
-    for name, make in WORKLOADS.items():
+def once(run: Callable[[], object]) -> float:
+    """CPU seconds of the first call."""
+    start = time.process_time()
+    run()
+    return time.process_time() - start
+
+
+def measure() -> Iterator[dict[str, object]]:
+    """A row for each workload."""
+    (sketch, *_) = derive(Task(matmul_relu()))
+    extract(sketch, TileSpace(sketch).sample(1, np.random.default_rng(0)))  # what is compiled once a process is there
+    for name, (make, winograd) in WORKLOADS.items():
         task = Task(make())
-        for number, sketch in enumerate(derive(task)):
-            rng = np.random.default_rng(0)
-            space, model = TileSpace(sketch), BlendedModel(Draft(task.target), GBDT())
-            known = extract(sketch, space.sample(TRAINED_ON, rng))
-            # Any latencies do for timing: the draft's, perturbed, make trees of a real size.
-            latencies = Draft(task.target).seconds(known) * rng.lognormal(0, 0.5, TRAINED_ON)
-            model.fit([Group(known, latencies)])
-            rows = space.sample(POPULATION, rng)
-            features = extract(sketch, rows)
-            stages = {
-                "keys": cpu_seconds(lambda space=space, rows=rows: space.canonical(rows)),
-                "features": cpu_seconds(lambda sketch=sketch, rows=rows: extract(sketch, rows)),
-                "model": cpu_seconds(lambda model=model, features=features: model.predict(features)),
-            }
-            rate = POPULATION / (stages["features"] + stages["model"])
-            rows_out.append({"workload": name, "sketch": number, **stages, "candidates_per_second": rate})
-    return rows_out
+        sketch = max(derive(task, WITH_WINOGRAD if winograd else None), key=lambda sketch: len(sketch.holes))
+        stages = measure_stages(sketch)
+        rate = POPULATION / (stages["features"] + stages["model"])
+        yield {"workload": name, "holes": len(sketch.holes), **stages, "candidates_per_second": rate}
+
+
+def measure_stages(sketch: Sketch) -> dict[str, float]:
+    """CPU seconds of each of ``STAGES``."""
+    rng, draft = np.random.default_rng(0), Draft(sketch.target)
+    space, model = TileSpace(sketch), BlendedModel(draft, GBDT())
+    rows = space.sample(POPULATION, rng)
+    recording = once(lambda: (space.canonical(rows[:1]), extract(sketch, rows[:1])))
+    features = extract(sketch, rows)
+    known = features[:TRAINED_ON]
+    # Any latencies do for timing: the draft's, perturbed, make trees of a real size.
+    groups = [Group(known, draft.seconds(known) * rng.lognormal(0, 0.5, TRAINED_ON))]
+    return {
+        "recording": recording,
+        "training": cpu_seconds(lambda: model.fit(groups), repeats=3),
+        "children": children(space, rows),
+        "keys": cpu_seconds(lambda: space.canonical(rows)),
+        "features": cpu_seconds(lambda: extract(sketch, rows)),
+        "model": cpu_seconds(lambda: model.predict(features)),
+    }
+
+
+def children(space: TileSpace, rows: np.ndarray) -> float:
+    """CPU seconds of making a generation of children."""
+    settings = EvolutionSettings(population=len(rows))
+    scores = np.random.default_rng(0).random(len(rows))
+    return cpu_seconds(lambda: offspring(space, rows, scores, len(rows), settings, np.random.default_rng(0)))
 
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 def main(as_json: bool) -> None:
     """Time the search's inner loop."""
-    found = measure()
+    found = list(measure())
     if as_json:
         click.echo(json.dumps({"population": POPULATION, "rows": found}))
         return
-    columns = ("workload", "sketch", "keys ms", "features ms", "model ms", "candidates / s")
-    table = Table(*columns, title=f"population {POPULATION}, one core")
+    heads = ("workload", "holes", *(f"{stage} ms" for stage in STAGES), "candidates / s")
+    table = Table(*heads, title=f"{POPULATION} rows, one core")
     for row in found:
-        stages = [f"{1e3 * float(str(row[stage])):.1f}" for stage in ("keys", "features", "model")]
-        table.add_row(str(row["workload"]), str(row["sketch"]), *stages, f"{float(str(row['candidates_per_second'])):,.0f}")
-    Console().print(table)
+        stages = [f"{1e3 * float(str(row[stage])):.1f}" for stage in STAGES]
+        table.add_row(str(row["workload"]), str(row["holes"]), *stages, f"{float(str(row['candidates_per_second'])):,.0f}")
+    Console(width=max(140, Console().width)).print(table)
 
 
 if __name__ == "__main__":

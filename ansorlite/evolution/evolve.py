@@ -53,14 +53,13 @@ def evolve(
         if not len(parents):
             archive.add(space.sample(settings.population, rng))
             continue
-        children = _offspring(space, parents, scores, settings.population - immigrants, settings, rng)
+        children = offspring(space, parents, scores, settings.population - immigrants, settings, rng)
         archive.add(np.concatenate([children, space.sample(immigrants, rng)]))
     return archive.unseen(seen, settings.keep)
 
 
-def _offspring(
-    space: Space, parents: Rows, scores: Scores, n: int, settings: EvolutionSettings, rng: np.random.Generator
-) -> Rows:
+def offspring(space: Space, parents: Rows, scores: Scores, n: int, settings: EvolutionSettings, rng: np.random.Generator) -> Rows:
+    """``n`` children of ``parents``: those that win tournaments, crossed and mutated in the shares of ``settings``."""
     children = parents[tournament(scores, n, settings.tournament, rng)]
     crossed = rng.random(n) < settings.crossover
     mates = parents[tournament(scores, int(crossed.sum()), settings.tournament, rng)]
