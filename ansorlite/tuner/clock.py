@@ -36,7 +36,7 @@ class PhaseClock:
 
     @contextmanager
     def measuring(self) -> Iterator[None]:
-        """The seconds inside belong to the measurer: they are split in proportion to what :meth:`busy` is told."""
+        """The seconds inside belong to the measurer: they are split by what :meth:`busy` is told."""
         begin = time.perf_counter()
         try:
             yield
@@ -44,14 +44,15 @@ class PhaseClock:
             self._measuring += time.perf_counter() - begin
 
     def busy(self, *, compile: float, measure: float, check: float) -> None:
-        """Seconds that workers spent on one candidate. Workers compile side by side, so these may exceed the wall clock."""
+        """Seconds that workers spent on one candidate. They compile side by side; a program runs and is checked alone."""
         self._busy["compile"] += compile
         self._busy["measure"] += measure
         self._busy["check"] += check
 
     def phases(self, total: float) -> dict[str, float]:
         """Seconds by phase; they add up to ``total``."""
-        busy = sum(self._busy.values())
-        scale = self._measuring / busy if busy > self._measuring else 1.0
-        spent = {"search": self._search, **{phase: seconds * scale for phase, seconds in self._busy.items()}}
-        return {**spent, "other": max(0.0, total - sum(spent.values()))}
+        alone = self._busy["measure"] + self._busy["check"]
+        # While no program runs the measurer waits for compilers, as long as there are any at work.
+        waited = min(self._busy["compile"], max(0.0, self._measuring - alone))
+        spent = {**self._busy, "search": self._search, "compile": waited}
+        return {phase: spent.get(phase, max(0.0, total - sum(spent.values()))) for phase in PHASES}
