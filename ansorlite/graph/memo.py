@@ -21,10 +21,11 @@ class Memo(Generic[Result]):
     def __init__(self, keep: int) -> None:
         self._keep = keep
         self._lock = Lock()
-        self._futures: OrderedDict[Hashable, Future[Result]] = OrderedDict()
+        self._results: OrderedDict[Hashable, Result] = OrderedDict()
+        self._pending: dict[Hashable, Future[Result]] = {}
 
     def __len__(self) -> int:
-        return len(self._futures)
+        return len(self._results)
 
     def get(self, key: Hashable, make: Callable[[], Result]) -> Result:
         """The result for ``key``, which ``make`` makes if there is none; whoever asks meanwhile waits for it.
@@ -33,23 +34,26 @@ class Memo(Generic[Result]):
             Exception: what ``make`` raised; the next one who asks tries again.
         """
         with self._lock:
-            future = self._futures.get(key)
-            mine = future is None
-            if future is None:
-                future = self._futures[key] = Future()
-                while len(self._futures) > self._keep:
-                    self._futures.popitem(last=False)
-            else:
-                self._futures.move_to_end(key)
-        if mine:
-            self._fill(key, future, make)
-        return future.result()
+            if key in self._results:
+                self._results.move_to_end(key)
+                return self._results[key]
+            pending = self._pending.get(key)
+            if pending is None:
+                mine = self._pending[key] = Future()
+        return self._made(key, mine, make) if pending is None else pending.result()
 
-    def _fill(self, key: Hashable, future: Future[Result], make: Callable[[], Result]) -> None:
+    def _made(self, key: Hashable, future: Future[Result], make: Callable[[], Result]) -> Result:
         try:
-            future.set_result(make())
+            result = make()
         except BaseException as error:
             with self._lock:
-                if self._futures.get(key) is future:
-                    del self._futures[key]
+                del self._pending[key]
             future.set_exception(error)
+            raise
+        with self._lock:
+            del self._pending[key]
+            self._results[key] = result
+            if len(self._results) > self._keep:
+                self._results.popitem(last=False)
+        future.set_result(result)
+        return result
