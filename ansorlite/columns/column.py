@@ -141,7 +141,7 @@ class Tape:
         place = self._places.setdefault(values.tobytes(), len(self.tables))
         if place == len(self.tables):
             self.tables.append(values)
-        return self._column((Op.GATHER, hole, place), low, high)
+        return self._column((int(Op.GATHER), hole, place), low, high)
 
     def write(self, op: Op, low: float, high: float, *operands: Number) -> Number:
         """The column of an operation, or a number where the bounds leave only one."""
@@ -150,7 +150,7 @@ class Tape:
         numbers = [operand.number if isinstance(operand, Column) else self.number(operand) for operand in operands]
         if op in _COMMUTATIVE:
             numbers.sort()
-        return self._column((op, *numbers), low, high)
+        return self._column((int(op), *numbers), low, high)
 
     def number(self, value: Number) -> int:
         """The number of a column; a constant becomes one."""
@@ -159,7 +159,7 @@ class Tape:
         number = self._numbers.get(value)
         if number is None:
             number = self._numbers[value] = len(self.nodes)
-            self.nodes.append((Op.CONSTANT,))
+            self.nodes.append((int(Op.CONSTANT),))
             self.constants[number] = float(value)
         return number
 
@@ -314,6 +314,8 @@ def _rounded(how: Callable[[float], int], bound: float) -> float:
 
 def _corners(how: Callable[[float, float], float], a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:
     """The bounds of a product or quotient."""
+    if how is mul and a[0] >= 0 and b[0] >= 0:
+        return a[0] * b[0], a[1] * b[1]
     if not all(map(math.isfinite, (*a, *b))) or (how is truediv and b[0] <= 0 <= b[1]):
         return -math.inf, math.inf
     corners = [how(x, y) for x in a for y in b]

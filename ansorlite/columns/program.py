@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 from ansorlite.columns.column import Number, Op, Tape
 from ansorlite.columns.machine import BLOCK, FIELDS, machine
 
-_LEAVES: Final = (Op.CONSTANT, Op.GATHER)
+_CONSTANT, _GATHER = int(Op.CONSTANT), int(Op.GATHER)
+_LEAVES: Final = (_CONSTANT, _GATHER)
+#: Fields that an instruction of so many operands does not use.
+_PADDING: Final = [[0] * (FIELDS - 2 - operands) for operands in range(FIELDS - 1)]
 
 
 class ColumnProgram:
@@ -25,19 +28,18 @@ class ColumnProgram:
         starts = np.cumsum([0, *map(len, tape.tables)]).tolist()
         count = len(register)
         free: list[int] = []
-        code: list[tuple[int, ...]] = []
+        code: list[list[int]] = []
         for number, (op, *arguments) in enumerate(tape.nodes):
             dying = last_uses[number]
-            if dying is None or op == Op.CONSTANT:
+            if dying is None or op == _CONSTANT:
                 continue
-            gathers = op == Op.GATHER
-            operands = [arguments[0], starts[arguments[1]]] if gathers else [register[argument] for argument in arguments]
+            operands = [register[argument] for argument in arguments] if op != _GATHER else [arguments[0], starts[arguments[1]]]
             free += [register[argument] for argument in dying if argument not in tape.constants]
             if not free:
                 free.append(count)
                 count += 1
             place = register[number] = free.pop()
-            code.append((op, place, *operands, *[0] * (FIELDS - 2 - len(operands))))
+            code.append([op, place, *operands, *_PADDING[len(operands)]])
         self._code = np.array(code, dtype=np.int64).reshape(-1, FIELDS)
         self._tables = np.concatenate([np.zeros(0), *tape.tables])
         self._constants = np.array(list(tape.constants.values()), dtype=np.float64)
@@ -71,13 +73,12 @@ def _last_uses(tape: Tape, results: Sequence[int]) -> list[list[int] | None]:
     for number in results:
         found[number] = []
     for number in reversed(range(len(tape.nodes))):
+        dying = found[number]
         op, *arguments = tape.nodes[number]
-        if found[number] is None or op in _LEAVES:
+        if dying is None or op in _LEAVES:
             continue
-        dying = []
         for argument in arguments:
             if found[argument] is None:
                 found[argument] = []
                 dying.append(argument)
-        found[number] = dying
     return found

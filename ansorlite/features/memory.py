@@ -69,13 +69,14 @@ def memory(s: StatementFacts, looping: Numbers, target: Target) -> Memory:
     room = [_sums([[here.held[level] for here in line] for line in lines]) for level in range(len(caches))]
     capacities = (target.l1, target.l2, target.l3)
     levels = zip((*room, _sums(fetched)), capacities, strict=True)
-    traffic = tuple(_traffic(fetched, held, outer, capacity) for held, capacity in levels)
+    amounts = _amounts(fetched, outer)
+    traffic = tuple(_traffic(amounts, held, capacity) for held, capacity in levels)
     runs = [_at_innermost([here.run for here in line], s, looping) for line in lines]
     return Memory(
         [line[0] for line in fetched],
         traffic,
         tuple(total(t / run for t, run in zip(level, runs, strict=True)) for level in traffic[: len(caches)]),
-        total(_traffic(pages, _sums(pages), outer, _PAGES)),
+        total(_traffic(_amounts(pages, outer), _sums(pages), _PAGES)),
     )
 
 
@@ -135,11 +136,15 @@ def _at_innermost(values: Numbers, s: StatementFacts, looping: Numbers) -> Numbe
     return result
 
 
-def _traffic(fetched: Sequence[Numbers], held: Numbers, outer: Numbers, capacity: int) -> list[Number]:
-    """For each access what is fetched into a cache of ``capacity``."""
+def _amounts(fetched: Sequence[Numbers], outer: Numbers) -> list[list[Number]]:
+    """By the depth that a cache keeps, for each access what is fetched in all."""
     # One run of the loop around what fits fetches all of its lines once: neighbouring iterations find what they share.
-    around = [max(depth - 1, 0) for depth in range(len(held))]
-    amounts = [[line[depth] * outer[depth] for line in fetched] for depth in around]
+    around = [max(depth - 1, 0) for depth in range(len(outer))]
+    return [[line[depth] * outer[depth] for line in fetched] for depth in around]
+
+
+def _traffic(amounts: Sequence[list[Number]], held: Numbers, capacity: int) -> list[Number]:
+    """For each access what is fetched into a cache of ``capacity``: it keeps the outermost depth that fits."""
     result = amounts[-1]
     for depth in reversed(range(len(held) - 1)):
         fits = held[depth] <= capacity

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansorlite.columns.column import (
@@ -58,6 +58,7 @@ def values(recipe: Sequence[tuple[str, int, int]], gather: Callable[[int, list[i
     return found
 
 
+@settings(deadline=None)
 @given(recipes, st.integers(1, 150))
 def test_a_population_is_its_rows_one_by_one(recipe: list[tuple[str, int, int]], n: int) -> None:
     rows = np.random.default_rng(n).integers([len(table) for table in TABLES], size=(n, len(TABLES)))
