@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from ansorlite import te
-from ansorlite.schedule.rewrite import rebuilt, redirected
+from ansorlite.schedule.rewrite import with_constants
 from ansorlite.te import dtypes
 from ansorlite.te.dag import ComputeDAG
 from tests import workloads
@@ -187,16 +186,6 @@ def composites(draw: Draw) -> ComputeDAG:
 def _with_some_constant(draw: Draw, every: st.SearchStrategy[ComputeDAG]) -> ComputeDAG:
     dag = draw(every)
     return with_constants(dag, draw(st.lists(st.booleans(), min_size=len(dag.inputs), max_size=len(dag.inputs))))
-
-
-def with_constants(dag: ComputeDAG, which: Sequence[bool]) -> ComputeDAG:
-    """``dag`` with ``which`` of its inputs constant."""
-    chosen = {tensor for tensor, constant in zip(dag.inputs, which, strict=True) if constant}
-
-    def change(tensor: te.Tensor, redirect: Callable[[te.Expr], te.Expr]) -> te.Tensor:
-        return replace(tensor, constant=True) if tensor in chosen else redirected(tensor, redirect)
-
-    return rebuilt(dag, change) if chosen else dag
 
 
 def dags() -> st.SearchStrategy[ComputeDAG]:

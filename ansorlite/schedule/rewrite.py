@@ -6,7 +6,8 @@ known by their tensors' names, which :func:`with_unique_names` makes unique once
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from math import prod
 
 from ansorlite.analysis.affine import affine
@@ -53,6 +54,16 @@ def redirected(tensor: Tensor, redirect: Callable[[Expr], Expr]) -> Tensor:
         return tensor
     body = redirect(tensor.body)
     return tensor if body is tensor.body else with_body(tensor, body)
+
+
+def with_constants(dag: ComputeDAG, which: Sequence[bool]) -> ComputeDAG:
+    """``dag`` with those inputs constant that ``which`` says, one flag for each."""
+
+    def change(tensor: Tensor, redirect: Callable[[Expr], Expr]) -> Tensor:
+        return replace(tensor, constant=constant[tensor]) if tensor.body is None else redirected(tensor, redirect)
+
+    constant = dict(zip(dag.inputs, which, strict=True))
+    return rebuilt(dag, change)
 
 
 def with_unique_names(dag: ComputeDAG) -> ComputeDAG:

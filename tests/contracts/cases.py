@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ansorlite import te
+from ansorlite.schedule.rewrite import with_constants
 from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.tile_space import TileSpace
@@ -28,7 +29,7 @@ from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.printer import text
 from ansorlite.te.serialize import dump
 from tests import workloads
-from tests.strategies import dags, with_constants
+from tests.strategies import dags
 from tests.targets import NARROW, WIDE
 
 Rows = NDArray[np.int64]

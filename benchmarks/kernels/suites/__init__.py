@@ -17,6 +17,7 @@ SUITES: Final[Mapping[str, tuple[Case, ...]]] = {
     "odd": shapes.ODD,
     "memory": shapes.MEMORY,
     "int8": shapes.INT8,
+    "constant": networks.CONSTANT,
 }
 
 __all__ = ["ANCHORS", "SUITES", "Anchor", "Case", "Recorded"]

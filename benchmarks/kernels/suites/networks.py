@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from benchmarks.kernels.operators.constant import ConstantWeights
 from benchmarks.kernels.operators.conv import Conv, Epilogue
 from benchmarks.kernels.operators.elementwise import BiasGelu, ScaleShiftAddRelu
 from benchmarks.kernels.operators.matmul import Activation, AttentionWeights, Dense, Matmul
@@ -65,4 +66,9 @@ RESNET: Final = (
     ),
     Case("classifier 1x1000x2048", Dense(1, 1000, 2048)),
     Case("residual 3136x256", ScaleShiftAddRelu((3136, 256))),
+)
+
+#: The products of both networks as models have them.
+CONSTANT: Final = tuple(
+    Case(case.name, ConstantWeights(case.operator)) for case in (*BERT, *RESNET) if isinstance(case.operator, Conv | Dense)
 )

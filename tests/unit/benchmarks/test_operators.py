@@ -9,6 +9,7 @@ from ansorlite.measure.inputs import make_inputs
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.evaluate import evaluate
 from benchmarks.kernels.operators.capsule import CapsuleConv
+from benchmarks.kernels.operators.constant import ConstantWeights
 from benchmarks.kernels.operators.conv import Conv, Epilogue
 from benchmarks.kernels.operators.conv_transpose import ConvTranspose
 from benchmarks.kernels.operators.elementwise import BiasGelu, CellState, ScaleShiftAddRelu, TransposeAdd
@@ -46,6 +47,7 @@ SMALL = (
     BiasGelu(4, 5),
     CellState(4, 5),
     TransposeAdd(4, 5),
+    ConstantWeights(Dense(4, 6, 5, Activation.GELU)),
     Int8Matmul(4, 5, 6),
     Int8Conv(2, 3, 6, 4, kernel=3, stride=2, pad=1),
 )

@@ -6,7 +6,8 @@ from click.testing import CliRunner
 import ansorlite as al
 from benchmarks.kernels import session
 from benchmarks.kernels.__main__ import main
-from benchmarks.kernels.operators.matmul import Matmul
+from benchmarks.kernels.operators.constant import ConstantWeights
+from benchmarks.kernels.operators.matmul import Dense, Matmul
 from benchmarks.kernels.operators.operator import Array
 from benchmarks.kernels.results import BARE, CALLED, UNTUNED, Run
 from benchmarks.kernels.session import Settings
@@ -28,6 +29,13 @@ def test_a_case_is_tuned_checked_and_timed() -> None:
     assert timing.wrong == {}
     assert timing.recorded
     assert (timing.flops, timing.nbytes) == (2 * 5 * 7 * 3, 4 * (15 + 21 + 35))
+
+
+def test_constant_weights_are_prepared_before_calls_are_timed() -> None:
+    case = Case("constant", ConstantWeights(Dense(5, 7, 3)))
+    timing = session.compare("constant", case, Settings(Run(1, 0, 0), ("onnxruntime",), False, 0.0, None), None)
+    assert set(timing.seconds) == {CALLED, BARE, "onnxruntime", "onnxruntime constant"}
+    assert timing.wrong == {}
 
 
 class _Wrong(Matmul):
