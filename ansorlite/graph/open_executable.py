@@ -22,7 +22,7 @@ from ansorlite.graph.hybrid import AnyModel, Datum, HybridExecutable, HybridMode
 from ansorlite.graph.memo import Memo
 from ansorlite.graph.open_model import OpenModel, OpenValue, ValuesNeededError, sizes_of
 from ansorlite.graph.restriction import is_restriction
-from ansorlite.runtime.arguments import by_name, imported, numpy_type
+from ansorlite.runtime.arguments import by_name, empty, imported, numpy_type
 
 #: Programs that are kept, each with its own copy of the weights.
 KEEP: Final = 16
@@ -69,7 +69,7 @@ class OpenExecutable:
         self._types = {name: numpy_type(value.dtype) for name, value in model.inputs.items() if value.dtype}
         self._lock = Lock()
         self._by_value: frozenset[str] = frozenset()
-        self._exact: frozenset[str] = frozenset()
+        self._exact: frozenset[tuple[str, int]] = frozenset()
         self._routes: Memo[_Route] = Memo(_REMEMBER)
         self._models: Memo[Graph | HybridModel] = Memo(keep)
         self._programs: Memo[Executable | HybridExecutable] = Memo(keep)
@@ -94,7 +94,8 @@ class OpenExecutable:
                 that another input or the model contradicts.
             ModelError: the model has no meaning for these sizes or values.
         """
-        given = {name: self._array(name, datum) for name, datum in by_name(self.inputs, arrays, named).items()}
+        found = by_name(self.inputs, arrays, named)
+        given = {name: self._array(name, found[name]) for name in self.inputs}
         route = self._route(given)
         program = self._programs.get(route.program, lambda: self._build(self._model.built(self._specialized(route))))
         padded = {name: _padded(given[name], shape) for name, shape in route.padded.items()}
@@ -134,7 +135,7 @@ class OpenExecutable:
         chosen, found = shapes, exact
         for dim in self._model.dims:
             upper = self._model.bucket(dim, sizes[dim])
-            if upper == sizes[dim] or dim in self._exact or not isinstance(found, Graph):
+            if upper == sizes[dim] or (dim, upper) in self._exact or not isinstance(found, Graph):
                 continue
             sizes[dim], before = upper, sizes[dim]
             larger = {**shapes, **self._model.shapes(sizes)}
@@ -144,9 +145,9 @@ class OpenExecutable:
                 continue
             sizes[dim] = before
             if before > 1:
-                # Not asked again: that costs time, and other sizes of a dimension hardly have another answer. 1 may have one.
+                # Not asked again: that costs time, and other sizes of a bucket hardly have another answer. 1 may have one.
                 with self._lock:
-                    self._exact |= {dim}
+                    self._exact |= {(dim, upper)}
         key = _key(chosen, values)
         self._models.get(key, lambda: found)
         return _Route(
@@ -173,7 +174,7 @@ def _key(shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]) -> 
 
 def _padded(array: Array, shape: tuple[int, ...]) -> Array:
     """``array`` at the first places of one of ``shape``, its last places repeated."""
-    larger: Array = np.empty(shape, array.dtype)
+    larger = empty(shape, array.dtype.name)
     larger[tuple(map(slice, array.shape))] = array
     filled = list(array.shape)
     for axis, (extent, upper) in enumerate(zip(array.shape, shape, strict=True)):

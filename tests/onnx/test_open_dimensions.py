@@ -188,6 +188,28 @@ def test_rows_that_are_only_there_to_fill_a_program_read_nothing_outside() -> No
         ready.check(x=normal(size, 4))
 
 
+def test_a_bucket_that_is_too_large_for_the_model() -> None:
+    """A table of five positions is cut to the number of rows: there is no model for eight."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["n"], start=0, end=1),
+        helper.make_node("Slice", ["table", "zero", "n"], ["rows"]),
+        helper.make_node("Add", ["x", "rows"], ["y"]),
+    ]
+    ready = Counted(model_of(nodes, {"x": ("rows", 4)}, {"y": 2}, {"zero": np.array([0]), "table": normal(5, 4)}))
+    for size in (5, 3, 4, 5):
+        ready.check(x=normal(size, 4))
+    assert ready.compiled == 2
+
+
+def test_inputs_in_another_order_are_the_same() -> None:
+    nodes = [helper.make_node("Sub", ["a", "b"], ["y"])]
+    ready = Counted(model_of(nodes, {"a": ("n", 4), "b": ("n", 4)}, {"y": 2}))
+    a, b = normal(4, 4), normal(4, 4)
+    ready.check(a=a, b=b)
+    ready.check(b=b, a=a)
+    assert ready.compiled == 1
+
+
 def test_two_open_dimensions_that_are_both_padded() -> None:
     nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Relu", ["a"], ["y"])]
     ready = Counted(model_of(nodes, {"x": ("batch", "sequence", 4)}, {"y": 3}, {"w": normal(4, 5)}))
