@@ -99,7 +99,7 @@ class Draft:
         moving = np.where(in_registers, 2.0 * k.move * steps * registers / np.maximum(magnitude("reduce"), 1.0), 0.0)
         # Of the operands, the few are held beside the accumulators, and the many come from memory one by one.
         held = (accumulators + np.minimum(vectors, scalars + strided)) * registers
-        spilled = np.maximum(held - (self.target.vector_registers - 1), 0.0)
+        spilled = np.maximum(held - (self.target.vector_registers - 2), 0.0)
         spilling = np.where(in_registers, blocks * spilled * k.spill, 0.0)
         crowded = np.maximum(unrolled * registers / k.code, 1.0)
         busy = np.maximum(np.maximum(compute, loading), waiting) * crowded + storing + moving + spilling

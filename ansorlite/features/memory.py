@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ansorlite.columns.column import Number, both, ceil, largest, low_bit, maximum, minimum, negated, product, total, where
+from ansorlite.columns.column import Number, both, ceil, largest, low_bit, maximum, minimum, product, total, where
 from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
 from ansorlite.target import Target
 
@@ -129,10 +129,13 @@ def _box(widths: Numbers, extents: Numbers, item: int, caches: Sequence[tuple[in
 
 
 def _at_innermost(values: Numbers, s: StatementFacts, looping: Numbers) -> Number:
-    """By depth to the one around the innermost loop of the machine code that is not parallel."""
+    """By depth to the one around the innermost loop of the machine code.
+
+    Of a parallel loop it is one iteration: which iterations a thread takes in a row is not known.
+    """
     result = values[0]
     for depth, (flag, parallel) in enumerate(zip(looping, s.parallel, strict=True)):
-        result = where(both(flag, negated(parallel)), values[depth], result)
+        result = where(flag, where(parallel, values[depth + 1], values[depth]), result)
     return result
 
 

@@ -18,8 +18,8 @@ from ansorlite.sketch.tile_space import TileSpace
 from ansorlite.task import Task
 
 #: Every sketch is bred for a while; then the best few of them for longer.
-_FIRST: Final = EvolutionSettings(population=512, generations=1, keep=64)
-_THEN: Final = EvolutionSettings(population=512, generations=5, keep=1)
+_FIRST: Final = EvolutionSettings(population=1024, generations=2, keep=64)
+_THEN: Final = EvolutionSettings(population=1024, generations=7, keep=1)
 _FINALISTS: Final = 2
 
 
@@ -40,5 +40,6 @@ def default_candidate(task: Task, sketches: Sequence[Sketch]) -> Candidate:
 
     first = [bred(sketch, np.zeros((0, len(sketch.holes)), np.int64), _FIRST) for sketch in sketches]
     first.sort(key=lambda each: -each.scores[0])
-    best = max((bred(each.sketch, each.rows, _THEN) for each in first[:_FINALISTS]), key=lambda each: each.scores[0], default=None)
+    last = [bred(each.sketch, each.rows, _THEN) for each in first[:_FINALISTS]]
+    best = max(last, key=lambda each: each.scores[0], default=None)
     return NAIVE if best is None else Candidate(best.sketch.signature, tuple(best.rows[0].tolist()))

@@ -11,13 +11,13 @@ from ansorlite.features.names import COLUMN
 from tests.targets import WIDE
 
 
-def rows_of_a_matrix(repeats: int, rows: int, columns: int, length: int) -> dict[str, float]:
+def rows_of_a_matrix(repeats: int, rows: int, columns: int, length: int, parallel: bool = False) -> dict[str, float]:
     """Features of a walk over ``rows`` by ``columns`` of a float32 matrix of ``length`` columns, ``repeats`` times."""
     never = [False] * 3
     widths = ([rows, rows, 1, 1], [columns, columns, columns, 1])
     access = AccessFacts(widths, (rows, length), 4, [False, True, True], 1, write=False)
-    trips, vector = [repeats, rows, columns], [False, False, True]
-    facts = StatementFacts("walk", trips, never, never, vector, never, 16, False, False, Operations(cheap=1), (access,))
+    trips, vector, shared = [repeats, rows, columns], [False, False, True], [False, parallel, False]
+    facts = StatementFacts("walk", trips, shared, never, vector, never, 16, False, False, Operations(cheap=1), (access,))
     features = np.array(assemble(facts, WIDE), dtype=np.float64)
     return {name: float(2.0 ** features[COLUMN[name]] - 1.0) for name in ("l1_traffic", "l2_traffic", "l1_runs", "pages")}
 
@@ -45,3 +45,8 @@ def test_more_pages_than_a_core_remembers_are_looked_for_again() -> None:
     assert rows_of_a_matrix(10, 128, 16, 1040)["pages"] == pytest.approx(10 * 128)
     # Sixteen rows lie on one page.
     assert rows_of_a_matrix(10, 128, 16, 64)["pages"] == pytest.approx(8)
+
+
+def test_runs_are_those_of_one_iteration_of_the_parallel_loop() -> None:
+    """A thread takes whichever iteration comes: rows beside one another in different ones are no run."""
+    assert rows_of_a_matrix(1, 64, 64, 64, parallel=True)["l1_runs"] == pytest.approx(64)
