@@ -60,7 +60,8 @@ def prepared_follows_from_constants(function: Function, _: Place) -> str | None:
     prepare = split(function).prepare
     if prepare is None:
         return None
-    for access in (*loads(prepare.body), *stores(prepare.body)):
+    accesses: tuple[Load | Store, ...] = (*loads(prepare.body), *stores(prepare.body))
+    for access in accesses:
         if access.buffer.scope in (Scope.ARGUMENT, Scope.GLOBAL):
             return f"{access.buffer.name}, of scope {access.buffer.scope.name}, is used where constants are prepared"
     return None
