@@ -17,8 +17,11 @@ def has_onnxruntime() -> bool:
     return importlib.util.find_spec("onnxruntime") is not None
 
 
-def onnxruntime_session(path: str, threads: int, inputs: Mapping[str, np.ndarray[Any, Any]]) -> Callable[[], list[Any]]:
-    """A function of nothing that runs the model at ``path`` once in onnxruntime, on so many threads, and returns its outputs.
+def onnxruntime_session(model: str | bytes, threads: int, inputs: Mapping[str, np.ndarray[Any, Any]]) -> Callable[[], list[Any]]:
+    """A function of nothing that runs a model once in onnxruntime, on so many threads, and returns its outputs.
+
+    Args:
+        model: the path of a file, or its bytes.
 
     Raises:
         ModelError: onnxruntime is not installed, or does not take the model.
@@ -31,8 +34,8 @@ def onnxruntime_session(path: str, threads: int, inputs: Mapping[str, np.ndarray
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
     try:
-        session = runtime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        session = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's own exceptions share no base class but this
-        raise ModelError(f"onnxruntime does not take {path}: {error}") from error
+        raise ModelError(f"onnxruntime does not take {model if isinstance(model, str) else 'the model'}: {error}") from error
     feeds = dict(inputs)
     return lambda: session.run(None, feeds)  # type: ignore[no-any-return]

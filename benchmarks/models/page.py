@@ -1,0 +1,85 @@
+"""docs/models_performance.md, from the rows of a results file."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+
+from ansorlite.report.text import duration
+from benchmarks.common.machine import Machine, describe
+from benchmarks.common.tables import DASH, Table, against, geometric_mean, markdown, spread, times
+from benchmarks.models.results import OURS, UNTUNED, Timing
+
+_HEAD = """# Performance of whole models
+
+Made by
+
+```
+{command}
+```
+
+which tunes, checks every output, times, and writes this page; what is tuned already is kept in the database, what is timed
+already in the file beside it. `--model NAME` runs one.
+
+**How to read it.** *Ours* is what a user sees: a mapping of numpy arrays in, new arrays out, from Python. `÷ onnxruntime` is
+how many times as fast as onnxruntime ours is: 1.30 is faster, 0.80 slower. All systems of a row take short turns with rest
+between; a ratio is taken within each round of turns, and what stands here is the median, with quartiles in brackets, over that
+half of the rounds beside which other processes took least of the machine. On one thread the time is processor time.
+
+onnxruntime has its default graph optimisations, OpenVINO the latency hint and float32, PyTorch runs the module eagerly in
+inference mode; all use as many threads as ours. *Untuned* is how fast the programs of `al.compile` without any trial are, as a
+share of the tuned ones'; *ready in* is how long it takes from the ONNX model to these, with nothing cached; *difference* is the
+largest relative difference of an output from onnxruntime's, where an element below its output's root mean square counts as
+large as that.
+
+The models `light_*` come with the onnx package. The others are written in PyTorch in `benchmarks/models/zoo`, get random
+weights, and are exported by PyTorch's own exporter; `int8_*` are quantised by onnxruntime's quantiser, and their integers are
+equal to onnxruntime's where the difference is below one step of 8 bits.
+"""
+
+#: A larger difference is wrong.
+TOLERANCE = 1e-4
+
+
+def results(timings: Mapping[str, Timing], tuning: Mapping[str, float]) -> Table:
+    """One row a model, and geometric means."""
+    found = list(timings.values())
+    peers = list(dict.fromkeys(peer for timing in found for peer in timing.ratios if peer != UNTUNED))
+    rows = [
+        (
+            timing.model + ("" if timing.differences[OURS] <= TOLERANCE else " **wrong**"),
+            duration(timing.seconds[OURS]),
+            *(spread(timing.ratios.get(peer)) for peer in peers),
+            times(1 / timing.ratios[UNTUNED].median) if UNTUNED in timing.ratios else DASH,
+            duration(timing.compile_seconds),
+            duration(tuning.get(timing.model)),
+            f"{timing.differences[OURS]:.0e}",
+        )
+        for timing in found
+    ]
+    total = (
+        "geometric mean",
+        DASH,
+        *(_mean(timing.ratios[peer].median for timing in found if peer in timing.ratios) for peer in peers),
+        _mean(1 / timing.ratios[UNTUNED].median for timing in found if UNTUNED in timing.ratios),
+        *[DASH] * 3,
+    )
+    header = ("model", OURS, *map(against, peers), UNTUNED, "ready in", "tuned in", "difference")
+    notes = [
+        f"{timing.model}: {who} differs from onnxruntime by {difference:.0e}."
+        for timing in found
+        for who, difference in timing.differences.items()
+        if difference > TOLERANCE
+    ]
+    return Table("models", header, (*rows, total), tuple(notes))
+
+
+def page(machine: Machine, command: str, timings: Sequence[Timing], table: Table) -> str:
+    """The page's text."""
+    busy = statistics.median(timing.busy for timing in timings) if timings else 0.0
+    parts = (_HEAD.format(command=command), f"## The machine\n\n{describe(machine, busy)}", f"## Results\n\n{markdown(table)}")
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def _mean(values: Iterable[float]) -> str:
+    return times(geometric_mean(values))

@@ -1,0 +1,128 @@
+"""One model: tune it, hold its outputs against onnxruntime's, time all in turns."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import onnx
+
+import ansorlite as al
+from ansorlite.best import Programs
+from ansorlite.graph.hybrid import HybridModel, compile_any
+from ansorlite.graph.model import Model
+from ansorlite.report.peers import onnxruntime_session
+from ansorlite.runtime.cache import NoCache
+from ansorlite.target import host
+from benchmarks.common.rounds import quietest_rounds
+from benchmarks.common.spread import ratio
+from benchmarks.models.example import Array, Example, Source
+from benchmarks.models.peers import PEERS, Call
+from benchmarks.models.results import OURS, UNTUNED, Run, Timing, Tuning
+
+#: A model whose shapes are known.
+Fixed: TypeAlias = Model | HybridModel
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a model is run.
+
+    Attributes:
+        run: with 0 trials the default programs are what is timed.
+        against: names of :data:`PEERS`.
+        untuned: whether the programs without any trials take part.
+        seconds: how long a comparison lasts.
+    """
+
+    run: Run
+    against: tuple[str, ...]
+    untuned: bool
+    seconds: float
+
+
+def example(source: Source, settings: Settings) -> Example:
+    """The model and its inputs: always the same ones."""
+    return source(np.random.default_rng(settings.run.seed))
+
+
+def tune(name: str, example: Example, settings: Settings, database: al.Database) -> Tuning:
+    """Tune the model until the database holds so many trials of each task, or for as long as there is time."""
+    model = _model(example, settings.run.threads)
+    run = settings.run
+    trials = run.trials * len(model.tasks)
+    result = al.tune(model, trials=trials, database=database, seed=run.seed, progress=None, time_limit=run.time_limit)
+    return Tuning(name, run, result.trials, result.restored, result.seconds, time.time())
+
+
+def compare(name: str, example: Example, settings: Settings, database: al.Database | None) -> Timing:
+    """Check and time the best programs that the database knows, beside the peers."""
+    threads = settings.run.threads
+    start = time.perf_counter()
+    model = _model(example, threads)
+    untuned = _compiled_anew(model)
+    compile_seconds = time.perf_counter() - start
+    calls: dict[str, Call] = {OURS: _call(untuned if database is None else al.compile(model, database), example)}
+    if settings.untuned and database is not None:
+        calls[UNTUNED] = _call(untuned, example)
+    for peer in settings.against:
+        call = PEERS[peer](example, threads)
+        if call is not None:
+            calls[peer] = call
+    expected = onnxruntime_session(example.data, threads, example.inputs)()
+    differences = {who: relative_difference(call(), expected) for who, call in calls.items()}
+    # One system or another does its work on a thread of its own even when it is to use one only.
+    rounds = quietest_rounds(list(calls.values()), settings.seconds, threads, processor=time.process_time)
+    taken = dict(zip(calls, rounds.times, strict=True))
+    return Timing(
+        name,
+        settings.run,
+        len(model.tasks),
+        len(model.fallbacks) if isinstance(model, HybridModel) else 0,
+        {who: float(np.median(medians)) for who, medians in taken.items()},
+        {who: ratio(medians, taken[OURS]) for who, medians in taken.items() if who != OURS},
+        compile_seconds,
+        differences,
+        rounds.busy,
+        time.time(),
+    )
+
+
+def relative_difference(found: Sequence[Array], expected: Sequence[Array]) -> float:
+    """The largest of any element, relative to that element or to the output's root mean square, whichever is larger.
+
+    Infinite where shapes or dtypes differ, or where anything is not finite that should be.
+    """
+    if [(array.shape, array.dtype) for array in found] != [(array.shape, array.dtype) for array in expected]:
+        return np.inf
+    return max(
+        _difference(array.astype(np.float64), other.astype(np.float64)) for array, other in zip(found, expected, strict=True)
+    )
+
+
+def _difference(found: Array, expected: Array) -> float:
+    if not np.array_equal(np.isfinite(found), np.isfinite(expected)):
+        return np.inf
+    size = np.maximum(np.abs(expected), np.sqrt(np.mean(np.square(expected))))
+    return float(np.max(np.abs(found - expected) / np.where(size > 0, size, 1.0), initial=0.0))
+
+
+def _model(example: Example, threads: int) -> Fixed:
+    model = al.from_onnx(onnx.load_from_string(example.data), target=host(threads))
+    assert isinstance(model, Model | HybridModel)
+    return model
+
+
+def _compiled_anew(model: Fixed) -> Any:
+    """As ``al.compile(model)`` for who never compiled it."""
+    programs = Programs(None, cache=NoCache())
+    programs.prepare([task for task, _ in model.tasks])
+    return compile_any(model, programs.kernel)
+
+
+def _call(executable: Any, example: Example) -> Call:
+    inputs = dict(example.inputs)
+    return lambda: list(executable(inputs).values())

@@ -1,0 +1,1 @@
+"""The models: one family a file, plain PyTorch without any weights to download."""
