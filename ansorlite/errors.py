@@ -18,7 +18,16 @@ class ArgumentError(AnsorliteError, ValueError):
 
 
 class ModelError(AnsorliteError):
-    """A model file that is malformed, or that needs something ansorlite does not have."""
+    """A model file that is malformed, or that needs something ansorlite does not have.
+
+    Its message is one line of at most :attr:`LONGEST` characters, however long the names in the file are.
+    """
+
+    LONGEST = 1000
+
+    def __init__(self, message: str) -> None:
+        line = " ".join(message.split())
+        super().__init__(line if len(line) <= self.LONGEST else f"{line[: self.LONGEST - 1]}…")
 
 
 class RecordsError(AnsorliteError):

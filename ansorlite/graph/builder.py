@@ -7,6 +7,7 @@ from typing import Any
 
 from ansorlite.graph.describe import Operator, Value, describe
 from ansorlite.graph.graph import Array, Graph, Node
+from ansorlite.graph.limits import check_size
 
 
 class GraphBuilder:
@@ -35,10 +36,11 @@ class GraphBuilder:
         """The value ``operator(*inputs, **attributes)``.
 
         Raises:
-            ExpressionError: the operator refuses the inputs or attributes.
+            ExpressionError: the operator refuses the inputs or attributes, or its result is too large for any machine.
         """
         items = tuple(attributes.items())
         value = describe(operator, tuple(self._values[name] for name in inputs), items).value
+        check_size(value.shape, value.dtype)
         name = self._unique(label or getattr(operator, "__name__", "value"))
         self._nodes.append(Node(name, operator, inputs, items, label))
         self._values[name] = value

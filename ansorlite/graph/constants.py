@@ -8,10 +8,16 @@ from typing import Any
 import numpy as np
 
 from ansorlite.graph.graph import Array
+from ansorlite.graph.limits import check_size
 
 
 def splat(value: Any, shape: tuple[int, ...]) -> Array:
-    """``value`` (a numpy scalar) repeated: a read-only view of one element."""
+    """``value`` (a numpy scalar) repeated: a read-only view of one element.
+
+    Raises:
+        ExpressionError: that is more than any machine has room for.
+    """
+    check_size(shape, np.asarray(value).dtype.name)
     return np.broadcast_to(value, shape)
 
 

@@ -155,6 +155,8 @@ class Expr(metaclass=_HashConsed):
     def __invert__(self) -> Expr:
         if self.dtype == "bool":
             return unary(UnaryOp.NOT, self)
+        if not dtypes.is_integer(self.dtype):
+            raise ExpressionError(f"~ is for integers and bool, not {self.dtype}")
         return binary(BinaryOp.BITXOR, self, -1 if dtypes.is_signed(self.dtype) else np.iinfo(self.dtype).max)
 
     def __bool__(self) -> bool:

@@ -9,12 +9,13 @@ They become the nodes that they would run. ``Scan`` over 3 rows, say:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 import onnx
 from onnx import helper
 
+from ansorlite.errors import ModelError
 from ansorlite.frontends.onnx.node import UnsupportedError
 from ansorlite.frontends.onnx.scope import Attempt, Scope
 from ansorlite.frontends.onnx.segments import Slot
@@ -50,20 +51,27 @@ def unroll(attempt: Attempt, imports: Imports) -> Sequence[Slot]:
     return _UNROLLERS[attempt.proto.op_type](attempt, imports)
 
 
-def _known(slot: Slot | None, imports: Imports) -> np.ndarray | None:  # type: ignore[type-arg]
-    """The value of an optional input that must be known."""
+def _known(slot: Slot | None, imports: Imports) -> Any:
+    """The value, a numpy scalar, of an optional input that must be known: a condition, or how often to run.
+
+    Raises:
+        UnsupportedError: it is known only while the model runs.
+        ModelError: it is no single value.
+    """
     if slot is None:
         return None
     if not slot.known:
         imports.need(slot)
         raise UnsupportedError("how it goes on is known only while the model runs")
-    return np.asarray(slot.datum)
+    array = np.asarray(slot.datum)
+    if array.size != 1:
+        raise ModelError(f"{slot.name!r}, which decides how the model goes on, must be one value; its shape is {array.shape}")
+    return array.reshape(-1)[0]
 
 
 def _branch(attempt: Attempt, imports: Imports) -> Sequence[Slot]:
     condition = _known(attempt.inputs[0], imports)
-    assert condition is not None
-    graph = _attribute(attempt, "then_branch" if condition.reshape(-1)[0] else "else_branch")
+    graph = _attribute(attempt, "then_branch" if condition else "else_branch")
     names = [entry.name for entry in graph.output]
     scope = imports.scope_of(graph, {}, attempt.scope)
     imports.add_nodes(graph.node, names, scope)
@@ -74,8 +82,10 @@ def _loop(attempt: Attempt, imports: Imports) -> Sequence[Slot]:
     body = _attribute(attempt, "body")
     most, condition = (_known(slot, imports) for slot in (*attempt.inputs, None, None)[:2])
     carried = [_given(slot) for slot in attempt.inputs[2:]]
-    going = condition is None or bool(condition.reshape(-1)[0])
-    limit = None if most is None else int(most.reshape(-1)[0])
+    going = condition is None or bool(condition)
+    limit = None if most is None else int(most)
+    if len(body.input) != 2 + len(carried) or len(body.output) < 1 + len(carried):
+        raise ModelError(f"{attempt.title}: its inputs and its body do not fit together")
     collected: list[list[Slot]] = [[] for _ in body.output[1 + len(carried) :]]
     _check_body(body, imports, limit)
     iteration = 0
@@ -88,7 +98,7 @@ def _loop(attempt: Attempt, imports: Imports) -> Sequence[Slot]:
             *carried,
         ]
         proceed, *results = _run(body, given, attempt.scope, imports)
-        going = bool(np.asarray(_known(proceed, imports)).reshape(-1)[0])
+        going = bool(_known(proceed, imports))
         carried = results[: len(carried)]
         for column, slot in zip(collected, results[len(carried) :], strict=True):
             column.append(slot)
@@ -111,7 +121,15 @@ def _scan(attempt: Attempt, imports: Imports) -> Sequence[Slot]:
     directions = values.get("scan_input_directions") or [0] * rows
     out_axes = values.get("scan_output_axes") or [0] * outputs
     out_directions = values.get("scan_output_directions") or [0] * outputs
+    fits = 1 <= rows <= len(slots) and len(body.input) == len(slots) and outputs >= 0
+    fits = fits and len(axes) == len(directions) == rows and len(out_axes) == len(out_directions) == outputs
+    if not fits or any(not -_rank(slot) <= axis < _rank(slot) for slot, axis in zip(scanned, axes, strict=True)):
+        raise ModelError(f"{attempt.title}: its inputs, its attributes and its body do not fit together")
     count = _extent(scanned[0], axes[0])
+    if any(_extent(slot, axis) != count for slot, axis in zip(scanned, axes, strict=True)):
+        raise ModelError(f"{attempt.title}: its inputs have different numbers of rows")
+    if outputs and not count:
+        raise UnsupportedError("it runs not once")
     _check_body(body, imports, count)
     collected: list[list[Slot]] = [[] for _ in range(outputs)]
     for step in range(count):
@@ -136,6 +154,11 @@ def _given(slot: Slot | None) -> Slot:
     if slot is None or slot.value is None:
         raise UnsupportedError("a value that it carries is no tensor of known shape with a dtype that has arithmetic")
     return slot
+
+
+def _rank(slot: Slot) -> int:
+    assert slot.value is not None
+    return len(slot.value.shape)
 
 
 def _extent(slot: Slot, axis: int) -> int:

@@ -21,8 +21,17 @@ from ansorlite.frontends.onnx.inputs import open_inputs
 from ansorlite.frontends.onnx.node import NodeView, NotKnownError, UnsupportedError
 from ansorlite.frontends.onnx.operators.shape import tensor_array
 from ansorlite.frontends.onnx.operators.table import CONVERTERS
-from ansorlite.frontends.onnx.reference import DOMAINS, ReferenceNode, free_names, infer_types, is_deterministic, value_of
+from ansorlite.frontends.onnx.reference import (
+    DOMAINS,
+    ReferenceNode,
+    free_names,
+    infer_types,
+    is_deterministic,
+    is_small,
+    value_of,
+)
 from ansorlite.frontends.onnx.scope import Attempt, Scope
+from ansorlite.frontends.onnx.scope import title as title_of
 from ansorlite.frontends.onnx.segments import Segments, Slot, empty
 from ansorlite.graph.graph import Array, Graph
 from ansorlite.graph.hybrid import Datum, HostStep
@@ -71,7 +80,10 @@ def import_model(
         ModelError: a shape is open or wrong, a node's parts do not fit together, or nothing knows an operator.
         ValuesNeededError: ``values`` is given, and lacks some that would make a node native.
     """
-    return _Importer(model, shapes, values, initializers(model.graph) if constants is None else constants).imported()
+    try:
+        return _Importer(model, shapes, values, initializers(model.graph) if constants is None else constants).imported()
+    except ExpressionError as error:
+        raise ModelError(f"the model asks for what cannot be: {error}") from None
 
 
 def initializers(graph: onnx.GraphProto) -> dict[str, Array]:
@@ -136,7 +148,7 @@ class _Importer:
             self._add_node(node, read, scope)
 
     def _add_node(self, proto: onnx.NodeProto, read: set[str], scope: Scope) -> None:
-        title = _title(proto)
+        title = title_of(proto)
         if proto.domain not in DOMAINS or proto.domain not in scope.opsets:
             raise ModelError(f"{title} needs operator {proto.domain}.{proto.op_type}, which is not supported")
         inputs = [self._slot(name, title, scope) if name else None for name in proto.input]
@@ -246,7 +258,7 @@ class _Importer:
         """Constants, if they are small and the reference does not refuse: later nodes may need to know them, as shapes."""
         if not all(slot.known and _size(slot.datum) <= _LARGEST_FOLDED for slot in attempt.captured):
             return None
-        if not is_deterministic(attempt.proto, attempt.scope.opsets):
+        if not is_deterministic(attempt.proto, attempt.scope.opsets) or not self._is_small(attempt):
             return None
         try:
             results = self._reference(attempt)([])
@@ -256,6 +268,10 @@ class _Importer:
         if any(result is None for result in results):
             return None
         return attempt.named([Slot.constant(name, datum) for name, datum in zip(attempt.names, results, strict=True)])
+
+    def _is_small(self, attempt: Attempt) -> bool:
+        types = {name: slot.type for name, slot in attempt.slots.items()}
+        return is_small(attempt.proto, attempt.scope.opsets, types, {name: slot.datum for name, slot in attempt.slots.items()})
 
     def _hosted(self, attempt: Attempt, reason: str) -> Sequence[Slot]:
         proto = attempt.proto
@@ -270,11 +286,11 @@ class _Importer:
             function = self._reference(attempt)
         except Exception as error:
             text = " ".join(str(error).split())
-            raise ModelError(f"{_title(proto)} needs operator {proto.op_type}, which is not supported: {text}") from None
+            raise ModelError(f"{title_of(proto)} needs operator {proto.op_type}, which is not supported: {text}") from None
         stage = max((slot.stage for slot in attempt.captured if not slot.known), default=0)
         inputs = tuple(self.segments.export(attempt.slots[name]) for name in function.inputs)
         outputs = tuple(zip(attempt.names, values, strict=True))
-        self.segments.host(stage, HostStep(proto.op_type, _title(proto), reason, inputs, outputs, function))
+        self.segments.host(stage, HostStep(proto.op_type, title_of(proto), reason, inputs, outputs, function))
         return attempt.named(
             [
                 Slot(name, kind, stage + 1, value, None, attempt.depends)
@@ -286,10 +302,6 @@ class _Importer:
         types = {name: slot.type for name, slot in attempt.slots.items()}
         known = {name: slot.datum for name, slot in attempt.slots.items() if slot.known}
         return ReferenceNode(attempt.proto, attempt.scope.opsets, types, known)
-
-
-def _title(proto: onnx.NodeProto) -> str:
-    return f"node {proto.name or (proto.output[0] if proto.output else '')!r} ({proto.op_type})"
 
 
 def _size(datum: Datum) -> int:

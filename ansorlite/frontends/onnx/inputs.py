@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 import onnx
 from onnx import TypeProto, helper
 
-from ansorlite.errors import ModelError
+from ansorlite.errors import ExpressionError, ModelError
 from ansorlite.frontends.onnx.reference import tensor_type, value_of
 from ansorlite.frontends.onnx.segments import Slot, empty
+from ansorlite.graph.limits import check_size
 from ansorlite.graph.open_model import Dim, OpenValue
 from ansorlite.te import dtypes
 
@@ -83,6 +84,11 @@ def _input(entry: onnx.ValueInfoProto, given: Sequence[int] | None) -> Slot:
     for extent in _shape(entry, given):
         shape.dim.add().dim_value = extent
     value = value_of(fixed)
+    if value is not None:
+        try:
+            check_size(value.shape, value.dtype)
+        except ExpressionError as error:
+            raise ModelError(f"input {entry.name!r}: {error}") from None
     if value is not None and 0 in value.shape:
         return empty(entry.name, value)
     return Slot(entry.name, fixed if value is None else tensor_type(value), value=value, depends=depends)

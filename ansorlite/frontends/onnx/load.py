@@ -11,6 +11,7 @@ from google.protobuf.message import DecodeError
 from onnx.external_data_helper import ExternalDataInfo, load_external_data_for_model, uses_external_data
 
 from ansorlite.errors import ModelError
+from ansorlite.frontends.onnx.text import check_text
 
 #: What a model can be given as.
 Source: TypeAlias = str | os.PathLike[str] | bytes | onnx.ModelProto
@@ -50,6 +51,7 @@ def _parsed(data: bytes, what: str) -> onnx.ModelProto:
 def _checked(model: onnx.ModelProto, what: str, path: Path | None) -> onnx.ModelProto:
     if not model.HasField("graph"):
         raise ModelError(f"{what} is not an ONNX model: it has no graph")
+    check_text(model, what)
     _check_external_data(model, what, path.parent if path else None)
     try:
         # The checker's own way to read a file takes models of any size.
@@ -72,7 +74,10 @@ def _check_external_data(model: onnx.ModelProto, what: str, folder: Path | None)
     for tensor in _external(model):
         if folder is None:
             raise ModelError(f"{what} keeps the data of {tensor.name!r} in another file; load it by its path")
-        location = ExternalDataInfo(tensor).location
+        try:
+            location = ExternalDataInfo(tensor).location
+        except (ValueError, TypeError) as error:
+            raise ModelError(f"{what}: where the data of {tensor.name!r} lie makes no sense: {_one_line(error)}") from None
         inside = (folder / location).resolve()
         if not inside.is_relative_to(folder.resolve()):
             raise ModelError(f"{what} looks for the data of {tensor.name!r} outside of its own folder, at {location!r}")

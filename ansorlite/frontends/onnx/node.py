@@ -87,6 +87,18 @@ class NodeView:
             raise NotKnownError(position, self.proto.input[position])
         return array
 
+    def scalar(self, position: int) -> Any:
+        """The only element, a numpy scalar, of an input that must be known now.
+
+        Raises:
+            NotKnownError: it is computed while the model runs.
+            ModelError: it has no element, or several.
+        """
+        array = self.array(position)
+        if array.size != 1:
+            raise self.error(f"input {position} must be a single number, but its shape is {array.shape}")
+        return array.reshape(-1)[0]
+
     def integers_at(self, position: int, attribute: str) -> tuple[int, ...] | None:
         """Integers that newer opsets give as an input and older ones as an attribute; ``None`` if given in neither way."""
         if self.has(position):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 import onnx
 from onnx import AttributeProto, TypeProto, helper, numpy_helper
+from onnx.checker import ValidationError
 from onnx.reference import ReferenceEvaluator
 from onnx.shape_inference import InferenceError, infer_node_outputs
 
@@ -22,6 +24,12 @@ Datum: TypeAlias = Any
 
 #: Elements above which a constant is not shown to shape inference, which wants small integers only.
 _LARGEST_SHOWN: Final = 1 << 10
+
+#: Elements that a constant may have which the reference makes at import.
+_LARGEST_MADE: Final = 1 << 22
+
+#: Elements up to which an array may be one of sizes.
+_MOST_SIZES: Final = 64
 
 
 def type_of(datum: Datum) -> TypeProto:
@@ -73,8 +81,29 @@ def infer_types(
         own = {name: kind for name, kind in types.items() if name in node.input}
         imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
         return dict(infer_node_outputs(schema, node, own, data, opset_imports=imports))
-    except (InferenceError, onnx.defs.SchemaError, RuntimeError, ValueError, KeyError):
+    except (InferenceError, ValidationError, onnx.defs.SchemaError, RuntimeError, ValueError, KeyError):
         return {}
+
+
+def is_small(node: onnx.NodeProto, opsets: Mapping[str, int], types: Mapping[str, TypeProto], known: Mapping[str, Datum]) -> bool:
+    """Whether the reference may run the node, whose inputs are all known, at once: in little time and memory.
+
+    What has subgraphs may loop for ever. Results must be of known, small sizes; where ONNX's inference does not tell those, the
+    numbers that the node is given must be so small that no product of them, as sizes, is large.
+    """
+    if next(_subgraphs(node), None) is not None:
+        return False
+    inferred = infer_types(node, opsets, types, known)
+    values = [value_of(inferred[name]) if name in inferred else None for name in node.output if name]
+    if all(value is not None for value in values):
+        return all(value is None or math.prod(value.shape) <= _LARGEST_MADE for value in values)
+    numbers = [abs(number) for array in known.values() if _may_be_sizes(array) for number in array.reshape(-1).tolist()]
+    numbers += [abs(number) for attribute in node.attribute for number in (attribute.i, attribute.f, *attribute.ints)]
+    return math.prod(max(1.0, number) for number in numbers) <= _LARGEST_MADE
+
+
+def _may_be_sizes(datum: Datum) -> bool:
+    return isinstance(datum, np.ndarray) and datum.size <= _MOST_SIZES and datum.dtype.kind in "iuf"
 
 
 def is_deterministic(node: onnx.NodeProto, opsets: Mapping[str, int]) -> bool:

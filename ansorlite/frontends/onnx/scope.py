@@ -27,6 +27,11 @@ class Scope:
     prefix: str
 
 
+def title(proto: onnx.NodeProto) -> str:
+    """How to name a node to a person."""
+    return f"node {proto.name or (proto.output[0] if proto.output else '')!r} ({proto.op_type})"
+
+
 @dataclass(frozen=True, eq=False)
 class Attempt:
     """One node to be imported.
@@ -42,6 +47,11 @@ class Attempt:
     captured: Sequence[Slot]
     wanted: Sequence[bool]
     scope: Scope
+
+    @property
+    def title(self) -> str:
+        """How to name the node to a person."""
+        return title(self.proto)
 
     @property
     def slots(self) -> Mapping[str, Slot]:

@@ -13,6 +13,9 @@ from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.evaluate import evaluate
 from ansorlite.topi.shape import reshape
 
+#: Operations, and elements read or written, up to which a value is folded: beyond, the compiled program is faster at it.
+_MOST_WORK: Final = 1 << 28
+
 #: Bytes that folding may add for one value; larger ones stay computed if folding makes them larger than their inputs.
 _GROWTH: Final = 1 << 20
 
@@ -27,10 +30,12 @@ def fold_constants(graph: Graph) -> Graph:
     nodes = []
     for node in graph.nodes:
         arrays = [constants[name] for name in node.inputs if name in constants]
-        if len(arrays) < len(node.inputs) or not node.inputs or not _worth_it(graph, node, arrays):
+        worth_it = len(arrays) == len(node.inputs) > 0 and _worth_it(graph, node, arrays)
+        folded = _folded(node, arrays) if worth_it else None
+        if folded is None:
             nodes.append(node)
         else:
-            constants[node.output] = _folded(node, arrays)
+            constants[node.output] = folded
     return graph.replaced(nodes, constants=constants)
 
 
@@ -40,9 +45,11 @@ def _worth_it(graph: Graph, node: Node, arrays: list[Array]) -> bool:
     return node.operator is reshape or size <= max(_GROWTH, sum(array.nbytes for array in arrays))
 
 
-def _folded(node: Node, arrays: list[Array]) -> Array:
+def _folded(node: Node, arrays: list[Array]) -> Array | None:
+    """The value; ``None`` if that is too much work."""
     if node.operator is reshape:
         return reshaped(arrays[0], tuple(node.attribute("shape")))
     inputs = [te.placeholder(array.shape, array.dtype.name) for array in arrays]
     dag = ComputeDAG.of([*inputs, node.operator(*inputs, **dict(node.attributes))])
-    return evaluate(dag, arrays)[0]
+    elements = sum(math.prod(tensor.shape) for tensor in dag.tensors)
+    return evaluate(dag, arrays)[0] if max(dag.flops, elements) <= _MOST_WORK else None

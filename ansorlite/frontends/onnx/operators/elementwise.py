@@ -66,7 +66,7 @@ def clip(node: NodeView) -> str:
         return node.apply(elementwise.clip, node.input(0), low=limits[0], high=limits[1])
     known = [not node.has(p) or node.builder.array(node.input(p)) is not None for p in (1, 2)]
     if all(known):
-        limits = [node.array(p).reshape(-1)[0].item() if node.has(p) else None for p in (1, 2)]
+        limits = [node.scalar(p).item() if node.has(p) else None for p in (1, 2)]
         return node.apply(elementwise.clip, node.input(0), low=limits[0], high=limits[1])
     result = node.apply(elementwise.maximum, node.input(0), node.input(1)) if node.has(1) else node.input(0)
     return node.apply(elementwise.minimum, result, node.input(2)) if node.has(2) else result

@@ -10,6 +10,7 @@ from onnx import helper
 
 from ansorlite.frontends.onnx.node import NodeView, UnsupportedError
 from ansorlite.graph.describe import Operator
+from ansorlite.graph.limits import check_size
 from ansorlite.te import dtypes
 from ansorlite.topi import arguments, indexing, patterns
 from ansorlite.topi.indexing import Scatter
@@ -66,7 +67,7 @@ def hardmax(node: NodeView) -> str:
 
 
 def one_hot(node: NodeView) -> str:
-    depth = int(node.array(1).reshape(-1)[0])
+    depth = int(node.scalar(1))
     if depth < 1:
         raise UnsupportedError("the result has no elements")
     if dtypes.is_float(node.value(0).dtype):
@@ -75,7 +76,7 @@ def one_hot(node: NodeView) -> str:
 
 
 def trilu(node: NodeView) -> str:
-    offset = int(node.array(1).reshape(-1)[0]) if node.has(1) else 0
+    offset = int(node.scalar(1)) if node.has(1) else 0
     return node.apply(patterns.triangle, node.input(0), upper=bool(node.integer("upper", 1)), offset=offset)
 
 
@@ -86,14 +87,15 @@ def eye_like(node: NodeView) -> str:
     shape = node.value(0).shape
     if len(shape) != 2 or dtype not in dtypes.NUMPY:
         raise UnsupportedError(f"{dtype} of shape {shape}")
+    check_size(shape, dtype)
     return node.constant(np.eye(*shape, k=node.integer("k", 0)).astype(dtypes.NUMPY[dtype]))
 
 
 def arange(node: NodeView) -> str:
     """How many elements there are must be known."""
-    start, limit, delta = (node.array(position).reshape(-1)[0].item() for position in range(3))
-    if delta == 0:
-        raise node.error("delta is 0")
+    start, limit, delta = (node.scalar(position).item() for position in range(3))
+    if delta == 0 or not all(map(math.isfinite, (start, limit, delta))):
+        raise node.error(f"there is no range from {start} to {limit} in steps of {delta}")
     count = math.ceil((limit - start) / delta)
     if count < 1:
         raise UnsupportedError("the result has no elements")
@@ -105,7 +107,7 @@ def cumulative(operator: Operator) -> Callable[[NodeView], str]:
         return node.apply(
             operator,
             node.input(0),
-            axis=int(node.array(1).reshape(-1)[0]),
+            axis=int(node.scalar(1)),
             exclusive=bool(node.integer("exclusive", 0)),
             reverse=bool(node.integer("reverse", 0)),
         )

@@ -106,7 +106,7 @@ def _convolution(node: NodeView, x: int, weight: int, x_zero: int, weight_zero: 
     kernel = node.value(weight).shape[2:]
     check_kernel(node, kernel)
     slide = window_of(node, kernel, node.value(x).shape[2:])
-    zero = int(node.array(x_zero).reshape(-1)[0]) if node.has(x_zero) else 0
+    zero = int(node.scalar(x_zero)) if node.has(x_zero) else 0
     own = _zero(node, weight_zero)
     inputs = [node.input(x), node.input(weight), *([own] if own else [])]
     return node.apply(topi.integer_conv, *inputs, zero=zero, groups=node.integer("group", 1), **slide)

@@ -78,8 +78,11 @@ def _network(node: NodeView, gates: int, activations: tuple[str, ...], step: Ste
     _check(node, activations)
     batch_first = bool(node.integer("layout", 0))
     x = node.apply(transpose, node.input(0), axes=(1, 0, 2)) if batch_first else node.input(0)
+    shapes = [node.value(position).shape for position in range(3)]
+    if any(len(shape) != 3 for shape in shapes):
+        raise node.error(f"its data and weights must each have 3 dimensions, but their shapes are {shapes}")
     steps, batch, width = node.builder.value(x).shape
-    directions, _, hidden = node.value(2).shape
+    directions, _, hidden = shapes[2]
     direction = node.text("direction", "forward")
     if steps > _MOST_STEPS:
         raise UnsupportedError(f"more than {_MOST_STEPS} steps")

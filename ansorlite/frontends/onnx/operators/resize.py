@@ -21,6 +21,10 @@ from ansorlite.topi.shape import gather
 Array: TypeAlias = np.ndarray[Any, Any]
 
 
+#: Elements that a dimension may be resized to: one table entry or more is made for each.
+_MOST: Final = 1 << 24
+
+
 @dataclass(frozen=True)
 class _Axis:
     """How one dimension is resized.
@@ -95,14 +99,18 @@ def _axes(node: NodeView, scales_at: int, cropped: bool) -> list[_Axis]:
     """How each dimension is resized, by scales or sizes."""
     extents = node.value(0).shape
     rank = len(extents)
-    axes = [a % rank for a in node.integers("axes") or range(rank)]
+    axes = [a + rank if a < 0 else a for a in node.integers("axes") or range(rank)]
+    if len(set(axes)) != len(axes) or any(not 0 <= a < rank for a in axes):
+        raise node.error(f"axes {axes} are not distinct dimensions of {extents}")
+    if 0 in extents:
+        raise UnsupportedError("an input has no elements")
     found = {d: _Axis(e, e, 1.0) for d, e in enumerate(extents)}
-    roi = [float(v) for v in node.array(1)] if cropped and node.has(1) else [0.0] * len(axes) + [1.0] * len(axes)
+    roi = _floats(node, 1, 2 * len(axes)) if cropped and node.has(1) else [0.0] * len(axes) + [1.0] * len(axes)
     if node.has(scales_at) and node.array(scales_at).size:
-        scales = [float(v) for v in node.array(scales_at)]
+        scales = _floats(node, scales_at, len(axes))
         counts = [int(s * extents[d]) for s, d in zip(scales, axes, strict=True)]
     elif node.has(3) and node.array(3).size:
-        counts = [int(v) for v in node.array(3)]
+        counts = [int(v) for v in _floats(node, 3, len(axes))]
         scales = [c / extents[d] for c, d in zip(counts, axes, strict=True)]
         policy = node.text("keep_aspect_ratio_policy", "stretch")
         if policy != "stretch":
@@ -111,9 +119,19 @@ def _axes(node: NodeView, scales_at: int, cropped: bool) -> list[_Axis]:
             counts = [int(common * extents[d] + 0.5) for d in axes]
     else:
         raise node.error("neither scales nor sizes are given")
+    if any(scale <= 0 for scale in scales) or any(count > _MOST for count in counts):
+        raise node.error(f"it resizes to {counts}; sizes are positive, and at most {_MOST}")
     for n, d in enumerate(axes):
         found[d] = _Axis(extents[d], counts[n], scales[n], (roi[n], roi[n + len(axes)]))
     return [found[d] for d in range(rank)]
+
+
+def _floats(node: NodeView, position: int, count: int) -> list[float]:
+    """The elements of an input, which must be so many finite numbers."""
+    array = node.array(position).astype(np.float64)
+    if array.shape != (count,) or not np.isfinite(array).all():
+        raise node.error(f"input {position} must be {count} finite numbers; it is {array[:16]} of shape {array.shape}")
+    return [float(v) for v in array]
 
 
 def _nearest(centers: Array, mode: str) -> Array:

@@ -52,7 +52,10 @@ def constant_of_shape(node: NodeView) -> str:
     if any(extent < 1 for extent in extents):
         raise UnsupportedError("the result has no elements")
     tensor = node.tensor("value")
-    value = np.float32(0) if tensor is None else first(tensor_array(tensor).reshape(-1)[:1])
+    array = np.zeros(1, np.float32) if tensor is None else tensor_array(tensor)
+    if array.size != 1:
+        raise node.error(f"its value must be a single element, but has shape {array.shape}")
+    value = first(array)
     return node.constant(splat(value, extents))
 
 
@@ -149,6 +152,8 @@ def cut(node: NodeView, name: str, axis: int, start: int, count: int) -> str:
     """``count`` elements from ``start`` on along one dimension."""
     value = node.builder.value(name)
     old = value.shape
+    if axis >= len(old) or not 0 <= start <= start + count <= old[axis]:
+        raise node.error(f"there are no elements {start} to {start + count} along dimension {axis} of {old}")
     if count == old[axis]:
         return name
     if not count:
@@ -203,7 +208,7 @@ def convert_pad(node: NodeView) -> str:
         before[axis], after[axis] = pads[position], pads[position + len(axes)]
     if not any(before) and not any(after):
         return node.input(0)
-    value = node.array(2).reshape(-1)[0].item() if node.has(2) else node.number("value", 0.0)
+    value = node.scalar(2).item() if node.has(2) else node.number("value", 0.0)
     if not dtypes.is_float(node.value(0).dtype):
         value = int(value)
     return node.apply(pad, node.input(0), before=tuple(before), after=tuple(after), value=value, mode=PadMode(mode))
@@ -213,7 +218,7 @@ def gather(node: NodeView) -> str:
     old = node.value(0).shape
     axis = node.integer("axis", 0)
     indices = node.builder.array(node.input(1))
-    if indices is not None and -len(old) <= axis < len(old) and indices.size <= old[axis]:
+    if indices is not None and indices.size and -len(old) <= axis < len(old) and indices.size <= old[axis]:
         d = axis % len(old)
         flat = [int(i) % old[d] for i in indices.reshape(-1) if -old[d] <= i < old[d]]
         if len(flat) == indices.size and flat == list(range(flat[0], flat[0] + len(flat))):
