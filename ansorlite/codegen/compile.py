@@ -39,6 +39,7 @@ class Object:
         entry: the symbol of the entry.
         outputs: how many of the last parameters are written.
         workspace: bytes that a call needs for its temporaries.
+        prepare_workspace: bytes that preparing needs for its own.
         prepared: bytes of what is prepared.
         unread: positions of the parameters that the entry itself does not read: their addresses may be anything.
         target: key of the target it is for.
@@ -51,6 +52,7 @@ class Object:
     entry: str
     outputs: int
     workspace: int
+    prepare_workspace: int
     prepared: int
     unread: tuple[int, ...]
     target: str
@@ -193,17 +195,18 @@ def build(function: Function, target: Target) -> Object:
     given = arguments(function, parts, target)
     module = Module(target)
     entry = "ansorlite_" + re.sub(r"\W", "_", function.name, flags=re.ASCII)
-    workspace = emit(module, entry, peel(parts.main), given)
+    workspace, prepare_workspace = emit(module, entry, peel(parts.main), given), 0
     module.define(f"{entry}_repeat", _REPEAT.replace("$entry", entry))
     if parts.prepare is not None:
-        workspace = max(workspace, emit(module, f"{entry}_prepare", peel(parts.prepare), given))
+        prepare_workspace = emit(module, f"{entry}_prepare", peel(parts.prepare), given)
     text, promotes = module.text(), adds_in_memory(function)
     optimised = optimise(text, target, promotes)
     with _without_strength_reduction():
         code = machine(target).emit_object(optimised)
     unread = tuple(number for buffer, number in given.positions.items() if buffer not in parts.main.params)
     loops = "\n\n".join(printer.text(part) for part in (parts.prepare, parts.main) if part is not None)
-    return Object(code, loops, text, entry, function.outputs, workspace, given.nbytes, unread, target.key, promotes)
+    sizes = (workspace, prepare_workspace, given.nbytes)
+    return Object(code, loops, text, entry, function.outputs, *sizes, unread, target.key, promotes)
 
 
 def adds_in_memory(function: Function) -> bool:

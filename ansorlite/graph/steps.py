@@ -92,7 +92,7 @@ def prepare(model: Model, layout: Layout, kernels: Sequence[Bindable], weights: 
         assert isinstance(kernel, Kernel)
         given = iter([np.ascontiguousarray(model.graph.constants[name]) for name in what.constants])
         arrays = [next(given) if name in model.graph.constants else None for name in inputs]
-        workspace = Workspace(kernel.compiled.workspace)
+        workspace = Workspace(kernel.compiled.prepare_workspace)
         addresses = [0 if array is None else address_of(array) for array in arrays]
         kernel.prepare_at([*addresses, 0, workspace.address, address_of(weights) + offset])
 

@@ -26,7 +26,8 @@ def load(task: Task, artifact: bytes, arrays: Sequence[Array]) -> Call:
     """The program, bound to its arguments without checks: the arrays are this package's own. Constants are prepared here."""
     compiled = unpack(artifact)
     loaded = Loaded(compiled, task.target)
-    owners = [*arrays, *(empty((max(1, nbytes),), "uint8") for nbytes in (compiled.workspace, compiled.prepared))]
+    sizes = (max(compiled.workspace, compiled.prepare_workspace), compiled.prepared)
+    owners = [*arrays, *(empty((max(1, nbytes),), "uint8") for nbytes in sizes)]
     addresses = struct.pack(f"{len(owners)}P", *(array.ctypes.data for array in owners))
     loaded.prepare(addresses)
 

@@ -113,7 +113,7 @@ class Kernel:
         self._owners: tuple[object, ...] = ()
         if compiled.prepared:
             # What a call prepares lies behind its workspace.
-            begin = aligned(compiled.workspace)
+            begin = aligned(max(compiled.workspace, compiled.prepare_workspace))
             pack = struct.Struct(f"{len(params) + 2}P").pack
             self._pack = lambda *addresses: pack(*addresses, addresses[-1] + begin)
             self._entry = self._prepare_and_run
@@ -190,7 +190,7 @@ class Kernel:
         if constants.keys() != number.keys():
             raise ArgumentError(f"the constant inputs are {', '.join(number) or 'none'}; got {', '.join(constants) or 'none'}")
         fixed = [np.array(self._checked(number[name], array), order="C") for name, array in constants.items()]
-        workspace, block = Workspace(self._compiled.workspace), Workspace(self._compiled.prepared)
+        workspace, block = Workspace(self._compiled.prepare_workspace), Workspace(self._compiled.prepared)
         addresses = [0] * len(self._params) + [workspace.address, block.address]
         for name, array in zip(constants, fixed, strict=True):
             addresses[number[name]] = address_of(array)
@@ -212,8 +212,8 @@ class Kernel:
         """Prepare the constants among the parameters, once for all calls that are given the last of the addresses too.
 
         Args:
-            addresses: of the parameters (only constants' matter), of a workspace, and of ``compiled.prepared`` bytes to fill;
-                the latter two aligned to 64 bytes.
+            addresses: of the parameters (only constants' matter), of ``compiled.prepare_workspace`` bytes for temporaries, and of
+                ``compiled.prepared`` bytes to fill; the latter two aligned to 64 bytes.
         """
         self._loaded.prepare(struct.pack(f"{len(addresses)}P", *addresses))
 
