@@ -17,7 +17,7 @@ from ansorlite.frontends.onnx import Source, load_any
 from ansorlite.graph.executable import Executable
 from ansorlite.graph.hybrid import AnyModel, HybridExecutable, HybridModel, compile_any
 from ansorlite.graph.model import Model
-from ansorlite.graph.open_executable import OpenExecutable
+from ansorlite.graph.open_executable import KEEP, OpenExecutable
 from ansorlite.graph.open_model import Dim, OpenModel, Sizes
 from ansorlite.measure.measurer import Measurer
 from ansorlite.measure.rules import rules_from
@@ -149,24 +149,34 @@ def compile(workload: Model, database: Path_ | Database | None = None, *, rules:
 @overload
 def compile(workload: HybridModel, database: Path_ | Database | None = None, *, rules: str | None = None) -> HybridExecutable: ...
 @overload
-def compile(workload: OpenModel, database: Path_ | Database | None = None, *, rules: str | None = None) -> OpenExecutable: ...
+def compile(
+    workload: OpenModel, database: Path_ | Database | None = None, *, rules: str | None = None, keep: int | None = None
+) -> OpenExecutable: ...
 @overload
 def compile(
     workload: AnyModel | OpenModel, database: Path_ | Database | None = None, *, rules: str | None = None
 ) -> Executable | HybridExecutable | OpenExecutable: ...
 def compile(
-    workload: Task | AnyModel | OpenModel, database: Path_ | Database | None = None, *, rules: str | None = None
+    workload: Task | AnyModel | OpenModel,
+    database: Path_ | Database | None = None,
+    *,
+    rules: str | None = None,
+    keep: int | None = None,
 ) -> Kernel | Executable | HybridExecutable | OpenExecutable:
     """Make a callable of the best programs known. Programs of an open model are made when it is called.
 
     Args:
         database: of measurements; without one, or where it knows no program of a task, a good default is taken, at once.
         rules: the derivation rules that were given to :func:`tune`, if any were.
+        keep: of an open model, how many programs to keep, each with its own copy of the weights; by default 16.
 
     Raises:
+        ArgumentError: ``keep`` is less than 1, or the model is not open.
         RecordsError: the database cannot be used.
         TuningError: there are no such rules.
     """
+    if keep is not None and (keep < 1 or not isinstance(workload, OpenModel)):
+        raise ArgumentError(f"keep is {keep}; it is for models with open dimensions, and at least 1")
     own = None if rules is None else rules_from(rules)
     if isinstance(database, str | os.PathLike) and not Path(database).exists():
         _log.warning("there is no tuning database at %s: compiling default programs", os.fspath(database))
@@ -174,7 +184,7 @@ def compile(
     if isinstance(workload, OpenModel):
         # Opened anew for each program: other threads may make them, when the caller has closed it.
         place = database.path if isinstance(database, Database) and database.path.exists() else database
-        return OpenExecutable(workload, lambda model: _compiled_model(model, place, own))
+        return OpenExecutable(workload, lambda model: _compiled_model(model, place, own), keep=KEEP if keep is None else keep)
     if isinstance(workload, Task):
         return _compiled_task(workload, database, own)
     return _compiled_model(workload, database, own)

@@ -370,6 +370,12 @@ def test_public_names_with_real_programs(tmp_path: Path) -> None:
         x = normal(size, 6)
         np.testing.assert_allclose(run(x)["y"], reference.run(None, {"x": x})[0], rtol=1e-4, atol=1e-5)
     assert run.programs == 3
+    few = al.compile(model, keep=1)
+    for size in (2, 5):
+        few(normal(size, 6))
+    assert few.programs == 1
+    with pytest.raises(ArgumentError, match="keep is 0"):
+        al.compile(model, keep=0)
     fixed = al.compile(al.from_onnx(proto, dims={"batch": 3}))
     assert isinstance(fixed, Executable)
     assert fixed(x[:3])["y"].shape == (3, 8)
