@@ -34,7 +34,7 @@ class Program:
     Attributes:
         inputs: the inputs that it needs, as placeholders.
         random: makes random arrays for them.
-        profile: how long each step takes on given arrays, where the program is a model that is native from end to end.
+        profile: how long each step takes on given arrays, where the program is a model.
     """
 
     inputs: tuple[Tensor, ...]
@@ -65,8 +65,7 @@ def _of_model(model: AnyModel, executable: Executable | HybridExecutable) -> Pro
     if unusual:
         raise ArgumentError(f"input {unusual[0]!r} is not a tensor of numbers, so it can be given only in Python")
     inputs = tuple(placeholder(value.shape, value.dtype, name) for name, value in model.inputs.items() if value)
-    profile = executable.profile if isinstance(executable, Executable) else None
-    return Program(inputs, lambda rng: make_inputs(ComputeDAG(inputs, (), inputs), rng), executable, profile)
+    return Program(inputs, lambda rng: make_inputs(ComputeDAG(inputs, (), inputs), rng), executable, executable.profile)
 
 
 def _of_task(task: Task, kernel: Kernel) -> Program:

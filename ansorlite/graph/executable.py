@@ -23,7 +23,7 @@ from ansorlite.graph.graph import Array
 from ansorlite.graph.layout import GIVEN, TEMPORARIES, WEIGHTS, Layout
 from ansorlite.graph.memory import MemoryPlan, plan_memory
 from ansorlite.graph.model import Model
-from ansorlite.graph.profile import Profile, measure_profile
+from ansorlite.graph.profile import Profile, check_runs, measure_profile
 from ansorlite.graph.steps import Bindable, PythonStep, bound_steps, needs_of, prepare, symbol
 from ansorlite.runtime.arguments import Signature, numpy_type
 from ansorlite.runtime.direct import Argument, Direct, direct_call
@@ -142,19 +142,23 @@ class Executable:
         Raises:
             ArgumentError: as for a call; or ``runs`` is less than 1.
         """
-        if runs < 1:
-            raise ArgumentError(f"runs is {runs}; it must be at least 1")
+        check_runs(runs)
         target = self._target
+        return measure_profile(lambda: self.timed(inputs)[1], self.facts, peaks or measure_peaks(target, target.threads), runs)
+
+    def timed(self, inputs: Mapping[str, Any]) -> tuple[dict[str, Array], list[int]]:
+        """Run the model once: its outputs, and the nanoseconds that each step took.
+
+        Raises:
+            ArgumentError: as for a call.
+        """
         times: list[int] = []
 
         def profiled(bases: Sequence[int]) -> None:
-            times[:] = [nanoseconds for segment in self._segments for nanoseconds in segment.profile(bases)]
+            for segment in self._segments:
+                times.extend(segment.profile(bases))
 
-        def run() -> list[int]:
-            self._call(profiled, (inputs,), {}, None)
-            return list(times)
-
-        return measure_profile(run, self.facts, peaks or measure_peaks(target, target.threads), runs)
+        return self._call(profiled, (inputs,), {}, None), times
 
     def export(
         self, path: str | os.PathLike[str], *, name: str | None = None, weights: Literal["inside", "beside"] = "inside"

@@ -7,21 +7,30 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
+
+import numpy as np
 
 from ansorlite.errors import ArgumentError, ModelError
+from ansorlite.export.description import StepFacts
 from ansorlite.graph.describe import Value
 from ansorlite.graph.executable import Bindable, Executable, compile_model
 from ansorlite.graph.model import Model
+from ansorlite.graph.profile import Profile, check_runs, measure_profile
 from ansorlite.runtime.arguments import by_name
+from ansorlite.runtime.peaks import Peaks, measure_peaks
 from ansorlite.target import Target
 from ansorlite.task import Task
 
 #: What passes between steps: an array, or whatever else a host step takes and gives (sequences of arrays, say).
 Datum: TypeAlias = Any
+
+#: How many steps a message names.
+_NAMED: Final = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +69,12 @@ class HostStep:
                     f"{self.title} gives {result.dtype} of shape {result.shape} where {expected.dtype} of {expected.shape} is due"
                 )
             values[name] = result
+
+    def facts(self, values: Mapping[str, Datum]) -> StepFacts:
+        """What this step was, after it ran on ``values``."""
+        touched = (*self.inputs, *(name for name, _ in self.outputs))
+        nbytes = sum(datum.nbytes for datum in (values[name] for name in touched) if isinstance(datum, np.ndarray))
+        return StepFacts(f"Python: {self.title}", "", "", 0, nbytes, None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,11 +149,7 @@ class HybridExecutable:
             ArgumentError: an input that is missing, unknown, given twice, or of another shape or dtype.
             ModelError: a host step refuses its inputs.
         """
-        given = by_name(self.inputs, arrays, named)
-        for name, value in self.inputs.items():
-            if value is not None:
-                _check(name, given[name], value)
-        values: dict[str, Datum] = {**self._model.constants, **given}
+        values = self._given(arrays, named)
         for step in self._steps:
             if isinstance(step, HostStep):
                 step.run(values)
@@ -146,14 +157,53 @@ class HybridExecutable:
                 values.update(step({name: values[name] for name in step.inputs}))
         return {public: values[name] for public, name in self._model.outputs.items()}
 
+    def profile(self, inputs: Mapping[str, Datum], *, runs: int = 30, peaks: Peaks | None = None) -> Profile:
+        """How long each kernel, copy and host step takes in place: see :meth:`ansorlite.graph.executable.Executable.profile`.
+
+        Raises:
+            ArgumentError: as for a call; or ``runs`` is less than 1.
+            ModelError: a host step refuses its inputs.
+        """
+        check_runs(runs)
+        facts, _ = self._timed(inputs)
+        target = self._model.target
+        return measure_profile(lambda: self._timed(inputs)[1], facts, peaks or measure_peaks(target, target.threads), runs)
+
+    def _timed(self, inputs: Mapping[str, Datum]) -> tuple[list[StepFacts], list[int]]:
+        """Run the model once: what each step is, and its nanoseconds."""
+        values = self._given((inputs,), {})
+        facts: list[StepFacts] = []
+        times: list[int] = []
+        for step in self._steps:
+            if isinstance(step, HostStep):
+                start = time.perf_counter_ns()
+                step.run(values)
+                times.append(time.perf_counter_ns() - start)
+                facts.append(step.facts(values))
+            else:
+                results, taken = step.timed({name: values[name] for name in step.inputs})
+                values.update(results)
+                times.extend(taken)
+                facts.extend(step.facts)
+        return facts, times
+
+    def _given(self, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Datum]:
+        """The values that are there before the first step."""
+        given = by_name(self.inputs, arrays, named)
+        for name, value in self.inputs.items():
+            if value is not None:
+                _check(name, given[name], value)
+        return {**self._model.constants, **given}
+
     def export(self, path: str | os.PathLike[str], **_: Any) -> NoReturn:
         """Not possible: a shared library has no Python.
 
         Raises:
-            ArgumentError: always, with a step that is to blame.
+            ArgumentError: always, with the steps that are to blame.
         """
-        title = self._model.fallbacks[0].title
-        raise ArgumentError(f"this model cannot be exported to {os.fspath(path)}, as {title} runs in Python")
+        titles = [step.title for step in self._model.fallbacks]
+        named = ", ".join(titles[:_NAMED]) + (f" and {len(titles) - _NAMED} more" if len(titles) > _NAMED else "")
+        raise ArgumentError(f"this model cannot be exported to {os.fspath(path)}, as it runs in Python in part: {named}")
 
 
 def compile_any(model: AnyModel, kernel_for: Callable[[Task], Bindable]) -> Executable | HybridExecutable:

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ansorlite.errors import ArgumentError
 from ansorlite.export.description import StepFacts
 from ansorlite.runtime.peaks import Peaks
 
@@ -55,6 +56,15 @@ class Profile:
     def seconds(self) -> float:
         """Of all steps."""
         return sum(step.seconds for step in self.steps)
+
+
+def check_runs(runs: int) -> None:
+    """
+    Raises:
+        ArgumentError: nothing can be measured in so few runs.
+    """
+    if runs < 1:
+        raise ArgumentError(f"runs is {runs}; it must be at least 1")
 
 
 def measure_profile(run: Callable[[], Sequence[int]], facts: Sequence[StepFacts], peaks: Peaks, runs: int) -> Profile:

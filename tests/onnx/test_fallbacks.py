@@ -17,7 +17,10 @@ from ansorlite.frontends.onnx import load_model
 from ansorlite.frontends.onnx.backend import Backend
 from ansorlite.graph.hybrid import HybridModel, compile_any
 from ansorlite.graph.model import Model
+from ansorlite.runtime.peaks import Level, Peaks
 from tests.onnx.support import Meaning, make_model, run
+
+PEAKS = Peaks(2, 100e9, (Level("memory", 1 << 30, 10e9, 8e9),))
 
 X = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
 
@@ -141,8 +144,22 @@ def test_what_the_reference_refuses_at_run_time_is_one_clear_sentence():
 
 def test_a_model_with_a_fallback_is_not_exported(tmp_path):
     executable = compile_any(_hybrid(_largest()), Meaning)
-    with pytest.raises(ArgumentError, match=r"cannot be exported to .*m\.so, as node 'best' \(TopK\) runs in Python"):
+    with pytest.raises(ArgumentError, match=r"exported to .*m\.so, as it runs in Python in part: node 'best' \(TopK\)$"):
         executable.export(tmp_path / "m.so")
+
+
+def test_kernels_and_host_steps_have_a_profile_in_running_order():
+    executable = compile_any(_hybrid(_largest()), Meaning)
+    profile = executable.profile({"x": X}, runs=2, peaks=PEAKS)
+    assert len(profile.steps) == executable.steps
+    assert all(step.seconds > 0 for step in profile.steps)
+    names = [step.facts.name.partition(" ")[0] for step in profile.steps]
+    assert names == ["relu", "negative", "Python:", "exp"]
+    host = profile.steps[2].facts
+    # It reads 12 numbers, and gives 6 and where they were.
+    assert (host.name, host.task, host.bytes) == ("Python: node 'best' (TopK)", "", 12 * 4 + 6 * (4 + 8))
+    with pytest.raises(ArgumentError, match="runs is 0"):
+        executable.profile({"x": X}, runs=0, peaks=PEAKS)
 
 
 def test_the_command_names_what_runs_in_python(tmp_path):
