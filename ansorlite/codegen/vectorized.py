@@ -77,8 +77,14 @@ def _facts(loop: For) -> _Facts:
 
 
 def lanes_of(loop: For, target: Target) -> int:
-    """How many lanes a chunk has: what the loop asks for, but no more than fill one register of the widest dtype."""
-    return max(1, min(loop.lanes, target.vector_bytes // _facts(loop).widest))
+    """How many lanes a chunk has: what the loop asks for, but no more than fill one register of the widest dtype.
+
+    It is a power of two: LLVM takes a vector of 14 apart into pieces of 8, 4 and 2. Where the target masks, that is one
+    of 16 with two lanes off.
+    """
+    facts = _facts(loop)
+    wanted = max(1, min(loop.lanes, target.vector_bytes // facts.widest))
+    return 1 << ((wanted - 1).bit_length() if memory.masks_natively(target, facts.stored) else wanted.bit_length() - 1)
 
 
 def emit(c: Context, loop: For, body: Body) -> None:

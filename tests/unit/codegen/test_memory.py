@@ -59,6 +59,18 @@ def test_tails_touch_nothing_beyond(dtype: str, n: int) -> None:
         np.testing.assert_array_equal(out, a + a)
 
 
+@pytest.mark.parametrize("lanes", [3, 7, 14])
+def test_vectors_are_powers_of_two(lanes: int) -> None:
+    x, z = argument("X", lanes), argument("Z", lanes)
+    body = loop("i", lanes, lambda i: store(z, (i,), load(x, i) + load(x, i)), LoopKind.VECTORIZED, lanes)
+    function = Function("f", (x, z), 1, body)
+    assert f"<{lanes} x float>" not in build(function, TARGET).llvm
+    with edge_array(lanes, "float32") as a, edge_array(lanes, "float32") as out:
+        a[:] = np.arange(lanes)
+        run(function, a, out)
+        np.testing.assert_array_equal(out, a + a)
+
+
 @pytest.mark.parametrize("lanes", [1, 16])
 @pytest.mark.parametrize("scale", [1, 2, 3, -1])
 def test_guarded_reads_are_not_executed(lanes: int, scale: int) -> None:
