@@ -17,11 +17,14 @@ def has_onnxruntime() -> bool:
     return importlib.util.find_spec("onnxruntime") is not None
 
 
-def onnxruntime_session(model: str | bytes, threads: int, inputs: Mapping[str, np.ndarray[Any, Any]]) -> Callable[[], list[Any]]:
+def onnxruntime_session(
+    model: str | bytes, threads: int, inputs: Mapping[str, np.ndarray[Any, Any]], *, optimize: bool = True
+) -> Callable[[], list[Any]]:
     """A function of nothing that runs a model once in onnxruntime, on so many threads, and returns its outputs.
 
     Args:
         model: the path of a file, or its bytes.
+        optimize: whether onnxruntime may rewrite the graph, as it does by default; else each operator is computed as it stands.
 
     Raises:
         ModelError: onnxruntime is not installed, or does not take the model.
@@ -33,6 +36,8 @@ def onnxruntime_session(model: str | bytes, threads: int, inputs: Mapping[str, n
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
+    if not optimize:
+        options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
         session = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's own exceptions share no base class but this

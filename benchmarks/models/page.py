@@ -29,12 +29,12 @@ half of the rounds beside which other processes took least of the machine. On on
 onnxruntime has its default graph optimisations, OpenVINO the latency hint and float32, PyTorch runs the module eagerly in
 inference mode; all use as many threads as ours. *Untuned* is how fast the programs of `al.compile` without any trial are, as a
 share of the tuned ones'; *ready in* is how long it takes from the ONNX model to these, with nothing cached; *difference* is the
-largest relative difference of an output from onnxruntime's, where an element below its output's root mean square counts as
-large as that.
+largest relative difference of an output from onnxruntime's without graph optimisations (with them it does not compute the
+integers that the model says), where an element below its output's root mean square counts as large as that.
 
 The models `light_*` come with the onnx package. The others are written in PyTorch in `benchmarks/models/zoo`, get random
-weights, and are exported by PyTorch's own exporter; `int8_*` are quantised by onnxruntime's quantiser, and their integers are
-equal to onnxruntime's where the difference is below one step of 8 bits.
+weights, and are exported by PyTorch's own exporter; `int8_*` are quantised by onnxruntime's quantiser, and a single integer
+that is off by one would show as a difference of some 1e-3.
 """
 
 #: A larger difference is wrong.

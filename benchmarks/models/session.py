@@ -72,7 +72,8 @@ def compare(name: str, example: Example, settings: Settings, database: al.Databa
         call = PEERS[peer](example, threads)
         if call is not None:
             calls[peer] = call
-    expected = onnxruntime_session(example.data, threads, example.inputs)()
+    # Its rewritten graphs of integers do not compute what the model says.
+    expected = onnxruntime_session(example.data, threads, example.inputs, optimize=False)()
     differences = {who: relative_difference(call(), expected) for who, call in calls.items()}
     # One system or another does its work on a thread of its own even when it is to use one only.
     rounds = quietest_rounds(list(calls.values()), settings.seconds, threads, processor=time.process_time)

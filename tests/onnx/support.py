@@ -76,25 +76,3 @@ def light_output(name: str) -> np.ndarray:
     tensor = onnx.TensorProto()
     tensor.ParseFromString((LIGHT / f"{name}_output_0.pb").read_bytes())
     return numpy_helper.to_array(tensor)
-
-
-def spread_weights(path: Path, rng: np.random.Generator) -> onnx.ModelProto:
-    """The model with random weights in the place of the constant ones, of a size that keeps activations in range."""
-    model = onnx.load(path)
-    known = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
-    roles = {name: (node.op_type, position) for node in model.graph.node for position, name in enumerate(node.input)}
-    kept = []
-    for node in model.graph.node:
-        if node.op_type != "ConstantOfShape":
-            kept.append(node)
-            continue
-        shape = [int(extent) for extent in known[node.input[0]]]
-        role = roles.get(node.output[0], ("", 0))
-        values = rng.standard_normal(shape) / np.sqrt(max(1, np.prod(shape[1:]) / 2))
-        if role[0] == "BatchNormalization" and role[1] in (1, 4):
-            values = rng.uniform(0.5, 1.5, shape)
-        model.graph.initializer.append(numpy_helper.from_array(values.astype(np.float32), node.output[0]))
-        model.graph.input.append(helper.make_tensor_value_info(node.output[0], TensorProto.FLOAT, shape))
-    del model.graph.node[:]
-    model.graph.node.extend(kept)
-    return model

@@ -7,7 +7,8 @@ import pytest
 
 from ansorlite.frontends.onnx import load_model
 from ansorlite.graph.executable import compile_model
-from tests.onnx.support import LIGHT_MODELS, Meaning, light_input, light_model, light_output, spread_weights
+from benchmarks.models.light import spread_weights
+from tests.onnx.support import LIGHT_MODELS, Meaning, light_input, light_model, light_output
 
 #: model → kernels that run, distinct tasks.
 SIZES = {

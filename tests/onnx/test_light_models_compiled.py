@@ -16,7 +16,8 @@ from ansorlite.graph.executable import compile_model
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.sketch.candidate import NAIVE
 from ansorlite.task import Task
-from tests.onnx.support import LIGHT_MODELS, Meaning, light_input, light_model, light_output, spread_weights
+from benchmarks.models.light import spread_weights
+from tests.onnx.support import LIGHT_MODELS, Meaning, light_input, light_model, light_output
 
 
 def _naive(task: Task) -> Kernel:
