@@ -58,6 +58,10 @@ def values(recipe: Sequence[tuple[str, int, int]], gather: Callable[[int, list[i
     return found
 
 
+def chosen(row: Sequence[int]) -> Callable[[int, list[int]], Number]:
+    return lambda hole, table: table[row[hole]]
+
+
 @settings(deadline=None)
 @given(recipes, st.integers(1, 150))
 def test_a_population_is_its_rows_one_by_one(recipe: list[tuple[str, int, int]], n: int) -> None:
@@ -65,7 +69,7 @@ def test_a_population_is_its_rows_one_by_one(recipe: list[tuple[str, int, int]],
     tape = Tape()
     outputs = values(recipe, tape.gather)
     together = ColumnProgram(tape, outputs).run(rows)
-    alone = [values(recipe, lambda hole, table, row=row: table[row[hole]]) for row in rows]
+    alone = [values(recipe, chosen(row)) for row in rows.tolist()]
     np.testing.assert_allclose(together.T, np.array(alone, dtype=np.float64), rtol=1e-12, atol=1e-12)
     for number, output in enumerate(outputs):
         low, high = (output.low, output.high) if isinstance(output, Column) else (output, output)

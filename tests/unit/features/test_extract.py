@@ -18,7 +18,7 @@ TILES = {"C__i": (2, 2, 2, 2), "C__j": (1, 2, 1, 16), "C__k": (2, 4)}
 
 
 def features(sketch: Sketch, stage: str, row: np.ndarray) -> dict[str, float]:
-    names = [facts.name for facts in population_facts(sketch.fold(row))]
+    names = [facts.name for facts in population_facts(sketch.fold(row.tolist()))]
     return dict(zip(NAMES, extract(sketch, row[None])[0, names.index(stage)].tolist(), strict=True))
 
 
