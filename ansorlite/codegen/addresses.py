@@ -35,7 +35,12 @@ def _product(c: Context, term: Term) -> str:
 
 def _walking(c: Context, pointer: str, dtype: str, term: Term, counter: Counter) -> str:
     """``pointer`` plus ``term``, a multiple of the loop's counter, as a pointer that steps along with it."""
+    key = pointer, dtype, term
+    known: str | None = c.scope.get(key)
+    if known is not None:
+        return known
     name, following = c.b.name(), c.b.name()
+    c.scope.keep(key, name, term.depth)
     step = f"getelementptr {types.MEMORY[dtype]}, ptr {name}, i64 {counter.step * term.coefficient}"
     counter.phis.append(f"  {name} = phi ptr [ {pointer}, %{counter.before} ], [ {following}, %{counter.latch} ]")
     counter.increments.append(f"  {following} = {step}")
@@ -75,7 +80,7 @@ def _stepped(c: Context, place: Place, dtype: str, terms: list[Term]) -> tuple[s
     for term in sorted(terms, key=_by_depth):
         outer, depth = depth, max(depth, term.depth)
         counter = c.counters.get(term.text)
-        if counter is not None and counter.barrier == c.scope.barrier and outer < counter.barrier:
+        if counter is not None and outer < counter.barrier:
             pointer = _walking(c, pointer, dtype, term, counter)
             continue
         pointer = _hoisted(c, f"getelementptr {types.MEMORY[dtype]}, ptr {pointer}, i64 {_product(c, term)}", depth)
