@@ -132,6 +132,59 @@ def test_a_node_that_reads_what_nothing_computes():
         load_model(model)
 
 
+def test_types_that_do_not_fit_what_the_model_declares():
+    model = make_model([helper.make_node("Mul", ["x", "w"], ["y"])], {"x": X}, ["y"], {"w": np.ones((2, 3), np.float32)})
+    model.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.ones((2, 3)), "w"))
+    with pytest.raises(ModelError, match="'y' is declared as float32, but is float64"):
+        load_model(model)
+
+
+def test_names_that_are_no_text():
+    data = _relu().SerializeToString().replace(b"act", b"\xff\xfe\xfd")
+    with pytest.raises(ModelError, match="which is no UTF-8"):
+        load_model(data)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "constants", "message"),
+    [
+        ([helper.make_node("Expand", ["x", "n"], ["y"])], {"n": np.array([1 << 43, 2, 3])}, "TiB, and the most is 64 TiB"),
+        ([helper.make_node("Resize", ["x", "", "n"], ["y"])], {"n": np.array([1, 1e12], np.float32)}, "at most 16777216"),
+        ([helper.make_node("Resize", ["x", "", "n"], ["y"])], {"n": np.array([1, np.inf], np.float32)}, "2 finite numbers"),
+        ([helper.make_node("CumSum", ["x", "n"], ["y"])], {"n": np.array([0, 1])}, "must be a single number"),
+    ],
+)
+def test_sizes_and_numbers_that_cannot_be(nodes, constants, message):
+    model = make_model(nodes, {"x": X}, ["y"])
+    model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in constants.items())
+    model.graph.output[0].type.CopyFrom(helper.make_tensor_type_proto(TensorProto.FLOAT, ["m", "n"]))
+    with pytest.raises(ModelError, match=message):
+        load_model(model)
+
+
+def test_a_loop_that_never_ends_is_not_run_at_import():
+    value = helper.make_tensor_value_info
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["go"], ["on"]), helper.make_node("Mul", ["v", "v"], ["w"])],
+        "body",
+        [value("i", TensorProto.INT64, []), value("go", TensorProto.BOOL, []), value("v", TensorProto.FLOAT, [2])],
+        [value("on", TensorProto.BOOL, []), value("w", TensorProto.FLOAT, [2])],
+    )
+    nodes = [helper.make_node("Loop", ["n", "", "v"], ["r"], body=body), helper.make_node("Add", ["r", "x"], ["y"])]
+    model = make_model(nodes, {"x": X[:1, :2]}, ["y"], {"n": np.asarray(1 << 62, np.int64), "v": np.ones(2, np.float32)})
+    model.graph.output[0].type.CopyFrom(helper.make_tensor_type_proto(TensorProto.FLOAT, [2]))
+    assert "Loop" in [step.operator for step in load_model(model).fallbacks]
+
+
+def test_a_message_is_one_line_of_bounded_length():
+    model = _relu()
+    model.graph.node[0].input[0] = "long " * 5000
+    with pytest.raises(ModelError) as caught:
+        load_model(model)
+    assert len(str(caught.value)) <= ModelError.LONGEST
+    assert "\n" not in str(caught.value)
+
+
 def _with_external_weight(location: str) -> onnx.ModelProto:
     model = make_model([helper.make_node("Add", ["x", "w"], ["y"])], {"x": X}, ["y"], {"w": np.ones((2, 3), np.float32)})
     (tensor,) = model.graph.initializer

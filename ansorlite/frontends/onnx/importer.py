@@ -17,7 +17,7 @@ from onnx import TypeProto
 from ansorlite.errors import ExpressionError, ModelError
 from ansorlite.frontends.onnx.control import unroll
 from ansorlite.frontends.onnx.expansion import expand
-from ansorlite.frontends.onnx.inputs import open_inputs
+from ansorlite.frontends.onnx.inputs import check_output, open_inputs
 from ansorlite.frontends.onnx.node import NodeView, NotKnownError, UnsupportedError
 from ansorlite.frontends.onnx.operators.shape import tensor_array
 from ansorlite.frontends.onnx.operators.table import CONVERTERS
@@ -124,6 +124,8 @@ class _Importer:
         wanted = [output.name for output in self.proto.output]
         self.add_nodes(self.proto.node, wanted, scope)
         outputs = {name: self._slot(name, "output", scope) for name in wanted}
+        for entry in self.proto.output:
+            check_output(entry, outputs[entry.name])
         native = all(slot.value is not None and not slot.empty for slot in (*inputs.values(), *outputs.values()))
         if native and not self.segments.hosted:
             return Imported(self.segments.graph(inputs, outputs), (), inputs, outputs)

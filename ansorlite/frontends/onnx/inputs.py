@@ -1,4 +1,4 @@
-"""The inputs of a model, with what the caller says of the shapes that are open."""
+"""The inputs and outputs of a model, with what the caller says of the shapes that are open."""
 
 from __future__ import annotations
 
@@ -119,3 +119,15 @@ def _check(entry: onnx.ValueInfoProto, declared: tuple[Dim, ...] | None, given: 
         raise ModelError(f"shape {tuple(given)} is given for input {entry.name!r}, which the model declares as ({text})")
     if any(not isinstance(extent, str) and extent < 0 for extent in given):
         raise ModelError(f"input {entry.name!r} has shape {tuple(given)}; no extent may be negative")
+
+
+def check_output(entry: onnx.ValueInfoProto, slot: Slot) -> None:
+    """Types that do not fit each other within a model show where it says what it gives.
+
+    Raises:
+        ModelError: the model declares another dtype for its output than it computes.
+    """
+    declared = value_of(helper.make_tensor_type_proto(entry.type.tensor_type.elem_type, ()))
+    if declared is not None and slot.value is not None and declared.dtype != slot.value.dtype:
+        of = f"output {entry.name!r} is declared as {declared.dtype}"
+        raise ModelError(f"{of}, but is {slot.value.dtype} by the types of what it is computed from")
