@@ -125,4 +125,4 @@ def relative(ours: Call, theirs: Call, latencies: tuple[float, float], settings:
             # Luck is taken out of victories, or a row of lucky ones would make records faster than any program.
             return min(1.0, float(np.quantile(ratios, _SURE)))
         elif sum(each >= 1.0 for each in ratios) > (1.0 - _SURE) * wanted:
-            return 1.0  # whatever the pairs that are left would say
+            return 1.0  # three quarters of the pairs cannot be won any more
