@@ -142,7 +142,7 @@ def _hostile(field: Any, old: Any, root: Message, rng: Generator) -> Any:
             return str(rng.choice([*known, *_WORDS] if rng.random() < 0.8 else list(_OPERATORS)))
         case Field.TYPE_BYTES:
             keep = rng.integers(0, len(old) + 1)
-            return old[:keep] if rng.random() < 0.6 else old + rng.bytes(rng.integers(1, 9))
+            return old[:keep] if rng.random() < 0.6 else old + rng.bytes(int(rng.integers(1, 9)))
         case Field.TYPE_ENUM:
             return int(rng.choice([value.number for value in field.enum_type.values]))
         case _:
