@@ -87,8 +87,12 @@ class TaskState:
             self.best = measurement
 
     def unseen(self, candidates: Sequence[Candidate]) -> dict[str, Candidate]:
-        """Those that are not measured yet, one for each program, by key."""
-        return {key: c for key, c in zip(self.keys(candidates), candidates, strict=True) if key not in self.seen}
+        """Those that are not measured yet, by key; of several that mean one program, the first."""
+        result: dict[str, Candidate] = {}
+        for key, candidate in zip(self.keys(candidates), candidates, strict=True):
+            if key not in self.seen:
+                result.setdefault(key, candidate)
+        return result
 
     def result(self) -> TaskResult:
         best = None if self.best is None else self.best.candidate
