@@ -38,8 +38,7 @@ def _check_reductions(name: str, body: Expr) -> None:
     inner = body.body if isinstance(body, Reduce) else body
     if any(isinstance(node, Reduce) for node in walk(inner)):
         raise ExpressionError(
-            f"{name} has a reduction inside an element-wise expression; "
-            "give the reduction a te.compute of its own and read that"
+            f"{name} has a reduction inside an element-wise expression; give the reduction a te.compute of its own and read that"
         )
 
 

@@ -138,9 +138,7 @@ class _OutOfRange:
 class _Grid:
     """One block of a tensor's grid."""
 
-    def __init__(
-        self, tensor: Tensor, axes: tuple[Axis, ...], ranges: tuple[range, ...], values: dict[Tensor, Array]
-    ) -> None:
+    def __init__(self, tensor: Tensor, axes: tuple[Axis, ...], ranges: tuple[range, ...], values: dict[Tensor, Array]) -> None:
         self.tensor = tensor
         self.shape = tuple(len(r) for r in ranges)
         self._ranges: dict[Var, range] = dict(zip(axes, ranges, strict=True))
@@ -171,9 +169,7 @@ class _Grid:
                 self._raise(fault)
         return [done[root] for root in roots]
 
-    def _node(
-        self, node: Expr, done: dict[Expr, Array], wrong: dict[Expr, list[_OutOfRange]]
-    ) -> tuple[Array, list[_OutOfRange]]:
+    def _node(self, node: Expr, done: dict[Expr, Array], wrong: dict[Expr, list[_OutOfRange]]) -> tuple[Array, list[_OutOfRange]]:
         """A node's value over its operands', and the reads out of range that it depends on."""
         faults = [fault for child in node.children() for fault in wrong.get(child, ())]
         match node:
