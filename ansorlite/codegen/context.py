@@ -90,6 +90,7 @@ class Context:
         counters: of the loops around this point, by name, where they begin at 0.
         versions: how often each buffer was stored to so far: a loaded value is good for one version.
         registers: what is known of the register buffers.
+        stored: the buffer that the statement being written stores to.
     """
 
     b: Builder
@@ -104,6 +105,7 @@ class Context:
     guard: str | None = None
     counters: dict[str, Counter] = field(default_factory=dict)
     versions: collections.Counter[Buffer] = field(default_factory=collections.Counter)
+    stored: Buffer | None = None
 
     def __post_init__(self) -> None:
         self.registers = Registers(self.b)

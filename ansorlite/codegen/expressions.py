@@ -171,6 +171,9 @@ def _binary(c: Context, expr: Binary) -> Value:
         return _logic(c, expr, x)
     if expr.op is BinaryOp.ADD and isinstance(expr.b, Binary) and expr.b.op in DOTS:
         return _dot_add(c, x, expr.b)
+    product = _next_product(c, expr)
+    if product is not None:
+        return _multiply_add(c, x, product)
     y = evaluate(c, expr.b)
     dtype = expr.a.dtype
     if dtype == dtypes.INDEX and x.literal and y.literal and expr.op in _FOLD:
@@ -205,6 +208,20 @@ def _dot_add(c: Context, total: Value, dot: Binary) -> Value:
     lanes = max(total.lanes, x.lanes, y.lanes)
     operands = (spread_over(c, value, WORD, lanes) for value in (total, x, y))
     return Value(dots.dot_add(dot.op, c.b, lanes, *operands), lanes)
+
+
+def _next_product(c: Context, expr: Binary) -> Binary | None:
+    """What is added, if ``expr`` is a sum of floats that goes on by a product."""
+    if expr.op is not BinaryOp.ADD or not isinstance(expr.a, Load) or expr.a.buffer is not c.stored:
+        return None
+    return expr.b if isinstance(expr.b, Binary) and expr.b.op is BinaryOp.MUL and dtypes.is_float(expr.dtype) else None
+
+
+def _multiply_add(c: Context, total: Value, product: Binary) -> Value:
+    x, y = evaluate(c, product.a), evaluate(c, product.b)
+    lanes = max(total.lanes, x.lanes, y.lanes)
+    operands = (spread_over(c, value, product.dtype, lanes) for value in (total, x, y))
+    return Value(operators.multiply_add(c.b, product.dtype, lanes, *operands), lanes)
 
 
 def _logic(c: Context, expr: Binary, x: Value) -> Value:

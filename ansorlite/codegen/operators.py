@@ -47,9 +47,9 @@ def _intrinsic(name: str) -> Callable[..., str]:
 _BITS: Final[dict[BinaryOp, Emit]] = {BinaryOp.BITAND: "and", BinaryOp.BITOR: "or", BinaryOp.BITXOR: "xor"}
 
 _FLOAT: Final[dict[BinaryOp, Emit]] = {
-    BinaryOp.ADD: "fadd contract",
-    BinaryOp.SUB: "fsub contract",
-    BinaryOp.MUL: "fmul contract",
+    BinaryOp.ADD: "fadd",
+    BinaryOp.SUB: "fsub",
+    BinaryOp.MUL: "fmul",
     BinaryOp.DIV: "fdiv",
     BinaryOp.FLOORDIV: floating.floor_divide,
     BinaryOp.MOD: floating.modulo,
@@ -161,6 +161,18 @@ def _emit(b: Builder, entry: Emit, op: BinaryOp | UnaryOp, dtype: str, lanes: in
 def binary(b: Builder, op: BinaryOp, dtype: str, lanes: int, x: str, y: str) -> str:
     """``x op y`` on operands of ``dtype``."""
     return _emit(b, _table(dtype, _FLOAT, _SIGNED, _UNSIGNED, _BOOL)[op], op, dtype, lanes, (x, y))
+
+
+def multiply_add(b: Builder, dtype: str, lanes: int, total: str, x: str, y: str) -> str:
+    """``total + x * y`` of floats, rounded once where the target has an instruction for it: for sums, whose rounding depends on
+    their order anyway. What is computed element by element is rounded at each operation, as numpy does it: a value that is
+    rounded to an integer afterwards must not depend on which operations were fused.
+    """
+    if dtype in types.STORAGE_FLOATS:
+        return binary(b, BinaryOp.ADD, dtype, lanes, total, binary(b, BinaryOp.MUL, dtype, lanes, x, y))
+    kind = types.value_type(dtype, lanes)
+    product = b.op(f"fmul contract {kind} {x}, {y}")
+    return b.op(f"fadd contract {kind} {total}, {product}")
 
 
 def unary(b: Builder, op: UnaryOp, dtype: str, lanes: int, x: str) -> str:

@@ -35,6 +35,7 @@ def emit(c: Context, stmt: Stmt) -> None:
 def _store(c: Context, stmt: Store) -> None:
     buffer = stmt.buffer
     place = c.places[buffer]
+    c.stored = buffer
     value = evaluate(c, stmt.value)
     at = spread(c, flat(stmt.indices, place.strides))
     c.versions[buffer] += 1

@@ -32,6 +32,7 @@ def test_a_case_is_tuned_checked_and_timed() -> None:
 
 
 def test_constant_weights_are_prepared_before_calls_are_timed() -> None:
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install 'ansorlite[bench]'")
     case = Case("constant", ConstantWeights(Dense(5, 7, 3)))
     timing = session.compare("constant", case, Settings(Run(1, 0, 0), ("onnxruntime",), False, 0.0, None), None)
     assert set(timing.seconds) == {CALLED, BARE, "onnxruntime", "onnxruntime constant"}

@@ -10,7 +10,7 @@ from ansorlite.loops.nodes import Buffer, Function, LoopKind, Stmt, block
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.target import host
 from ansorlite.te import dtypes
-from ansorlite.te.expr import Binary, Cast, Expr, Unary, Var, const
+from ansorlite.te.expr import Binary, Cast, Expr, Unary, Var, binary, const
 from ansorlite.te.ops import BINARY, UNARY, BinaryOp, UnaryOp
 from tests.unit.loops.build import argument, load, loop, store
 
@@ -160,3 +160,19 @@ def test_tails(dtype: str, lanes: int) -> None:
     for n, array, room in zip(lengths, arrays, rooms, strict=True):
         assert_same(room[:n], array)
         assert not room[n:].any()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_element_by_element_every_operation_is_rounded(dtype: str) -> None:
+    """A product and a sum that were fused would differ in the last place from what models' authors see elsewhere."""
+    n, rng = 1003, np.random.default_rng(0)
+    x, y = argument("X", n, dtype=dtype), argument("Y", n, dtype=dtype)
+    out = argument("O", n, dtype=dtype)
+
+    def body(i: Var) -> Stmt:
+        product = binary(BinaryOp.MUL, load(x, i), load(y, i))
+        return store(out, (i,), binary(BinaryOp.SUB, binary(BinaryOp.ADD, product, load(x, i)), product))
+
+    function = Function("chain", (x, y, out), 1, loop("i", n, body, LoopKind.VECTORIZED, 16))
+    a, b = (rng.uniform(-1, 1, n).astype(dtype) for _ in range(2))
+    np.testing.assert_array_equal(Kernel(build(function, TARGET), function.params, TARGET)(a, b), a * b + a - a * b)
