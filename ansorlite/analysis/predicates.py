@@ -7,7 +7,7 @@ from math import prod
 from ansorlite.analysis.access import Access, accesses, has_select
 from ansorlite.analysis.constants import constant_stages
 from ansorlite.te.dag import ComputeDAG
-from ansorlite.te.expr import Axis, Binary, Unary, walk
+from ansorlite.te.expr import Axis, Binary, Read, Unary, walk
 from ansorlite.te.intervals import bounds
 from ansorlite.te.ops import BINARY, UNARY, Cost
 from ansorlite.te.tensor import Tensor
@@ -61,6 +61,11 @@ def is_strictly_inlinable(dag: ComputeDAG, tensor: Tensor) -> bool:
     if not all(is_simple(access) for access in accesses(tensor)):
         return False
     return once or not has_select(tensor)
+
+
+def moves_only(tensor: Tensor) -> bool:
+    """Whether it is another tensor's elements in another order (a transpose, a dimension split in two), and nothing else."""
+    return isinstance(tensor.body, Read) and all(form is not None for access in accesses(tensor) for form in access.dims)
 
 
 def has_data_reuse(tensor: Tensor) -> bool:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ansorlite.analysis.predicates import is_strictly_inlinable, moves_only
 from ansorlite.schedule.divide import divide, divisible_axes
 from ansorlite.schedule.polyphase import phases, take_phases
-from ansorlite.schedule.rewrite import fuse, with_unique_names, without_unit_reductions
-from ansorlite.schedule.steps import Divide, Fuse, Polyphase, Step
+from ansorlite.schedule.rewrite import fuse, inline, with_unique_names, without_unit_reductions
+from ansorlite.schedule.steps import Divide, Fuse, Inline, Polyphase, Step
 from ansorlite.sketch.rules import RULES
 from ansorlite.sketch.settle import settle
 from ansorlite.sketch.sketch import Sketch
@@ -54,6 +55,10 @@ def _start(task: Task) -> State:
         steps.append(Divide(division.tensor.name, division.axis.name, division.divisor))
         plain = without_unit_reductions(divide(plain, division))
     plain = with_unique_names(plain)
+    # Whoever reads what a transpose made decides about lanes and packing by where the elements really are.
+    while moved := [stage.name for stage in plain.computes if moves_only(stage) and is_strictly_inlinable(plain, stage)]:
+        steps.append(Inline(moved[0]))
+        plain = inline(plain, moved[0])
     fused = fuse(plain)
     changed = tuple(t.name for t, f in zip(plain.tensors, fused.tensors, strict=True) if t is not f and t.shape != f.shape)
     steps += [Fuse(changed)] if changed else []

@@ -168,3 +168,13 @@ def test_with_no_rule_but_skipping_every_stage_is_settled() -> None:
         outputs = [np.zeros_like(e) for e in expected]
         interpret(sketch.lower(row), [*arrays, *outputs])
         assert_close(task.dag, outputs, expected)
+
+
+def test_a_transposed_operand_is_packed_from_where_its_elements_are() -> None:
+    """Seen through the transpose, its rows look contiguous: vectors would gather elements a row of the source apart."""
+    q, k = te.placeholder((16, 4, 24), name="Q"), te.placeholder((16, 4, 24), name="K")
+    turned = te.compute((4, 24, 16), lambda h, d, n: k[n, h, d], name="turned")
+    r = te.reduce_axis(24, name="r")
+    scores = te.compute((4, 16, 16), lambda h, m, n: te.sum(q[m, h, r] * turned[h, r, n], axis=r), name="scores")
+    for sketch in derive(Task([q, k, scores], WIDE)):
+        assert "cache_read K for" in sketch.text
