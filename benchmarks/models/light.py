@@ -26,7 +26,11 @@ def light(name: str) -> Source:
 
 
 def spread_weights(path: Path, rng: np.random.Generator) -> onnx.ModelProto:
-    """The model with random weights in the place of the constant ones, of a size that keeps activations in range."""
+    """The model with random weights in the place of the constant ones, of a size that keeps activations in range.
+
+    What a last softmax is taken of becomes an output too: of deep networks with such weights it makes zeros and a one, which
+    say nothing about the numbers.
+    """
     model = onnx.load(path)
     known = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
     roles = {name: (node.op_type, position) for node in model.graph.node for position, name in enumerate(node.input)}
@@ -44,6 +48,12 @@ def spread_weights(path: Path, rng: np.random.Generator) -> onnx.ModelProto:
         model.graph.input.append(helper.make_tensor_value_info(node.output[0], TensorProto.FLOAT, shape))
     del model.graph.node[:]
     model.graph.node.extend(kept)
+    outputs = {output.name: output for output in model.graph.output}
+    for node in kept:
+        if node.op_type == "Softmax" and node.output[0] in outputs:
+            logits = model.graph.output.add()
+            logits.CopyFrom(outputs[node.output[0]])
+            logits.name = node.input[0]
     return model
 
 
