@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -19,6 +18,7 @@ from threadpoolctl import threadpool_limits
 
 import ansorlite as al
 from ansorlite.target import host
+from benchmarks.common.command import chosen, command_line, present
 from benchmarks.common.machine import Machine
 from benchmarks.common.tables import geometric_mean, show
 from benchmarks.kernels import session, tables
@@ -71,12 +71,12 @@ def main(
     """Tune the suites' kernels and time them beside other systems', in turns, on the same threads."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     screen = Console(stderr=True, highlight=False)
-    suites = _suites(suite_names)
-    chosen = [(suite, case) for suite in suites for case in SUITES[suite] if pattern in case.name]
-    if not chosen:
+    suites = chosen(suite_names, SUITES, "suite")
+    cases = [(suite, case) for suite in suites for case in SUITES[suite] if pattern in case.name]
+    if not cases:
         raise click.UsageError(f"no case of {', '.join(suites)} has {pattern!r} in its name")
     run = Run(threads or host().threads, trials, seed)
-    settings = Settings(run, _present(against, screen), untuned, seconds, time_limit)
+    settings = Settings(run, present(against, PEERS, lambda name: PEERS[name].missing(), screen), untuned, seconds, time_limit)
     try:
         results = Results(database.with_suffix(".jsonl") if database else None)
     except ValueError as error:
@@ -86,7 +86,7 @@ def main(
         stack.enter_context(threadpool_limits(run.threads))
         store = stack.enter_context(al.Database(database or ":memory:"))
         results.add(Machine.here(run.threads, {name: PEERS[name].version() for name in settings.against}))
-        for suite, case in _until(chosen, end, screen):
+        for suite, case in _until(cases, end, screen):
             if variance:
                 if again or (suite, case.name) not in results.variances([suite], run):
                     results.add(session.vary(suite, case, settings, _SEEDS))
@@ -107,7 +107,7 @@ def main(
     machine = results.machine(run.threads)
     found = tables.everything(machine.all, timings, tunings, results.variances(suites, run), suites)
     if page_path is not None:
-        page_path.write_text(page(machine, _command(), list(timings.values()), found))
+        page_path.write_text(page(machine, command_line("benchmarks.kernels"), list(timings.values()), found))
     if as_json:
         click.echo(json.dumps(_json(machine, list(timings.values()), list(tunings.values()))))
     else:
@@ -117,29 +117,10 @@ def main(
         sys.exit(1)
 
 
-def _suites(names: Sequence[str]) -> list[str]:
-    unknown = [name for name in names if name != "all" and name not in SUITES]
-    if unknown:
-        raise click.UsageError(f"there is no suite {', '.join(unknown)}; the suites are: all, {', '.join(SUITES)}")
-    return list(SUITES) if "all" in names else list(dict.fromkeys(names))
-
-
-def _present(against: str, screen: Console) -> tuple[str, ...]:
-    """The peers asked for that are installed; says which are not."""
-    names = [name for name in against.split(",") if name]
-    unknown = [name for name in names if name not in PEERS]
-    if unknown:
-        raise click.UsageError(f"there is no peer {', '.join(unknown)}; the peers are: {', '.join(PEERS)}")
-    for name in names:
-        if PEERS[name].missing():
-            screen.print(f"without {name}: {PEERS[name].missing()}", style="yellow")
-    return tuple(name for name in names if not PEERS[name].missing())
-
-
-def _until(chosen: Sequence[tuple[str, Case]], end: float | None, screen: Console) -> Iterator[tuple[str, Case]]:
-    for number, (suite, case) in enumerate(chosen):
+def _until(cases: Sequence[tuple[str, Case]], end: float | None, screen: Console) -> Iterator[tuple[str, Case]]:
+    for number, (suite, case) in enumerate(cases):
         if end is not None and time.monotonic() > end:
-            screen.print(f"the budget is spent: {len(chosen) - number} cases are left; the same command goes on with them")
+            screen.print(f"the budget is spent: {len(cases) - number} cases are left; the same command goes on with them")
             return
         yield suite, case
 
@@ -147,10 +128,6 @@ def _until(chosen: Sequence[tuple[str, Case]], end: float | None, screen: Consol
 def _line(timing: Timing) -> str:
     against = ", ".join(f"{spread.median:.2f} x {peer}" for peer, spread in timing.called.items() if peer != UNTUNED)
     return f"{timing.suite}  {timing.case}  {timing.seconds[CALLED] * 1e3:.3f} ms  {against}"
-
-
-def _command() -> str:
-    return " ".join(["python -m benchmarks.kernels", *map(shlex.quote, sys.argv[1:])])
 
 
 def _json(machine: Machine, timings: Sequence[Timing], tunings: Sequence[Tuning]) -> dict[str, object]:

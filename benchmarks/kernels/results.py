@@ -1,16 +1,13 @@
-"""What was found, as rows in a file of JSON lines that every run adds to, so that a run that is stopped goes on from there."""
+"""The rows of what the benchmark of kernels finds."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, replace
-from functools import reduce
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from ansorlite.runtime.peaks import Peaks
-from benchmarks.common.machine import Machine
+from benchmarks.common.results import Readers, ResultsFile
 from benchmarks.common.spread import Spread
 
 #: Names of our own ways to run a case.
@@ -110,34 +107,13 @@ class Run:
 
 #: By suite and name of the case.
 Key: TypeAlias = tuple[str, str]
-Row: TypeAlias = Machine | Tuning | Timing | Variance
-
-_KINDS: Final[Mapping[str, type[Row]]] = {kind.__name__: kind for kind in (Machine, Tuning, Timing, Variance)}
 
 
-class Results:
-    """The rows of a file; of a file that is not there, none yet.
-
-    Args:
-        path: ``None`` keeps them in memory only.
-
-    Raises:
-        ValueError: the file's rows are not of this version.
-    """
+class Results(ResultsFile[Tuning | Timing | Variance]):
+    """What the benchmark of kernels found."""
 
     def __init__(self, path: Path | None) -> None:
-        self._path = path
-        try:
-            self.rows: list[Row] = list(_read(path)) if path is not None and path.exists() else []
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{path} does not hold rows of this version of the benchmark; move it away") from error
-
-    def add(self, row: Row) -> None:
-        """Keep a row; it is in the file when this returns."""
-        self.rows.append(row)
-        if self._path is not None:
-            with self._path.open("a") as file:
-                file.write(json.dumps({"kind": type(row).__name__, **asdict(row)}) + "\n")
+        super().__init__(path, _READERS)
 
     def timings(self, suites: Sequence[str], run: Run) -> dict[Key, Timing]:
         """The latest of each case."""
@@ -165,14 +141,6 @@ class Results:
                 joined.pop(key, None)
         return joined
 
-    def machine(self, threads: int) -> Machine:
-        """The latest run's on so many threads, which has added its row; with the best peaks of all runs there."""
-        rows = [row for row in self.rows if isinstance(row, Machine) and row.threads == threads]
-        last = rows[-1]
-        alike = [row for row in rows if (row.cpu, row.target) == (last.cpu, last.target)]
-        one, all_ = (reduce(Peaks.best, peaks) for peaks in ([row.one for row in alike], [row.all for row in alike]))
-        return replace(last, one=one, all=all_)
-
 
 def _joined(first: Tuning, second: Tuning) -> Tuning:
     later = tuple((first.seconds + at, latency) for at, latency in second.curve)
@@ -186,17 +154,17 @@ def _joined(first: Tuning, second: Tuning) -> Tuning:
     )
 
 
-def _read(path: Path) -> Iterator[Row]:
-    for line in path.read_text().splitlines():
-        fields = json.loads(line)
-        kind = fields.pop("kind")
-        if kind == "Machine":
-            yield Machine.of(fields)
-            continue
-        if kind == "Timing":
-            fields |= {name: {peer: Spread(**spread) for peer, spread in fields[name].items()} for name in ("called", "bare")}
-        elif kind == "Tuning":
-            fields["curve"] = tuple((at, latency) for at, latency in fields["curve"])
-        elif kind == "Variance":
-            fields["seconds"] = tuple(fields["seconds"])
-        yield _KINDS[kind](**fields)
+def _timing(fields: dict[str, Any]) -> Timing:
+    ratios = {name: {peer: Spread(**spread) for peer, spread in fields[name].items()} for name in ("called", "bare")}
+    return Timing(**{**fields, **ratios})
+
+
+def _tuning(fields: dict[str, Any]) -> Tuning:
+    return Tuning(**{**fields, "curve": tuple((at, latency) for at, latency in fields["curve"])})
+
+
+def _variance(fields: dict[str, Any]) -> Variance:
+    return Variance(**{**fields, "seconds": tuple(fields["seconds"])})
+
+
+_READERS: Final[Readers[Tuning | Timing | Variance]] = {"Timing": _timing, "Tuning": _tuning, "Variance": _variance}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import shlex
 import sys
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -16,6 +15,7 @@ from threadpoolctl import threadpool_limits
 
 import ansorlite as al
 from ansorlite.target import host
+from benchmarks.common.command import chosen, command_line, present
 from benchmarks.common.machine import Machine
 from benchmarks.common.tables import geometric_mean, show
 from benchmarks.models import session
@@ -58,9 +58,9 @@ def main(
     """Tune whole models and time them beside other systems', in turns, on the same threads."""
     logging.basicConfig(level=logging.ERROR, format="%(message)s")
     screen = Console(stderr=True, highlight=False)
-    chosen = _models(names)
+    models = chosen(names, MODELS, "model")
     run = Run(threads or host().threads, trials, seed, time_limit if trials else None)
-    settings = Settings(run, _present(against, screen), untuned, seconds)
+    settings = Settings(run, present(against, PEERS, missing, screen), untuned, seconds)
     try:
         rows = Results(database.with_suffix(".jsonl") if database else None)
     except ValueError as error:
@@ -69,7 +69,7 @@ def main(
         stack.enter_context(threadpool_limits(run.threads))
         store = stack.enter_context(al.Database(database or ":memory:"))
         rows.add(Machine.here(run.threads, versions(settings.against)))
-        for name in chosen:
+        for name in models:
             if again or name not in rows.timings(run):
                 example = session.example(MODELS[name], settings)
                 if trials:
@@ -77,10 +77,10 @@ def main(
                 timing = session.compare(name, example, settings, store if trials else None)
                 rows.add(timing)
                 screen.print(_line(timing), soft_wrap=True)
-    timings = {name: timing for name, timing in rows.timings(run).items() if name in chosen}
+    timings = {name: timing for name, timing in rows.timings(run).items() if name in models}
     table = results(timings, rows.tuning_seconds(run))
     if page_path is not None:
-        page_path.write_text(page(rows.machine(run.threads), _command(), list(timings.values()), table))
+        page_path.write_text(page(rows.machine(run.threads), command_line("benchmarks.models"), list(timings.values()), table))
     if as_json:
         click.echo(json.dumps(_json(rows.machine(run.threads), timings)))
     else:
@@ -89,32 +89,9 @@ def main(
         sys.exit(1)
 
 
-def _models(names: tuple[str, ...]) -> list[str]:
-    unknown = [name for name in names if name != "all" and name not in MODELS]
-    if unknown:
-        raise click.UsageError(f"there is no model {', '.join(unknown)}; the models are: all, {', '.join(MODELS)}")
-    return list(MODELS) if "all" in names else list(dict.fromkeys(names))
-
-
-def _present(against: str, screen: Console) -> tuple[str, ...]:
-    """The peers asked for that are installed; says which are not."""
-    names = [name for name in against.split(",") if name]
-    unknown = [name for name in names if name not in PEERS]
-    if unknown:
-        raise click.UsageError(f"there is no peer {', '.join(unknown)}; the peers are: {', '.join(PEERS)}")
-    for name in names:
-        if missing(name):
-            screen.print(f"without {name}: {missing(name)}", style="yellow")
-    return tuple(name for name in names if not missing(name))
-
-
 def _line(timing: Timing) -> str:
     ratios = ", ".join(f"{spread.median:.2f} x {who}" for who, spread in timing.ratios.items())
     return f"{timing.model}  {timing.seconds[OURS] * 1e3:.3f} ms  {ratios}  difference {timing.differences[OURS]:.0e}"
-
-
-def _command() -> str:
-    return " ".join(["python -m benchmarks.models", *map(shlex.quote, sys.argv[1:])])
 
 
 def _json(machine: Machine, timings: dict[str, Timing]) -> dict[str, object]:

@@ -1,16 +1,13 @@
-"""What was found, as rows in a file of JSON lines that every run adds to, so that a run that is stopped goes on from there."""
+"""The rows of what the benchmark of models finds."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
-from functools import reduce
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final
 
-from ansorlite.runtime.peaks import Peaks
-from benchmarks.common.machine import Machine
+from benchmarks.common.results import Readers, ResultsFile
 from benchmarks.common.spread import Spread
 
 #: Names of our own ways to run a model.
@@ -75,32 +72,11 @@ class Timing:
     when: float
 
 
-Row: TypeAlias = Machine | Tuning | Timing
-
-
-class Results:
-    """The rows of a file; of a file that is not there, none yet.
-
-    Args:
-        path: ``None`` keeps them in memory only.
-
-    Raises:
-        ValueError: the file's rows are not of this version.
-    """
+class Results(ResultsFile[Tuning | Timing]):
+    """What the benchmark of models found."""
 
     def __init__(self, path: Path | None) -> None:
-        self._path = path
-        try:
-            self.rows: list[Row] = list(_read(path)) if path is not None and path.exists() else []
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{path} does not hold rows of this version of the benchmark; move it away") from error
-
-    def add(self, row: Row) -> None:
-        """Keep a row; it is in the file when this returns."""
-        self.rows.append(row)
-        if self._path is not None:
-            with self._path.open("a") as file:
-                file.write(json.dumps({"kind": type(row).__name__, **asdict(row)}) + "\n")
+        super().__init__(path, _READERS)
 
     def timings(self, run: Run) -> dict[str, Timing]:
         """The latest of each model."""
@@ -117,24 +93,14 @@ class Results:
                 seconds[row.model] = before + row.seconds
         return seconds
 
-    def machine(self, threads: int) -> Machine:
-        """The latest run's on so many threads, which has added its row; with the best peaks of all runs there."""
-        rows = [row for row in self.rows if isinstance(row, Machine) and row.threads == threads]
-        alike = [row for row in rows if (row.cpu, row.target) == (rows[-1].cpu, rows[-1].target)]
-        one, all_ = (reduce(Peaks.best, peaks) for peaks in ([row.one for row in alike], [row.all for row in alike]))
-        return replace(rows[-1], one=one, all=all_)
+
+def _timing(fields: dict[str, Any]) -> Timing:
+    ratios = {peer: Spread(**spread) for peer, spread in fields["ratios"].items()}
+    return Timing(**{**fields, "run": Run(**fields["run"]), "ratios": ratios})
 
 
-def _read(path: Path) -> Iterator[Row]:
-    for line in path.read_text().splitlines():
-        fields = json.loads(line)
-        match fields.pop("kind"):
-            case "Machine":
-                yield Machine.of(fields)
-            case "Tuning":
-                yield Tuning(**{**fields, "run": Run(**fields["run"])})
-            case "Timing":
-                ratios = {peer: Spread(**spread) for peer, spread in fields["ratios"].items()}
-                yield Timing(**{**fields, "run": Run(**fields["run"]), "ratios": ratios})
-            case kind:
-                raise ValueError(f"there are no rows of kind {kind}")
+def _tuning(fields: dict[str, Any]) -> Tuning:
+    return Tuning(**{**fields, "run": Run(**fields["run"])})
+
+
+_READERS: Final[Readers[Tuning | Timing]] = {"Timing": _timing, "Tuning": _tuning}
