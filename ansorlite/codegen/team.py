@@ -13,6 +13,10 @@ before the ticket, and stay until the last chunk is done. A helper without work 
 that it sleeps, looks once more, and sleeps on a semaphore of its own. The caller publishes the ticket, and only then looks
 who sleeps; one of the two sees the other (both are sequentially consistent), so no wake-up is lost.
 
+Helpers keep off the caller's core: whenever the caller is found on another one than last time, they are allowed every core
+that its thread had been allowed when they were started, but that. Left to itself, Linux wakes a helper on the core that its
+caller runs on and leaves both there for tens of milliseconds, beside a core that idles (docs/decisions.md).
+
 ``void ansorlite_team_forget()`` is for the child of a fork, which has none of its parent's helpers: new ones are started
 when the next parallel loop asks for them.
 """
@@ -46,6 +50,7 @@ _PAUSE: Final = {"x86_64": ("llvm.x86.sse2.pause", "", ""), "aarch64": ("llvm.aa
 _TEXT: Final = Template("""target triple = "$triple"
 
 %slot = type { i64, [56 x i8], [64 x i8] }  ; whether the helper sleeps, its semaphore
+%cores = type [16 x i64]                    ; a bit for each core, as glibc's cpu_set_t
 
 @ticket = internal global i64 0, align 128
 @done = internal global i64 0, align 128
@@ -56,6 +61,9 @@ _TEXT: Final = Template("""target triple = "$triple"
 @busy = internal global i64 0, align 128     ; whether a caller has the team
 @helpers = internal global i64 0             ; that run
 @asked = internal global i64 0               ; that were asked for: more than run, where the system gives no more threads
+@home = internal global i32 -1               ; the core that helpers keep off, -1 where they keep off none
+@allowed = internal global %cores zeroinitializer, align 8  ; the cores that helpers may use; none if they can't be told
+@handles = internal global [$max_threads x i64] zeroinitializer  ; of the helpers' threads
 @slots = internal global [$max_threads x %slot] zeroinitializer, align 128
 
 define internal void @pause() alwaysinline nounwind {
@@ -168,8 +176,10 @@ sleep:
 define internal void @grow(i64 %wanted) noinline nounwind {
 entry:
   %attributes = alloca [256 x i8], align 16
-  %handle = alloca i64, align 8
   store i64 %wanted, ptr @asked
+  store i32 -1, ptr @home
+  %caller = call i64 @pthread_self()
+  %unknown = call i32 @pthread_getaffinity_np(i64 %caller, i64 128, ptr @allowed)  ; fails where a set needs more bits
   call i32 @pthread_attr_init(ptr %attributes)
   call i32 @pthread_attr_setstacksize(ptr %attributes, i64 $stack)
   br label %look
@@ -183,6 +193,7 @@ start:
   %semaphore = getelementptr [$max_threads x %slot], ptr @slots, i64 0, i64 %thread, i32 2
   store i64 0, ptr %asleep
   call i32 @sem_init(ptr %semaphore, i32 0, i32 0)
+  %handle = getelementptr [$max_threads x i64], ptr @handles, i64 0, i64 %thread
   %number = inttoptr i64 %thread to ptr
   %status = call i32 @pthread_create(ptr %handle, ptr %attributes, ptr @helper, ptr %number)
   %failed = icmp ne i32 %status, 0
@@ -194,6 +205,46 @@ started:
   br label %look
 end:
   call i32 @pthread_attr_destroy(ptr %attributes)
+  ret void
+}
+
+; Let all helpers use the allowed cores without %core; if that is the only one, leave them where they are.
+define internal void @keep_off(i32 %core) noinline nounwind {
+entry:
+  %cores = alloca %cores, align 8
+  store i32 %core, ptr @home
+  %known = icmp ult i32 %core, 1024
+  br i1 %known, label %clear, label %end
+clear:
+  %all = load %cores, ptr @allowed
+  store %cores %all, ptr %cores
+  %index = lshr i32 %core, 6
+  %place = getelementptr %cores, ptr %cores, i64 0, i32 %index
+  %low = and i32 %core, 63
+  %shift = zext i32 %low to i64
+  %bit = shl i64 1, %shift
+  %others = xor i64 %bit, -1
+  %old = load i64, ptr %place
+  %rest = and i64 %old, %others
+  store i64 %rest, ptr %place
+  %vector = load <16 x i64>, ptr %cores, align 8
+  %any = call i64 @llvm.vector.reduce.or.v16i64(<16 x i64> %vector)
+  %some = icmp ne i64 %any, 0
+  br i1 %some, label %first, label %end
+first:
+  %helpers = load i64, ptr @helpers
+  br label %look
+look:
+  %thread = phi i64 [ 1, %first ], [ %following, %move ]
+  %more = icmp ule i64 %thread, %helpers
+  br i1 %more, label %move, label %end
+move:
+  %slot = getelementptr [$max_threads x i64], ptr @handles, i64 0, i64 %thread
+  %handle = load i64, ptr %slot
+  call i32 @pthread_setaffinity_np(i64 %handle, i64 128, ptr %cores)
+  %following = add i64 %thread, 1
+  br label %look
+end:
   ret void
 }
 
@@ -249,9 +300,17 @@ team:
   %others = sub i64 %threads, 1
   %asked = load i64, ptr @asked
   %few = icmp ult i64 %asked, %others
-  br i1 %few, label %grow, label %publish
+  br i1 %few, label %grow, label %place
 grow:
   call void @grow(i64 %others)
+  br label %place
+place:
+  %core = call i32 @sched_getcpu()
+  %home = load i32, ptr @home
+  %same = icmp eq i32 %core, %home
+  br i1 %same, label %publish, label %move
+move:
+  call void @keep_off(i32 %core)
   br label %publish
 publish:
   store ptr %body, ptr @body
@@ -307,6 +366,11 @@ declare i32 @pthread_attr_setstacksize(ptr, i64)
 declare i32 @pthread_attr_destroy(ptr)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_detach(i64)
+declare i64 @pthread_self()
+declare i32 @pthread_getaffinity_np(i64, i64, ptr)
+declare i32 @pthread_setaffinity_np(i64, i64, ptr)
+declare i64 @llvm.vector.reduce.or.v16i64(<16 x i64>)
+declare i32 @sched_getcpu()
 declare i32 @sched_yield()
 declare i32 @sem_init(ptr, i32, i32)
 declare i32 @sem_post(ptr)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from ansorlite.report.cores import apart
+
 #: Seconds since some moment.
 Clock: TypeAlias = Callable[[], float]
 
@@ -112,10 +114,11 @@ def _turn(call: Callable[[], object], seconds: float, clock: Clock) -> list[floa
         return [first]
     undisturbed: list[float] = []
     disturbed: list[float] = []
-    end = time.perf_counter() + seconds
-    while not (undisturbed or disturbed) or (len(undisturbed) < _MOST and time.perf_counter() < end):
-        taken, kept = _seconds(call, clock)
-        (undisturbed if kept else disturbed).append(taken)
+    with apart():
+        end = time.perf_counter() + seconds
+        while not (undisturbed or disturbed) or (len(undisturbed) < _MOST and time.perf_counter() < end):
+            taken, kept = _seconds(call, clock)
+            (undisturbed if kept else disturbed).append(taken)
     return undisturbed or disturbed
 
 

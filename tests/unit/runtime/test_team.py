@@ -149,6 +149,27 @@ def test_sleepers_wake(body: int) -> None:
         assert sorted(members) == [0, 1]
 
 
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+def test_helpers_keep_off_their_callers_core(body: int) -> None:
+    Counter(body, 8, 2).run(8)  # the helpers start, while every core is allowed
+    allowed = os.sched_getaffinity(0)
+    meeting = threading.Barrier(2, timeout=60)
+    cores: dict[int, set[int]] = {}
+
+    @ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+    def meet(_context: int, _begin: int, _end: int, thread: int) -> None:
+        cores[thread] = os.sched_getaffinity(0)
+        meeting.wait()
+
+    try:
+        for core in sorted(allowed)[:2]:
+            os.sched_setaffinity(0, {core})
+            RUN(team.address())(ctypes.cast(meet, ctypes.c_void_p).value, None, 2, 2, 2)
+            assert cores == {0: {core}, 1: allowed - {core}}
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
 def test_a_fork_has_a_team(body: int) -> None:
     """Nor is it in the way that the team was taken when the process split."""
     entered, leave = threading.Event(), threading.Event()
