@@ -1,8 +1,8 @@
 """Keeping the threads of a process off the core of the thread that calls them, while something is timed.
 
 Linux may wake a helper of a thread pool on its caller's core and leave both there for tens of milliseconds, beside a core that
-idles: whatever runs then takes twice as long, whosever pool it is. Our own team keeps off by itself (:mod:`ansorlite.codegen.team`);
-for a comparison, all others are given the same.
+idles: whatever runs then takes twice as long, whosever pool it is. Our own team keeps off by itself
+(:mod:`ansorlite.codegen.team`); for a comparison, all others are given the same.
 """
 
 from __future__ import annotations

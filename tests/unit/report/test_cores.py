@@ -10,7 +10,6 @@ import pytest
 
 from ansorlite.report.cores import apart
 
-
 ALLOWED: Final = os.sched_getaffinity(0)
 
 
@@ -33,6 +32,10 @@ class Other:
         self._leave.set()
         self._thread.join()
 
+    def end_and_fail(self) -> None:
+        self.end()
+        raise ZeroDivisionError
+
     def _stay(self) -> None:
         os.sched_setaffinity(0, self.cores)
         self._begun.set()
@@ -52,7 +55,6 @@ def test_others_keep_off_the_callers_core() -> None:
 def test_all_is_as_before_after_an_error_though_a_thread_has_ended() -> None:
     first, second = Other(), Other()
     with pytest.raises(ZeroDivisionError), apart():
-        first.end()
-        raise ZeroDivisionError
+        first.end_and_fail()
     assert (os.sched_getaffinity(0), second.now()) == (ALLOWED, Other.cores)
     second.end()
