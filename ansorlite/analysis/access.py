@@ -9,8 +9,9 @@ from math import prod
 
 from ansorlite.analysis.affine import Affine, affine
 from ansorlite.analysis.branches import branch_axes
-from ansorlite.te.expr import Axis, Read, Select, free_vars, reads, walk
+from ansorlite.te.expr import Axis, Read, Select
 from ansorlite.te.tensor import Tensor
+from ansorlite.te.traversal import free_vars, reads, walk
 
 
 @dataclass(frozen=True)

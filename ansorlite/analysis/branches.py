@@ -8,9 +8,10 @@ from __future__ import annotations
 from functools import lru_cache
 from math import prod
 
-from ansorlite.te.expr import Axis, Binary, Reduce, Select, free_vars, walk
+from ansorlite.te.expr import Axis, Binary, Reduce, Select
 from ansorlite.te.ops import BinaryOp
 from ansorlite.te.tensor import Tensor
+from ansorlite.te.traversal import free_vars, walk
 
 #: At most so many copies of a loop body are written out.
 MAX_COPIES = 64

@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ansorlite.te.dag import ComputeDAG
-from ansorlite.te.expr import Expr, reads
+from ansorlite.te.expr import Expr
 from ansorlite.te.tensor import Tensor
+from ansorlite.te.traversal import reads
 
 
 @lru_cache(maxsize=1024)

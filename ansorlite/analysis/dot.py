@@ -9,10 +9,11 @@ from math import prod
 
 from ansorlite.analysis.access import axes_of
 from ansorlite.analysis.affine import affine
-from ansorlite.te.expr import Axis, Binary, Expr, Read, Reduce, Var, free_vars, reads
+from ansorlite.te.expr import Axis, Binary, Expr, Read, Reduce, Var
 from ansorlite.te.intervals import bounds
 from ansorlite.te.ops import DOTS, BinaryOp, ReduceOp
 from ansorlite.te.tensor import Tensor
+from ansorlite.te.traversal import free_vars, reads
 from ansorlite.te.words import WORD, Pieces
 
 #: A factor whose elements are used less often than this is not worth a copy of it as words.

@@ -13,9 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ansorlite.analysis.affine import affine
-from ansorlite.te.expr import Axis, Binary, Read, Reduce, free_vars
+from ansorlite.te.expr import Axis, Binary, Read, Reduce
 from ansorlite.te.ops import BinaryOp, ReduceOp
 from ansorlite.te.tensor import Tensor
+from ansorlite.te.traversal import free_vars
 
 #: A window of more taps is not short.
 MAX_TAPS = 7

@@ -22,8 +22,9 @@ from ansorlite.codegen.scope import dependence
 from ansorlite.codegen.types import Value
 from ansorlite.loops.nodes import Load
 from ansorlite.te import dtypes
-from ansorlite.te.expr import Binary, Cast, Const, Expr, Select, Unary, Var, walk
+from ansorlite.te.expr import Binary, Cast, Const, Expr, Select, Unary, Var
 from ansorlite.te.ops import DOTS, BinaryOp, UnaryOp
+from ansorlite.te.traversal import walk
 from ansorlite.te.words import WORD
 
 #: Exact arithmetic on index literals, and what it gives.

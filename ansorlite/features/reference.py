@@ -20,8 +20,9 @@ from ansorlite.loops.prepare import split
 from ansorlite.loops.visit import loads, stores
 from ansorlite.target import Target
 from ansorlite.te import dtypes
-from ansorlite.te.expr import Binary, Cast, Const, Expr, Unary, Var, free_vars, substitute, walk
+from ansorlite.te.expr import Binary, Cast, Const, Expr, Unary, Var
 from ansorlite.te.ops import BINARY, UNARY
+from ansorlite.te.traversal import free_vars, substitute, walk
 
 
 def reference(function: Function, names: Sequence[str], target: Target) -> NDArray[np.float64]:

@@ -12,8 +12,9 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from ansorlite import te
-from ansorlite.te.expr import Axis, Const, Read, Reduce, reads
+from ansorlite.te.expr import Axis, Const, Read, Reduce
 from ansorlite.te.tensor import Tensor
+from ansorlite.te.traversal import reads
 
 Operator: TypeAlias = Callable[..., Tensor]
 

@@ -25,9 +25,10 @@ from ansorlite.graph.describe import Operator, Value
 from ansorlite.graph.graph import Array, Graph, Node
 from ansorlite.loops.index_algebra import IndexAlgebra
 from ansorlite.te import dtypes
-from ansorlite.te.expr import Axis, Binary, Const, Expr, Read, Reduce, const, reads, rewrite, walk
+from ansorlite.te.expr import Axis, Binary, Const, Expr, Read, Reduce, const
 from ansorlite.te.ops import BinaryOp
 from ansorlite.te.tensor import Tensor
+from ansorlite.te.traversal import reads, rewrite, walk
 
 
 def is_restriction(small: Graph, large: Graph) -> bool:

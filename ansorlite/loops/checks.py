@@ -11,8 +11,9 @@ from ansorlite.loops.nodes import Alloc, Buffer, For, Function, If, Load, LoopKi
 from ansorlite.loops.prepare import split
 from ansorlite.loops.visit import loads, stores
 from ansorlite.te import dtypes
-from ansorlite.te.expr import Binary, Const, Expr, Select, Var, free_vars
+from ansorlite.te.expr import Binary, Const, Expr, Select, Var
 from ansorlite.te.ops import BinaryOp
+from ansorlite.te.traversal import free_vars
 
 #: Scopes of params; PREPARED ones are params of the two parts of a function.
 PARAM_SCOPES: Final = (Scope.ARGUMENT, Scope.CONSTANT, Scope.PREPARED)

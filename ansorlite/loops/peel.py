@@ -17,8 +17,9 @@ from collections.abc import Iterator, Mapping
 from ansorlite.loops.nodes import Alloc, Block, For, Function, If, LoopKind, Stmt, block, index
 from ansorlite.loops.simplify import simplify
 from ansorlite.loops.visit import map_exprs
-from ansorlite.te.expr import Const, Expr, Var, substitute
+from ansorlite.te.expr import Const, Expr, Var
 from ansorlite.te.intervals import Interval, bounds
+from ansorlite.te.traversal import substitute
 
 Ranges = Mapping[Var, Interval]
 

@@ -17,8 +17,9 @@ import numpy as np
 
 from ansorlite.loops.nodes import Alloc, Block, Buffer, For, Function, If, Load, LoopKind, Stmt, Store
 from ansorlite.te import dtypes
-from ansorlite.te.expr import Binary, Cast, Const, Expr, Select, Unary, Var, walk
+from ansorlite.te.expr import Binary, Cast, Const, Expr, Select, Unary, Var
 from ansorlite.te.ops import BINARY, UNARY, BinaryOp
+from ansorlite.te.traversal import walk
 
 #: Operations whose Python operator on numpy scalars is the numpy function itself. Conditions are not lazy.
 _OPERATORS: Final = {

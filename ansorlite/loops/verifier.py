@@ -14,7 +14,8 @@ from ansorlite.loops.index_algebra import IndexAlgebra
 from ansorlite.loops.nodes import Alloc, Block, Buffer, For, Function, If, Load, Stmt, Store, children
 from ansorlite.loops.printer import text
 from ansorlite.loops.visit import expressions
-from ansorlite.te.expr import Expr, Select, Var, walk
+from ansorlite.te.expr import Expr, Select, Var
+from ansorlite.te.traversal import walk
 
 
 class VerifyError(AssertionError):

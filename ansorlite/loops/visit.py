@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ansorlite.loops.nodes import Alloc, Block, For, If, Load, Stmt, Store, block, statements
-from ansorlite.te.expr import Expr, walk
+from ansorlite.te.expr import Expr
+from ansorlite.te.traversal import walk
 
 
 def map_stmt(stmt: Stmt, fn: Callable[[Stmt], Stmt | None]) -> Stmt:

@@ -11,8 +11,9 @@ import numpy as np
 
 from ansorlite.te import dtypes
 from ansorlite.te.dag import ComputeDAG
-from ansorlite.te.expr import Binary, Cast, Expr, Unary, walk
+from ansorlite.te.expr import Binary, Cast, Expr, Unary
 from ansorlite.te.ops import BINARY, BinaryOp, UnaryOp
+from ansorlite.te.traversal import walk
 
 Array: TypeAlias = np.ndarray[Any, Any]
 

@@ -8,9 +8,10 @@ import numpy as np
 
 from ansorlite.te import dtypes
 from ansorlite.te.dag import ComputeDAG
-from ansorlite.te.expr import Binary, Expr, Read, reads, walk
+from ansorlite.te.expr import Binary, Expr, Read
 from ansorlite.te.ops import BinaryOp
 from ansorlite.te.tensor import Tensor
+from ansorlite.te.traversal import reads, walk
 
 Array: TypeAlias = np.ndarray[Any, Any]
 

@@ -18,10 +18,11 @@ from ansorlite.loops.nodes import index
 from ansorlite.schedule.bodies import identity
 from ansorlite.schedule.rewrite import unused
 from ansorlite.te.dag import ComputeDAG
-from ansorlite.te.expr import Axis, Binary, Const, Expr, Read, Reduce, Select, binary, free_vars, reads, rewrite, substitute, walk
+from ansorlite.te.expr import Axis, Binary, Const, Expr, Read, Reduce, Select, binary
 from ansorlite.te.intervals import bounds
 from ansorlite.te.ops import BinaryOp
 from ansorlite.te.tensor import Tensor
+from ansorlite.te.traversal import free_vars, reads, rewrite, substitute, walk
 
 
 @dataclass(frozen=True)

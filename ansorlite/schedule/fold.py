@@ -40,8 +40,9 @@ from ansorlite.schedule.steps import (
     holes,
 )
 from ansorlite.te.dag import ComputeDAG
-from ansorlite.te.expr import Axis, Expr, free_vars, reads, substitute
+from ansorlite.te.expr import Axis, Expr
 from ansorlite.te.tensor import Tensor
+from ansorlite.te.traversal import free_vars, reads, substitute
 
 #: ``(position of the hole, its table)`` to the entry that is chosen.
 Choose = Callable[[int, np.ndarray], Number]

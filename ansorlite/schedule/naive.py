@@ -10,8 +10,9 @@ from ansorlite.analysis.constants import constant_stages
 from ansorlite.loops.nodes import Alloc, Buffer, For, Function, Load, LoopKind, Role, Scope, Stmt, Store, block, index
 from ansorlite.schedule.bodies import combine, identity
 from ansorlite.te.dag import ComputeDAG
-from ansorlite.te.expr import Axis, Expr, Read, Reduce, Var, rewrite
+from ansorlite.te.expr import Axis, Expr, Read, Reduce, Var
 from ansorlite.te.tensor import Tensor
+from ansorlite.te.traversal import rewrite
 
 
 def lower_naive(dag: ComputeDAG, name: str = "kernel") -> Function:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ansorlite.loops.nodes import For, LoopKind, Stmt, index
 from ansorlite.loops.visit import map_exprs
-from ansorlite.te.expr import Expr, Var, substitute
+from ansorlite.te.expr import Expr, Var
+from ansorlite.te.traversal import substitute
 
 
 def parallel_loop(loops: list[tuple[Var, int]], body: Stmt) -> Stmt:

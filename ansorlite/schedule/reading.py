@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from ansorlite.loops.nodes import Buffer, Load
-from ansorlite.te.expr import Axis, Expr, Read, rewrite
+from ansorlite.te.expr import Axis, Expr, Read
 from ansorlite.te.tensor import Tensor
+from ansorlite.te.traversal import rewrite
 
 #: Where the element of a tensor at these coordinates is to be loaded from.
 Reader: TypeAlias = Callable[[tuple[Expr, ...]], Expr]

@@ -13,8 +13,9 @@ from math import prod
 from ansorlite.analysis.affine import affine
 from ansorlite.loops.nodes import index
 from ansorlite.te.dag import ComputeDAG
-from ansorlite.te.expr import Axis, Expr, Read, Reduce, Var, rewrite, substitute
+from ansorlite.te.expr import Axis, Expr, Read, Reduce, Var
 from ansorlite.te.tensor import Tensor
+from ansorlite.te.traversal import rewrite, substitute
 
 
 def tensor_named(dag: ComputeDAG, name: str) -> Tensor:

@@ -9,9 +9,10 @@ import numpy as np
 
 from ansorlite.errors import ExpressionError
 from ansorlite.te import dtypes
-from ansorlite.te.expr import Axis, Binary, Cast, Const, Expr, Read, Reduce, Select, Unary, Var, free_vars, walk
+from ansorlite.te.expr import Axis, Binary, Cast, Const, Expr, Read, Reduce, Select, Unary, Var
 from ansorlite.te.intervals import bounds, linear
 from ansorlite.te.numeric import apply, convert
+from ansorlite.te.traversal import free_vars, walk
 
 Array: TypeAlias = np.ndarray[Any, Any]
 

@@ -9,9 +9,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ansorlite.te import dtypes
-from ansorlite.te.expr import Binary, Expr, Reduce, free_vars
+from ansorlite.te.expr import Binary, Expr, Reduce
 from ansorlite.te.ops import BinaryOp, ReduceOp
 from ansorlite.te.tensor import Tensor
+from ansorlite.te.traversal import free_vars
 
 Array: TypeAlias = np.ndarray[Any, Any]
 

@@ -10,9 +10,10 @@ from functools import cached_property
 from typing import Final
 
 from ansorlite.errors import ExpressionError
-from ansorlite.te.expr import Axis, Binary, Expr, Read, Reduce, Select, Unary, Var, reads, walk
+from ansorlite.te.expr import Axis, Binary, Expr, Read, Reduce, Select, Unary, Var
 from ansorlite.te.printer import Names, expression
 from ansorlite.te.tensor import Tensor
+from ansorlite.te.traversal import reads, walk
 
 #: A key longer than this (characters) is cut, and ends in a hash of the whole.
 _KEY_LENGTH: Final = 400

@@ -25,10 +25,11 @@ from ansorlite.errors import ArgumentError, ExpressionError
 from ansorlite.te import dtypes
 from ansorlite.te.contraction import Contraction, contract, contraction
 from ansorlite.te.dag import ComputeDAG
-from ansorlite.te.expr import Axis, Binary, Cast, Const, Expr, Read, Reduce, Select, Unary, Var, walk
+from ansorlite.te.expr import Axis, Binary, Cast, Const, Expr, Read, Reduce, Select, Unary, Var
 from ansorlite.te.numeric import accumulator, apply, convert, identity
 from ansorlite.te.ops import BINARY, COMBINE
 from ansorlite.te.tensor import Tensor
+from ansorlite.te.traversal import walk
 
 Array: TypeAlias = np.ndarray[Any, Any]
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 from weakref import WeakValueDictionary
 
@@ -21,6 +21,7 @@ import numpy as np
 
 from ansorlite.errors import ExpressionError
 from ansorlite.te import dtypes
+from ansorlite.te.operators import Operators
 from ansorlite.te.ops import BINARY, UNARY, BinaryOp, OpInfo, ReduceOp, UnaryOp
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class _HashConsed(type):
         return _HashConsed._table.setdefault(node._key(), node)
 
 
-class Expr(metaclass=_HashConsed):
+class Expr(Operators, metaclass=_HashConsed):
     """A value that depends on axes. Immutable; ``==`` builds a comparison whose truth is identity.
 
     ``a == b`` and ``a != b`` are expressions like any other operator, but may be used as a Python condition: then they
@@ -64,106 +65,11 @@ class Expr(metaclass=_HashConsed):
     def _key(self) -> tuple[Any, ...]:
         return (type(self), *self.__dict__.values())  # the fields, in order
 
-    __hash__ = object.__hash__
+    def _binary(self, op: BinaryOp, a: Expr | Scalar, b: Expr | Scalar) -> Expr:
+        return binary(op, a, b)
 
-    # Python's operators -------------------------------------------------------------------------------------------
-    def __add__(self, other: Expr | Scalar) -> Expr:
-        return binary(BinaryOp.ADD, self, other)
-
-    def __radd__(self, other: Scalar) -> Expr:
-        return binary(BinaryOp.ADD, other, self)
-
-    def __sub__(self, other: Expr | Scalar) -> Expr:
-        return binary(BinaryOp.SUB, self, other)
-
-    def __rsub__(self, other: Scalar) -> Expr:
-        return binary(BinaryOp.SUB, other, self)
-
-    def __mul__(self, other: Expr | Scalar) -> Expr:
-        return binary(BinaryOp.MUL, self, other)
-
-    def __rmul__(self, other: Scalar) -> Expr:
-        return binary(BinaryOp.MUL, other, self)
-
-    def __truediv__(self, other: Expr | Scalar) -> Expr:
-        return binary(BinaryOp.DIV, self, other)
-
-    def __rtruediv__(self, other: Scalar) -> Expr:
-        return binary(BinaryOp.DIV, other, self)
-
-    def __floordiv__(self, other: Expr | Scalar) -> Expr:
-        return binary(BinaryOp.FLOORDIV, self, other)
-
-    def __rfloordiv__(self, other: Scalar) -> Expr:
-        return binary(BinaryOp.FLOORDIV, other, self)
-
-    def __mod__(self, other: Expr | Scalar) -> Expr:
-        return binary(BinaryOp.MOD, self, other)
-
-    def __rmod__(self, other: Scalar) -> Expr:
-        return binary(BinaryOp.MOD, other, self)
-
-    def __pow__(self, other: Expr | Scalar) -> Expr:
-        return binary(BinaryOp.POW, self, other)
-
-    def __rpow__(self, other: Scalar) -> Expr:
-        return binary(BinaryOp.POW, other, self)
-
-    def __and__(self, other: Expr | Scalar) -> Expr:
-        return binary(BinaryOp.BITAND, self, other)
-
-    def __or__(self, other: Expr | Scalar) -> Expr:
-        return binary(BinaryOp.BITOR, self, other)
-
-    def __xor__(self, other: Expr | Scalar) -> Expr:
-        return binary(BinaryOp.BITXOR, self, other)
-
-    def __lshift__(self, other: Expr | Scalar) -> Expr:
-        return binary(BinaryOp.SHL, self, other)
-
-    def __rshift__(self, other: Expr | Scalar) -> Expr:
-        return binary(BinaryOp.SHR, self, other)
-
-    def __lt__(self, other: Expr | Scalar) -> Expr:
-        return binary(BinaryOp.LT, self, other)
-
-    def __le__(self, other: Expr | Scalar) -> Expr:
-        return binary(BinaryOp.LE, self, other)
-
-    def __gt__(self, other: Expr | Scalar) -> Expr:
-        return binary(BinaryOp.GT, self, other)
-
-    def __ge__(self, other: Expr | Scalar) -> Expr:
-        return binary(BinaryOp.GE, self, other)
-
-    def __eq__(self, other: object) -> Expr:  # type: ignore[override]
-        if not isinstance(other, Expr | bool | int | float | np.generic):
-            return NotImplemented
-        return binary(BinaryOp.EQ, self, other)
-
-    def __ne__(self, other: object) -> Expr:  # type: ignore[override]
-        if not isinstance(other, Expr | bool | int | float | np.generic):
-            return NotImplemented
-        return binary(BinaryOp.NE, self, other)
-
-    def __neg__(self) -> Expr:
-        return unary(UnaryOp.NEG, self)
-
-    def __abs__(self) -> Expr:
-        return unary(UnaryOp.ABS, self)
-
-    def __invert__(self) -> Expr:
-        if self.dtype == "bool":
-            return unary(UnaryOp.NOT, self)
-        if not dtypes.is_integer(self.dtype):
-            raise ExpressionError(f"~ is for integers and bool, not {self.dtype}")
-        return binary(BinaryOp.BITXOR, self, -1 if dtypes.is_signed(self.dtype) else np.iinfo(self.dtype).max)
-
-    def __bool__(self) -> bool:
-        raise ExpressionError(
-            "an expression has no truth value while it is being written; use te.if_then_else, te.all and te.any "
-            "instead of Python's if, and, or"
-        )
+    def _unary(self, op: UnaryOp) -> Expr:
+        return unary(op, self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -455,54 +361,3 @@ def select(cond: Expr | Scalar, then: Expr | Scalar, otherwise: Expr | Scalar) -
     y = as_expr(otherwise, x.dtype)
     dtype = dtypes.promote(x.dtype, y.dtype)
     return Select(c, cast(x, dtype), cast(y, dtype), dtype)
-
-
-# Walking ---------------------------------------------------------------------------------------------------------
-
-
-def walk(expr: Expr) -> Iterator[Expr]:
-    """Every distinct node below and including ``expr``, operands before users."""
-    seen: set[int] = set()
-    stack: list[tuple[Expr, bool]] = [(expr, False)]
-    while stack:
-        node, ready = stack.pop()
-        if ready:
-            yield node
-        elif id(node) not in seen:
-            seen.add(id(node))
-            children = node.children()
-            if children:
-                stack.append((node, True))
-                stack.extend([(child, False) for child in reversed(children)])
-            else:
-                yield node
-
-
-def rewrite(expr: Expr, rule: Callable[[Expr], Expr | None]) -> Expr:
-    """``expr`` with ``rule`` applied to every node, operands first; ``None`` keeps the node."""
-    done: dict[Expr, Expr] = {}
-    for node in walk(expr):
-        rebuilt = node
-        if children := node.children():
-            fresh = tuple([done[child] for child in children])
-            if any(a is not b for a, b in zip(children, fresh, strict=True)):
-                rebuilt = node.with_children(fresh)
-        replacement = rule(rebuilt)
-        done[node] = rebuilt if replacement is None else replacement
-    return done[expr]
-
-
-def substitute(expr: Expr, values: dict[Var, Expr]) -> Expr:
-    """``expr`` with variables replaced."""
-    return rewrite(expr, lambda node: values.get(node) if isinstance(node, Var) else None)
-
-
-def reads(expr: Expr) -> tuple[Read, ...]:
-    """The distinct tensor reads in ``expr``, in order of first appearance."""
-    return tuple(node for node in walk(expr) if isinstance(node, Read))
-
-
-@lru_cache(maxsize=4096)
-def free_vars(expr: Expr) -> frozenset[Var]:
-    """The variables and axes that ``expr`` depends on."""
-    return frozenset(node for node in walk(expr) if isinstance(node, Var))

@@ -14,8 +14,9 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from ansorlite.te import dtypes
-from ansorlite.te.expr import Axis, Binary, Cast, Const, Expr, Select, Unary, Var, walk
+from ansorlite.te.expr import Axis, Binary, Cast, Const, Expr, Select, Unary, Var
 from ansorlite.te.ops import BinaryOp, UnaryOp
+from ansorlite.te.traversal import walk
 
 #: An int, or ``math.inf`` or ``-math.inf``.
 Bound: TypeAlias = int | float

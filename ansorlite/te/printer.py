@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from ansorlite.te import dtypes
-from ansorlite.te.expr import Binary, Cast, Const, Expr, Read, Reduce, Select, Unary, Var, walk
+from ansorlite.te.expr import Binary, Cast, Const, Expr, Read, Reduce, Select, Unary, Var
 from ansorlite.te.ops import BinaryOp, UnaryOp
 from ansorlite.te.tensor import Tensor
+from ansorlite.te.traversal import walk
 
 if TYPE_CHECKING:
     from ansorlite.te.dag import ComputeDAG

@@ -23,24 +23,10 @@ from ansorlite.errors import ExpressionError, RecordsError
 from ansorlite.te import dtypes
 from ansorlite.te.checks import check_body
 from ansorlite.te.dag import ComputeDAG
-from ansorlite.te.expr import (
-    Axis,
-    Binary,
-    Cast,
-    Const,
-    Expr,
-    Read,
-    Reduce,
-    Select,
-    Unary,
-    const,
-    select,
-    typed_binary,
-    unary,
-    walk,
-)
+from ansorlite.te.expr import Axis, Binary, Cast, Const, Expr, Read, Reduce, Select, Unary, const, select, typed_binary, unary
 from ansorlite.te.ops import BinaryOp, ReduceOp, UnaryOp
 from ansorlite.te.tensor import Tensor, placeholder, reduce
+from ansorlite.te.traversal import walk
 
 FORMAT: Final = 1
 

@@ -12,9 +12,10 @@ from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.nodes import Function, If, Load, LoopKind, block, index
 from ansorlite.loops.printer import text
 from ansorlite.loops.simplify import simplify
-from ansorlite.te.expr import Expr, Var, binary, cast, const, select, substitute
+from ansorlite.te.expr import Expr, Var, binary, cast, const, select
 from ansorlite.te.functions import maximum, minimum
 from ansorlite.te.ops import BinaryOp
+from ansorlite.te.traversal import substitute
 
 from .build import argument, load, loop, store, tiled_matmul
 from .strategies import arguments, functions, index_expressions

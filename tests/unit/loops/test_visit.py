@@ -3,7 +3,8 @@
 from ansorlite.loops.nodes import For, Stmt, Store, block
 from ansorlite.loops.printer import text
 from ansorlite.loops.visit import loads, map_exprs, map_stmt, stores
-from ansorlite.te.expr import const, substitute
+from ansorlite.te.expr import const
+from ansorlite.te.traversal import substitute
 
 from .build import argument, load, loop, store, tiled_matmul
 

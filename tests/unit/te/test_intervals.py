@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansorlite import te
-from ansorlite.te.expr import Axis, Var, free_vars, substitute
+from ansorlite.te.expr import Axis, Var
 from ansorlite.te.expr import const as literal
 from ansorlite.te.intervals import UNBOUNDED, bounds, linear
+from ansorlite.te.traversal import free_vars, substitute
 from tests.unit.te.loop_reference import scalar
 
 I, J = Axis("i", extent=5), Axis("j", extent=7)  # noqa: E741
@@ -94,9 +95,7 @@ def index_expressions(draw, depth=4):
 @given(index_expressions(), st.tuples(st.integers(0, 4), st.integers(0, 6)))
 def test_bounds_contain_every_value_and_affine_ones_are_exact(expr, corner):
     ranges = {I: (0, corner[0]), J: (0, corner[1])}
-    values = [
-        int(scalar(expr, {I: i, J: j}, {})) for i, j in itertools.product(range(corner[0] + 1), range(corner[1] + 1))
-    ]
+    values = [int(scalar(expr, {I: i, J: j}, {})) for i, j in itertools.product(range(corner[0] + 1), range(corner[1] + 1))]
     low, high = bounds(expr, ranges)
     assert low <= min(values)
     assert max(values) <= high

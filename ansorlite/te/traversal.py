@@ -1,0 +1,56 @@
+"""Walks over expressions: every node once, operands first. Nothing here recurses, so that deep expressions are no problem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+
+from ansorlite.te.expr import Expr, Read, Var
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """Every distinct node below and including ``expr``, operands before users."""
+    seen: set[int] = set()
+    stack: list[tuple[Expr, bool]] = [(expr, False)]
+    while stack:
+        node, ready = stack.pop()
+        if ready:
+            yield node
+        elif id(node) not in seen:
+            seen.add(id(node))
+            children = node.children()
+            if children:
+                stack.append((node, True))
+                stack.extend([(child, False) for child in reversed(children)])
+            else:
+                yield node
+
+
+def rewrite(expr: Expr, rule: Callable[[Expr], Expr | None]) -> Expr:
+    """``expr`` with ``rule`` applied to every node, operands first; ``None`` keeps the node."""
+    done: dict[Expr, Expr] = {}
+    for node in walk(expr):
+        rebuilt = node
+        if children := node.children():
+            fresh = tuple([done[child] for child in children])
+            if any(a is not b for a, b in zip(children, fresh, strict=True)):
+                rebuilt = node.with_children(fresh)
+        replacement = rule(rebuilt)
+        done[node] = rebuilt if replacement is None else replacement
+    return done[expr]
+
+
+def substitute(expr: Expr, values: dict[Var, Expr]) -> Expr:
+    """``expr`` with variables replaced."""
+    return rewrite(expr, lambda node: values.get(node) if isinstance(node, Var) else None)
+
+
+def reads(expr: Expr) -> tuple[Read, ...]:
+    """The distinct tensor reads in ``expr``, in order of first appearance."""
+    return tuple(node for node in walk(expr) if isinstance(node, Read))
+
+
+@lru_cache(maxsize=4096)
+def free_vars(expr: Expr) -> frozenset[Var]:
+    """The variables and axes that ``expr`` depends on."""
+    return frozenset(node for node in walk(expr) if isinstance(node, Var))
