@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -40,7 +40,7 @@ class ComputeDAG:
         An input that nothing reads is allowed.
 
         Raises:
-            ExpressionError: no output; an input that is missing, given twice, or given after an output; a cycle.
+            ExpressionError: no list of tensors; no output; an input that is missing, given twice, or after an output; a cycle.
         """
         arguments = _checked_arguments(tensors)
         inputs = tuple(t for t in arguments if t.body is None)
@@ -93,6 +93,8 @@ class ComputeDAG:
 
 
 def _checked_arguments(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    if not isinstance(tensors, Iterable):
+        raise ExpressionError(f"a computation is made of a list [inputs..., outputs...] of tensors, not of {tensors!r}")
     arguments = tuple(tensors)
     output: Tensor | None = None
     for position, tensor in enumerate(arguments):

@@ -37,7 +37,10 @@ def check(dtype: object) -> str:
     Raises:
         ExpressionError: not one of :data:`NUMPY`.
     """
-    name = dtype if isinstance(dtype, str) else np.dtype(dtype).name  # type: ignore[call-overload]
+    try:
+        name = dtype if isinstance(dtype, str) else np.dtype(dtype).name  # type: ignore[call-overload]
+    except TypeError:
+        name = dtype
     if name not in NUMPY:
         raise ExpressionError(f"unknown dtype {name!r}; use one of {', '.join(NUMPY)}")
     return name

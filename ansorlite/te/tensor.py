@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from ansorlite.errors import ExpressionError
 from ansorlite.te import dtypes
@@ -34,6 +34,9 @@ class Tensor:
     body: Expr | None = None
     constant: bool = False
     serial: int = field(default_factory=lambda: next(_serial), repr=False)
+
+    #: Not a sequence of its rows: it is read one element at a time.
+    __iter__: ClassVar[None] = None
 
     @property
     def ndim(self) -> int:
@@ -63,13 +66,17 @@ class Tensor:
 
 
 def _checked_shape(shape: int | Sequence[int], name: str) -> tuple[int, ...]:
-    extents = (shape,) if isinstance(shape, int) else tuple(shape)
+    extents = tuple(shape) if isinstance(shape, Iterable) else (shape,)
     for extent in extents:
-        if isinstance(extent, bool) or not hasattr(extent, "__index__"):
+        if not _is_integer(extent):
             raise ExpressionError(f"the shape of {name} has {extent!r}, which is not an integer")
         if extent < 1:
             raise ExpressionError(f"the shape of {name} is {extents}; every extent must be at least 1")
     return tuple(int(extent) for extent in extents)
+
+
+def _is_integer(value: object) -> bool:
+    return hasattr(value, "__index__") and not isinstance(value, bool)
 
 
 def placeholder(
@@ -91,12 +98,12 @@ def reduce_axis(domain: int | tuple[int, int], name: str = "k") -> Axis:
     """An axis to reduce over: ``(0, extent)`` or an int extent.
 
     Raises:
-        ExpressionError: the domain does not begin at 0 or is empty.
+        ExpressionError: the domain is neither, does not begin at 0, or is empty.
     """
-    begin, end = (0, domain) if isinstance(domain, int) else domain
-    if begin != 0 or end < 1:
-        raise ExpressionError(f"the domain of reduce axis {name} is ({begin}, {end}); it must be (0, extent), extent at least 1")
-    return Axis(name, extent=int(end), reduce=True)
+    ends = tuple(domain) if isinstance(domain, Iterable) else (0, domain)
+    if len(ends) != 2 or not all(map(_is_integer, ends)) or ends[0] != 0 or ends[1] < 1:
+        raise ExpressionError(f"the domain of reduce axis {name} is {domain!r}; it must be (0, extent) or an extent, at least 1")
+    return Axis(name, extent=int(ends[1]), reduce=True)
 
 
 def compute(shape: int | Sequence[int], fcompute: Callable[..., Expr | Scalar], name: str = "compute") -> Tensor:
@@ -135,7 +142,7 @@ def reduce(op: ReduceOp, body: Expr | Scalar, axis: Axis | Sequence[Axis]) -> Ex
     Raises:
         ExpressionError: an axis that is not a reduce axis, none at all, one given twice, or a bool sum.
     """
-    axes = (axis,) if isinstance(axis, Axis) else tuple(axis)
+    axes = tuple(axis) if isinstance(axis, Iterable) else (axis,)
     if not axes or not all(isinstance(a, Axis) and a.reduce for a in axes):
         raise ExpressionError(f"{op.value} needs axis= one or several te.reduce_axis; got {axis!r}")
     if len(set(axes)) != len(axes):

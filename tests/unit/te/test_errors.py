@@ -1,9 +1,11 @@
 """What is refused, at the line that made it, and with what sentence."""
 
+import numpy as np
 import pytest
 
 from ansorlite import te
 from ansorlite.errors import ExpressionError
+from ansorlite.te.dag import ComputeDAG
 
 A = te.placeholder((4, 8), name="A")
 V = te.placeholder((4,), name="V")
@@ -28,8 +30,23 @@ def test_shapes_and_dtypes():
         te.placeholder((4, 2.0))
     with refused("unknown dtype 'float8'"):
         te.placeholder((4,), "float8")
-    with refused(r"must be \(0, extent\)"):
-        te.reduce_axis((1, 4))
+    for domain in ((1, 4), (0, 1, 4), (0, 0), 4.5, "k", None):
+        with refused(r"must be \(0, extent\)"):
+            te.reduce_axis(domain)
+    with refused("the shape of placeholder has None, which is not an integer"):
+        te.placeholder(None)
+    with refused("unknown dtype <object"):
+        te.placeholder((4,), object())
+    assert te.reduce_axis(np.int64(4)).extent == 4
+
+
+def test_a_tensor_is_no_sequence():
+    with pytest.raises(TypeError, match="not iterable"):
+        list(V)
+    with refused("made of a list .* of tensors, not of Tensor"):
+        ComputeDAG.of(te.compute((4,), lambda i: V[i]))
+    with refused("made of a list .* of tensors, not of None"):
+        ComputeDAG.of(None)
 
 
 def test_indices_are_integers():
@@ -46,8 +63,9 @@ def test_axes():
         te.compute((4,), lambda _: V[other.axes[0]], name="C")
     with refused("sum needs axis= one or several te.reduce_axis"):
         te.compute((4,), lambda i: te.sum(V[i], axis=i))
-    with refused("needs axis="):
-        te.sum(V[0], axis=[])
+    for axis in ([], None):
+        with refused("needs axis="):
+            te.sum(V[0], axis=axis)
     with refused("the same axis twice"):
         te.sum(V[k], axis=[k, k])
 
