@@ -70,12 +70,16 @@ def moves_only(tensor: Tensor) -> bool:
 
 
 def has_data_reuse(tensor: Tensor) -> bool:
-    """Whether multi-level tiling pays: some read misses an axis that the compute runs over (TVM's NeedsMultiLevelTiling)."""
-    missing = 0
+    """Whether multi-level tiling pays: a reduction in which some read misses an axis that the compute runs over.
+
+    TVM's NeedsMultiLevelTiling also says so of a stage without a reduction two of whose reads do (``x * scale[i] + shift[i]``).
+    Such a stage stores each of its elements once, which no tiling saves; and if it were tiled, it could not follow in
+    the tiles of the reduction that it reads.
+    """
+    if not tensor.reduce_axes:
+        return False
     axes = [axis for axis in tensor.axes + tensor.reduce_axes if axis.extent > 1]
-    for access in accesses(tensor):
-        missing += any(axis not in access.axes for axis in axes)
-    return missing >= 2 or (missing >= 1 and bool(tensor.reduce_axes))
+    return any(axis not in access.axes for access in accesses(tensor) for axis in axes)
 
 
 def fusible_consumer(dag: ComputeDAG, tensor: Tensor) -> Tensor | None:

@@ -13,7 +13,7 @@ from ansorlite.sketch.state import Rule, State, Verdict
 
 def _condition(state: State) -> Verdict:
     stage = state.stage
-    if not has_data_reuse(stage) or not stage.reduce_axes or state.is_settled(stage):
+    if not has_data_reuse(stage) or state.is_settled(stage):
         return Verdict.SKIP
     return Verdict.APPLY if fusible_consumer(state.dag, stage) is None else Verdict.SKIP
 

@@ -17,7 +17,7 @@ PLACES = (1, 2, 4)
 
 def _condition(state: State) -> Verdict:
     stage = state.stage
-    if not has_data_reuse(stage) or not stage.reduce_axes or state.is_settled(stage):
+    if not has_data_reuse(stage) or state.is_settled(stage):
         return Verdict.SKIP
     consumer = fusible_consumer(state.dag, stage)
     return Verdict.APPLY_AND_SKIP_REST if consumer is not None and not state.is_settled(consumer) else Verdict.SKIP

@@ -19,7 +19,7 @@ def _apply(state: State) -> tuple[State, ...]:
     stage = state.stage
     lane = natural_lane(stage)
     needed = packs(state, stage, lane, CPU_STRUCTURE) if lane is not None else ((),)
-    steps = multi_level_tile(stage, CPU_STRUCTURE, lane, state.target, perfect=bool(stage.reduce_axes))
+    steps = multi_level_tile(stage, CPU_STRUCTURE, lane, state.target, perfect=True)
     return (state.visited(*steps, *(needed[0] if needed else ())),)
 
 

@@ -85,6 +85,14 @@ def test_reads_each_once() -> None:
     assert reads_each_once(named(transposed, "C"), named(transposed, "B"))
 
 
+def _conv_scale_shift() -> list[te.Tensor]:
+    """A convolution with what is left of a batch normalisation."""
+    *inputs, conv = workloads.conv2d(1, 2, 5, 5, 3)
+    scale, shift = te.placeholder((3,), name="scale"), te.placeholder((3,), name="shift")
+    scaled = te.compute(conv.shape, lambda n, c, y, x: conv[n, c, y, x] * scale[c] + shift[c], name="D")
+    return [*inputs, scale, shift, scaled]
+
+
 @pytest.mark.parametrize(
     ("tensors", "stage", "answer"),
     [
@@ -97,6 +105,8 @@ def test_reads_each_once() -> None:
         (workloads.softmax(4, 6), "softmax", False),
         (workloads.sum_of_squares(9), "squares", False),
         (workloads.transpose_add(4, 6), "C", False),
+        (_conv_scale_shift(), "conv", True),
+        (_conv_scale_shift(), "D", False),  # two reads miss axes, but nothing is summed
     ],
 )
 def test_data_reuse(tensors: list[te.Tensor], stage: str, answer: bool) -> None:

@@ -16,6 +16,7 @@ from ansorlite import te
 from ansorlite.errors import TuningError
 from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.printer import text
+from ansorlite.schedule.steps import Follow
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.sketch.default import default_candidate
 from ansorlite.sketch.derivation import derive
@@ -178,3 +179,12 @@ def test_a_transposed_operand_is_packed_from_where_its_elements_are() -> None:
     scores = te.compute((4, 16, 16), lambda h, m, n: te.sum(q[m, h, r] * turned[h, r, n], axis=r), name="scores")
     for sketch in derive(Task([q, k, scores], WIDE)):
         assert "cache_read K for" in sketch.text
+
+
+def test_whatever_follows_a_reduction_element_by_element_runs_in_its_tiles() -> None:
+    """A scale and a shift for each channel are two reads that miss axes: once a reason to tile them by themselves."""
+    *inputs, conv = workloads.conv2d(1, 4, 7, 9, 6)
+    scale, shift = te.placeholder((6,), name="scale"), te.placeholder((6,), name="shift")
+    out = te.compute(conv.shape, lambda n, c, y, x: conv[n, c, y, x] * scale[c] + shift[c], name="out")
+    for sketch in derive(Task([*inputs, scale, shift, out], WIDE)):
+        assert {step.stage: step.leader for step in sketch.steps if isinstance(step, Follow)} == {"out": conv.name}
