@@ -17,7 +17,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout, and nothing else there.")
 target = click.option("--target", default="llvm", show_default=True, help="What to make programs for.")
 rules = click.option("--rules", metavar="FILE.py:NAME", help="Derivation rules of your own: a sequence of them, by name.")
-seed = click.option("--seed", default=0, show_default=True, help="Seed of every random draw.")
+seed = click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of every random draw.")
 
 
 def database(required: bool = False) -> Callable[[_Command], _Command]:

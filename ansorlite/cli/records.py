@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ansorlite.cli import options
+from ansorlite.cli.writing import writing
 from ansorlite.records.database import Database
 from ansorlite.records.jsonlines import export_lines, import_lines, measurement_json
 from ansorlite.records.measurement import Outcome, Record
@@ -59,7 +60,7 @@ def command(
 
 
 def _export(database: Database, path: Path) -> None:
-    with click.open_file(str(path), "w", encoding="utf-8") as out:
+    with writing(path), click.open_file(str(path), "w", encoding="utf-8") as out:
         for line in export_lines(database):
             out.write(line + "\n")
 

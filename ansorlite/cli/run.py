@@ -12,6 +12,7 @@ from rich.table import Table
 from ansorlite.cli import options
 from ansorlite.cli.program import Program, fixed, load_inputs
 from ansorlite.cli.source import load
+from ansorlite.cli.writing import writing
 
 
 @click.command("run", cls=options.IntListCommand)
@@ -48,11 +49,12 @@ def command(
     outputs = program(arrays)
     written: dict[str, str] = {}
     if output_dir is not None:
-        output_dir.mkdir(parents=True, exist_ok=True)
-        for name, array in outputs.items():
-            path = output_dir / f"{_file_name(name)}.npy"
-            np.save(path, array)
-            written[name] = str(path)
+        with writing(output_dir):
+            output_dir.mkdir(parents=True, exist_ok=True)
+            for name, array in outputs.items():
+                path = output_dir / f"{_file_name(name)}.npy"
+                np.save(path, array)
+                written[name] = str(path)
     if as_json:
         entries = [
             {"name": name, "shape": list(array.shape), "dtype": array.dtype.name, "file": written.get(name)}

@@ -78,6 +78,8 @@ def _explain(error: sqlite3.DatabaseError) -> str:
         return f"another program has kept the tuning database locked for {BUSY_SECONDS:.0f} s; stop it, or use a file of your own"
     if "readonly" in text or "unable to open" in text:
         return f"the tuning database cannot be opened for writing ({text}); check that its folder exists and may be written to"
+    if "disk I/O error" in text:
+        return "the tuning database cannot be read or written (disk I/O error); check the disk, and whether it has space left"
     if "full" in text:
         return "the disk is full; free some space and run the same command again"
     return f"the tuning database cannot be used: {text}"

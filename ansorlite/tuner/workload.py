@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -21,11 +21,14 @@ def parts_of(workload: Workload) -> tuple[Part, ...]:
     """The models; a task by itself is one that runs nothing else.
 
     Raises:
-        ArgumentError: there is none.
+        ArgumentError: there is none, or something else is among them.
     """
-    parts = (workload,) if isinstance(workload, Task | Model | HybridModel | OpenModel) else tuple(workload)
+    parts = tuple(workload) if isinstance(workload, Iterable) and not isinstance(workload, str) else (workload,)
     if not parts:
         raise ArgumentError("there is no task to tune")
+    for part in parts:
+        if not isinstance(part, Task | Model | HybridModel | OpenModel):
+            raise ArgumentError(f"{part!r} is neither a task nor a model; make one with al.Task([...]) or al.from_onnx(...)")
     return parts
 
 

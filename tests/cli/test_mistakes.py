@@ -44,6 +44,8 @@ SQUEEZENET = Path(onnx.__file__).parent / "backend/test/data/light/light_squeeze
         ("records nowhere.db", "there is no tuning database at nowhere.db"),
         ("records kernels.py", "this is not a tuning database"),
         ("records new.db --import kernels.py", "line 2: this is not JSON"),
+        ("run kernels.py:scale --output-dir /dev/null/here", "/dev/null/here cannot be written (Not a directory)"),
+        ("run kernels.py:scale --seed -1", "-1 is not in the range x>=0"),
         ("tasks kernels.py:scale --args 3", "takes (), but 1 int"),
     ],
 )  # fmt: skip
@@ -78,6 +80,14 @@ def test_a_comparison_with_what_is_not_installed(call: Call, monkeypatch: pytest
     result = call("bench", SQUEEZENET, "--against", "onnxruntime")
     assert result.exit_code == 2
     assert "onnxruntime is not installed; install it with: pip install" in result.stderr
+
+
+@pytest.mark.parametrize("path", ["nowhere/lines.jsonl", ".", "/dev/full"])
+@pytest.mark.usefixtures("database")
+def test_an_export_that_cannot_be_written(call: Call, path: str) -> None:
+    result = call("records", "t.db", "--export", path)
+    assert result.exit_code == 2
+    assert f"{path} cannot be written (" in result.stderr
 
 
 def test_export_and_json_do_not_share_stdout(call: Call) -> None:

@@ -87,6 +87,9 @@ def test_a_task_that_several_parts_use_is_one_task() -> None:
 def test_parts_must_be_some_and_for_one_target() -> None:
     with pytest.raises(ArgumentError, match="no task to tune"):
         parts_of([])
+    for other in (None, "model.onnx", [scale_task(), None], list(scale_task().dag.inputs)):
+        with pytest.raises(ArgumentError, match=r"is neither a task nor a model; make one with al.Task"):
+            parts_of(other)  # type: ignore[arg-type]
     x = te.placeholder((4,), name="x")
     twice = te.compute((4,), lambda i: x[i] * 2.0, name="twice")
     with pytest.raises(ArgumentError, match="different targets"):
