@@ -1,7 +1,8 @@
 """The rewrite of a short convolution into Winograd's: transforms, one batched matrix product, and the inverse.
 
-All products of a tile are one axis ``g``; in the products all tiles are one axis ``t``, so that its length is whole
-vectors however small the image is::
+All products of a tile are one axis ``g``; in the products tiles are one axis ``t``, so that its length is whole vectors
+however small the image is. Where lanes run over tiles these are all of them, and ``g`` comes first, as here; where lanes run
+over something else, ``t`` is a row of tiles or more, and ``g`` stands right before it (see ``_Rewrite.inner``)::
 
     C[y, x] = sum(D[c, y + r, x + s] * F[c, r, s])
     ->
@@ -17,7 +18,7 @@ vectors however small the image is::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -30,6 +31,9 @@ from ansorlite.te.expr import Axis, Expr, Read, Var
 from ansorlite.te.tensor import Tensor
 from ansorlite.te.traversal import free_vars, substitute
 from ansorlite.topi.winograd import Matrix, Transforms, product, transforms
+
+#: At least so many tiles lie side by side in the transformed data, as far as there are such: a register tile's.
+RUN = 7
 
 
 def winograd(dag: ComputeDAG, stage: str, outputs: Sequence[int]) -> ComputeDAG:
@@ -71,6 +75,11 @@ def data_name(stage: str) -> str:
     return f"{stage}_data0"
 
 
+def inverse_name(stage: str, number: int) -> str:
+    """The name of the stage that is transformed back along the windows up to ``number``."""
+    return f"{stage}_inverse{number}"
+
+
 @dataclass(frozen=True)
 class _Rewrite:
     """The stages of one convolution, from the data to the result."""
@@ -96,31 +105,66 @@ class _Rewrite:
     def name(self, part: str) -> str:
         return f"{self.target.name}_{part}"
 
-    def tile_at(self, t: Expr, number: int) -> Expr:
-        """Which tile along window ``number`` tile ``t`` is."""
-        inner = prod(self.tiles[number + 1 :])
-        outer = t // inner if inner > 1 else t
-        return outer % self.tiles[number] if number else outer
+    @cached_property
+    def inner(self) -> int:
+        """The tiles along the windows from this one on are one dimension of the products, next to that of ``g``.
+
+        Those along the windows before keep dimensions of their own, so that all elements of a few tiles lie near to one
+        another: written tile by tile, and read element by element, they stay in the cache. Where lanes run over
+        tiles, all of these are one dimension.
+        """
+        if self.along_tiles:
+            return 0
+        last = len(self.tiles) - 1
+        return next((number for number in range(last, -1, -1) if prod(self.tiles[number:]) >= RUN), 0)
+
+    @cached_property
+    def along_tiles(self) -> bool:
+        """Whether neighbours in the data are neighbours along a window."""
+        return any(window.data_dim == len(self.form.data.indices) - 1 for window in self.form.windows)
+
+    @cached_property
+    def layout(self) -> tuple[Axis | None, ...]:
+        """The dimensions of the products as the target's axes; ``None`` is ``g``."""
+        merged = {window.space for window in self.form.windows[self.inner + 1 :]}
+        kept: list[Axis | None] = [axis for axis in self.target.axes if axis not in merged]
+        kept.insert(0 if self.along_tiles else kept.index(self.form.windows[self.inner].space), None)
+        return tuple(kept)
+
+    @cached_property
+    def place(self) -> int:
+        """Where the merged tiles stand in :attr:`layout` without ``g``."""
+        return [axis for axis in self.layout if axis is not None].index(self.form.windows[self.inner].space)
+
+    def extent(self, axis: Axis | None) -> int:
+        """Of a dimension of the products."""
+        if axis is None:
+            return prod(self.sizes)
+        number = next((n for n, window in enumerate(self.form.windows) if window.space is axis), None)
+        if number is None:
+            return axis.extent
+        return prod(self.tiles[number:]) if number == self.inner else self.tiles[number]
+
+    def tile_at(self, at: Mapping[Axis | None, Expr], number: int) -> Expr:
+        """Which tile along window ``number`` the element of the products at ``at`` belongs to."""
+        if number < self.inner:
+            return at[self.form.windows[number].space]
+        t, below = at[self.form.windows[self.inner].space], prod(self.tiles[number + 1 :])
+        outer = t // below if below > 1 else t
+        return outer % self.tiles[number] if number > self.inner else outer
 
     def result(self) -> Expr:
         """The target's body."""
-        windows = self.form.windows
         last = self.inverse(self.products())
-        place = self.tile_place(self.target.axes, [w.space for w in windows])
-        t: Expr | None = None
-        for window, m, count in zip(windows, self.outputs, self.tiles, strict=True):
-            here = window.space // m if m > 1 else window.space
-            t = here if t is None else t * count + here
-        assert t is not None
-        within = [window.space % m for window, m in zip(windows, self.outputs, strict=True)]
-        others = [axis for axis in self.target.axes if all(axis is not w.space for w in windows)]
-        return last[(*within[:-1], *others[:place], t, within[-1], *others[place:])]
-
-    @staticmethod
-    def tile_place(axes: Sequence[object], sliding: Sequence[object]) -> int:
-        """Before how many of the other axes the one of all tiles stands: it takes the place of the first it replaces."""
-        first = next(position for position, axis in enumerate(axes) if any(axis is s for s in sliding))
-        return first
+        tile = [w.space // m if m > 1 else w.space for w, m in zip(self.form.windows, self.outputs, strict=True)]
+        t = tile[self.inner]
+        for number in range(self.inner + 1, len(tile)):
+            t = t * self.tiles[number] + tile[number]
+        at: dict[Axis | None, Expr] = dict(zip((w.space for w in self.form.windows), tile, strict=True))
+        at[self.form.windows[self.inner].space] = t
+        within = [window.space % m for window, m in zip(self.form.windows, self.outputs, strict=True)]
+        others = [at.get(axis, axis) for axis in self.layout if axis is not None]
+        return last[(*within[:-1], *others[: self.place + 1], within[-1], *others[self.place + 1 :])]
 
     # The data ----------------------------------------------------------------------------------------------------
 
@@ -138,15 +182,20 @@ class _Rewrite:
 
         return te.compute(tuple(shape), element, name=border_name(self.target.name))
 
+    @cached_property
+    def data_place(self) -> int:
+        """Where ``g`` stands among the dimensions of the transformed data."""
+        return 0 if self.along_tiles else self.form.windows[self.inner].data_dim
+
     def data(self) -> Tensor:
-        """``[g, dimensions of the data]``, with tiles instead of elements along the windows."""
+        """The dimensions of the data, with tiles instead of elements along the windows, and ``g``."""
         source, inner = self.border(), 1
         for number in reversed(range(len(self.form.windows))):
             window, m, matrix = self.form.windows[number], self.outputs[number], self.matrices[number].data
             merged, below, before, dim = number < len(self.form.windows) - 1, inner, source, window.data_dim
+            place = self.data_place if number == 0 else 0
 
             def element(
-                g: Expr,
                 *axes: Expr,
                 m: int = m,
                 matrix: Matrix = matrix,
@@ -155,16 +204,19 @@ class _Rewrite:
                 before: Tensor = before,
                 dim: int = dim,
                 offset: int = window.offset,
+                place: int = place,
             ) -> Expr:
+                g, rest = axes[place], (*axes[:place], *axes[place + 1 :])
                 column = (g % below,) if merged else ()
-                places = [axes[dim] * m + (offset + k) for k in range(len(matrix))]
-                elements = [before[(*column, *axes[:dim], place, *axes[dim + 1 :])] for place in places]
+                places = [rest[dim] * m + (offset + k) for k in range(len(matrix))]
+                elements = [before[(*column, *rest[:dim], at, *rest[dim + 1 :])] for at in places]
                 return product(matrix, g // below if merged else g, elements)
 
             shape = list(source.shape[1:] if merged else source.shape)
             shape[dim] = self.tiles[number]
             inner *= len(matrix)
-            source = te.compute((inner, *shape), element, name=self.name(f"data{number}"))
+            shape.insert(place, inner)
+            source = te.compute(tuple(shape), element, name=self.name(f"data{number}"))
         return source
 
     def filter(self) -> Tensor:
@@ -218,58 +270,51 @@ class _Rewrite:
     # Products and back -------------------------------------------------------------------------------------------
 
     def products(self) -> Tensor:
-        """``[g, other outputs, t]``, the tiles ``t`` in the place of the first axis that they replace."""
+        """The dimensions of the result, with tiles instead of elements along the windows, and ``g``: see :attr:`layout`."""
         data, filter_ = self.data(), self.filter()
         windows = self.form.windows
-        place = self.tile_place(self.target.axes, [w.space for w in windows])
-        other = [axis for axis in self.target.axes if all(axis is not w.space for w in windows)]
         reduced = [axis for axis in self.target.reduce_axes if all(axis is not w.tap for w in windows)]
         fresh = [te.reduce_axis(axis.extent, name=axis.name) for axis in reduced]
         sliding = {window.data_dim: number for number, window in enumerate(windows)}
 
         def element(*axes: Expr) -> Expr:
-            rest = list(axes[1:])
-            t = rest.pop(place)
-            values: dict[Var, Expr] = {**dict(zip(other, rest, strict=True)), **dict(zip(reduced, fresh, strict=True))}
+            at = dict(zip(self.layout, axes, strict=True))
+            values: dict[Var, Expr] = {axis: value for axis, value in at.items() if axis is not None}
+            values |= dict(zip(reduced, fresh, strict=True))
             indices = [
-                self.tile_at(t, sliding[d]) if d in sliding else substitute(index, values)
+                self.tile_at(at, sliding[d]) if d in sliding else substitute(index, values)
                 for d, index in enumerate(self.form.data.indices)
             ]
+            indices.insert(self.data_place, at[None])
             weights = [substitute(self.form.filter.indices[d], values) for d in self.filter_order]
-            return te.sum(data[(axes[0], *indices)] * filter_[(axes[0], *weights)], axis=fresh)
+            return te.sum(data[tuple(indices)] * filter_[(at[None], *weights)], axis=fresh)
 
-        extents = [axis.extent for axis in other]
-        shape = (prod(self.sizes), *extents[:place], prod(self.tiles), *extents[place:])
-        return te.compute(shape, element, name=product_name(self.target.name))
+        return te.compute(tuple(self.extent(axis) for axis in self.layout), element, name=product_name(self.target.name))
 
     def inverse(self, source: Tensor) -> Tensor:
-        """``[i1, ..., other outputs, t, i, other outputs]``: ``i`` of the last window is next to the tiles."""
-        windows = self.form.windows
-        place = self.tile_place(self.target.axes, [w.space for w in windows])
+        """``[i1, ..., dimensions of the products without g, i]``, with ``i`` of the last window next to the merged tiles."""
+        dims, last = tuple(self.extent(axis) for axis in self.layout if axis is not None), len(self.matrices) - 1
         for number, (matrix, m) in enumerate(zip(self.matrices, self.outputs, strict=True)):
-            below, final, length, before = prod(self.sizes[number + 1 :]), number == len(windows) - 1, self.sizes[number], source
 
             def element(
                 *axes: Expr,
                 number: int = number,
                 matrix: Transforms = matrix,
-                below: int = below,
-                final: bool = final,
-                length: int = length,
-                before: Tensor = before,
+                below: int = prod(self.sizes[number + 1 :]),
+                before: Tensor = source,
             ) -> Expr:
                 done, rest = axes[:number], list(axes[number:])
                 # The new index comes after those already there, or, the last time, right after the tiles.
-                i = rest.pop(place + 1 if final else 0)
-                column = [] if final else [rest.pop(0)]
-                elements = [before[(*done, e * below + column[0] if column else e, *rest)] for e in range(length)]
+                i = rest.pop(self.place + 1 if number == last else 0)
+                column = 0 if number == last else rest.pop(0)
+                place = 0 if number else self.layout.index(None)
+                elements = [before[(*done, *rest[:place], e * below + column, *rest[place:])] for e in range(self.sizes[number])]
                 return product(matrix.inverse, i, elements)
 
-            kept = source.shape[number + 1 :]
+            done = self.outputs[:number]
+            place = self.place + 1
             shape = (
-                (*source.shape[:number], *kept[: place + 1], m, *kept[place + 1 :])
-                if final
-                else (*source.shape[:number], m, below, *kept)
+                (*done, *dims[:place], m, *dims[place:]) if number == last else (*done, m, prod(self.sizes[number + 1 :]), *dims)
             )
-            source = te.compute(shape, element, name=self.name(f"inverse{number}"))
+            source = te.compute(shape, element, name=inverse_name(self.target.name, number))
         return source

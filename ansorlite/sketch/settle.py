@@ -48,7 +48,8 @@ def settle(state: State) -> State:
 def _anchors(state: State) -> dict[str, str]:
     """The anchor in whose nest each settled stage is computed."""
     found = {step.stage: step.stage for step in state.steps if isinstance(step, Reorder)}
-    return found | {step.stage: step.leader for step in state.steps if isinstance(step, Follow)}
+    found |= {step.stage: step.leader for step in state.steps if isinstance(step, Follow)}
+    return found | {step.stage: step.anchor for step in state.steps if isinstance(step, ComputeAt)}
 
 
 def _attach(state: State, stage: Tensor, anchor: str) -> tuple[Step, ...]:

@@ -50,6 +50,7 @@ def multi_level_tile(
     max_inner: int = MAX_INNER,
     factor: Axis | None = None,
     counted: Axis | None = None,
+    batch: Axis | None = None,
 ) -> tuple[Step, ...]:
     """Splits and a reorder into the bands of ``structure``, and the annotations of the nest.
 
@@ -58,6 +59,7 @@ def multi_level_tile(
         perfect: only tiles that divide (accumulators are in the output itself, which must not be added to twice).
         factor: an axis whose outermost loop makes partial results (rfactor): it leads the first band.
         counted: a reduce axis that only counts the parts of an rfactor: one loop, never split.
+        batch: a space axis that every operand is read along, so that tiles of it reuse nothing: it is in the outer bands only.
     """
     # An axis of one element needs no loop; a stage of one element has one all the same, to hang annotations on.
     real = [axis for axis in stage.axes if axis.extent > 1] or list(stage.axes[-1:])
@@ -65,18 +67,22 @@ def multi_level_tile(
     reduce = [axis for axis in stage.reduce_axes if axis is not counted]
     levels = {"S": structure.count("S"), "R": structure.count("R")}
     in_lanes = lane is not None and lane.reduce
-    steps: list[Step] = [split(stage, axis, levels["S"], perfect, PARTIAL_ROWS if in_lanes else max_inner) for axis in space]
+    inner = PARTIAL_ROWS if in_lanes else max_inner
+    steps: list[Step] = [split(stage, axis, 2 if axis is batch else levels["S"], perfect, inner) for axis in space]
     for axis in reduce:
         extra = (axis is factor) + (axis is lane)
         # The inner reduction is a loop, not straight-line code: it may be as long as a panel of the operands.
         longest = PARTIAL_VECTORS * target.lanes(stage.dtype) if in_lanes and axis is lane else MAX_ROW
         steps.append(split(stage, axis, levels["R"] + extra, False, longest))
-    order = [axis for axis in space if axis is not lane] + [axis for axis in space if axis is lane]
+    # In the register tile the few vectors stay, and the many elements that are spread over one come and go.
+    in_vectors = {axis for access in accesses(stage) if lane in access.axes for axis in access.axes}
+    order = sorted(space, key=lambda axis: (axis is lane, axis in in_vectors))
     bands: list[tuple[str, ...]] = []
     level = {"S": 0, "R": 0}
     for kind in structure:
         last_space = kind == "S" and level["S"] == levels["S"] - 1
         members = (order if last_space else space) if kind == "S" else reduce
+        members = [axis for axis in members if axis is not batch or level[kind] < 2]
         names = [f"{axis.name}{level[kind] + (axis is factor)}" for axis in members]
         names += [counted.name] if kind == "R" and counted is not None and level["R"] == 0 else []
         bands.append(tuple(names))

@@ -47,6 +47,26 @@ def channels_last(height: int, width: int, depth: int, outputs: int) -> list[Ten
     )]  # fmt: skip
 
 
+def blocked(height: int, width: int, blocks: int, outputs: int, block: int = 4) -> list[Tensor]:
+    """A convolution ``[c / b, h, w, b]`` with a border, and x * sigmoid(x), which reads it twice."""
+    x = te.placeholder((blocks, height, width, block), name="x")
+    w = te.placeholder((outputs, blocks, 3, 3, block, block), name="w")
+    pad = te.compute(
+        (blocks, height + 2, width + 2, block),
+        lambda k, y, z, c: te.if_then_else(
+            te.all(y >= 1, y < height + 1, z >= 1, z < width + 1), x[k, y - 1, z - 1, c], 0.0
+        ),
+        name="pad",
+    )  # fmt: skip
+    kb, r, s, kc = (te.reduce_axis(n, name=name) for n, name in ((blocks, "kb"), (3, "r"), (3, "s"), (block, "kc")))
+    conv = te.compute(
+        (outputs, height, width, block),
+        lambda o, y, z, c: te.sum(pad[kb, y + r, z + s, kc] * w[o, kb, r, s, kc, c], axis=[kb, r, s, kc]),
+        name="conv",
+    )
+    return [x, w, te.compute(conv.shape, lambda *i: conv[i] * te.sigmoid(conv[i]), name="out")]
+
+
 CASES = {
     "2d, tiles of 2": (convolution((2, 3, 8, 8), 4, (3, 3)), (2, 2)),
     "2d, tiles of 4, odd extents": (convolution((1, 3, 7, 13), 4, (3, 3)), (4, 4)),
@@ -54,6 +74,8 @@ CASES = {
     "one dimension": (convolution((2, 3, 11), 4, (3,)), (4,)),
     "three dimensions": (convolution((1, 2, 5, 6, 7), 3, (3, 3, 3)), (2, 2, 2)),
     "channels last": (channels_last(9, 6, 3, 5), (4, 4)),
+    "blocked channels": (blocked(8, 28, 2, 2), (4, 4)),
+    "blocked channels, odd extents": (blocked(7, 10, 2, 2), (4, 4)),
 }
 
 
@@ -95,7 +117,9 @@ def has_winograd(sketch: Sketch) -> bool:
     return any(isinstance(step, Winograd) for step in sketch.steps)
 
 
-@pytest.mark.parametrize("name", ["2d, tiles of 4, odd extents", "channels last"])
+@pytest.mark.parametrize(
+    "name", ["2d, tiles of 4, odd extents", "channels last", "blocked channels", "blocked channels, odd extents"]
+)
 def test_programs_compute_the_convolution(name: str) -> None:
     dag = ComputeDAG.of(CASES[name][0])
     only = [s for s in derive(Task(dag, WIDE), WITH_WINOGRAD) if has_winograd(s)]
