@@ -76,7 +76,9 @@ def main(
     if not cases:
         raise click.UsageError(f"no case of {', '.join(suites)} has {pattern!r} in its name")
     run = Run(threads or host().threads, trials, seed)
-    settings = Settings(run, present(against, PEERS, lambda name: PEERS[name].missing(), screen), untuned, seconds, time_limit)
+    peers = present(against, PEERS, lambda name: PEERS[name].missing(), screen)
+    records = database.with_suffix(".peers") if database else None
+    settings = Settings(run, peers, untuned, seconds, time_limit, records)
     try:
         results = Results(database.with_suffix(".jsonl") if database else None)
     except ValueError as error:

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -39,6 +40,7 @@ class Settings:
         untuned: whether the program without any trials takes part.
         seconds: how long a comparison lasts.
         time_limit: seconds of tuning, at most.
+        records: a folder for what other tuners measure; ``None``: they keep nothing.
     """
 
     run: Run
@@ -46,6 +48,7 @@ class Settings:
     untuned: bool
     seconds: float
     time_limit: float | None
+    records: Path | None = None
 
 
 def tune(suite: str, case: Case, settings: Settings, database: al.Database) -> Tuning:
@@ -81,7 +84,7 @@ def compare(suite: str, case: Case, settings: Settings, database: al.Database | 
         compile_seconds = time.perf_counter() - start
         contenders[UNTUNED] = _ours(untuned, arrays)[BARE]
     for name in settings.against:
-        contenders |= PEERS[name].contenders(case.operator, arrays, task.target.threads)
+        contenders |= PEERS[name].contenders(case.operator, arrays, settings.run, settings.records)
     wrong = _wrong(task, case, arrays, contenders)
     rounds = quietest_rounds([contender.call for contender in contenders.values()], settings.seconds, settings.run.threads)
     taken = dict(zip(contenders, rounds.times, strict=True))

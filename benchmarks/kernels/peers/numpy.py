@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
 from benchmarks.kernels.operators.operator import Array, Operator
 from benchmarks.kernels.peers.peer import Contender
+from benchmarks.kernels.results import Run
 
 
 class Numpy:
@@ -19,5 +21,5 @@ class Numpy:
     def version(self) -> str:
         return np.__version__
 
-    def contenders(self, operator: Operator, arrays: Sequence[Array], threads: int) -> Mapping[str, Contender]:  # noqa: ARG002
+    def contenders(self, operator: Operator, arrays: Sequence[Array], run: Run, records: Path | None) -> Mapping[str, Contender]:  # noqa: ARG002
         return {"numpy": Contender(lambda: operator.numpy(*arrays), np.asarray)}

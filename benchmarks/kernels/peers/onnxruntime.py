@@ -12,6 +12,7 @@ import numpy as np
 from ansorlite.report.peers import has_onnxruntime, onnxruntime_session
 from benchmarks.kernels.operators.operator import Array, Operator, onnx_model
 from benchmarks.kernels.peers.peer import Contender
+from benchmarks.kernels.results import Run
 
 
 class Onnxruntime:
@@ -23,10 +24,10 @@ class Onnxruntime:
     def version(self) -> str:
         return str(importlib.import_module("onnxruntime").__version__)
 
-    def contenders(self, operator: Operator, arrays: Sequence[Array], threads: int) -> Mapping[str, Contender]:
+    def contenders(self, operator: Operator, arrays: Sequence[Array], run: Run, records: Path | None) -> Mapping[str, Contender]:  # noqa: ARG002
         weights = {position: arrays[position] for position in operator.weights}
         ways = {"onnxruntime": {}, **({"onnxruntime constant": weights} if weights else {})}
-        return {name: _contender(operator, arrays, constants, threads) for name, constants in ways.items()}
+        return {name: _contender(operator, arrays, constants, run.threads) for name, constants in ways.items()}
 
 
 def _contender(operator: Operator, arrays: Sequence[Array], constants: Mapping[int, Array], threads: int) -> Contender:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from benchmarks.kernels.operators.operator import Array, Operator
 from benchmarks.kernels.peers.peer import Contender
+from benchmarks.kernels.results import Run
 
 
 class Torch:
@@ -20,9 +22,9 @@ class Torch:
     def version(self) -> str:
         return str(_module().__version__)
 
-    def contenders(self, operator: Operator, arrays: Sequence[Array], threads: int) -> Mapping[str, Contender]:
+    def contenders(self, operator: Operator, arrays: Sequence[Array], run: Run, records: Path | None) -> Mapping[str, Contender]:  # noqa: ARG002
         torch = _module()
-        torch.set_num_threads(threads)
+        torch.set_num_threads(run.threads)
         torch.set_grad_enabled(False)
         tensors = [torch.from_numpy(array) for array in arrays]
         if operator.torch(torch, *tensors) is None:
