@@ -9,12 +9,15 @@ call it.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from ansorlite import lazy
 
 if TYPE_CHECKING:
-    from ansorlite.api import compile, from_onnx, tune
+    from ansorlite.api.compile import compile
+    from ansorlite.api.from_onnx import from_onnx
+    from ansorlite.api.tune import tune
     from ansorlite.errors import AnsorliteError
     from ansorlite.export.load import LoadedModel, load
     from ansorlite.graph.executable import Executable
@@ -41,10 +44,10 @@ _HOMES: Final[Mapping[str, str]] = {
     "Target": "ansorlite.target",
     "Task": "ansorlite.task",
     "TuneResult": "ansorlite.tuner.result",
-    "compile": "ansorlite.api",
-    "from_onnx": "ansorlite.api",
+    "compile": "ansorlite.api.compile",
+    "from_onnx": "ansorlite.api.from_onnx",
     "load": "ansorlite.export.load",
-    "tune": "ansorlite.api",
+    "tune": "ansorlite.api.tune",
 }
 
 __all__ = [
@@ -65,11 +68,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted((*globals(), *_HOMES))
+__getattr__, __dir__ = lazy.attributes(__name__, _HOMES)

@@ -6,22 +6,22 @@ import json
 import logging
 import os
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from ansorlite.codegen import Object
-from ansorlite.measure.build_all import build_all
+from ansorlite import measure, sketch
+from ansorlite.codegen.object import Object
+from ansorlite.loops.arguments import argument
 from ansorlite.records.database import Database
 from ansorlite.records.measurement import Measurement, Outcome
 from ansorlite.runtime import cache as caches
 from ansorlite.runtime.build import build_candidate, pack, unpack
 from ansorlite.runtime.cache import Cache, NoCache, default_cache
 from ansorlite.runtime.kernel import Kernel, Origin
-from ansorlite.schedule.naive import argument
 from ansorlite.sketch.candidate import NAIVE, Candidate
-from ansorlite.sketch.default import default_candidate
-from ansorlite.sketch.derivation import derive
-from ansorlite.sketch.state import Rule
 from ansorlite.task import Task
+
+if TYPE_CHECKING:
+    from ansorlite.sketch.state import Rule
 
 _log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ def compile_candidate(task: Task, candidate: Candidate, rules: Sequence[Rule] | 
     Raises:
         TuningError: the task has no such program.
     """
-    return _kernel(task, build_candidate(task, candidate, derive(task, rules)), Origin(candidate, None))
+    return _kernel(task, build_candidate(task, candidate, sketch.derive(task, rules)), Origin(candidate, None))
 
 
 def _kernel(task: Task, compiled: Object, origin: Origin) -> Kernel:
@@ -81,7 +81,7 @@ class Programs:
         known = self._built.pop(key, None) or self._cache.get(key)
         if known is not None:
             return _kernel(task, unpack(known), origin)
-        compiled = build_candidate(task, origin.candidate, derive(task, self._rules))
+        compiled = build_candidate(task, origin.candidate, sketch.derive(task, self._rules))
         self._cache.put(key, pack(compiled))
         return _kernel(task, compiled, origin)
 
@@ -92,7 +92,7 @@ class Programs:
         processes = min(len(os.sched_getaffinity(0)), len(missing) // (_MANY // 2))
         if self._rules is not None or len(missing) < _MANY or processes < 2:
             return
-        results = build_all([(task, self.candidate(task)) for task in missing.values()], processes)
+        results = measure.build_all([(task, self.candidate(task)) for task in missing.values()], processes)
         for key, result in zip(missing, results, strict=True):
             # What could not be compiled there is compiled here, where an error reaches the caller.
             if result is not None:
@@ -110,7 +110,7 @@ class Programs:
         fastest = _fastest(measured)
         if fastest is not None and fastest.candidate != NAIVE and self._cache.get(_object_key(task, fastest.candidate)):
             return Origin(fastest.candidate, fastest.latency)
-        signatures = {sketch.signature for sketch in derive(task, self._rules)} if measured else set()
+        signatures = {each.signature for each in sketch.derive(task, self._rules)} if measured else set()
         known = [m for m in measured if m.candidate.sketch in signatures or m.candidate == NAIVE]
         self._stale += len(measured) - len(known)
         best = _fastest(known)
@@ -125,9 +125,9 @@ class Programs:
         key = caches.key("default", task.key, task.target)
         known = self._cache.get(key)
         if known is not None:
-            sketch, row = json.loads(known)
-            return Candidate(sketch, tuple(row))
-        default = default_candidate(task, derive(task, self._rules))
+            signature, row = json.loads(known)
+            return Candidate(signature, tuple(row))
+        default = sketch.default_candidate(task, sketch.derive(task, self._rules))
         self._cache.put(key, json.dumps([default.sketch, default.row]).encode())
         return default
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ansorlite.api import from_onnx
+from ansorlite.api.from_onnx import from_onnx
 from ansorlite.errors import ArgumentError, ExpressionError, ModelError
 from ansorlite.graph.hybrid import AnyModel
 from ansorlite.graph.open_model import OpenModel

@@ -8,7 +8,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from ansorlite.api import tune
+from ansorlite.api.tune import tune
 from ansorlite.cli import goals, options
 from ansorlite.cli.source import load
 from ansorlite.report.models import models, objective_value, verdict

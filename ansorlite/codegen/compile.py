@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
 import llvmlite.binding as llvm
 
 from ansorlite.codegen import statements
 from ansorlite.codegen.builder import Builder, Module
 from ansorlite.codegen.context import Context, Place
+from ansorlite.codegen.machine import machine, optimise
+from ansorlite.codegen.object import Object
 from ansorlite.codegen.workspace import aligned, layout
 from ansorlite.loops import printer
 from ansorlite.loops.nodes import Buffer, Function, Role, Scope, Store
@@ -21,52 +21,6 @@ from ansorlite.loops.nodes import statements as statements_of
 from ansorlite.loops.peel import peel
 from ansorlite.loops.prepare import Parts, split
 from ansorlite.target import Target
-
-
-@dataclass(frozen=True)
-class Object:
-    """A compiled kernel: data only, so it can be pickled, kept and sent.
-
-    The entry is a C function ``void entry(void **arguments)``: the addresses of the parameters in call order, then those
-    of the workspace and of the block of what is prepared (both 64-byte aligned). Beside it, ``void entry_repeat(void
-    **arguments, int64_t count)`` calls it in a row; and where ``prepared`` is not 0, ``void entry_prepare(void **arguments)``
-    fills that block from the constants among the parameters, and must have run before the entry.
-
-    Attributes:
-        code: an object file.
-        loops: the loop IR as text.
-        llvm: the LLVM IR before optimisation.
-        entry: the symbol of the entry.
-        outputs: how many of the last parameters are written.
-        workspace: bytes that a call needs for its temporaries.
-        prepare_workspace: bytes that preparing needs for its own.
-        prepared: bytes of what is prepared.
-        unread: positions of the parameters that the entry itself does not read: their addresses may be anything.
-        target: key of the target it is for.
-        promotes: whether LLVM was left to find registers for sums that are kept in memory.
-    """
-
-    code: bytes
-    loops: str
-    llvm: str
-    entry: str
-    outputs: int
-    workspace: int
-    prepare_workspace: int
-    prepared: int
-    unread: tuple[int, ...]
-    target: str
-    promotes: bool
-
-    @property
-    def repeat(self) -> str:
-        """The symbol of the function that calls the entry many times."""
-        return f"{self.entry}_repeat"
-
-    @property
-    def prepare(self) -> str:
-        """The symbol of the function that prepares, if anything is."""
-        return f"{self.entry}_prepare"
 
 
 @dataclass(frozen=True)
@@ -136,44 +90,6 @@ again:
 end:
   ret void
 }"""
-
-
-@cache
-def _initialize() -> None:
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-
-
-@cache
-def machine(target: Target) -> Any:
-    """llvmlite's target machine for ``target``."""
-    _initialize()
-    backend = llvm.Target.from_triple(target.triple)
-    return backend.create_target_machine(cpu=target.cpu, features=target.features, opt=3, reloc="pic", codemodel="default")
-
-
-def optimise(text: str, target: Target, promotes: bool = False) -> Any:
-    """The llvmlite module of ``text`` after LLVM's passes.
-
-    They are few: the emitter itself hoists, shares and unrolls. Stack slots become registers, instructions take the form that
-    instruction selection knows, empty blocks go.
-
-    Args:
-        promotes: run LLVM's whole pipeline, which keeps in a register what a loop adds to in memory.
-    """
-    module = llvm.parse_assembly(text, llvm.create_context())
-    options = llvm.create_pipeline_tuning_options(speed_level=2)
-    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
-    builder = llvm.create_pass_builder(machine(target), options)
-    if promotes:
-        builder.getModulePassManager().run(module, builder)
-        return module
-    passes = llvm.create_new_module_pass_manager()
-    passes.add_sroa_pass()
-    passes.add_instruction_combine_pass()
-    passes.add_simplify_cfg_pass()
-    passes.run(module, builder)
-    return module
 
 
 @contextmanager

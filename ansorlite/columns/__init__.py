@@ -1,4 +1,5 @@
 """Arithmetic written once for one program, and run on whole populations.
 
-``column.py`` records it on a tape, ``program.py`` makes instructions of that, ``machine.py`` is what runs them.
+``tape.py`` records what Python's operators do, ``arithmetic.py`` has what Python has no operators for, ``program.py`` makes
+instructions of a record, ``machine.py`` is what runs them.
 """

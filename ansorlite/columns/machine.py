@@ -6,19 +6,21 @@ all that a program computes for 64 rows stays in the first two caches.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from math import log
 from typing import Any, Final
 
 from llvmlite import ir
 
-from ansorlite.columns.column import Op
+from ansorlite.columns.tape import Op
 from ansorlite.native import F64, I64, PTR, compiled, declare, gather, load, loop, splat
 
 #: Rows that a register holds numbers of.
 BLOCK: Final = 64
-#: An instruction: (op, destination, three operands). A gather's operands are its hole and where its table begins.
+#: An instruction: (op, destination, three operands). A gather's operands are its hole and where its table begins, a select's
+#: its index and where in the code the register of choice 0 is, or would be.
 FIELDS: Final = 5
 _LANES: Final = 8
 _VECTOR: Final = ir.VectorType(F64, _LANES)
@@ -28,7 +30,7 @@ _ARGUMENTS: Final = (
     ("holes", I64),
     ("n", I64),
     ("tables", PTR),  # float64, one after the other
-    ("code", PTR),  # (instructions, FIELDS) int64
+    ("code", PTR),  # (instructions, FIELDS) int64, then lists of registers
     ("instructions", I64),
     ("registers", PTR),  # (registers, BLOCK) float64; constants are in the last of them
     ("results", PTR),  # (outputs,) int64, the register of each
@@ -69,27 +71,41 @@ def _instruction(b: ir.IRBuilder, a: dict[str, ir.Value], base: ir.Value, start:
     b.position_at_end(unknown)
     b.unreachable()
     for each, (operands, emit) in _EMIT.items():
-        block = b.function.append_basic_block(each.name.lower())
-        switch.add_case(I64(each), block)
-        b.position_at_end(block)
-        sources = [_register(b, a, field) for field in fields[1 : 1 + operands]]
+        with _case(b, switch, each, done):
+            sources = [_register(b, a, field) for field in fields[1 : 1 + operands]]
+            with loop(b, I64(0), I64(BLOCK), _LANES) as lane:
+                value = emit(b, *(_read(b, source, lane) for source in sources))
+                b.store(value, b.gep(target, [lane], source_etype=F64), align=8)
+    with _case(b, switch, Op.GATHER, done):
+        hole, table = fields[1], b.gep(a["tables"], [fields[2]], source_etype=F64)
         with loop(b, I64(0), I64(BLOCK), _LANES) as lane:
-            value = emit(b, *(_read(b, source, lane) for source in sources))
-            b.store(value, b.gep(target, [lane], source_etype=F64), align=8)
-        b.branch(done)
-    block = b.function.append_basic_block("gather")
-    switch.add_case(I64(Op.GATHER), block)
-    b.position_at_end(block)
-    hole, table = fields[1], b.gep(a["tables"], [fields[2]], source_etype=F64)
-    with loop(b, I64(0), I64(BLOCK), _LANES) as lane:
-        lanes = b.add(splat(b, b.add(base, lane), _LANES), ir.Constant(_BITS, list(range(_LANES))))
-        last = splat(b, b.sub(a["n"], I64(1)), _LANES)
-        rows = b.select(b.icmp_signed("<", lanes, last), lanes, last)  # what is past the end repeats the last row
-        places = b.add(b.mul(rows, splat(b, a["holes"], _LANES)), splat(b, hole, _LANES))
-        values = gather(b, table, gather(b, a["rows"], places, I64), F64)
-        b.store(values, b.gep(target, [lane], source_etype=F64), align=8)
-    b.branch(done)
+            last = splat(b, b.sub(a["n"], I64(1)), _LANES)
+            here = _lanes(b, b.add(base, lane))
+            rows = b.select(b.icmp_signed("<", here, last), here, last)  # what is past the end repeats the last row
+            places = b.add(b.mul(rows, splat(b, a["holes"], _LANES)), splat(b, hole, _LANES))
+            values = gather(b, table, gather(b, a["rows"], places, I64), F64)
+            b.store(values, b.gep(target, [lane], source_etype=F64), align=8)
+    with _case(b, switch, Op.SELECT, done):
+        which, choices = _register(b, a, fields[1]), b.gep(a["code"], [fields[2]], source_etype=I64)
+        with loop(b, I64(0), I64(BLOCK), _LANES) as lane:
+            chosen = gather(b, choices, b.fptosi(_read(b, which, lane), _BITS), I64)
+            places = b.add(b.mul(chosen, splat(b, I64(BLOCK), _LANES)), _lanes(b, lane))
+            b.store(gather(b, a["registers"], places, F64), b.gep(target, [lane], source_etype=F64), align=8)
     b.position_at_end(done)
+
+
+@contextmanager
+def _case(b: ir.IRBuilder, switch: ir.SwitchInstr, op: Op, done: ir.Block) -> Iterator[None]:
+    """What is emitted inside is done for ``op``."""
+    block = b.function.append_basic_block(op.name.lower())
+    switch.add_case(I64(op), block)
+    b.position_at_end(block)
+    yield
+    b.branch(done)
+
+
+def _lanes(b: ir.IRBuilder, first: ir.Value) -> ir.Value:
+    return b.add(splat(b, first, _LANES), ir.Constant(_BITS, list(range(_LANES))))
 
 
 def _register(b: ir.IRBuilder, a: dict[str, ir.Value], number: ir.Value) -> ir.Value:

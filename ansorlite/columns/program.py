@@ -8,11 +8,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorlite.columns.column import Number, Op, Tape
 from ansorlite.columns.machine import BLOCK, FIELDS, machine
+from ansorlite.columns.tape import Number, Op, Tape
 
-_CONSTANT, _GATHER = int(Op.CONSTANT), int(Op.GATHER)
-_LEAVES: Final = (_CONSTANT, _GATHER)
+_CONSTANT, _GATHER, _SELECT = int(Op.CONSTANT), int(Op.GATHER), int(Op.SELECT)
 #: Fields that an instruction of so many operands does not use.
 _PADDING: Final = [[0] * (FIELDS - 2 - operands) for operands in range(FIELDS - 1)]
 
@@ -22,33 +21,55 @@ class ColumnProgram:
 
     def __init__(self, tape: Tape, outputs: Sequence[Number]) -> None:
         results = [tape.number(output) for output in outputs]
-        last_uses = _last_uses(tape, results)
-        # Constants come first and stay; every other register is free again after the last use of what is in it.
-        register = {number: place for place, number in enumerate(tape.constants)}
-        starts = np.cumsum([0, *map(len, tape.tables)]).tolist()
-        count = len(register)
+        # Constants come first and stay.
+        register: list[int] = [-1] * len(tape.nodes)
+        for place, number in enumerate(tape.constants):
+            register[number] = place
+        count = len(tape.constants)
         free: list[int] = []
+
+        def needed(number: int) -> int:
+            """Where a column is from its first use on, as seen from the end; before it is made, its register is free again."""
+            nonlocal count
+            if register[number] < 0:
+                if free:
+                    register[number] = free.pop()
+                else:
+                    register[number] = count
+                    count += 1
+            return register[number]
+
+        self._results = np.array([needed(number) for number in results], dtype=np.int64)
+        starts = np.cumsum([0, *map(len, tape.tables)]).tolist()
         code: list[list[int]] = []
-        for number, (op, *arguments) in enumerate(tape.nodes):
-            dying = last_uses[number]
-            if dying is None or op == _CONSTANT:
+        lists: list[int] = []
+        for number in range(len(tape.nodes) - 1, -1, -1):
+            place, node = register[number], tape.nodes[number]
+            op = node[0]
+            if place < 0 or op == _CONSTANT:
                 continue
-            operands = [register[argument] for argument in arguments] if op != _GATHER else [arguments[0], starts[arguments[1]]]
-            free += [register[argument] for argument in dying if argument not in tape.constants]
-            if not free:
-                free.append(count)
-                count += 1
-            place = register[number] = free.pop()
-            code.append([op, place, *operands, *_PADDING[len(operands)]])
-        self._code = np.array(code, dtype=np.int64).reshape(-1, FIELDS)
+            free.append(place)
+            if op == _GATHER:
+                code.append([op, place, node[1], starts[node[2]], 0])
+            elif op == _SELECT:
+                code.append([op, place, needed(node[1]), len(lists) - node[2], 0])
+                lists += [needed(argument) for argument in node[3:]]
+            else:
+                operands = [register[argument] if register[argument] >= 0 else needed(argument) for argument in node[1:]]
+                code.append([op, place, *operands, *_PADDING[len(operands)]])
+        code.reverse()
+        instructions = np.array(code, dtype=np.int64).reshape(-1, FIELDS)
+        # Lists of registers to select from are behind the code.
+        instructions[instructions[:, 0] == _SELECT, 3] += instructions.size
+        self._instructions = len(code)
+        self._code = np.concatenate([instructions.ravel(), np.array(lists, dtype=np.int64)])
         self._tables = np.concatenate([np.zeros(0), *tape.tables])
         self._constants = np.array(list(tape.constants.values()), dtype=np.float64)
         self._registers = count
-        self._results = np.array([register[number] for number in results], dtype=np.int64)
 
     def __len__(self) -> int:
         """How many instructions it takes."""
-        return len(self._code)
+        return self._instructions
 
     def run(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """``(n, holes)`` rows to ``(outputs, n)``."""
@@ -61,24 +82,7 @@ class ColumnProgram:
         _, run = machine()
         code, results = self._code, self._results
         run(
-            rows.ctypes.data, holes, n, self._tables.ctypes.data, code.ctypes.data, len(code),
+            rows.ctypes.data, holes, n, self._tables.ctypes.data, code.ctypes.data, self._instructions,
             registers.ctypes.data, results.ctypes.data, len(results), out.ctypes.data, stride,
         )  # fmt: skip
         return out[:, :n]
-
-
-def _last_uses(tape: Tape, results: Sequence[int]) -> list[list[int] | None]:
-    """By column: ``None`` if no result needs it, else those of its arguments that nothing later needs."""
-    found: list[list[int] | None] = [None] * len(tape.nodes)
-    for number in results:
-        found[number] = []
-    for number in reversed(range(len(tape.nodes))):
-        dying = found[number]
-        op, *arguments = tape.nodes[number]
-        if dying is None or op in _LEAVES:
-            continue
-        for argument in arguments:
-            if found[argument] is None:
-                found[argument] = []
-                dying.append(argument)
-    return found

@@ -12,7 +12,7 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from ansorlite.codegen import entry, team
-from ansorlite.codegen.compile import machine, optimise
+from ansorlite.codegen.machine import machine, optimise
 from ansorlite.errors import ArgumentError
 from ansorlite.export import header, public_side
 from ansorlite.export.description import MODEL, Description

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ansorlite.columns.column import Number, both, ceil, equal, every, log2, maximum, negated, product, total, where
+from ansorlite.columns.arithmetic import both, ceil, equal, every, log2, maximum, negated, product, total, where
+from ansorlite.columns.tape import Number
 from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
 from ansorlite.features.memory import memory
 from ansorlite.features.names import ACCESSES

@@ -7,8 +7,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorlite.columns.column import Number
 from ansorlite.columns.program import ColumnProgram
+from ansorlite.columns.tape import Number
 from ansorlite.features.assemble import assemble
 from ansorlite.features.names import NUM_FEATURES
 from ansorlite.features.population import population_facts

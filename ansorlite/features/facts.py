@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ansorlite.columns.column import Number
+from ansorlite.columns.tape import Number
 
 #: One number of each loop, or of each depth.
 Numbers = Sequence[Number]

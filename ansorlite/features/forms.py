@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ansorlite.analysis.affine import Affine, Quotient, Remainder
-from ansorlite.columns.column import Number, either, equal, floor, negated, where
+from ansorlite.columns.arithmetic import either, equal, floor, negated, where
+from ansorlite.columns.tape import Number
 from ansorlite.te.expr import Axis
 
 

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ansorlite.columns.column import Number, both, ceil, largest, low_bit, maximum, minimum, product, total, where
+from ansorlite.columns.arithmetic import both, ceil, largest, low_bit, maximum, minimum, product, total, where
+from ansorlite.columns.tape import Number
 from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
 from ansorlite.target import Target
 

@@ -9,8 +9,7 @@ from functools import lru_cache
 from ansorlite.analysis.access import Access, accesses, axes_of, positions
 from ansorlite.analysis.affine import Affine
 from ansorlite.analysis.branches import branch_axes, region_loops
-from ansorlite.columns.column import (
-    Number,
+from ansorlite.columns.arithmetic import (
     both,
     ceil,
     either,
@@ -24,6 +23,7 @@ from ansorlite.columns.column import (
     total,
     where,
 )
+from ansorlite.columns.tape import Number
 from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
 from ansorlite.features.forms import bounds, moves, step_to
 from ansorlite.features.operations import operations

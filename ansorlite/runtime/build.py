@@ -6,12 +6,15 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from ansorlite.codegen import Object, build
+from ansorlite import codegen, sketch
+from ansorlite.codegen.object import Object
 from ansorlite.sketch.candidate import Candidate
-from ansorlite.sketch.program import lower
-from ansorlite.sketch.sketch import Sketch
 from ansorlite.task import Task
+
+if TYPE_CHECKING:
+    from ansorlite.sketch.sketch import Sketch
 
 
 def build_candidate(task: Task, candidate: Candidate, sketches: Sequence[Sketch]) -> Object:
@@ -21,7 +24,7 @@ def build_candidate(task: Task, candidate: Candidate, sketches: Sequence[Sketch]
         TuningError: the task has no such program.
     """
     digest = hashlib.sha256(repr((task.key, task.target.key, candidate)).encode()).hexdigest()[:16]
-    return build(replace(lower(task, candidate, sketches), name=f"kernel_{digest}"), task.target)
+    return codegen.build(replace(sketch.lower(task, candidate, sketches), name=f"kernel_{digest}"), task.target)
 
 
 def pack(compiled: Object) -> bytes:

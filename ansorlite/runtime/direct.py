@@ -14,7 +14,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from ansorlite.codegen import direct
-from ansorlite.codegen.compile import machine
+from ansorlite.codegen.machine import machine
 from ansorlite.target import host
 
 #: Takes arrays. Whether they were as announced, and the function has run; if not, nothing has happened.

@@ -10,7 +10,8 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from ansorlite.codegen import Object, assembly
+from ansorlite import codegen
+from ansorlite.codegen.object import Object
 from ansorlite.codegen.workspace import aligned
 from ansorlite.errors import ArgumentError
 from ansorlite.loops.nodes import Buffer, Scope
@@ -261,7 +262,7 @@ class Kernel:
         if form == "llvm":
             return self._compiled.llvm
         if form == "asm":
-            return assembly(self._compiled, self._target)
+            return codegen.assembly(self._compiled, self._target)
         raise ArgumentError(f"a kernel has no source {form!r}; ask for loops, llvm or asm")
 
     def _prepare_and_run(self, packed: bytes) -> None:

@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import llvmlite.binding as llvm
 
-from ansorlite.codegen import Object, entry, team
-from ansorlite.codegen.compile import machine
+from ansorlite.codegen import entry, team
+from ansorlite.codegen.machine import machine
+from ansorlite.codegen.object import Object
 from ansorlite.errors import TargetError
 from ansorlite.runtime.team import address
 from ansorlite.target import Target

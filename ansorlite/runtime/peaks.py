@@ -17,7 +17,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from ansorlite.codegen.builder import Module
-from ansorlite.codegen.compile import machine, optimise
+from ansorlite.codegen.machine import machine, optimise
 from ansorlite.target import Target
 
 #: Chains of multiply-adds: more than latency times units (4 x 2 on today's cores), few enough for the registers.

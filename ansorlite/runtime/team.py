@@ -10,7 +10,7 @@ from typing import Final
 import llvmlite.binding as llvm
 
 from ansorlite.codegen import team
-from ansorlite.codegen.compile import machine, optimise
+from ansorlite.codegen.machine import machine, optimise
 from ansorlite.errors import TargetError
 from ansorlite.target import host
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansorlite.analysis.access import positions
-from ansorlite.columns.column import Number, both, equal, largest, select, where
+from ansorlite.columns.arithmetic import both, equal, largest, select, where
+from ansorlite.columns.tape import Number
 from ansorlite.schedule.nest import Nest, Program
 
 

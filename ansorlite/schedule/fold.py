@@ -22,7 +22,8 @@ import numpy as np
 from ansorlite.analysis.access import axes_of, positions
 from ansorlite.analysis.branches import region_loops
 from ansorlite.analysis.constants import constant_stages, follows_from_constants
-from ansorlite.columns.column import Number, both, ceil, either, equal, every, minimum, negated, product, select, where
+from ansorlite.columns.arithmetic import both, ceil, either, equal, every, minimum, negated, product, select, where
+from ansorlite.columns.tape import Number
 from ansorlite.schedule.nest import Attached, Loop, Nest, Packed, Program
 from ansorlite.schedule.regions import Region, regions
 from ansorlite.schedule.steps import (

@@ -16,11 +16,11 @@ from collections.abc import Sequence
 
 from ansorlite.analysis.constants import constant_stages
 from ansorlite.errors import TuningError
+from ansorlite.loops.arguments import argument
 from ansorlite.loops.nodes import Alloc, Buffer, Function, Scope, Stmt, block
 from ansorlite.loops.simplify import simplify
 from ansorlite.schedule.fold import chosen, fold
 from ansorlite.schedule.lower_nest import NestLowering
-from ansorlite.schedule.naive import argument
 from ansorlite.schedule.nest import Program
 from ansorlite.schedule.reading import Reader, whole
 from ansorlite.schedule.steps import Step, holes

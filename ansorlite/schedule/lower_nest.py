@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from ansorlite.analysis.access import axes_of
-from ansorlite.columns.column import Number
+from ansorlite.columns.tape import Number
 from ansorlite.loops.nodes import Alloc, Buffer, Load, Role, Scope, Stmt, Store, block, index
 from ansorlite.schedule.bodies import combine, identity
 from ansorlite.schedule.coordinates import Level, Position, box_corner, levels, loops_over, nested

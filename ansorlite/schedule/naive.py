@@ -7,6 +7,7 @@ outputs are checked with.
 from __future__ import annotations
 
 from ansorlite.analysis.constants import constant_stages
+from ansorlite.loops.arguments import argument
 from ansorlite.loops.nodes import Alloc, Buffer, For, Function, Load, LoopKind, Role, Scope, Stmt, Store, block, index
 from ansorlite.schedule.bodies import combine, identity
 from ansorlite.te.dag import ComputeDAG
@@ -25,11 +26,6 @@ def lower_naive(dag: ComputeDAG, name: str = "kernel") -> Function:
     for tensor in reversed(temporaries):
         body = Alloc(buffers[tensor], body)
     return Function(name, tuple(buffers[t] for t in (*dag.inputs, *dag.outputs)), len(dag.outputs), body)
-
-
-def argument(tensor: Tensor) -> Buffer:
-    """The param that an input or output of a computation is."""
-    return Buffer(tensor.name, tensor.shape, tensor.dtype, Scope.CONSTANT if tensor.constant else Scope.ARGUMENT)
 
 
 def _loops(tensor: Tensor, buffers: dict[Tensor, Buffer]) -> Stmt:

@@ -1,7 +1,7 @@
 """Loop nests: what the fold of a step list gives.
 
 Every number in them is an int when they are those of one row, and a column when they are those of a population
-(``columns/column.py``). Flags are 0 and 1.
+(``columns/tape.py``). Flags are 0 and 1.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ansorlite.analysis.access import axes_of
-from ansorlite.columns.column import Number, both, either, equal, every, negated
+from ansorlite.columns.arithmetic import both, either, equal, every, negated
+from ansorlite.columns.tape import Number
 from ansorlite.schedule.regions import Region
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Axis, Read, Reduce

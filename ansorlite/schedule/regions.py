@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 from ansorlite.analysis.access import accesses
 from ansorlite.analysis.affine import Affine, Term
-from ansorlite.columns.column import Number, minimum
+from ansorlite.columns.arithmetic import minimum
+from ansorlite.columns.tape import Number
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Axis
 from ansorlite.te.intervals import bounds

@@ -12,8 +12,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorlite.columns.column import Number, Tape
 from ansorlite.columns.program import ColumnProgram
+from ansorlite.columns.tape import Number, Tape
 from ansorlite.loops.nodes import Function
 from ansorlite.schedule.canonical import canonical
 from ansorlite.schedule.fold import chosen, fold

@@ -8,12 +8,12 @@ import numpy as np
 from hypothesis import given
 
 from ansorlite.codegen import build
+from ansorlite.loops.arguments import argument
 from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.nodes import Function
 from ansorlite.loops.prepare import split
 from ansorlite.loops.verifier import verify
 from ansorlite.runtime.kernel import Kernel
-from ansorlite.schedule.naive import argument
 from ansorlite.target import Target, host
 from ansorlite.te import dtypes
 from ansorlite.te.dag import ComputeDAG

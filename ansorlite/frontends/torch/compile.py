@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import torch
 
-from ansorlite import api
+import ansorlite
 from ansorlite.errors import AnsorliteError
 from ansorlite.frontends.onnx import load_model
 from ansorlite.frontends.torch.errors import NotCompiledError
@@ -89,8 +89,8 @@ def _executable(graph: torch.fx.GraphModule, arguments: Sequence[Any], free: Seq
     if not isinstance(model, Model):
         raise NotCompiledError("the shapes of its results depend on values")
     if settings.trials is not None:
-        api.tune(model, trials=settings.trials, database=settings.database, rules=settings.rules)
-    return api.compile(model, settings.database, rules=settings.rules)
+        ansorlite.tune(model, trials=settings.trials, database=settings.database, rules=settings.rules)
+    return ansorlite.compile(model, settings.database, rules=settings.rules)
 
 
 def _first_line(error: Exception) -> str:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import networkx as nx
-
 from ansorlite.graph.describe import Operator
-from ansorlite.graph.graph import Graph, Node, dependencies
+from ansorlite.graph.graph import Graph, Node
 from ansorlite.topi.shape import reshape
 
 
@@ -17,9 +15,10 @@ def eliminate_dead_nodes(graph: Graph) -> Graph:
     >>> before: y = relu(x); z = exp(x); return y
     >>> after:  y = relu(x); return y
     """
-    order = dependencies(graph.nodes)
-    order.add_nodes_from(graph.outputs.values())
-    needed = set(graph.outputs.values()).union(*(nx.ancestors(order, name) for name in set(graph.outputs.values())))
+    needed = set(graph.outputs.values())
+    for node in reversed(graph.nodes):
+        if node.output in needed:
+            needed.update(node.inputs)
     return graph.replaced(node for node in graph.nodes if node.output in needed)
 
 

@@ -6,7 +6,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from ansorlite.codegen import build
-from ansorlite.codegen.compile import machine
+from ansorlite.codegen.machine import machine
 from ansorlite.loops.nodes import Function
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.target import host

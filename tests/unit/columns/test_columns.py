@@ -9,24 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansorlite.columns.column import (
-    Column,
-    Number,
-    Tape,
-    both,
-    ceil,
-    either,
-    equal,
-    floor,
-    log2,
-    low_bit,
-    maximum,
-    minimum,
-    negated,
-    select,
-    where,
-)
+from ansorlite.columns.arithmetic import both, ceil, either, equal, floor, log2, low_bit, maximum, minimum, negated, select, where
 from ansorlite.columns.program import ColumnProgram
+from ansorlite.columns.tape import Column, Number, Tape
 
 TABLES = ([1, 2, 3, 5, 8, 40], [7, 1, 64, 2], [3, 3, 3])
 OPERATIONS: dict[str, Callable[..., Number]] = {
@@ -43,6 +28,7 @@ OPERATIONS: dict[str, Callable[..., Number]] = {
     "==": lambda x, y: where(negated(equal(x, y)), x, 3),
     "flags": lambda x, y: both(x > 2, either(y > 2, x >= y)),
     "select": lambda x, y: select([x, y, 5, x], minimum(maximum(floor(y), 0), 3)),
+    "select of many": lambda x, y: select([x, y, 5, x + y, y], minimum(maximum(floor(y), 0), 4)) + 1,
     "log2": lambda x, y: log2(1 + maximum(x, 0)) + y,
     "low bit": lambda x, y: low_bit(maximum(floor(minimum(x, 4096)), 1)) + y,
 }
@@ -94,6 +80,17 @@ def test_what_the_bounds_know_is_not_computed() -> None:
     assert equal(x, y) == 0
     assert where(x > y, x, y) is y
     assert x - x == 0
+
+
+def test_a_choice_is_one_operation() -> None:
+    tape = Tape()
+    x, y, which = tape.gather(0, [1, 2]), tape.gather(1, [3, 5]), tape.gather(2, [1, 2, 3])
+    chosen = select([x, y, 7, x * y, y], which)
+    assert len(ColumnProgram(tape, [chosen])) == 5
+    rows = np.array([[0, 1, 0], [1, 0, 1], [1, 1, 2]])
+    assert ColumnProgram(tape, [chosen]).run(rows).tolist() == [[5, 7, 10]]
+    assert select([x, y, 7], which - which) is x
+    assert select([x, y, y, y], which) is y
 
 
 def test_no_rows() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from ansorlite.codegen import build
-from ansorlite.codegen.compile import machine, optimise
+from ansorlite.codegen.machine import machine, optimise
 from ansorlite.errors import TargetError
 from ansorlite.runtime import team
 from ansorlite.runtime.kernel import Kernel

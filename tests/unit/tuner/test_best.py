@@ -89,7 +89,7 @@ def test_a_program_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     first = Programs(None, cache=cache).kernel(TASK)
     assert (cache.hits, len(cache.data)) == (0, 2)
     # Another process finds the default program and its code; neither is worked out again.
-    monkeypatch.setattr("ansorlite.best.derive", None)
+    monkeypatch.setattr("ansorlite.sketch.derive", None)
     again = Programs(None, cache=cache).kernel(TASK)
     assert cache.hits == 2
     assert again.source("asm") == first.source("asm")
@@ -101,7 +101,7 @@ def test_a_record_whose_program_was_compiled_needs_no_derivation(tmp_path: Path,
     with Database(tmp_path / "t.db") as database:
         database.add(TASK, ran(OTHER, 0.25))
         Programs(database, cache=cache).kernel(TASK)
-        monkeypatch.setattr("ansorlite.best.derive", None)
+        monkeypatch.setattr("ansorlite.sketch.derive", None)
         assert Programs(database, cache=cache).kernel(TASK).origin == Origin(OTHER, 0.25)
 
 

@@ -1,0 +1,95 @@
+"""The verb :func:`compile`."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, overload
+
+from ansorlite import measure
+from ansorlite.api.database import Given, opened
+from ansorlite.best import Programs
+from ansorlite.errors import ArgumentError
+from ansorlite.graph.executable import Executable
+from ansorlite.graph.hybrid import AnyModel, HybridExecutable, HybridModel, compile_any
+from ansorlite.graph.model import Model
+from ansorlite.graph.open_executable import KEEP, OpenExecutable
+from ansorlite.graph.open_model import OpenModel
+from ansorlite.records.database import Database
+from ansorlite.runtime.kernel import Kernel
+from ansorlite.task import Task
+
+if TYPE_CHECKING:
+    from ansorlite.sketch.state import Rule
+
+_log = logging.getLogger(__name__)
+
+
+@overload
+def compile(workload: Task, database: Given = None, *, rules: str | None = None) -> Kernel: ...
+@overload
+def compile(workload: Model, database: Given = None, *, rules: str | None = None) -> Executable: ...
+@overload
+def compile(workload: HybridModel, database: Given = None, *, rules: str | None = None) -> HybridExecutable: ...
+@overload
+def compile(
+    workload: OpenModel, database: Given = None, *, rules: str | None = None, keep: int | None = None
+) -> OpenExecutable: ...
+@overload
+def compile(
+    workload: AnyModel | OpenModel, database: Given = None, *, rules: str | None = None
+) -> Executable | HybridExecutable | OpenExecutable: ...
+def compile(
+    workload: Task | AnyModel | OpenModel,
+    database: Given = None,
+    *,
+    rules: str | None = None,
+    keep: int | None = None,
+) -> Kernel | Executable | HybridExecutable | OpenExecutable:
+    """Make a callable of the best programs known. Programs of an open model are made when it is called.
+
+    Args:
+        database: of measurements; without one, or where it knows no program of a task, a good default is taken, at once.
+        rules: the derivation rules that were given to :func:`tune`, if any were.
+        keep: of an open model, how many programs to keep, each with its own copy of the weights; by default 16.
+
+    Raises:
+        ArgumentError: ``keep`` is less than 1, or the model is not open.
+        RecordsError: the database cannot be used.
+        TuningError: there are no such rules.
+    """
+    if keep is not None and (keep < 1 or not isinstance(workload, OpenModel)):
+        raise ArgumentError(f"keep is {keep}; it is for models with open dimensions, and at least 1")
+    own = None if rules is None else measure.rules_from(rules)
+    if isinstance(database, str | os.PathLike) and not Path(database).exists():
+        _log.warning("there is no tuning database at %s: compiling default programs", os.fspath(database))
+        database = None
+    if isinstance(workload, OpenModel):
+        # Opened anew for each program: other threads may make them, when the caller has closed it.
+        place = database.path if isinstance(database, Database) and database.path.exists() else database
+        return OpenExecutable(workload, lambda model: _compiled_model(model, place, own), keep=KEEP if keep is None else keep)
+    if isinstance(workload, Task):
+        return _compiled_task(workload, database, own)
+    return _compiled_model(workload, database, own)
+
+
+def _compiled_task(task: Task, database: Given, rules: Sequence[Rule] | None) -> Kernel:
+    with _programs(database, rules) as programs:
+        return programs.kernel(task)
+
+
+def _compiled_model(model: AnyModel, database: Given, rules: Sequence[Rule] | None) -> Executable | HybridExecutable:
+    with _programs(database, rules) as programs:
+        programs.prepare([task for task, _ in model.tasks])
+        return compile_any(model, programs.kernel)
+
+
+@contextmanager
+def _programs(database: Given, rules: Sequence[Rule] | None) -> Iterator[Programs]:
+    with nullcontext() if database is None else opened(database) as records:
+        programs = Programs(records, rules)
+        yield programs
+        programs.warn()

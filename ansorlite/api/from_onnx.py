@@ -1,0 +1,38 @@
+"""The verb :func:`from_onnx`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ansorlite.frontends.onnx import Source, load_any
+from ansorlite.graph.hybrid import AnyModel
+from ansorlite.graph.open_model import Dim, OpenModel, Sizes
+from ansorlite.target import Target
+
+
+def from_onnx(
+    model: Source,
+    shapes: Mapping[str, Sequence[Dim]] | None = None,
+    target: str | Target = "llvm",
+    *,
+    dims: Mapping[str, Sizes] | None = None,
+) -> AnyModel | OpenModel:
+    """Load an ONNX model. Operators that are no tensor expression run in Python; the model's ``fallbacks`` name them.
+
+    What the file leaves open stays open, if neither ``shapes`` nor ``dims`` fixes it; so does what depends on the values of
+    inputs. Such a model is compiled for the sizes and values that it is called with: see
+    :class:`ansorlite.graph.open_model.OpenModel`.
+
+    Args:
+        model: the path of a file, its bytes, or an ``onnx.ModelProto``.
+        shapes: shapes for inputs, by name; a name instead of an extent leaves that open.
+        dims: open dimension → its size; or several sizes, which programs are made for, each to serve the smaller ones, too. By
+            default those are powers of two.
+
+    Raises:
+        ModelError: the file is not there or malformed, a shape is wrong, or nothing knows an operator (told when that is needed
+            first: at once, if nothing is open).
+        ArgumentError: ``dims`` names no open dimension, or gives sizes that are not positive integers.
+        TargetError: an unknown target.
+    """
+    return load_any(model, shapes, dims, target)

@@ -1,0 +1,95 @@
+"""The verb :func:`tune`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+import numpy as np
+
+from ansorlite.api.database import Given, opened
+from ansorlite.errors import ArgumentError
+from ansorlite.measure.measurer import Measurer
+from ansorlite.measure.rules import rules_from
+from ansorlite.measure.settings import MeasureSettings
+from ansorlite.report.progress import listener
+from ansorlite.search import STRATEGIES
+from ansorlite.task_scheduler import Goal, GradientScheduler, GradientSettings, describe, objective_of
+from ansorlite.tuner.loop import Tuner
+from ansorlite.tuner.result import TuneResult
+from ansorlite.tuner.start import task_state
+from ansorlite.tuner.workload import Workload, parts_of, tasks_of
+
+#: Trials for each task where the caller does not say.
+TRIALS = 64
+
+
+def tune(
+    workload: Workload,
+    *,
+    trials: int | None = None,
+    database: Given = None,
+    strategy: str = "evolutionary",
+    seed: int = 0,
+    progress: bool | None = None,
+    time_limit: float | None = None,
+    rules: str | None = None,
+    objective: str = "latency",
+    goals: Sequence[Goal] | None = None,
+    stop_below: float = 0.0,
+) -> TuneResult:
+    """Find fast programs by measuring on this machine.
+
+    What the database knows already counts as done: calling this again with the same arguments goes on where the last call
+    stopped, and returns at once when nothing is left to do. Ctrl-C ends it early with all that was found.
+
+    Args:
+        workload: a task, a model, or several of them: a task that several use is tuned once, and counts for each.
+        trials: measurements in all, over all tasks, those in the database included; by default 64 for each task.
+        database: where measurements are kept: a path, or an open database. ``None`` keeps them in memory only.
+        strategy: how to search: a key of ``ansorlite.search.STRATEGIES``.
+        seed: of every random draw.
+        progress: whether to show progress on stderr; ``None`` shows it on a terminal only.
+        time_limit: seconds after which to stop, whatever the trials.
+        rules: derivation rules of your own: ``"file.py:NAME"`` or ``"package.module:NAME"`` of a sequence of them.
+        objective: what is to be lowered over several models: a key of ``ansorlite.task_scheduler.OBJECTIVES``: ``"latency"``, the
+            sum; ``"bounds"``, the sum, but nothing more for a model below its bound; ``"geomean"``, that of latencies.
+        goals: weight, bound and reference of each model, in order.
+        stop_below: a task gets no more trials once the next round of it is expected to lower the objective by less than this
+            share of itself; tuning ends when that is so for every task. It goes on, from records, with a lower one.
+
+    Raises:
+        ArgumentError: no task, an unknown strategy or objective, goals that do not fit, or a limit that is not positive.
+        RecordsError: the database cannot be used.
+        TuningError: no program runs at all, or there are no such rules.
+    """
+    parts = parts_of(workload)
+    tasks = tasks_of(parts)
+    goals = [Goal()] * len(parts) if goals is None else goals
+    if len(goals) != len(parts):
+        raise ArgumentError(f"{len(goals)} goals are given for {len(parts)} models; give one for each")
+    if not 0 <= stop_below < 1:
+        raise ArgumentError(f"stop_below is {stop_below}; it must be a share from 0 up to 1: 0.001 is a tenth of a percent")
+    if strategy not in STRATEGIES:
+        raise ArgumentError(f"unknown strategy {strategy!r}; the strategies are: {', '.join(STRATEGIES)}")
+    for name, limit in (("trials", trials), ("time_limit", time_limit)):
+        if limit is not None and not limit > 0:
+            raise ArgumentError(f"{name} is {limit}; it must be greater than 0")
+    streams = np.random.default_rng(seed).spawn(len(tasks))
+    own = None if rules is None else rules_from(rules)
+    states = [task_state(task, uses, strategy, rng, own) for (task, uses), rng in zip(tasks, streams, strict=True)]
+    with ExitStack() as stack:
+        tuner = Tuner(
+            states,
+            trials=TRIALS * len(tasks) if trials is None else trials,
+            time_limit=time_limit,
+            database=stack.enter_context(opened(database)),
+            scheduler=GradientScheduler(
+                [describe(task, uses) for task, uses in tasks],
+                objective_of(objective, goals),
+                GradientSettings(stop_below=stop_below),
+            ),
+            open_measurer=lambda: Measurer(tasks[0][0].target, MeasureSettings(seed=seed, rules=rules)),
+            listener=stack.enter_context(listener(progress)),
+        )
+        return tuner.run()

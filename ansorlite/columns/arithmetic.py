@@ -1,0 +1,168 @@
+"""What Python has no operators for, of plain numbers and of columns alike.
+
+Flags are numbers too, 0 and 1: ``both`` is the smaller, ``either`` the larger one, ``negated`` is ``1 - flag``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from ansorlite.columns.tape import Column, Number, Op, Tape, bounds
+
+_MIN, _MAX, _EQUAL, _WHERE = (int(op) for op in (Op.MIN, Op.MAX, Op.EQUAL, Op.WHERE))
+_FLOOR, _CEIL, _LOG2, _LOW_BIT = (int(op) for op in (Op.FLOOR, Op.CEIL, Op.LOG2, Op.LOW_BIT))
+_SELECT: Final = int(Op.SELECT)
+
+
+def where(flag: Number, yes: Number, no: Number) -> Number:
+    """``yes`` where ``flag``, else ``no``."""
+    if not isinstance(flag, Column):
+        return yes if flag else no
+    if yes is no:
+        return yes
+    if not isinstance(yes, Column) and not isinstance(no, Column):
+        if yes == no:
+            return yes
+        if yes == 1 and no == 0:
+            return flag
+    tape = flag.tape
+    (a, b), (c, d) = bounds(yes), bounds(no)
+    node = (_WHERE, flag.number, tape.number(yes), tape.number(no))
+    return tape.write(node, a if a < c else c, b if b > d else d)
+
+
+def minimum(a: Number, b: Number) -> Number:
+    if isinstance(a, Column):
+        tape = a.tape
+    elif isinstance(b, Column):
+        tape = b.tape
+    else:
+        return min(a, b)
+    (a_low, a_high), (b_low, b_high) = bounds(a), bounds(b)
+    if a_high <= b_low or a is b:
+        return a
+    if b_high <= a_low:
+        return b
+    low, high = a_low if a_low < b_low else b_low, a_high if a_high < b_high else b_high
+    return tape.symmetric(_MIN, tape.number(a), tape.number(b), low, high)
+
+
+def maximum(a: Number, b: Number) -> Number:
+    if isinstance(a, Column):
+        tape = a.tape
+    elif isinstance(b, Column):
+        tape = b.tape
+    else:
+        return max(a, b)
+    (a_low, a_high), (b_low, b_high) = bounds(a), bounds(b)
+    if b_high <= a_low or a is b:
+        return a
+    if a_high <= b_low:
+        return b
+    low, high = a_low if a_low > b_low else b_low, a_high if a_high > b_high else b_high
+    return tape.symmetric(_MAX, tape.number(a), tape.number(b), low, high)
+
+
+def both(a: Number, b: Number) -> Number:
+    """Whether two flags are set."""
+    return minimum(a, b)
+
+
+def either(a: Number, b: Number) -> Number:
+    """Whether one of two flags is set."""
+    return maximum(a, b)
+
+
+def negated(flag: Number) -> Number:
+    """Whether a flag is not set."""
+    return 1 - flag
+
+
+def every(flags: Iterable[Number]) -> Number:
+    """Whether all are set; of none, they are."""
+    result: Number = 1
+    for flag in flags:
+        result = both(result, flag)
+    return result
+
+
+def equal(a: Number, b: Number) -> Number:
+    """Whether two numbers are the same (``==`` compares columns, not what is in them)."""
+    if a is b:
+        return 1
+    (a_low, a_high), (b_low, b_high) = bounds(a), bounds(b)
+    if a_high < b_low or b_high < a_low:
+        return 0
+    if a_low == a_high == b_low == b_high:
+        return 1
+    tape = _tape(a, b)
+    return tape.symmetric(_EQUAL, tape.number(a), tape.number(b), 0, 1)
+
+
+def floor(x: Number) -> Number:
+    if not isinstance(x, Column):
+        return math.floor(x)
+    return x.tape.write((_FLOOR, x.number), *(math.floor(b) if math.isfinite(b) else b for b in bounds(x)))
+
+
+def ceil(x: Number) -> Number:
+    if not isinstance(x, Column):
+        return math.ceil(x)
+    return x.tape.write((_CEIL, x.number), *(math.ceil(b) if math.isfinite(b) else b for b in bounds(x)))
+
+
+def log2(x: Number) -> Number:
+    """Of a positive number; the result is within 1e-12."""
+    if not isinstance(x, Column):
+        return math.log2(x)
+    low = math.log2(x.low) if x.low > 0 else -math.inf
+    return x.tape.write((_LOG2, x.number), low, math.log2(x.high) if x.high > 0 else math.inf)
+
+
+def low_bit(x: Number) -> Number:
+    """The largest power of two that divides a positive whole number."""
+    if not isinstance(x, Column):
+        return int(x) & -int(x)
+    return x.tape.write((_LOW_BIT, x.number), 1, x.high)
+
+
+def product(factors: Iterable[Number]) -> Number:
+    result: Number = 1
+    for factor in factors:
+        result = result * factor
+    return result
+
+
+def total(terms: Iterable[Number]) -> Number:
+    result: Number = 0
+    for term in terms:
+        result = result + term
+    return result
+
+
+def select(choices: Sequence[Number], which: Number) -> Number:
+    """``choices[which]``."""
+    if not isinstance(which, Column):
+        return choices[int(which)]
+    first = int(which.low)
+    open_ = choices[first : int(which.high) + 1]
+    if all(choice is open_[0] for choice in open_):
+        return open_[0]
+    if len(open_) == 2:
+        return where(first < which, open_[1], open_[0])
+    tape = which.tape
+    lows, highs = zip(*map(bounds, open_), strict=True)
+    return tape.write((_SELECT, which.number, first, *map(tape.number, open_)), min(lows), max(highs))
+
+
+def largest(x: Number) -> float:
+    """What the number is at most."""
+    return x.high if isinstance(x, Column) else x
+
+
+def _tape(a: Number, b: Number) -> Tape:
+    column = a if isinstance(a, Column) else b
+    assert isinstance(column, Column)
+    return column.tape

@@ -1,0 +1,32 @@
+"""Packages whose public names are imported when they are first used (PEP 562).
+
+Nobody who loads a model waits for what only tuning needs. A module that may do without some of a package imports the package,
+and takes names from it where it needs them: ``from ansorlite import sketch``, then ``sketch.derive(task)``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def attributes(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The ``__getattr__`` and ``__dir__`` of ``package``; for type checkers it imports the same names under ``TYPE_CHECKING``.
+
+    Args:
+        homes: public name → the module that has it.
+    """
+
+    def get(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(homes[name]), name)
+        setattr(sys.modules[package], name, value)  # not asked again
+        return value
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *homes})
+
+    return get, names

@@ -1,0 +1,74 @@
+"""Names that are imported when they are first used, and what is not imported before."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import onnx
+import pytest
+
+import ansorlite
+from ansorlite import codegen, cost_model, measure, sketch
+
+PACKAGES = (ansorlite, codegen, cost_model, measure, sketch)
+LIGHT = Path(onnx.__path__[0]) / "backend" / "test" / "data" / "light" / "light_squeezenet.onnx"
+
+#: What only the search, or a measurement, needs.
+TUNING = (
+    *("lightgbm", "scipy.sparse", "rich", "psutil"),
+    *("ansorlite.columns", "ansorlite.evolution", "ansorlite.features", "ansorlite.search", "ansorlite.task_scheduler"),
+    *("ansorlite.tuner", "ansorlite.report"),
+)
+
+#: What else a program that was compiled before does without.
+COMPILING = ("ansorlite.schedule", "ansorlite.sketch.derivation", "ansorlite.codegen.compile", "ansorlite.measure.pool")
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
+def test_every_public_name_is_there_and_no_module_hides_it(package: object) -> None:
+    name = getattr(package, "__name__", "")
+    for public in getattr(package, "__all__", ()):
+        # An import of a submodule of that name would put the module in the name's place.
+        assert importlib.util.find_spec(f"{name}.{public}") is None
+        assert public in dir(package)
+        assert getattr(package, public) is not None
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="'ansorlite' has no attribute 'tuen'"):
+        getattr(ansorlite, "tuen")  # noqa: B009
+
+
+def imported(code: str, folder: Path) -> list[str]:
+    """The modules that a new process has imported after ``code``; its cache of compiled programs is ``folder``."""
+    ending = "\nimport sys\nprint(*sys.modules, sep='\\n')"
+    environment = {"ANSORLITE_CACHE_DIR": str(folder), "PYTHONPATH": str(Path(ansorlite.__path__[0]).parent)}
+    done = subprocess.run([sys.executable, "-c", code + ending], capture_output=True, text=True, check=True, env=environment)
+    return done.stdout.split()
+
+
+RUN = """
+import numpy as np
+from onnx import parser
+import ansorlite as al
+proto = parser.parse_model('''<ir_version: 10, opset_import: ["" : 21]>
+    product (float[8, 8] x, float[8, 8] w) => (float[8, 8] y) { y = MatMul(x, w) }''')
+x = np.ones((8, 8), np.float32)
+al.compile(al.from_onnx(proto))(x, x)
+"""
+
+
+def test_what_was_compiled_before_runs_without_what_compiles_or_tunes(tmp_path: Path) -> None:
+    first = imported(RUN, tmp_path)
+    assert "ansorlite.codegen.compile" in first
+    assert "lightgbm" not in first
+    again = imported(RUN, tmp_path)
+    assert [name for name in (*TUNING, *COMPILING) if name in again] == []
+
+
+def test_a_model_is_loaded_without_what_compiles_or_tunes(tmp_path: Path) -> None:
+    modules = imported(f"import ansorlite as al\nal.from_onnx({str(LIGHT)!r})", tmp_path)
+    assert [name for name in (*TUNING, *COMPILING) if name in modules] == []
