@@ -23,7 +23,6 @@ class _Format:
     """What the functions need to know of a float format.
 
     Attributes:
-        bits: of a number.
         mantissa: stored bits of the significand.
         bias: of the exponent.
         exp_low, exp_high: exp is 0 below, infinite above.
@@ -36,7 +35,6 @@ class _Format:
 
     element: str
     integer: str
-    bits: int
     mantissa: int
     bias: int
     exp_low: float
@@ -54,7 +52,6 @@ class _Format:
 _FLOAT32: Final = _Format(
     "float",
     "i32",
-    bits=32,
     mantissa=23,
     bias=127,
     exp_low=-105.0,
@@ -72,7 +69,6 @@ _FLOAT32: Final = _Format(
 _FLOAT64: Final = _Format(
     "double",
     "i64",
-    bits=64,
     mantissa=52,
     bias=1023,
     exp_low=-746.0,
@@ -106,9 +102,6 @@ _FLOAT64: Final = _Format(
     log_split=0x3FE6A09E << 32,
     tanh_high=40.0,
 )
-
-#: Bits of a vector for which there is an instruction ``x 2^floor(y)``: the feature of LLVM's that it needs.
-_SCALES: Final = {512: "avx512f", 256: "avx512vl", 128: "avx512vl"}
 
 #: erf(x) = x + x P(x^2) below the split (highest degree first), and 1 - exp(Q(|x|)) above it.
 _ERF_SPLIT: Final = 0.927734375
@@ -177,21 +170,8 @@ class _Writer:
         """2 to an integer within the exponents of normal numbers."""
         return self.from_bits(self.word("shl", self.word("add", n, self.format.bias), self.format.mantissa))
 
-    def times_power_of_two(self, x: str, n: str, count: str) -> str:
-        """x 2^n, rounded once, for x near 1 and any n of ``reduce_exponent``, given as integer and as float."""
-        width = self.lanes * self.format.bits
-        if f"+{_SCALES.get(width)}" in self.b.module.target.features.split(","):
-            # The operand for lanes that are off, all lanes on, and for the widest one the current rounding.
-            rest = [(self.kind, x), (f"i{max(self.lanes, 8)}", "-1"), *([("i32", "4")] if width == 512 else [])]
-            name = f"llvm.x86.avx512.mask.scalef.{'pd' if self.format.bits == 64 else 'ps'}.{width}"
-            return self.b.call(self.kind, name, (self.kind, x), (self.kind, count), *rest)
-        # Two factors, since n may be larger than any exponent, and so that a denormal result is rounded once.
-        half = self.word("ashr", n, 1)
-        scaled = self.op("fmul", x, self.power_of_two(half))
-        return self.op("fmul", scaled, self.power_of_two(self.word("sub", n, half)))
-
-    def reduce_exponent(self, x: str) -> tuple[str, str, str]:
-        """x = n ln 2 + r with |r| <= ln 2 / 2: (n as integer, n as float, exp(r) - 1)."""
+    def reduce_exponent(self, x: str) -> tuple[str, str]:
+        """x = n ln 2 + r with |r| <= ln 2 / 2: (n as integer, exp(r) - 1)."""
         f = self.format
         # Adding 1.5 * 2^mantissa rounds to an integer and leaves it in the low bits.
         magic = 1.5 * 2.0**f.mantissa
@@ -203,14 +183,18 @@ class _Writer:
         rest = self.fma(count, self.number(-f.ln2_high), x)
         rest = self.fma(count, self.number(-f.ln2_low), rest)
         square = self.op("fmul", rest, rest)
-        return n, count, self.fma(self.polynomial(f.exp, rest), square, rest)
+        return n, self.fma(self.polynomial(f.exp, rest), square, rest)
 
 
 def exp(b: Builder, dtype: str, lanes: int, x: str) -> str:
     w = _Writer(b, dtype, lanes)
     clamped = w.at_most(w.at_least(x, w.format.exp_low), w.format.exp_high)
-    n, count, minus_one = w.reduce_exponent(clamped)
-    return w.times_power_of_two(w.op("fadd", minus_one, w.number(1.0)), n, count)
+    n, minus_one = w.reduce_exponent(clamped)
+    mantissa = w.op("fadd", minus_one, w.number(1.0))
+    # Two factors, since n may be larger than any exponent, and so that a denormal result is rounded once.
+    half = w.word("ashr", n, 1)
+    scaled = w.op("fmul", mantissa, w.power_of_two(half))
+    return w.op("fmul", scaled, w.power_of_two(w.word("sub", n, half)))
 
 
 def tanh(b: Builder, dtype: str, lanes: int, x: str) -> str:
@@ -218,7 +202,7 @@ def tanh(b: Builder, dtype: str, lanes: int, x: str) -> str:
     w = _Writer(b, dtype, lanes)
     magnitude = w.unary("fabs", x)
     doubled = w.at_most(w.op("fadd", magnitude, magnitude), w.format.tanh_high)
-    n, _, minus_one = w.reduce_exponent(doubled)
+    n, minus_one = w.reduce_exponent(doubled)
     scale = w.power_of_two(n)
     e = w.fma(scale, minus_one, w.op("fsub", scale, w.number(1.0)))
     return w.copysign(w.op("fdiv", e, w.op("fadd", e, w.number(2.0))), x)
