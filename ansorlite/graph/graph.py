@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
+import networkx as nx
 import numpy as np
 
 from ansorlite.graph.describe import Description, Operator, Value, describe
@@ -113,29 +113,24 @@ class Graph:
         return nodes[0] if len(nodes) == 1 and name not in self.outputs.values() else None
 
 
+def dependencies(nodes: Iterable[Node]) -> nx.DiGraph:
+    """Value names with an edge from each input of a node to its output."""
+    graph = nx.DiGraph()
+    for node in nodes:
+        graph.add_node(node.output)
+        graph.add_edges_from((name, node.output) for name in node.inputs)
+    return graph
+
+
 def _sorted(nodes: Iterable[Node]) -> tuple[Node, ...]:
-    """Producers before consumers: of those nodes whose producers have all been, always the first in the given order."""
-    given = tuple(nodes)
-    position = {node.output: number for number, node in enumerate(given)}
-    before = [{position[name] for name in node.inputs if name in position} for node in given]
-    if all(max(producers, default=-1) < number for number, producers in enumerate(before)):
-        return given
-    after: list[list[int]] = [[] for _ in given]
-    for number, producers in enumerate(before):
-        for producer in producers:
-            after[producer].append(number)
-    left = [len(producers) for producers in before]
-    ready = [number for number, count in enumerate(left) if not count]
-    order = []
-    while ready:
-        number = heapq.heappop(ready)
-        order.append(given[number])
-        for consumer in after[number]:
-            left[consumer] -= 1
-            if not left[consumer]:
-                heapq.heappush(ready, consumer)
-    assert len(order) == len(given), "a model's nodes form no cycle"
-    return tuple(order)
+    """Producers before consumers, in the given order as far as that allows."""
+    rank = {node.output: (position, node) for position, node in enumerate(nodes)}
+    order = nx.lexicographical_topological_sort(dependencies(n for _, n in rank.values()), key=lambda name: _position(rank, name))
+    return tuple(rank[name][1] for name in order if name in rank)
+
+
+def _position(rank: Mapping[str, tuple[int, Node]], name: str) -> int:
+    return rank[name][0] if name in rank else -1
 
 
 #: A pass: the same computation, better arranged.

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import networkx as nx
+
 from ansorlite.graph.describe import Operator
-from ansorlite.graph.graph import Graph, Node
+from ansorlite.graph.graph import Graph, Node, dependencies
 from ansorlite.topi.shape import reshape
 
 
@@ -15,10 +17,9 @@ def eliminate_dead_nodes(graph: Graph) -> Graph:
     >>> before: y = relu(x); z = exp(x); return y
     >>> after:  y = relu(x); return y
     """
-    needed = set(graph.outputs.values())
-    for node in reversed(graph.nodes):
-        if node.output in needed:
-            needed.update(node.inputs)
+    order = dependencies(graph.nodes)
+    order.add_nodes_from(graph.outputs.values())
+    needed = set(graph.outputs.values()).union(*(nx.ancestors(order, name) for name in set(graph.outputs.values())))
     return graph.replaced(node for node in graph.nodes if node.output in needed)
 
 
