@@ -26,6 +26,7 @@ from ansorlite.te import dtypes
 from ansorlite.te.contraction import Contraction, contract, contraction
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Axis, Binary, Cast, Const, Expr, Read, Reduce, Select, Unary, Var
+from ansorlite.te.intervals import linear
 from ansorlite.te.numeric import accumulator, apply, convert, identity
 from ansorlite.te.ops import BINARY, COMBINE
 from ansorlite.te.tensor import Tensor
@@ -215,17 +216,24 @@ class _Grid:
         return np.asarray(array[tuple(indices)]), faults
 
     def _view(self, read: Read, array: Array) -> Array | None:
-        """The read as a view, without a gather, if its indices are distinct axes within range."""
-        if len(set(read.indices)) != len(read.indices) or not all(isinstance(index, Axis) for index in read.indices):
-            return None
-        ranges = [self._ranges[index] for index in read.indices if isinstance(index, Axis)]
-        if any(r.stop > extent for r, extent in zip(ranges, read.tensor.shape, strict=True)):
-            return None
-        dimensions = [self._dimension[index] for index in read.indices if isinstance(index, Axis)]
-        shape = [1] * len(self.shape)
-        for dimension, block in zip(dimensions, ranges, strict=True):
-            shape[dimension] = len(block)
-        return array[_slices(tuple(ranges))].transpose(np.argsort(dimensions)).reshape(shape)
+        """The read as a view, without a gather, if its indices are affine and within range."""
+        shape, strides, starts = [1] * len(self.shape), [0] * len(self.shape), []
+        for index, extent, stride in zip(read.indices, array.shape, array.strides, strict=True):
+            form = linear(index)
+            if not form.affine:
+                return None
+            low = high = start = form.constant
+            for term, coefficient in form.terms.items():
+                assert isinstance(term, Var)
+                block, dimension = self._ranges[term], self._dimension[term]
+                ends = (coefficient * block[0], coefficient * block[-1])
+                low, high, start = low + min(ends), high + max(ends), start + ends[0]
+                shape[dimension] = len(block)
+                strides[dimension] += coefficient * stride
+            if low < 0 or high >= extent:
+                return None
+            starts.append(slice(start, None))
+        return np.lib.stride_tricks.as_strided(array[tuple(starts)], shape, strides, writeable=False)
 
     def _raise(self, fault: _OutOfRange) -> None:
         index = np.broadcast_to(fault.index, fault.where.shape)[fault.where][0]
