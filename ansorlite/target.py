@@ -24,6 +24,7 @@ _DOTS: Final[tuple[tuple[str, BinaryOp], ...]] = (
     ("dotprod", BinaryOp.DOT_S8S8),
     ("dotprod", BinaryOp.DOT_U8U8),
     ("i8mm", BinaryOp.DOT_U8S8),
+    ("ssse3", BinaryOp.DOT_U8S7),
     ("sse2", BinaryOp.DOT_S16S16),
 )
 

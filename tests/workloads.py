@@ -214,16 +214,26 @@ def diamond(m: int = 256, n: int = 256, k: int = 256) -> Tensors:
 
 
 def quantised_matmul(
-    m: int = 128, n: int = 128, k: int = 128, dtypes: tuple[str, str] = ("uint8", "int8"), zeros: tuple[int, int] = (0, 0)
+    m: int = 128,
+    n: int = 128,
+    k: int = 128,
+    dtypes: tuple[str, str] = ("uint8", "int8"),
+    zeros: tuple[int, int] = (0, 0),
+    most: int | None = None,
 ) -> Tensors:
-    """Small integers into int32, less their zero points."""
+    """Small integers into int32, less their zero points; the second ones limited to ``most`` in magnitude."""
     a, b = te.placeholder((m, k), dtypes[0], name="A"), te.placeholder((k, n), dtypes[1], name="B")
     r = te.reduce_axis(k, name="k")
 
     def shifted(x: te.Expr, zero: int) -> te.Expr:
         return te.cast(x, "int32") - zero if zero else te.cast(x, "int32")
 
-    c = te.compute((m, n), lambda i, j: te.sum(shifted(a[i, r], zeros[0]) * shifted(b[r, j], zeros[1]), axis=r), name="C")
+    def limited(x: te.Expr) -> te.Expr:
+        return x if most is None else te.maximum(te.minimum(x, most), -most)
+
+    c = te.compute(
+        (m, n), lambda i, j: te.sum(shifted(a[i, r], zeros[0]) * limited(shifted(b[r, j], zeros[1])), axis=r), name="C"
+    )
     return [a, b, c]
 
 

@@ -21,6 +21,8 @@ class Instruction:
         lanes: 32-bit lanes.
         name: of the intrinsic.
         adds: whether it adds to an accumulator, its first operand.
+        pairs: an intrinsic that comes first and sums pairs of products of bytes, in halves; ``name`` then sums pairs of these,
+            multiplied by ones.
     """
 
     op: BinaryOp
@@ -28,6 +30,7 @@ class Instruction:
     lanes: int
     name: str
     adds: bool = True
+    pairs: str = ""
 
 
 def _x86(op: BinaryOp, feature: str, name: str, *lanes: int) -> tuple[Instruction, ...]:
@@ -44,6 +47,9 @@ INSTRUCTIONS: Final[tuple[Instruction, ...]] = (
     *_x86(BinaryOp.DOT_U8S8, "avxvnni", "avx512.vpdpbusd", 8, 4),
     *_x86(BinaryOp.DOT_S16S16, "avx512vnni", "avx512.vpdpwssd", 16, 8, 4),
     *_x86(BinaryOp.DOT_S16S16, "avxvnni", "avx512.vpdpwssd", 8, 4),
+    Instruction(BinaryOp.DOT_U8S7, "avx512bw", 16, "llvm.x86.avx512.pmaddw.d.512", False, "llvm.x86.avx512.pmaddubs.w.512"),
+    Instruction(BinaryOp.DOT_U8S7, "avx2", 8, "llvm.x86.avx2.pmadd.wd", False, "llvm.x86.avx2.pmadd.ub.sw"),
+    Instruction(BinaryOp.DOT_U8S7, "ssse3", 4, "llvm.x86.sse2.pmadd.wd", False, "llvm.x86.ssse3.pmadd.ub.sw.128"),
     Instruction(BinaryOp.DOT_S16S16, "avx512bw", 16, "llvm.x86.avx512.pmaddw.d.512", adds=False),
     Instruction(BinaryOp.DOT_S16S16, "avx2", 8, "llvm.x86.avx2.pmadd.wd", adds=False),
     Instruction(BinaryOp.DOT_S16S16, "sse2", 4, "llvm.x86.sse2.pmadd.wd", adds=False),
@@ -85,6 +91,9 @@ def _call(b: Builder, how: Instruction, total: str, x: str, y: str) -> str:
     pieces, _ = DOTS[how.op]
     operand = types.vector(f"i{pieces.bits}", how.lanes * pieces.count)
     operands = [(operand, b.op(f"bitcast {words} {word} to {operand}")) for word in (x, y)]
+    if how.pairs:
+        halves = types.vector("i16", 2 * how.lanes)
+        operands = [(halves, b.call(halves, how.pairs, *operands)), (halves, types.splat("1", "i16", 2 * how.lanes))]
     return b.call(words, how.name, *([(words, total)] if how.adds else []), *operands)
 
 

@@ -40,6 +40,7 @@ class BinaryOp(Enum):
     SHL = "<<"
     SHR = ">>"
     DOT_U8S8 = "dot_u8s8"
+    DOT_U8S7 = "dot_u8s7"
     DOT_S8S8 = "dot_s8s8"
     DOT_U8U8 = "dot_u8u8"
     DOT_S16S16 = "dot_s16s16"
@@ -98,9 +99,11 @@ class OpInfo:
     only: str = ""
 
 
-#: What the words are made of whose dot product these operations are (see ``words.py``).
+#: What the words are made of whose dot product these operations are (see ``words.py``). The bytes of ``DOT_U8S7`` are small
+#: enough for two products to fit into 16 bits.
 DOTS: Final[dict[BinaryOp, tuple[Pieces, Pieces]]] = {
     BinaryOp.DOT_U8S8: (Pieces("uint8"), Pieces("int8")),
+    BinaryOp.DOT_U8S7: (Pieces("uint8"), Pieces("int8", most=64)),
     BinaryOp.DOT_S8S8: (Pieces("int8"), Pieces("int8")),
     BinaryOp.DOT_U8U8: (Pieces("uint8"), Pieces("uint8")),
     BinaryOp.DOT_S16S16: (Pieces("int16"), Pieces("int16")),

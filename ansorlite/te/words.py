@@ -17,9 +17,10 @@ WORD: Final = "int32"
 
 @dataclass(frozen=True)
 class Pieces:
-    """What a word holds: as many integers of ``dtype`` as fit."""
+    """What a word holds: as many integers of ``dtype`` as fit, none of them larger than ``most`` in magnitude if that is given."""
 
     dtype: str
+    most: int | None = None
 
     @property
     def bits(self) -> int:
@@ -38,6 +39,8 @@ class Pieces:
     @property
     def range(self) -> tuple[int, int]:
         """The least and the greatest piece."""
+        if self.most is not None:
+            return -self.most, self.most
         info = np.iinfo(self.dtype)
         return int(info.min), int(info.max)
 

@@ -31,6 +31,7 @@ from tests.targets import NARROW, WIDE
 MACHINES: Final[Mapping[str, Target]] = {
     "halves": replace(WIDE, features="+sse2,+avx2,+avx512bw"),
     "bytes": replace(WIDE, features="+sse2,+avx512vnni"),
+    "small bytes": replace(WIDE, features="+sse2,+ssse3,+avx2,+avx512bw"),
     "bytes of one sign": replace(NARROW, features="+dotprod"),
 }
 PAIRS: Final = (("uint8", "int8"), ("uint8", "uint8"), ("int8", "int8"), ("int8", "uint8"), ("int16", "int8"))
@@ -53,6 +54,7 @@ NAMED: Final[Mapping[str, Callable[[], list[te.Tensor]]]] = {
     "product": lambda: workloads.quantised_matmul(9, 16, 8),
     "product of unsigned bytes": lambda: workloads.quantised_matmul(6, 11, 7, ("uint8", "uint8")),
     "product of signed bytes": lambda: workloads.quantised_matmul(6, 11, 7, ("int8", "int8")),
+    "product of small bytes": lambda: workloads.quantised_matmul(6, 19, 11, most=64),
     "product, zero points": lambda: workloads.quantised_matmul(6, 7, 11, ("uint8", "int8"), (128, -3)),
     "product, a zero point for each column": workloads.quantised_matmul_by_columns,
     "product and relu": relu_of_product,
@@ -65,6 +67,7 @@ NAMED: Final[Mapping[str, Callable[[], list[te.Tensor]]]] = {
 CASES: Final = [
     *((name, "halves") for name in NAMED),
     ("product", "bytes"),
+    ("product of small bytes", "small bytes"),
     ("product, zero points", "bytes"),
     ("convolution", "bytes"),
     ("product of signed bytes", "bytes of one sign"),
@@ -92,14 +95,16 @@ def test_named_computations_are_done_in_words() -> None:
     for name, make in NAMED.items():
         assert chosen(ComputeDAG.of(make()), MACHINES["halves"]) == {BinaryOp.DOT_S16S16}, name
     assert chosen(ComputeDAG.of(NAMED["product"]()), MACHINES["bytes"]) == {BinaryOp.DOT_U8S8}
+    assert chosen(ComputeDAG.of(NAMED["product of small bytes"]()), MACHINES["small bytes"]) == {BinaryOp.DOT_U8S7}
     assert chosen(ComputeDAG.of(NAMED["square"]()), MACHINES["bytes of one sign"]) == {BinaryOp.DOT_U8U8}
 
 
+@pytest.mark.parametrize("most", [None, 64])
 @pytest.mark.parametrize("pair", PAIRS)
 @machines
-def test_extreme_values_are_exact(machine: str, pair: tuple[str, str]) -> None:
+def test_extreme_values_are_exact(machine: str, pair: tuple[str, str], most: int | None) -> None:
     """Nothing saturates: the products of the least and greatest values there are, summed over a whole row."""
-    dag = ComputeDAG.of(workloads.quantised_matmul(6, 33, 67, pair))
+    dag = ComputeDAG.of(workloads.quantised_matmul(6, 33, 67, pair, most=most))
     limits = [np.iinfo(dtype) for dtype in pair]
     rng = np.random.default_rng(7)
     inputs = [
@@ -123,13 +128,14 @@ extents = st.sampled_from((1, 2, 3, 4, 5, 7, 8, 11, 16, 17))
     st.tuples(extents, extents, extents),
     st.sampled_from(PAIRS),
     st.tuples(st.integers(-128, 255), st.integers(-128, 255)),
+    st.sampled_from((None, 64, 65)),
     st.sampled_from(tuple(MACHINES.values())),
     seeds,
 )
 def test_random_products(
-    shape: tuple[int, int, int], pair: tuple[str, str], zeros: tuple[int, int], target: Target, seed: int
+    shape: tuple[int, int, int], pair: tuple[str, str], zeros: tuple[int, int], most: int | None, target: Target, seed: int
 ) -> None:
-    dag = ComputeDAG.of(workloads.quantised_matmul(*shape, pair, zeros))
+    dag = ComputeDAG.of(workloads.quantised_matmul(*shape, pair, zeros, most))
     test_total_decode.check(dag, target, 2, seed)
     test_canonical_key.collisions(dag, target, 2, seed)
     test_fast_features.check(dag, target, 2, seed)

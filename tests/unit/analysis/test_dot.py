@@ -17,6 +17,7 @@ from tests.targets import NARROW, WIDE
 
 HALVES = replace(WIDE, features="+sse2,+avx2,+avx512bw")
 BYTES = replace(WIDE, features="+sse2,+avx512vnni")
+PAIRS = replace(WIDE, features="+sse2,+ssse3,+avx2,+avx512bw")
 ARM = replace(NARROW, features="+dotprod,+i8mm")
 
 
@@ -61,6 +62,13 @@ def test_words_are_those_that_hold_the_values(
 )
 def test_values_that_fit_into_no_word(left: str, right: str, zeros: tuple[int, int]) -> None:
     assert dot_product(product(left, right, zeros), BYTES.dots) is None
+
+
+@pytest.mark.parametrize(("most", "op"), [(64, BinaryOp.DOT_U8S7), (65, BinaryOp.DOT_S16S16), (None, BinaryOp.DOT_S16S16)])
+def test_bytes_whose_products_fit_in_pairs_into_16_bits(most: int | None, op: BinaryOp) -> None:
+    found = dot_product(last(workloads.quantised_matmul(8, 16, 32, most=most)), PAIRS.dots)
+    assert found is not None
+    assert found.op is op
 
 
 def test_a_machine_without_dot_products_has_none() -> None:

@@ -15,18 +15,20 @@ from ansorlite.runtime.kernel import Kernel
 from ansorlite.target import Target, host
 from ansorlite.te.expr import Expr, Var, binary
 from ansorlite.te.ops import BINARY, DOTS, BinaryOp
+from ansorlite.te.words import Pieces
 from tests.targets import WIDE
 
 HOST = host(threads=1)
-EXTREME: Final = (0, 1, -1, 0x7F7F7F7F, 0x80808080 - (1 << 32), 0x7FFF7FFF, 0x80008000 - (1 << 32), 1 << 30)
 dots = pytest.mark.parametrize("op", DOTS, ids=lambda op: op.name)
 
 
-def words(n: int, rng: np.random.Generator) -> np.ndarray:
-    """Random ones, and the extremes of every kind of piece."""
-    random = rng.integers(-(1 << 31), 1 << 31, n, dtype=np.int64).astype(np.int32)
-    random[: len(EXTREME)] = EXTREME[:n]
-    return random
+def words(pieces: Pieces, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Random ones, with the extremes of the pieces side by side, alone, and in turns."""
+    least, greatest = pieces.range
+    random = rng.integers(least, greatest + 1, (n, pieces.count))
+    random[:4] = np.array([[least], [greatest], [0], [1]])
+    random[4:6, ::2], random[6:8, 1::2] = [[least], [greatest]], [[least], [greatest]]
+    return random.astype(pieces.dtype).view(np.int32).reshape(n)
 
 
 def function(op: BinaryOp, n: int, lanes: int, uniform: bool, adds: bool) -> Function:
@@ -48,7 +50,9 @@ def function(op: BinaryOp, n: int, lanes: int, uniform: bool, adds: bool) -> Fun
 def test_compiled_dot_products_are_exact(op: BinaryOp, lanes: int, uniform: bool, adds: bool) -> None:
     n = 37
     rng = np.random.default_rng(lanes)
-    x, y, a = words(n, rng), words(n, rng)[::-1].copy(), words(n, rng)
+    x, y = (words(pieces, n, rng) for pieces in DOTS[op])
+    y[:8] = rng.permutation(y[:8])
+    a = rng.integers(-(1 << 31), 1 << 31, n, dtype=np.int64).astype(np.int32)
     program = function(op, n, lanes, uniform, adds)
     found = Kernel(build(program, HOST), program.params, HOST)(x, y, a)
     parts = [np.ascontiguousarray(w).view(piece.dtype).reshape(len(w), -1) for w, piece in zip((x, y), DOTS[op], strict=True)]
@@ -66,6 +70,9 @@ MNEMONICS: Final = [
     (replace(WIDE, cpu="x86-64", features="+sse2"), BinaryOp.DOT_S16S16, 4, "pmaddwd"),
     (replace(WIDE, cpu="x86-64-v3", features="+sse2,+avx2"), BinaryOp.DOT_S16S16, 8, "vpmaddwd"),
     (replace(WIDE, features="+sse2,+avx2,+avx512bw"), BinaryOp.DOT_S16S16, 16, "vpmaddwd"),
+    (replace(WIDE, cpu="x86-64-v2", features="+sse2,+ssse3"), BinaryOp.DOT_U8S7, 4, "pmaddubsw"),
+    (replace(WIDE, cpu="x86-64-v3", features="+sse2,+ssse3,+avx2"), BinaryOp.DOT_U8S7, 8, "vpmaddubsw"),
+    (replace(WIDE, features="+sse2,+ssse3,+avx2,+avx512bw"), BinaryOp.DOT_U8S7, 16, "vpmaddubsw"),
     (replace(WIDE, cpu="cascadelake", features="+sse2,+avx512vnni"), BinaryOp.DOT_U8S8, 16, "vpdpbusd"),
     (replace(WIDE, cpu="cascadelake", features="+sse2,+avx512vnni"), BinaryOp.DOT_U8S8, 4, "vpdpbusd"),
     (replace(WIDE, cpu="cascadelake", features="+sse2,+avx512vnni"), BinaryOp.DOT_S16S16, 16, "vpdpwssd"),
