@@ -174,12 +174,13 @@ class Measurer:
         if program.verdict.outcome is not Outcome.OK:
             return _measurement(program, program.verdict, None, 0.0, 0.0)
         best = self._bests.get(task.key)
+        beat = None if program.candidate == NAIVE else best
         order = Run(
             task=task.key,
             artifact=str(program.file),
             reference=str(self._references[task.key]),
-            best=best.latency if best else None,
-            rival=str(best.file) if best and best.candidate != program.candidate else None,
+            best=beat.latency if beat else None,
+            rival=str(beat.file) if beat and beat.candidate != program.candidate else None,
         )
         ((_, result),) = self._runner.run([Job(task, order, self._run_limits(program.candidate, best))])
         verdict = run_verdict(result)
@@ -196,10 +197,12 @@ class Measurer:
 
     def _run_limits(self, candidate: Candidate, best: _Best | None) -> dict[Phase, float]:
         settings = self.settings
-        running = settings.naive_seconds if candidate == NAIVE else settings.run_seconds
+        naive = candidate == NAIVE
+        running = settings.naive_seconds if naive else settings.run_seconds
         checking = settings.check_seconds
         if best is not None:
-            running = min(running, max(settings.patience, settings.hopeless_factor * best.latency))
+            patience = settings.naive_patience if naive else settings.patience
+            running = min(running, max(patience, settings.hopeless_factor * best.latency))
             checking += 2 * best.latency
         return {Phase.WORKING: settings.prepare_seconds, Phase.RUNNING: running, Phase.CHECKING: checking}
 

@@ -31,6 +31,7 @@ class MeasureSettings:
         build_seconds: limit on lowering and compiling one candidate.
         run_seconds: limit on one call of a candidate.
         naive_seconds: the same for the naive program, which is allowed to be slow.
+        naive_patience: the same where another program of the task is known: the naive one is for comparison only, then.
         prepare_seconds: limit on making a task's inputs and reference outputs.
         check_seconds: limit on all that follows the first call: comparing the output, and the calls that are timed.
         memory_bytes: limit on the memory of one worker.
@@ -51,9 +52,10 @@ class MeasureSettings:
         backend: the module that builds and loads programs.
     """
 
-    build_seconds: float = 15.0
+    build_seconds: float = 6.0
     run_seconds: float = 10.0
     naive_seconds: float = 120.0
+    naive_patience: float = 3.0
     prepare_seconds: float = 300.0
     check_seconds: float = 60.0
     memory_bytes: int = field(default_factory=_half_of_memory)

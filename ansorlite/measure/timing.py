@@ -21,6 +21,8 @@ Call: TypeAlias = Callable[[int], None]
 _CONFIRMED: Final = 3
 #: It is believed to be as much faster as it was in this share of them.
 _SURE: Final = 0.75
+#: Of long turns, each a mean by itself, fewer pairs do, but no fewer than this.
+_FEWEST: Final = 3
 #: After so many pairs, a program that was so many times slower in each of them is timed no more.
 _CLEARLY_SLOWER: Final = ((2, 1.5), (3, 1.2))
 
@@ -105,7 +107,8 @@ def relative(ours: Call, theirs: Call, latencies: tuple[float, float], settings:
         latencies: of ours and theirs, roughly.
     """
     our_calls, their_calls = (calls_for(latency, settings) for latency in latencies)
-    wanted = settings.repeats * _CONFIRMED
+    enough = min(settings.repeats, max(_FEWEST, int(settings.enough_seconds / sum(latencies))))
+    wanted = enough * _CONFIRMED
     ratios: list[float] = []
     while True:
         if len(ratios) % 2:
@@ -119,7 +122,7 @@ def relative(ours: Call, theirs: Call, latencies: tuple[float, float], settings:
         if any(pairs >= few and min(ratios) > slower for few, slower in _CLEARLY_SLOWER):
             return ratio
         if ratio >= 1.0:
-            if pairs >= settings.repeats:
+            if pairs >= enough:
                 return ratio
         elif pairs >= wanted:
             # Luck is taken out of victories, or a row of lucky ones would make records faster than any program.

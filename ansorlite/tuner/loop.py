@@ -55,7 +55,7 @@ class TaskState:
     Attributes:
         uses: how often each model runs it.
         keys: tells which programs the task has, and which of them are equal.
-        first: what is measured before anything that the strategy proposes.
+        first: what is measured before the naive program and anything that the strategy proposes.
         seen: the keys of all programs measured so far; none is measured twice.
     """
 
@@ -190,7 +190,7 @@ class Tuner:
 
     def _tune(self) -> None:
         with self._open_measurer() as measurer:
-            self._measure_naive(measurer)
+            self._measure_first(measurer)
             rounds = 0
             while not self._finished:
                 with self._clock.search():
@@ -204,19 +204,18 @@ class Tuner:
                 logs = self._states[index].strategy.rounds
                 self._listener(RoundFinished(index, rounds, logs[-1] if logs else None, self._scheduler.expected_gain()))
 
-    def _measure_naive(self, measurer: Measures) -> None:
-        """The loops as written come first, so that there is always an answer, and something to compare with."""
+    def _measure_first(self, measurer: Measures) -> None:
+        """There is an answer at once, and the loops as written to compare with, not waited for where they are far slower."""
         for index, state in enumerate(self._states):
-            naive = state.unseen([NAIVE])
-            if naive and not self._finished:
-                self._observe(index, self._measure(measurer, index, naive))
+            for candidate in (*state.first, NAIVE):
+                first = state.unseen([candidate])
+                if first and not self._finished:
+                    self._observe(index, self._measure(measurer, index, first))
 
     def _proposals(self, state: TaskState) -> dict[str, Candidate]:
         left = self._limit - len(self._history)
         size = min(left, self._round_size(state, left))
-        first = list(state.unseen(state.first).values())[:size]
-        proposed = state.strategy.propose(size - len(first)) if size > len(first) else []
-        return state.unseen([*first, *proposed])
+        return state.unseen(state.strategy.propose(size))
 
     def _round_size(self, state: TaskState, left: int) -> int:
         """Rounds are short at first, so that every task of a model has something better than naive soon, and at the end."""

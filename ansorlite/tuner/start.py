@@ -22,7 +22,7 @@ from ansorlite.tuner.loop import TaskState
 def task_state(
     task: Task, uses: tuple[int, ...], strategy: str, rng: np.random.Generator, rules: Sequence[Rule] | None = None
 ) -> TaskState:
-    """``task`` before its first trial. Its default program is the first to be measured after the naive one.
+    """``task`` before its first trial. Its default program is the first to be measured.
 
     Args:
         uses: how often each model runs it.

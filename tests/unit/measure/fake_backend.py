@@ -68,6 +68,8 @@ def load(task: Task, artifact: bytes, arrays: Sequence[Array]) -> Call:
                 time.sleep(row[0] / 1000)
             case "sleeps once":
                 time.sleep(row[0] / 1000 if calls == 1 else 0)
+            case "naive":
+                time.sleep(0.1)
             case "waits":
                 Path(os.environ["FAKE_BACKEND_PID"]).write_text(str(os.getpid()))
                 time.sleep(1000)

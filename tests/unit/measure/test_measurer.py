@@ -15,7 +15,7 @@ from ansorlite import __version__
 from ansorlite.errors import TuningError
 from ansorlite.measure import Measurer, MeasureSettings
 from ansorlite.records import Measurement, Outcome
-from ansorlite.sketch.candidate import Candidate
+from ansorlite.sketch.candidate import NAIVE, Candidate
 from tests.unit.measure.tasks import index_out_of_range, matmul
 
 SETTINGS = MeasureSettings(
@@ -109,6 +109,21 @@ def test_a_slow_first_call_alone_does_not_stop_it(impatient: Measurer) -> None:
     assert first.latency is not None
     assert second.latency is not None
     assert second.latency < first.latency
+
+
+def test_the_loops_as_written_are_timed_however_slow_they_are(impatient: Measurer) -> None:
+    _, naive = impatient.measure(matmul(15), [GOOD, NAIVE])
+    assert naive.outcome is Outcome.OK
+    assert naive.latency is not None
+    assert naive.latency >= 0.1
+
+
+def test_the_loops_as_written_are_not_waited_for_if_they_only_serve_to_compare() -> None:
+    with Measurer(settings=replace(SETTINGS, hopeless_factor=10.0, naive_patience=0.05)) as measurer:
+        (alone,) = measurer.measure(matmul(16), [NAIVE])
+        _, naive = measurer.measure(matmul(17), [GOOD, NAIVE])
+    assert alone.outcome is Outcome.OK
+    assert (naive.outcome, naive.latency) == (Outcome.RUN_TIMEOUT, None)
 
 
 def test_hopeless_calls_are_not_waited_for(impatient: Measurer) -> None:

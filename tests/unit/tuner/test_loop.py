@@ -68,10 +68,10 @@ def test_tasks_share_the_trials_and_weights_count(tmp_path: Path) -> None:
     assert result.naive_latency == 5.0
 
 
-def test_first_candidates_come_right_after_naive(tmp_path: Path) -> None:
+def test_first_candidates_come_before_naive(tmp_path: Path) -> None:
     default = Candidate(SKETCH, (777,))
     result = run([state(first=(default,))], 5, tmp_path / "a.db")
-    assert [trial.candidate for trial in result.history[:3]] == [NAIVE, default, candidate(0)]
+    assert [trial.candidate for trial in result.history[:3]] == [default, NAIVE, candidate(0)]
 
 
 def test_the_same_command_again_goes_on_and_repeats_nothing(tmp_path: Path) -> None:
