@@ -22,6 +22,7 @@ from benchmarks.common.command import chosen, command_line, present
 from benchmarks.common.machine import Machine
 from benchmarks.common.tables import geometric_mean, show
 from benchmarks.kernels import session, tables
+from benchmarks.kernels.goals import goals
 from benchmarks.kernels.page import page
 from benchmarks.kernels.peers import PEERS
 from benchmarks.kernels.results import CALLED, UNTUNED, Results, Run, Timing, Tuning
@@ -90,7 +91,7 @@ def main(
         results.add(Machine.here(run.threads, {name: PEERS[name].version() for name in settings.against}))
         for suite, case in _until(cases, end, screen):
             if variance:
-                if again or (suite, case.name) not in results.variances([suite], run):
+                if again or (suite, case.name) not in results.variances([suite], run.threads, trials):
                     results.add(session.vary(suite, case, settings, _SEEDS))
                 continue
             known = results.timings([suite], run)
@@ -107,7 +108,10 @@ def main(
     timings = results.timings(suites, run)
     tunings = results.tunings(suites, run)
     machine = results.machine(run.threads)
-    found = tables.everything(machine.all, timings, tunings, results.variances(suites, run), suites)
+    seeds = results.variances(suites, run.threads)
+    found = tables.everything(machine.all, timings, tunings, seeds, suites)
+    if (aims := goals(timings, tunings, seeds)).rows:
+        found.insert(0, aims)
     if page_path is not None:
         page_path.write_text(page(machine, command_line("benchmarks.kernels"), list(timings.values()), found))
     if as_json:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from benchmarks.common.results import Readers, ResultsFile
 from benchmarks.common.spread import Spread
@@ -16,6 +17,14 @@ BARE: Final = "ours bare"
 UNTUNED: Final = "untuned"
 
 
+class Point(NamedTuple):
+    """A better program became known: after so many seconds, with which trial, and its latency in seconds."""
+
+    at: float
+    trial: int
+    latency: float
+
+
 @dataclass(frozen=True)
 class Tuning:
     """One run of tuning.
@@ -24,7 +33,7 @@ class Tuning:
         trials: measurements made in all; ``restored`` of them by earlier runs.
         seconds: wall clock of this run.
         phases: where they went.
-        curve: (seconds, latency) whenever a better program was known.
+        curve: whenever a better program was known.
     """
 
     suite: str
@@ -36,8 +45,13 @@ class Tuning:
     errors: int
     seconds: float
     phases: Mapping[str, float]
-    curve: tuple[tuple[float, float], ...]
+    curve: tuple[Point, ...]
     when: float
+
+    def slowdown(self, trials: int) -> float | None:
+        """How many times the last program's latency that of the best of so many trials was; ``None`` if none had run."""
+        known = min((point.latency for point in self.curve if point.trial <= trials), default=None)
+        return None if known is None else known / min(point.latency for point in self.curve)
 
 
 @dataclass(frozen=True)
@@ -120,10 +134,10 @@ class Results(ResultsFile[Tuning | Timing | Variance]):
         rows = [row for row in self.rows if isinstance(row, Timing) and row.suite in suites]
         return {(row.suite, row.case): row for row in rows if (row.threads, row.trials, row.seed) == astuple(run)}
 
-    def variances(self, suites: Sequence[str], run: Run) -> dict[Key, Variance]:
-        """The latest of each case, whatever the seed of ``run``."""
-        rows = [row for row in self.rows if isinstance(row, Variance) and row.suite in suites]
-        return {(row.suite, row.case): row for row in rows if (row.threads, row.trials) == (run.threads, run.trials)}
+    def variances(self, suites: Sequence[str], threads: int, trials: int | None = None) -> dict[Key, Variance]:
+        """The latest of each case, with so many trials if that is said."""
+        rows = [row for row in self.rows if isinstance(row, Variance) and row.suite in suites and row.threads == threads]
+        return {(row.suite, row.case): row for row in rows if trials is None or row.trials == trials}
 
     def tunings(self, suites: Sequence[str], run: Run) -> dict[Key, Tuning]:
         """How each case came to at most the trials of ``run``: its runs joined. A case with a gap in its runs is left out."""
@@ -143,7 +157,8 @@ class Results(ResultsFile[Tuning | Timing | Variance]):
 
 
 def _joined(first: Tuning, second: Tuning) -> Tuning:
-    later = tuple((first.seconds + at, latency) for at, latency in second.curve)
+    best = min((point.latency for point in first.curve), default=math.inf)
+    later = tuple(point._replace(at=first.seconds + point.at) for point in second.curve if point.latency < best)
     return replace(
         second,
         restored=first.restored,
@@ -160,7 +175,7 @@ def _timing(fields: dict[str, Any]) -> Timing:
 
 
 def _tuning(fields: dict[str, Any]) -> Tuning:
-    return Tuning(**{**fields, "curve": tuple((at, latency) for at, latency in fields["curve"])})
+    return Tuning(**{**fields, "curve": tuple(Point(*point) for point in fields["curve"])})
 
 
 def _variance(fields: dict[str, Any]) -> Variance:

@@ -19,12 +19,12 @@ from ansorlite.measure.inputs import make_inputs
 from ansorlite.runtime.cache import NoCache
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.target import host
-from ansorlite.tuner.result import TuneResult
+from ansorlite.tuner.result import Trial, TuneResult
 from benchmarks.common.rounds import quietest_rounds
 from benchmarks.common.spread import ratio
 from benchmarks.kernels.operators.operator import Array
 from benchmarks.kernels.peers import PEERS, Contender
-from benchmarks.kernels.results import BARE, CALLED, UNTUNED, Run, Timing, Tuning, Variance
+from benchmarks.kernels.results import BARE, CALLED, UNTUNED, Point, Run, Timing, Tuning, Variance
 from benchmarks.kernels.suites import Case
 
 _log = logging.getLogger(__name__)
@@ -55,7 +55,6 @@ def tune(suite: str, case: Case, settings: Settings, database: al.Database) -> T
     """Tune ``case`` until the database holds so many trials of it."""
     task = al.Task(case.operator.tensors(), host(settings.run.threads))
     result = _tuned(task, settings, settings.run.seed, database)
-    fresh = [trial for trial in result.history if not trial.restored]
     return Tuning(
         suite,
         case.name,
@@ -66,7 +65,7 @@ def tune(suite: str, case: Case, settings: Settings, database: al.Database) -> T
         sum(part.errors for part in result.tasks),
         result.seconds,
         dict(result.phases),
-        _curve([(trial.at, trial.latency) for trial in fresh]),
+        _curve(result.history),
         time.time(),
     )
 
@@ -129,13 +128,13 @@ def _tuned(task: al.Task, settings: Settings, seed: int, database: al.Database) 
     return al.tune(task, trials=settings.run.trials, database=database, seed=seed, progress=False, time_limit=settings.time_limit)
 
 
-def _curve(latencies: Sequence[tuple[float, float | None]]) -> tuple[tuple[float, float], ...]:
+def _curve(history: Sequence[Trial]) -> tuple[Point, ...]:
     best = math.inf
     curve = []
-    for at, latency in latencies:
-        if latency is not None and latency < best:
-            best = latency
-            curve.append((at, latency))
+    for number, trial in enumerate(history, 1):
+        if not trial.restored and trial.latency is not None and trial.latency < best:
+            best = trial.latency
+            curve.append(Point(trial.at, number, best))
     return tuple(curve)
 
 

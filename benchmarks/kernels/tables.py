@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from ansorlite.report.text import duration
 from ansorlite.runtime.peaks import Peaks
@@ -10,12 +11,27 @@ from benchmarks.common.tables import DASH, Table, against, geometric_mean, sprea
 from benchmarks.kernels.results import BARE, CALLED, UNTUNED, Key, Timing, Tuning, Variance
 from benchmarks.kernels.suites import ANCHORS, Anchor, Recorded
 
+#: The number of trials at which a longer run is looked at, too.
+EARLY: Final = 64
+#: Seconds of a kernel that measuring takes little time of.
+SHORT: Final = 5e-3
 
-def cases(suite: str, peaks: Peaks, timings: Mapping[Key, Timing]) -> Table:
+
+def cases(suite: str, peaks: Peaks, timings: Mapping[Key, Timing], tunings: Mapping[Key, Tuning]) -> Table:
     """One row a case: our time and what it comes to, and how many times as fast as each of the others that is."""
     mine = [timing for timing in timings.values() if timing.suite == suite]
     peers = _peers(mine)
-    header = ("case", "call", "kernel", "GFLOP/s", "of roofline", *(against(peer) for peer in peers), "untuned", "ready in")
+    header = (
+        "case",
+        "call",
+        "kernel",
+        "GFLOP/s",
+        "of roofline",
+        *(against(peer) for peer in peers),
+        "untuned",
+        "ready in",
+        "trials",
+    )
     rows = [
         (
             timing.case + _remarks(timing),
@@ -26,6 +42,7 @@ def cases(suite: str, peaks: Peaks, timings: Mapping[Key, Timing]) -> Table:
             *(spread(timing.called.get(peer)) for peer in peers),
             times(1 / timing.bare[UNTUNED].median) if UNTUNED in timing.bare else DASH,
             duration(timing.compile_seconds),
+            str(tunings[key].trials) if (key := (suite, timing.case)) in tunings else DASH,
         )
         for timing in mine
     ]
@@ -33,8 +50,9 @@ def cases(suite: str, peaks: Peaks, timings: Mapping[Key, Timing]) -> Table:
     return Table(suite, header, tuple(rows), tuple(wrong))
 
 
-def means(timings: Mapping[Key, Timing]) -> Table:
+def means(timings: Mapping[Key, Timing], tunings: Mapping[Key, Tuning]) -> Table:
     """Geometric means by suite and over all, and the worst case of each against the first peer."""
+    sooner = {key: found for key, timing in timings.items() if (found := early(timing, tunings.get(key))) is not None}
     peers = _peers(timings.values())
     suites = list(dict.fromkeys(timing.suite for timing in timings.values()))
     groups = [(suite, [t for t in timings.values() if t.suite == suite]) for suite in suites]
@@ -43,13 +61,17 @@ def means(timings: Mapping[Key, Timing]) -> Table:
             name,
             str(len(group)),
             *(_mean(t.called[peer].median for t in group if peer in t.called) for peer in peers),
+            *(_mean(sooner[key] for t in group if (key := (t.suite, t.case)) in sooner) for _ in peers[:1] if sooner),
             *(text for peer in peers[:1] for text in _standing(group, peer)),
             _mean(1 / t.bare[UNTUNED].median for t in group if UNTUNED in t.bare),
             duration(max((t.compile_seconds for t in group if t.compile_seconds is not None), default=None)),
         )
         for name, group in [*groups, ("all", list(timings.values()))]
     ]
-    first = [("kernel, " + against(peer), f"below {peer}", "worst case") for peer in peers[:1]]
+    first = [
+        (*([f"{against(peer)} at {EARLY} trials"] if sooner else []), "kernel, " + against(peer), f"below {peer}", "worst case")
+        for peer in peers[:1]
+    ]
     header = (
         "suite",
         "cases",
@@ -71,7 +93,7 @@ def anchors(timings: Mapping[Key, Timing], tunings: Mapping[Key, Tuning]) -> Tab
             continue
         ratio = timing.bare["torch"].median
         tuning = tunings.get(key) if timing.recorded else None
-        until = _until(anchor, ratio, tuning)
+        until = until_ansor(anchor, ratio, tuning)
         theirs = anchor.ansor.seconds if anchor.ansor else None
         rows.append(
             (
@@ -105,13 +127,14 @@ def anchors(timings: Mapping[Key, Timing], tunings: Mapping[Key, Tuning]) -> Tab
     return Table("anchors: times as fast as PyTorch, by trials", header, tuple(rows), tuple(notes))
 
 
-def phases(tunings: Mapping[Key, Tuning]) -> Table:
+def phases(timings: Mapping[Key, Timing], tunings: Mapping[Key, Tuning]) -> Table:
     """Where the seconds of tuning went, by suite."""
     rows = []
     suites = list(dict.fromkeys(tuning.suite for tuning in tunings.values()))
     groups = [(suite, [t for t in tunings.values() if t.suite == suite]) for suite in suites]
     names = list(dict.fromkeys(phase for tuning in tunings.values() for phase in tuning.phases))
-    for name, group in [*groups, ("all", list(tunings.values()))]:
+    short = (f"kernels under {duration(SHORT)}", [t for key, t in tunings.items() if key in timings and is_short(timings[key])])
+    for name, group in [*groups, ("all", list(tunings.values())), short]:
         seconds, trials = sum(t.seconds for t in group), sum(t.trials - t.restored for t in group)
         spent = (sum(t.phases.get(phase, 0.0) for t in group) for phase in names)
         errors = sum(t.errors for t in group)
@@ -136,6 +159,21 @@ def variances(rows: Mapping[Key, Variance]) -> Table:
     return Table("seeds: the worst one's share of the best one's speed", ("suite", "case", "worst", "by seed"), (*body, total))
 
 
+def is_short(timing: Timing) -> bool:
+    """Whether its kernel takes less than :data:`SHORT`."""
+    return timing.seconds[BARE] < SHORT
+
+
+def early(timing: Timing, tuning: Tuning | None) -> float | None:
+    """How many times as fast as the first peer a call was with the best of :data:`EARLY` trials, if there were more.
+
+    What follows from the last program's, as the latencies of one tuning run are in one unit.
+    """
+    peer = next(iter(timing.called.values()), None)
+    slowdown = None if tuning is None or timing.trials <= EARLY or not timing.recorded else tuning.slowdown(EARLY)
+    return None if peer is None or slowdown is None else peer.median / slowdown
+
+
 def _remarks(timing: Timing) -> str:
     default = " (default program)" if timing.trials and not timing.recorded else ""
     return default + (" **wrong**" if CALLED in timing.wrong else "")
@@ -152,15 +190,15 @@ def _standing(group: Sequence[Timing], peer: str) -> tuple[str, str, str]:
     )
 
 
-def _until(anchor: Anchor, ratio: float, tuning: Tuning | None) -> float | None:
+def until_ansor(anchor: Anchor, ratio: float, tuning: Tuning | None) -> float | None:
     """Seconds of tuning until a program was known that is as fast as Ansor's best.
 
     The comparison says what the last program's latency comes to as a ratio to PyTorch; the others follow from theirs.
     """
     if tuning is None or anchor.ansor is None or not tuning.curve:
         return None
-    latency = min(latency for _, latency in tuning.curve)
-    return next((at for at, known in tuning.curve if ratio * latency / known >= anchor.ansor.best), None)
+    latency = min(point.latency for point in tuning.curve)
+    return next((point.at for point in tuning.curve if ratio * latency / point.latency >= anchor.ansor.best), None)
 
 
 def _peers(timings: Iterable[Timing]) -> list[str]:
@@ -185,12 +223,12 @@ def everything(
     """All tables that there are rows for."""
     tables = []
     if timings:
-        tables.append(means(timings))
+        tables.append(means(timings, tunings))
     if "anchors" in order and any(suite == "anchors" for suite, _ in timings):
         tables.append(anchors(timings, tunings))
-    tables += [cases(suite, peaks, timings) for suite in order if any(key[0] == suite for key in timings)]
+    tables += [cases(suite, peaks, timings, tunings) for suite in order if any(key[0] == suite for key in timings)]
     if tunings:
-        tables.append(phases(tunings))
+        tables.append(phases(timings, tunings))
     if seeds:
         tables.append(variances(seeds))
     return tables

@@ -10,8 +10,9 @@ from ansorlite.runtime.peaks import Level, Peaks
 from benchmarks.common.machine import Machine
 from benchmarks.common.spread import Spread
 from benchmarks.kernels import tables
+from benchmarks.kernels.goals import goals
 from benchmarks.kernels.page import page
-from benchmarks.kernels.results import BARE, CALLED, UNTUNED, Results, Run, Timing, Tuning, Variance
+from benchmarks.kernels.results import BARE, CALLED, UNTUNED, Point, Results, Run, Timing, Tuning, Variance
 from benchmarks.kernels.suites import ANCHORS, SUITES
 
 PEAKS = Peaks(2, 2e11, (Level("L1", 1000, 4e11, 3e11), Level("memory", 10**9, 1e10, 2e10)))
@@ -42,7 +43,7 @@ def timing(suite: str, case: str, ratio: float, **changes: object) -> Timing:
     return replace(row, **changes)  # type: ignore[arg-type]
 
 
-def tuning(case: str, trials: int, restored: int, curve: tuple[tuple[float, float], ...], **changes: object) -> Tuning:
+def tuning(case: str, trials: int, restored: int, curve: tuple[Point, ...], **changes: object) -> Tuning:
     phases = {"search": 1.0, "measure": 3.0}
     return replace(Tuning("anchors", case, 2, trials, 0, restored, 1, 4.0, phases, curve, 2.0), **changes)  # type: ignore[arg-type]
 
@@ -50,7 +51,7 @@ def tuning(case: str, trials: int, restored: int, curve: tuple[tuple[float, floa
 def test_rows_come_back_from_their_file(tmp_path: Path) -> None:
     rows = (
         MACHINE,
-        tuning("a", 8, 0, ((0.5, 1e-3),)),
+        tuning("a", 8, 0, (Point(0.5, 3, 1e-3),)),
         timing("odd", "a", 1.5),
         Variance("odd", "a", 2, 64, (1e-3, 2e-3), 0.5, 0.0),
     )
@@ -87,18 +88,19 @@ def test_a_machine_has_the_best_peaks_of_all_its_runs() -> None:
 
 def test_runs_of_tuning_are_joined_and_gaps_left_out() -> None:
     results = Results(None)
-    results.add(tuning("a", 8, 0, ((0.5, 4e-3), (1.0, 2e-3))))
-    results.add(tuning("a", 16, 8, ((0.25, 1e-3),)))
+    results.add(tuning("a", 8, 0, (Point(0.5, 1, 4e-3), Point(1.0, 5, 2e-3))))
+    results.add(tuning("a", 16, 8, (Point(0.125, 9, 3e-3), Point(0.25, 11, 1e-3))))
     results.add(tuning("gap", 16, 8, ()))
     (joined,) = results.tunings(["anchors"], RUN).values()
     assert (joined.trials, joined.restored, joined.seconds, joined.errors) == (16, 0, 8.0, 1)
-    assert joined.curve == ((0.5, 4e-3), (1.0, 2e-3), (4.25, 1e-3))
+    assert joined.curve == ((0.5, 1, 4e-3), (1.0, 5, 2e-3), (4.25, 11, 1e-3))
+    assert [joined.slowdown(trials) for trials in (0, 4, 8, 16)] == [None, 4.0, 2.0, 1.0]
     assert joined.phases == {"search": 2.0, "measure": 6.0}
 
 
 def test_means_are_geometric_and_name_the_worst() -> None:
     rows = [timing("odd", "fast", 4.0), timing("odd", "slow", 0.5), timing("memory", "other", 0.25)]
-    table = tables.means({(row.suite, row.case): row for row in rows})
+    table = tables.means({(row.suite, row.case): row for row in rows}, {})
     column = table.header.index("÷ torch")
     assert [row[column] for row in table.rows] == [f"{math.sqrt(2):.2f}", "0.25", f"{0.5 ** (1 / 3):.2f}"]
     assert [row[table.header.index("worst case")] for row in table.rows] == ["slow: 0.50", "other: 0.25", "other: 0.25"]
@@ -106,12 +108,54 @@ def test_means_are_geometric_and_name_the_worst() -> None:
     assert {row[-2:] for row in table.rows} == {("0.50", "500 ms")}
 
 
+def test_a_long_run_also_says_what_it_had_early() -> None:
+    row, key = timing("odd", "a", 3.0, trials=200), ("odd", "a")
+    run = tuning("a", 200, 0, (Point(1.0, 1, 4e-3), Point(2.0, 64, 2e-3), Point(3.0, 65, 1e-3)))
+    table = tables.means({key: row}, {key: run})
+    assert table.rows[0][table.header.index("÷ torch at 64 trials")] == "1.50"
+    assert "÷ torch at 64 trials" not in tables.means({key: replace(row, trials=64)}, {key: run}).header
+
+
+def test_tuning_of_short_kernels_has_a_line_of_its_own() -> None:
+    rows = {("odd", "short"): timing("odd", "short", 1.0), ("odd", "long"): timing("odd", "long", 1.0, seconds={BARE: 0.1})}
+    runs = {("odd", "short"): tuning("short", 8, 0, ()), ("odd", "long"): tuning("long", 2, 0, ())}
+    table = tables.phases(rows, runs)
+    assert [row[table.header.index("a trial")] for row in table.rows] == ["0.800 s", "0.800 s", "0.500 s"]
+
+
+def test_goals_stand_beside_what_was_found() -> None:
+    fast, slow = timing("odd", "fast", 2.0), timing("memory", "slow", 0.5, compile_seconds=1.5)
+    rows = {(row.suite, row.case): row for row in (fast, slow)}
+    runs = {("odd", "fast"): tuning("fast", 40, 0, ())}
+    seeds = {("odd", "fast"): Variance("odd", "fast", 2, 64, (1e-3, 2e-3), 0.5, 0.0)}
+    found = {row[0].split(":")[0].split(",")[0]: row[1:] for row in goals(rows, runs, seeds).rows}
+    assert found == {
+        "calls ÷ PyTorch": ("≥ 1.2", "1.00", "2"),
+        "of these the slowest": ("≥ 0.85", "0.50", "2"),
+        "seconds a trial": ("≤ 0.12 s", "0.100 s", "1"),
+        "speed without any trial ÷ tuned": ("≥ 0.5", "0.50", "2"),
+        "ready without any trial": ("≤ 1 s", "1.50 s (1 over 1 s)", "2"),
+        "five seeds": ("≥ 0.85", "0.50", "1"),
+    }
+
+
+def test_other_tuners_are_compared_at_equal_trials() -> None:
+    anchor = next(
+        a for a in ANCHORS if a.ansor is not None and a.ansor.seconds == 240 and a.ansor.ratios == {64: 0.52, 192: 0.61}
+    )
+    key = ("anchors", anchor.case.name)
+    run = tuning(anchor.case.name, 200, 0, (Point(10.0, 1, 4e-3), Point(20.0, 65, 1e-3)))
+    found = {row[0]: row[2] for row in goals({key: timing("anchors", anchor.case.name, 1.04, trials=200)}, {key: run}, {}).rows}
+    assert found["kernel ÷ PyTorch, over what Ansor is on record with after as many trials: the least"] == "1.00"
+    assert found["seconds until Ansor's best, as a share of its seconds: the most"] == "8.3%"
+
+
 def test_seconds_until_the_best_ratio_of_ansor() -> None:
     anchor = next(a for a in ANCHORS if a.ansor is not None and a.ansor.seconds is not None)
     assert anchor.ansor is not None
     ratio = anchor.ansor.best * 2
     row = timing("anchors", anchor.case.name, ratio / 2)  # its bare ratio is twice the called one
-    curve = ((1.0, 4e-3), (2.0, 2.1e-3), (3.0, 1.9e-3), (4.0, 1e-3))
+    curve = (Point(1.0, 1, 4e-3), Point(2.0, 2, 2.1e-3), Point(3.0, 3, 1.9e-3), Point(4.0, 4, 1e-3))
     run = tuning(anchor.case.name, 64, 0, curve)
     key = ("anchors", anchor.case.name)
     table = tables.anchors({key: row}, {key: run})
