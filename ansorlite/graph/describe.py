@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from ansorlite import te
 from ansorlite.te.expr import Axis, Const, Read, Reduce
 from ansorlite.te.tensor import Tensor
-from ansorlite.te.traversal import reads
+from ansorlite.te.traversal import bare_axes, reads
 
 Operator: TypeAlias = Callable[..., Tensor]
 
@@ -43,11 +43,13 @@ class Description:
         value: shape and dtype of the result.
         pattern: how it touches its inputs.
         aligned: per input, whether it has the result's shape and is read at the result's own place only.
+        by_place: whether an element depends on its place itself, not only on what is read there (a triangle of a matrix).
     """
 
     value: Value
     pattern: Pattern
     aligned: tuple[bool, ...]
+    by_place: bool
 
 
 @lru_cache(maxsize=4096)
@@ -61,7 +63,8 @@ def describe(operator: Operator, inputs: tuple[Value, ...], attributes: tuple[tu
     result = operator(*tensors, **dict(attributes))
     stages = _stages(result)
     pattern, aligned = _pattern(result, tensors, stages)
-    return Description(Value(result.shape, result.dtype), pattern, aligned)
+    by_place = any(next(bare_axes(stage.body), None) is not None for stage in stages if stage.body is not None)
+    return Description(Value(result.shape, result.dtype), pattern, aligned, by_place)
 
 
 def _stages(result: Tensor) -> list[Tensor]:

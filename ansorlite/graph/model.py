@@ -10,6 +10,7 @@ from ansorlite.graph.describe import Value
 from ansorlite.graph.fusion import Group, fuse, task_of
 from ansorlite.graph.graph import Graph
 from ansorlite.graph.passes import optimize
+from ansorlite.graph.passes.block_channels import block_channels
 from ansorlite.target import Target, resolve
 from ansorlite.task import Task
 
@@ -33,14 +34,20 @@ class Model:
     target: Target
 
     @staticmethod
-    def of(graph: Graph, target: str | Target = "llvm") -> Model:
+    def of(graph: Graph, target: str | Target = "llvm", *, blocked: bool = False) -> Model:
         """Optimise ``graph``, fuse it into groups, and find the tasks that are equal.
+
+        Args:
+            blocked: whether convolutions may keep as many channels side by side as a vector of ``target`` has lanes
+                (:func:`ansorlite.graph.passes.block_channels.block_channels`).
 
         Raises:
             TargetError: an unknown target.
         """
         machine = resolve(target)
         optimized = optimize(graph)
+        if blocked:
+            optimized = block_channels(optimized, machine.lanes("float32"))
         groups = fuse(optimized)
         distinct: dict[str, tuple[Task, int]] = {}
         keys = []

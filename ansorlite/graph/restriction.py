@@ -28,7 +28,7 @@ from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis, Binary, Const, Expr, Read, Reduce, const
 from ansorlite.te.ops import BinaryOp
 from ansorlite.te.tensor import Tensor
-from ansorlite.te.traversal import reads, rewrite, walk
+from ansorlite.te.traversal import bare_axes, reads, rewrite, walk
 
 
 def is_restriction(small: Graph, large: Graph) -> bool:
@@ -163,12 +163,12 @@ class _Pairs:
         """
         by_value = [(index, inner) for read in reads(body) for index in read.indices if (inner := reads(index))]
         return all(
-            grown.isdisjoint(_bare_axes(index)) and all(self.repeats[read.tensor] for read in inner) for index, inner in by_value
+            grown.isdisjoint(bare_axes(index)) and all(self.repeats[read.tensor] for read in inner) for index, inner in by_value
         )
 
     def _repeated(self, body: Expr, grown: set[Axis]) -> bool:
         """Whether an element beyond is surely one of those before, as what it follows from is."""
-        if not grown.isdisjoint(_bare_axes(body)):
+        if not grown.isdisjoint(bare_axes(body)):
             return False
         moving = [read for read in reads(body) if not grown.isdisjoint(axis for index in read.indices for axis in _axes(index))]
         if not moving:
@@ -190,17 +190,6 @@ def _algebra(tensor: Tensor) -> IndexAlgebra:
 
 def _axes(expr: Expr) -> Iterator[Axis]:
     return (node for node in walk(expr) if isinstance(node, Axis))
-
-
-def _bare_axes(expr: Expr) -> Iterator[Axis]:
-    """The axes whose own value counts, not only the elements read there."""
-    stack = [expr]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, Axis):
-            yield node
-        elif not isinstance(node, Read):
-            stack.extend(node.children())
 
 
 def _is_monotonic(index: Expr) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from ansorlite.te.expr import Expr, Read, Var
+from ansorlite.te.expr import Axis, Expr, Read, Var
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
@@ -54,3 +54,18 @@ def reads(expr: Expr) -> tuple[Read, ...]:
 def free_vars(expr: Expr) -> frozenset[Var]:
     """The variables and axes that ``expr`` depends on."""
     return frozenset(node for node in walk(expr) if isinstance(node, Var))
+
+
+def bare_axes(expr: Expr) -> Iterator[Axis]:
+    """The axes whose own value counts, not only the elements read there."""
+    seen: set[Expr] = set()
+    stack = [expr]
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if isinstance(node, Axis):
+            yield node
+        elif not isinstance(node, Read):
+            stack.extend(node.children())

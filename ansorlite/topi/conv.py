@@ -14,7 +14,8 @@ from ansorlite.topi.windows import window
 _SPATIAL = ("d", "h", "w")
 
 
-def _axis_names(prefix: str, rank: int) -> list[str]:
+def axis_names(prefix: str, rank: int) -> list[str]:
+    """A name for each spatial dimension: ``rd``, ``rh``, ``rw``, or the last of these."""
     return [prefix + label for label in _SPATIAL[-rank:]] if rank <= len(_SPATIAL) else [f"{prefix}{d}" for d in range(rank)]
 
 
@@ -75,7 +76,7 @@ def convolve(
     shape = (x.shape[0], outputs, *slide.outputs(x.shape[2:]))
     padded = pad(x, before=(0, 0, *slide.before), after=(0, 0, *slide.after), value=border)
 
-    taps = [te.reduce_axis(extent, name=label) for extent, label in zip(kernel, _axis_names("r", len(kernel)), strict=True)]
+    taps = [te.reduce_axis(extent, name=label) for extent, label in zip(kernel, axis_names("r", len(kernel)), strict=True)]
     rc = te.reduce_axis(depth, name="rc")
     share = outputs // groups
 
@@ -140,7 +141,7 @@ def conv_transpose(
     padded = pad(x, before=(0, 0, *lead), after=(0, 0, *tail))
     taps = _spread(weight, slide.dilations)
 
-    steps = [te.reduce_axis(extent, name=name) for extent, name in zip(counts, _axis_names("r", len(counts)), strict=True)]
+    steps = [te.reduce_axis(extent, name=name) for extent, name in zip(counts, axis_names("r", len(counts)), strict=True)]
     inner = depth // groups
     rc = te.reduce_axis(inner, name="rc")
 
