@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from ansorlite.graph.chunks import run_in_chunks
 from ansorlite.graph.describe import Value
 from ansorlite.graph.fusion import Group, fuse, task_of
 from ansorlite.graph.graph import Graph
@@ -45,7 +46,7 @@ class Model:
             TargetError: an unknown target.
         """
         machine = resolve(target)
-        optimized = optimize(graph)
+        optimized = run_in_chunks(optimize(graph), machine)
         if blocked:
             optimized = block_channels(optimized, machine.lanes("float32"))
         groups = fuse(optimized)
