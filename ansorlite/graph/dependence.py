@@ -37,14 +37,15 @@ def dimensions_in_step(
         if axis is not None and axis in bare_axes(tensor.body):
             return None
         for access in accesses(tensor):
-            if axis is None or axis not in access.axes:
+            depends = axis is not None and axis in access.axes
+            places = [d for d, form in enumerate(access.dims) if depends and (form is None or axis in form.variables)]
+            if not places:
                 walked[access.tensor].add(None)
                 continue
-            places = [d for d, form in enumerate(access.dims) if form is None or axis in form.variables]
-            form = access.dims[places[0]]
-            if len(places) != 1 or form is None or form.plain is not axis or access.tensor.shape[places[0]] != axis.extent:
+            (place, *others), form = places, access.dims[places[0]]
+            if others or axis is None or form is None or form.plain is not axis or access.tensor.shape[place] != axis.extent:
                 return None
-            walked[access.tensor].add(places[0])
+            walked[access.tensor].add(place)
     if any(len(walked[tensor]) > 1 for tensor in tensors):
         return None
     return tuple(next(iter(walked[tensor]), None) for tensor in tensors)

@@ -17,6 +17,7 @@ from ansorlite.graph.model import Model
 from ansorlite.runtime.arguments import ALIGNMENT
 from ansorlite.target import Target, resolve
 from ansorlite.topi.activations import relu
+from ansorlite.topi.conv import conv
 from ansorlite.topi.elementwise import add, multiply
 from ansorlite.topi.matmul import matmul
 from ansorlite.topi.patterns import triangle
@@ -122,6 +123,7 @@ def test_weights_that_would_be_read_again_for_every_chunk_keep_a_chain_whole():
         (softmax, [(4, 8)], (), [(0,), None]),
         (add, [(4, 8), (1, 8)], (), [(0, None), (1, 1)]),
         (transpose, [(4, 8)], (("axes", (1, 0)),), [(1,), (0,)]),
+        (conv, [(2, 4, 5, 5), (6, 2, 3, 3)], (("groups", 2),), [(0, None), None, None, None]),
         (triangle, [(3, 4, 4)], (("upper", True),), [(0,), None, None]),
         (strided_slice, [(4, 8)], (("starts", (0, 0)), ("counts", (4, 3)), ("steps", (1, 1))), [(0,), None]),
     ],
