@@ -133,8 +133,10 @@ def phases(timings: Mapping[Key, Timing], tunings: Mapping[Key, Tuning]) -> Tabl
     suites = list(dict.fromkeys(tuning.suite for tuning in tunings.values()))
     groups = [(suite, [t for t in tunings.values() if t.suite == suite]) for suite in suites]
     names = list(dict.fromkeys(phase for tuning in tunings.values() for phase in tuning.phases))
-    short = (f"kernels under {duration(SHORT)}", [t for key, t in tunings.items() if key in timings and is_short(timings[key])])
-    for name, group in [*groups, ("all", list(tunings.values())), short]:
+    groups.append(("all", list(tunings.values())))
+    if short := [tuning for key, tuning in tunings.items() if key in timings and is_short(timings[key])]:
+        groups.append((f"kernels under {duration(SHORT)}", short))
+    for name, group in groups:
         seconds, trials = sum(t.seconds for t in group), sum(t.trials - t.restored for t in group)
         spent = (sum(t.phases.get(phase, 0.0) for t in group) for phase in names)
         errors = sum(t.errors for t in group)

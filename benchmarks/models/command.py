@@ -78,7 +78,7 @@ def main(
                 rows.add(timing)
                 screen.print(_line(timing), soft_wrap=True)
     timings = {name: timing for name, timing in rows.timings(run).items() if name in models}
-    table = results(timings, rows.tuning_seconds(run))
+    table = results(timings, rows.tuning_seconds(run), rows.nearly(run))
     if page_path is not None:
         page_path.write_text(page(rows.machine(run.threads), command_line("benchmarks.models"), list(timings.values()), table))
     if as_json:

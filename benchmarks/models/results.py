@@ -13,6 +13,8 @@ from benchmarks.common.spread import Spread
 #: Names of our own ways to run a model.
 OURS: Final = "ours"
 UNTUNED: Final = "untuned"
+#: The share of the final speed after which tuning is nearly done.
+NEARLY: Final = 0.9
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ class Tuning:
     Attributes:
         trials: measurements made in all; ``restored`` of them by earlier runs.
         seconds: wall clock of this run.
+        nearly: the seconds after which the programs known had :data:`NEARLY` of the final speed, by the latencies
+            measured; ``None`` for a run that goes on with an earlier one.
     """
 
     model: str
@@ -44,6 +48,7 @@ class Tuning:
     trials: int
     restored: int
     seconds: float
+    nearly: float | None
     when: float
 
 
@@ -81,6 +86,11 @@ class Results(ResultsFile[Tuning | Timing]):
     def timings(self, run: Run) -> dict[str, Timing]:
         """The latest of each model."""
         return {row.model: row for row in self.rows if isinstance(row, Timing) and row.run == run}
+
+    def nearly(self, run: Run) -> dict[str, float]:
+        """By model, of its latest run as ``run`` says that began anew: :attr:`Tuning.nearly`."""
+        rows = (row for row in self.rows if isinstance(row, Tuning) and row.run == run)
+        return {row.model: row.nearly for row in rows if row.nearly is not None}
 
     def tuning_seconds(self, run: Run) -> dict[str, float]:
         """By model, over all its runs on so many threads that led to at most these trials."""

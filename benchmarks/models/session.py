@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,11 +18,12 @@ from ansorlite.graph.model import Model
 from ansorlite.report.peers import onnxruntime_session
 from ansorlite.runtime.cache import NoCache
 from ansorlite.target import host
+from ansorlite.tuner.result import TuneResult
 from benchmarks.common.rounds import quietest_rounds
 from benchmarks.common.spread import ratio
 from benchmarks.models.example import Array, Example, Source
 from benchmarks.models.peers import PEERS, Call
-from benchmarks.models.results import OURS, UNTUNED, Run, Timing, Tuning
+from benchmarks.models.results import NEARLY, OURS, UNTUNED, Run, Timing, Tuning
 
 #: A model whose shapes are known.
 Fixed: TypeAlias = Model | HybridModel
@@ -55,7 +57,20 @@ def tune(name: str, example: Example, settings: Settings, database: al.Database)
     run = settings.run
     trials = run.trials * len(model.tasks)
     result = al.tune(model, trials=trials, database=database, seed=run.seed, progress=None, time_limit=run.time_limit)
-    return Tuning(name, run, result.trials, result.restored, result.seconds, time.time())
+    return Tuning(name, run, result.trials, result.restored, result.seconds, nearly(result), time.time())
+
+
+def nearly(result: TuneResult) -> float | None:
+    """Seconds until the best programs of all tasks, by their uses, had :data:`NEARLY` of their final speed."""
+    best: dict[int, float] = {}
+    for trial in result.history if not result.restored else ():
+        if trial.latency is None or trial.latency >= best.get(trial.task, math.inf):
+            continue
+        best[trial.task] = trial.latency
+        known = math.fsum(task.weight * best.get(number, math.inf) for number, task in enumerate(result.tasks))
+        if known * NEARLY <= result.best_latency < math.inf:
+            return trial.at
+    return None
 
 
 def compare(name: str, example: Example, settings: Settings, database: al.Database | None) -> Timing:

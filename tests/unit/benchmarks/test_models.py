@@ -17,16 +17,20 @@ pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip ins
 import torch
 from click.testing import CliRunner
 
+from ansorlite.records.measurement import Outcome
+from ansorlite.sketch.candidate import NAIVE
+from ansorlite.tuner.result import Stop, TaskResult, Trial, TuneResult
 from benchmarks.common.spread import Spread
 from benchmarks.models import command
 from benchmarks.models.exported import exported, normal
 from benchmarks.models.page import results
 from benchmarks.models.quantized import dynamic, static
 from benchmarks.models.results import OURS, UNTUNED, Results, Run, Timing, Tuning
-from benchmarks.models.session import relative_difference
+from benchmarks.models.session import nearly, relative_difference
 from benchmarks.models.zoo.mlp import MLP
 from benchmarks.models.zoo.resnet import Block
 from benchmarks.models.zoo.tcn import TCN
+from tests.unit.measure.tasks import matmul
 
 RUN = Run(threads=1, trials=4, seed=0, time_limit=None)
 SPREAD = Spread(1.0, 2.0, 3.0)
@@ -94,7 +98,7 @@ def test_an_unknown_model_is_named() -> None:
 
 
 def test_rows_come_back_from_their_file(tmp_path: Path) -> None:
-    rows = (Tuning("a", RUN, 8, 0, 3.0, 0.0), TIMING)
+    rows = (Tuning("a", RUN, 8, 0, 3.0, 2.5, 0.0), TIMING)
     path = tmp_path / "rows.jsonl"
     for row in rows:
         Results(path).add(row)
@@ -107,17 +111,33 @@ def test_rows_come_back_from_their_file(tmp_path: Path) -> None:
 def test_seconds_of_tuning_add_up_over_runs_that_go_on() -> None:
     found = Results(None)
     more = replace(RUN, trials=9)
-    for row in (Tuning("a", RUN, 8, 0, 3.0, 0.0), Tuning("a", RUN, 8, 5, 2.0, 0.0), Tuning("a", more, 18, 8, 7.0, 0.0)):
+    for row in (
+        Tuning("a", RUN, 8, 0, 3.0, 2.5, 0.0),
+        Tuning("a", RUN, 8, 5, 2.0, None, 0.0),
+        Tuning("a", more, 18, 8, 7.0, None, 0.0),
+    ):
         found.add(row)
     assert found.tuning_seconds(RUN) == {"a": 5.0}
     assert found.tuning_seconds(more) == {"a": 12.0}
+    assert (found.nearly(RUN), found.nearly(more)) == ({"a": 2.5}, {})
+
+
+def test_when_a_model_was_nearly_as_fast_as_in_the_end() -> None:
+    tasks = tuple(
+        TaskResult(task, (uses,), None, latency, None, 2, 0) for task, uses, latency in ((matmul(8), 2, 1.0), (matmul(9), 1, 2.0))
+    )
+    latencies = ((0, 4.0, 1.0), (1, 9.0, 2.0), (1, 2.4, 3.0), (0, 1.0, 4.0), (0, 3.0, 5.0), (1, 2.0, 6.0))
+    history = tuple(Trial(task, NAIVE, Outcome.OK, seconds, None, at, False) for task, seconds, at in latencies)
+    result = TuneResult(4.0, 6, 0, 7.0, history, tasks, {}, Stop.TRIALS, 0.0)
+    assert nearly(result) == 4.0  # 2 * 1.0 + 2.4, where nine tenths of the speed of 4.0 are 4.44
+    assert nearly(replace(result, restored=1)) is None
 
 
 def test_the_table_says_what_is_wrong() -> None:
     wrong = replace(TIMING, model="b", differences={OURS: 1e-2}, ratios={"torch": Spread(0.5, 0.5, 0.5)})
-    table = results({"a": TIMING, "b": wrong}, {"a": 3.0})
-    assert table.header == ("model", "ours", "÷ torch", "untuned", "ready in", "tuned in", "difference")
-    assert table.rows[0] == ("a", "1.00 ms", "2.00 (1.00–3.00)", "0.50", "500 ms", "3.00 s", "1e-06")
+    table = results({"a": TIMING, "b": wrong}, {"a": 3.0}, {"a": 2.0})
+    assert table.header == ("model", "ours", "÷ torch", "untuned", "ready in", "tuned in", "90% after", "difference")
+    assert table.rows[0] == ("a", "1.00 ms", "2.00 (1.00–3.00)", "0.50", "500 ms", "3.00 s", "2.00 s", "1e-06")
     assert table.rows[1][0] == "b **wrong**"
     assert table.rows[2][2:4] == ("1.00", "0.50")
     assert table.notes == ("b: ours differs from onnxruntime by 1e-02.",)
