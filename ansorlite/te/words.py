@@ -17,7 +17,11 @@ WORD: Final = "int32"
 
 @dataclass(frozen=True)
 class Pieces:
-    """What a word holds: as many integers of ``dtype`` as fit, none of them larger than ``most`` in magnitude if that is given."""
+    """What a word holds: as many integers of ``dtype`` as fit.
+
+    Attributes:
+        most: what none of them exceeds in magnitude, where that is less than the dtype allows.
+    """
 
     dtype: str
     most: int | None = None

@@ -6,7 +6,7 @@ instructions are found.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ansorlite.errors import ExpressionError
 from ansorlite.te.expr import Expr
 from ansorlite.te.tensor import Tensor
 from ansorlite.topi.conv import convolve
+from ansorlite.topi.elementwise import broadcast_read
 from ansorlite.topi.matmul import multiply_matrices
 
 
@@ -85,22 +86,70 @@ def requantize(total: Tensor, factor: Tensor, zero: Tensor, *, axis: int) -> Ten
     return te.compute(total.shape, element, name="requantize")
 
 
-def _difference(value: Expr, zero: Expr | None) -> Expr:
-    wide = te.cast(value, "int32")
-    return wide if zero is None else wide - te.cast(zero, "int32")
+def _wide(value: Expr) -> Expr:
+    return te.cast(value, "int32")
 
 
-def integer_matmul(a: Tensor, b: Tensor, a_zero: Tensor | None = None, b_zero: Tensor | None = None) -> Tensor:
-    """``(a - a_zero) @ (b - b_zero)`` in int32; there is one zero point, or one for each row of ``a``, each column of ``b``."""
+def _zero_at(zero: Tensor, place: Expr | None) -> Expr:
+    """The zero point of a row or column, in int32: one for all, or one for each."""
+    at = () if zero.ndim == 0 else 0 if zero.shape == (1,) or place is None else place
+    return _wide(zero[at])
+
+
+def _factor(value: Expr, zero: Tensor | None, place: Expr | None, most: int | None = None) -> Expr:
+    """``value`` less its zero point. That it is within ``-most`` and ``most``, if so given, is told to interval arithmetic."""
+    shifted = _wide(value) if zero is None else _wide(value) - _zero_at(zero, place)
+    return shifted if most is None else te.maximum(te.minimum(shifted, most), -most)
+
+
+def integer_matmul(
+    a: Tensor,
+    b: Tensor,
+    a_zero: Tensor | None = None,
+    b_zero: Tensor | None = None,
+    *,
+    most: int | None = None,
+    apart: bool = False,
+) -> Tensor:
+    """``(a - a_zero) @ (b - b_zero)`` in int32; there is one zero point, or one for each row of ``a``, each column of ``b``.
+
+    Args:
+        most: what no ``b - b_zero`` exceeds in magnitude, if that is known: smaller factors may be multiplied faster.
+        apart: compute it as ``a @ (b - b_zero) - a_zero * sum(b - b_zero)``, in which the elements of ``a`` stay bytes. It
+            pays where ``b`` is constant, for then the sums are.
+    """
+
+    def factor(element: Expr, column: Expr | None) -> Expr:
+        return _factor(element, b_zero, column, most)
 
     def product(left: Expr, right: Expr, row: Expr | None, column: Expr | None) -> Expr:
-        zeros = [
-            None if zero is None else zero[()] if zero.ndim == 0 else zero[0 if zero.shape == (1,) or place is None else place]
-            for zero, place in ((a_zero, row), (b_zero, column))
-        ]
-        return _difference(left, zeros[0]) * _difference(right, zeros[1])
+        return _factor(left, None if apart else a_zero, row) * factor(right, column)
 
-    return multiply_matrices(a, b, product, "integer_matmul")
+    total = multiply_matrices(a, b, product, "integer_matmul")
+    if not apart or a_zero is None:
+        return total
+    zero, sums = a_zero, _column_sums(b, factor)
+    batch = total.ndim - (a.ndim > 1) - (b.ndim > 1)
+
+    def corrected(*axes: Expr) -> Expr:
+        row = axes[batch] if a.ndim > 1 else None
+        columns = range(total.ndim - (b.ndim > 1), total.ndim)
+        places = (*range(batch), *columns)
+        sum_ = broadcast_read(sums, tuple(axes[d] for d in places), tuple(total.shape[d] for d in places))
+        return total[axes] - _zero_at(zero, row) * sum_
+
+    return te.compute(total.shape, corrected, name="corrected")
+
+
+def _column_sums(b: Tensor, factor: Callable[[Expr, Expr | None], Expr]) -> Tensor:
+    """The sums down the columns of the matrices ``b``, or of the vector, of a function of ``(element, column)``."""
+    k = te.reduce_axis(b.shape[-2] if b.ndim > 1 else b.shape[0], name="k")
+
+    def element(*axes: Expr) -> Expr:
+        value = b[(*axes[:-1], k, axes[-1])] if axes else b[k]
+        return te.sum(factor(value, axes[-1] if axes else None), axis=k)
+
+    return te.compute((*b.shape[:-2], b.shape[-1]) if b.ndim > 1 else (), element, name="column_sums")
 
 
 def integer_conv(
@@ -109,6 +158,8 @@ def integer_conv(
     weight_zero: Tensor | None = None,
     *,
     zero: int = 0,
+    most: int | None = None,
+    apart: bool = False,
     strides: Sequence[int] | None = None,
     before: Sequence[int] | None = None,
     after: Sequence[int] | None = None,
@@ -118,15 +169,20 @@ def integer_conv(
     """:func:`ansorlite.topi.conv.conv` of ``x - zero`` and ``weight - weight_zero`` in int32; the border is ``zero``.
 
     There is one zero point of the weight, or one for each output channel.
+
+    Args:
+        most: what no ``weight - weight_zero`` exceeds in magnitude, if that is known: smaller factors may be multiplied faster.
+        apart: compute it as a convolution of ``x``, less ``zero`` times the sum of a channel's weights, so that the elements
+            of ``x`` stay bytes. It pays where the weight is constant, for then the sums are.
     """
-    shift = te.cast(zero, x.dtype) if zero else None
+
+    def factor(tap: Expr, channel: Expr) -> Expr:
+        return _factor(tap, weight_zero, channel, most)
 
     def product(value: Expr, tap: Expr, channel: Expr) -> Expr:
-        own = weight_zero
-        tap_zero = None if own is None else own[()] if own.ndim == 0 else own[0 if own.shape == (1,) else channel]
-        return _difference(value, shift) * _difference(tap, tap_zero)
+        return (_wide(value) if apart or not zero else _wide(value) - zero) * factor(tap, channel)
 
-    return convolve(
+    total = convolve(
         x,
         weight,
         product,
@@ -138,3 +194,8 @@ def integer_conv(
         groups=groups,
         name="integer_conv",
     )
+    if not zero or not apart:
+        return total
+    taps = [te.reduce_axis(extent, name=f"k{d}") for d, extent in enumerate(weight.shape[1:])]
+    sums = te.compute(weight.shape[:1], lambda co: te.sum(factor(weight[(co, *taps)], co), axis=taps), name="tap_sums")
+    return te.compute(total.shape, lambda n, co, *spatial: total[(n, co, *spatial)] - sums[co] * zero, name="corrected")

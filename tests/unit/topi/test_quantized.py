@@ -41,21 +41,39 @@ def test_quantize_and_dequantize_by_channel_and_by_block():
     np.testing.assert_array_equal(by_block, found.astype(np.float32) * blocks.repeat(2, axis=1))
 
 
+@pytest.mark.parametrize("known", [{}, {"apart": True}, {"apart": True, "most": 400}], ids=["", "apart", "small"])
 @pytest.mark.parametrize("dtypes", [("uint8", "int8"), ("uint8", "uint8"), ("int8", "int8")])
-def test_integer_products(dtypes):
+def test_integer_products(dtypes, known):
     a, b = _small(dtypes[0], 2, 5, 7), _small(dtypes[1], 7, 3)
-    a_zero, b_zero = _small(dtypes[0])[()], _small(dtypes[1], 3)
-    expected = (a.astype(np.int32) - a_zero) @ (b.astype(np.int32) - b_zero)
-    np.testing.assert_array_equal(meaning(quantized.integer_matmul, a, b, np.asarray(a_zero), b_zero), expected)
-    np.testing.assert_array_equal(meaning(quantized.integer_matmul, a, b), a.astype(np.int32) @ b.astype(np.int32))
+    for a_zero, b_zero in ((_small(dtypes[0])[()], _small(dtypes[1], 3)), (_small(dtypes[0], 5), _small(dtypes[1], 1))):
+        expected = (a.astype(np.int32) - a_zero.astype(np.int32).reshape(-1, 1)) @ (b.astype(np.int32) - b_zero)
+        np.testing.assert_array_equal(meaning(quantized.integer_matmul, a, b, np.asarray(a_zero), b_zero, **known), expected)
+    expected = a.astype(np.int32) @ b.astype(np.int32)
+    np.testing.assert_array_equal(meaning(quantized.integer_matmul, a, b, **known), expected)
 
 
-def test_the_border_of_an_integer_convolution_is_the_zero_point():
-    x, weight = _small("uint8", 1, 2, 5, 5), _small("int8", 3, 2, 3, 3)
-    found = meaning(quantized.integer_conv, x, weight, _small("int8", 3) * 0, zero=7, before=(1, 1), after=(1, 1))
+@pytest.mark.parametrize(("left", "right"), [((7,), (7,)), ((7,), (7, 3)), ((4, 7), (7,)), ((2, 1, 4, 7), (5, 7, 3))])
+def test_zero_points_are_taken_off_apart_whatever_the_ranks(left, right):
+    a, b, zero = _small("uint8", *left), _small("int8", *right), _small("uint8")
+    expected = np.matmul(a.astype(np.int32) - zero.astype(np.int32), b.astype(np.int32))
+    np.testing.assert_array_equal(meaning(quantized.integer_matmul, a, b, zero, apart=True), expected)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 4])
+@pytest.mark.parametrize("known", [{}, {"apart": True}, {"apart": True, "most": 200}], ids=["", "apart", "small"])
+def test_the_border_of_an_integer_convolution_is_the_zero_point(known, groups):
+    x, weight, zeros = _small("uint8", 1, 4, 5, 5), _small("int8", 8, 4 // groups, 3, 3), _small("int8", 8) // 2
+    found = meaning(
+        quantized.integer_conv, x, weight, zeros, zero=7, groups=groups, before=(1, 1), after=(1, 1), strides=(2, 1), **known
+    )
     wide = np.pad(x.astype(np.int32) - 7, ((0, 0), (0, 0), (1, 1), (1, 1)))
-    windows = np.lib.stride_tricks.sliding_window_view(wide, (3, 3), axis=(2, 3))
-    np.testing.assert_array_equal(found, np.einsum("nchwij,ocij->nohw", windows, weight.astype(np.int32)))
+    windows = np.lib.stride_tricks.sliding_window_view(wide, (3, 3), axis=(2, 3))[:, :, ::2]
+    taps = weight.astype(np.int32) - zeros.reshape(-1, 1, 1, 1)
+    parts = [
+        np.einsum("nchwij,ocij->nohw", part, own)
+        for part, own in zip(np.split(windows, groups, axis=1), np.split(taps, groups), strict=True)
+    ]
+    np.testing.assert_array_equal(found, np.concatenate(parts, axis=1))
 
 
 def test_requantize():
