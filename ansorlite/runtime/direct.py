@@ -15,6 +15,7 @@ import numpy as np
 
 from ansorlite.codegen import direct
 from ansorlite.codegen.machine import machine
+from ansorlite.runtime.modules import object_code
 from ansorlite.target import host
 
 #: Takes arrays. Whether they were as announced, and the function has run; if not, nothing has happened.
@@ -84,8 +85,8 @@ _new_function: Final = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.POINTER(_Metho
 def _method() -> _MethodDef:
     """Of all functions that are made here; there until the end, as is its code."""
     target = host()
-    module = llvm.parse_assembly(direct.text(target, object.__basicsize__), llvm.create_context())
-    library = llvm.JITLibraryBuilder().add_object_img(machine(target).emit_object(module)).add_current_process()
+    code = object_code(direct.text(target, object.__basicsize__), target)
+    library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
     for name in direct.PYTHON:
         address = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
         assert address is not None

@@ -14,6 +14,7 @@ from ansorlite.codegen import entry, team
 from ansorlite.codegen.machine import machine
 from ansorlite.codegen.object import Object
 from ansorlite.errors import TargetError
+from ansorlite.runtime.modules import object_code
 from ansorlite.runtime.team import address
 from ansorlite.target import Target
 
@@ -83,8 +84,8 @@ class LoadedEntry:
         Args:
             kernels: symbol of each kernel → where it is in this process.
         """
-        module = llvm.parse_assembly(entry.text(_ENTRY, steps, target), llvm.create_context())
-        library = llvm.JITLibraryBuilder().add_object_img(machine(target).emit_object(module)).add_current_process()
+        code = object_code(entry.text(_ENTRY, steps, target), target)
+        library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
         for name, address_ in kernels.items():
             library.import_symbol(name, address_)
         library.export_symbol(_ENTRY).export_symbol(entry.profiled(_ENTRY))

@@ -10,8 +10,9 @@ from typing import Final
 import llvmlite.binding as llvm
 
 from ansorlite.codegen import team
-from ansorlite.codegen.machine import machine, optimise
+from ansorlite.codegen.machine import machine
 from ansorlite.errors import TargetError
+from ansorlite.runtime.modules import object_code
 from ansorlite.target import host
 
 #: Environment variable: microseconds for which an idle helper watches for work before it sleeps; read once.
@@ -29,7 +30,7 @@ def address() -> int:
         TargetError: there is no team for this architecture, or ``ANSORLITE_SPIN_US`` is not a number.
     """
     target = host()
-    code = machine(target).emit_object(optimise(team.text(target, spin()), target))
+    code = object_code(team.text(target, spin()), target, optimised=True)
     library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
     library.export_symbol(team.RUN).export_symbol(team.FORGET)
     linker = llvm.create_lljit_compiler(machine(target), use_jit_link=True)

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from ansorlite.runtime.arguments import ALIGNMENT, empty
+import mmap
+from typing import Final
+
+import numpy as np
+
+from ansorlite.runtime.arguments import ALIGNMENT, Array, empty
+
+#: Bytes of a large page.
+_LARGE_PAGE: Final = 2 << 20
 
 
 class Workspace:
@@ -21,6 +29,17 @@ class Workspace:
 def workspace_shape(nbytes: int) -> tuple[int]:
     """The shape of a block with room for ``nbytes``: whole cache lines, one at least."""
     return (max(1, -(-nbytes // ALIGNMENT)) * ALIGNMENT,)
+
+
+def zeros(nbytes: int) -> Array:
+    """A block of zero bytes, as the system gives them: no page is touched before its owner does.
+
+    Not ``numpy.zeros``: what is large comes in large pages here, which the address caches hold.
+    """
+    memory = mmap.mmap(-1, max(1, nbytes), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if nbytes >= _LARGE_PAGE:
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(memory, np.uint8, nbytes)
 
 
 class WorkspacePool:

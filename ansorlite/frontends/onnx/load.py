@@ -11,6 +11,7 @@ from google.protobuf.message import DecodeError
 from onnx.external_data_helper import ExternalDataInfo, load_external_data_for_model, uses_external_data
 
 from ansorlite.errors import ModelError
+from ansorlite.frontends.onnx.outline import outline
 from ansorlite.frontends.onnx.text import check_text
 
 #: What a model can be given as.
@@ -54,8 +55,8 @@ def _checked(model: onnx.ModelProto, what: str, path: Path | None) -> onnx.Model
     check_text(model, what)
     _check_external_data(model, what, path.parent if path else None)
     try:
-        # The checker's own way to read a file takes models of any size.
-        onnx.checker.check_model(model if path is None else str(path))
+        # Where data lie in other files, the checker needs to know from where it is to look for them.
+        onnx.checker.check_model(outline(model) if path is None or not _external(model) else str(path))
     except (onnx.checker.ValidationError, ValueError, OSError, RuntimeError) as error:
         raise ModelError(f"{what} breaks the rules of ONNX: {_one_line(error)}") from None
     if path is not None:
