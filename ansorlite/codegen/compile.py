@@ -16,6 +16,7 @@ from ansorlite.codegen.machine import machine, optimise
 from ansorlite.codegen.object import Object
 from ansorlite.codegen.workspace import aligned, layout
 from ansorlite.loops import printer
+from ansorlite.loops.interchange import interchange
 from ansorlite.loops.nodes import Buffer, Function, Role, Scope, Store
 from ansorlite.loops.nodes import statements as statements_of
 from ansorlite.loops.peel import peel
@@ -105,16 +106,21 @@ def _without_strength_reduction() -> Iterator[None]:
         llvm.set_option("ansorlite", "-disable-lsr=false")
 
 
+def _for_machines(function: Function) -> Function:
+    """What back ends do to loops first."""
+    return peel(interchange(function))
+
+
 def build(function: Function, target: Target) -> Object:
     """Compile ``function`` for ``target``."""
     parts = split(function)
     given = arguments(function, parts, target)
     module = Module(target)
     entry = "ansorlite_" + re.sub(r"\W", "_", function.name, flags=re.ASCII)
-    workspace, prepare_workspace = emit(module, entry, peel(parts.main), given), 0
+    workspace, prepare_workspace = emit(module, entry, _for_machines(parts.main), given), 0
     module.define(f"{entry}_repeat", _REPEAT.replace("$entry", entry))
     if parts.prepare is not None:
-        prepare_workspace = emit(module, f"{entry}_prepare", peel(parts.prepare), given)
+        prepare_workspace = emit(module, f"{entry}_prepare", _for_machines(parts.prepare), given)
     text, promotes = module.text(), adds_in_memory(function)
     optimised = optimise(text, target, promotes)
     with _without_strength_reduction():
