@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
 from ansorlite import measure
+from ansorlite.api.checks import check_integer, check_rules
 from ansorlite.api.database import Given, opened
 from ansorlite.best import Programs
 from ansorlite.errors import ArgumentError
@@ -57,12 +58,20 @@ def compile(
         keep: of an open model, how many programs to keep, each with its own copy of the weights; by default 16.
 
     Raises:
-        ArgumentError: ``keep`` is less than 1, or the model is not open.
+        ArgumentError: what is neither a task nor a model; or ``keep`` is less than 1, or the model is not open.
         RecordsError: the database cannot be used.
         TuningError: there are no such rules.
     """
-    if keep is not None and (keep < 1 or not isinstance(workload, OpenModel)):
-        raise ArgumentError(f"keep is {keep}; it is for models with open dimensions, and at least 1")
+    if not isinstance(workload, Task | Model | HybridModel | OpenModel):
+        raise ArgumentError(
+            f"a {type(workload).__name__} is neither a task nor a model, which are compiled one by one; "
+            "make one with al.Task([...]) or al.from_onnx(...)"
+        )
+    if keep is not None:
+        check_integer("keep", keep, least=1)
+        if not isinstance(workload, OpenModel):
+            raise ArgumentError(f"keep is {keep}, but this has no open dimensions, so there is one program only; leave it out")
+    check_rules(rules)
     own = None if rules is None else measure.rules_from(rules)
     if isinstance(database, str | os.PathLike) and not Path(database).exists():
         _log.warning("there is no tuning database at %s: compiling default programs", os.fspath(database))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ansorlite.api.checks import check_by_name, check_shapes
 from ansorlite.frontends.onnx import Source, load_any
 from ansorlite.graph.hybrid import AnyModel
 from ansorlite.graph.open_model import Dim, OpenModel, Sizes
@@ -32,7 +33,10 @@ def from_onnx(
     Raises:
         ModelError: the file is not there or malformed, a shape is wrong, or nothing knows an operator (told when that is needed
             first: at once, if nothing is open).
-        ArgumentError: ``dims`` names no open dimension, or gives sizes that are not positive integers.
+        ArgumentError: what is no model, no shapes or no sizes at all; or
+            ``dims`` names no open dimension, or gives sizes that are not positive integers.
         TargetError: an unknown target.
     """
+    check_shapes(shapes)
+    check_by_name("dims", dims, '{"batch": (1, 8, 32)}')
     return load_any(model, shapes, dims, target)

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 
 import numpy as np
 
+from ansorlite.api.checks import check_integer, check_positive, check_rules, check_share
 from ansorlite.api.database import Given, opened
 from ansorlite.errors import ArgumentError
 from ansorlite.measure.measurer import Measurer
@@ -59,22 +60,27 @@ def tune(
             share of itself; tuning ends when that is so for every task. It goes on, from records, with a lower one.
 
     Raises:
-        ArgumentError: no task, an unknown strategy or objective, goals that do not fit, or a limit that is not positive.
+        ArgumentError: no task, an unknown strategy or objective, goals that do not fit, a limit that is not positive, or a
+            number that is none.
         RecordsError: the database cannot be used.
         TuningError: no program runs at all, or there are no such rules.
     """
+    if trials is not None:
+        check_integer("trials", trials, least=1)
+    if time_limit is not None:
+        check_positive("time_limit", time_limit)
+    check_integer("seed", seed, least=0)
+    check_share("stop_below", stop_below)
+    check_rules(rules)
     parts = parts_of(workload)
     tasks = tasks_of(parts)
     goals = [Goal()] * len(parts) if goals is None else goals
+    if not isinstance(goals, Sequence) or not all(isinstance(goal, Goal) for goal in goals):
+        raise ArgumentError(f"goals is {goals!r}; give an al.Goal(...) for each model, in a list")
     if len(goals) != len(parts):
         raise ArgumentError(f"{len(goals)} goals are given for {len(parts)} models; give one for each")
-    if not 0 <= stop_below < 1:
-        raise ArgumentError(f"stop_below is {stop_below}; it must be a share from 0 up to 1: 0.001 is a tenth of a percent")
     if strategy not in STRATEGIES:
         raise ArgumentError(f"unknown strategy {strategy!r}; the strategies are: {', '.join(STRATEGIES)}")
-    for name, limit in (("trials", trials), ("time_limit", time_limit)):
-        if limit is not None and not limit > 0:
-            raise ArgumentError(f"{name} is {limit}; it must be greater than 0")
     streams = np.random.default_rng(seed).spawn(len(tasks))
     own = None if rules is None else rules_from(rules)
     states = [task_state(task, uses, strategy, rng, own) for (task, uses), rng in zip(tasks, streams, strict=True)]

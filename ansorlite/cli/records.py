@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from rich.table import Table
 
 from ansorlite.cli import options
 from ansorlite.cli.writing import writing
+from ansorlite.errors import RecordsError
 from ansorlite.records.database import Database
 from ansorlite.records.jsonlines import export_lines, import_lines, measurement_json
 from ansorlite.records.measurement import Outcome, Record
@@ -48,6 +50,8 @@ def command(
         added = None if import_path is None else import_lines(records, import_path)
         if export_path is not None:
             _export(records, export_path)
+        if task is not None:
+            _check_task(records, task)
         wanted = None if outcome is None else Outcome(outcome)
         counts = {found.value: count for found, count in records.outcomes(task).items()}
         found = records.records(task=task, outcome=wanted)
@@ -57,6 +61,15 @@ def command(
         if added is not None:
             click.echo(f"{added} new measurements from {import_path}")
         _print(counts, found, limit)
+
+
+def _check_task(records: Database, key: str) -> None:
+    keys = [entry.key for entry in records.tasks()]
+    if key in keys:
+        return
+    like = difflib.get_close_matches(key, keys, n=1, cutoff=0.0)
+    nearest = f"; the nearest is {like[0]!r}" if like else ""
+    raise RecordsError(f"no task in {records.path} has the key {key!r}{nearest}; ansorlite records --json lists them")
 
 
 def _export(database: Database, path: Path) -> None:

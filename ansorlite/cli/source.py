@@ -68,7 +68,12 @@ def _import(path: Path) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules.setdefault(path.stem, module)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        raise ArgumentError(f"{error.filename}:{error.lineno} is no Python: {error.msg}; correct it") from error
+    except ImportError as error:
+        raise ArgumentError(f"{path} imports what cannot be imported: {error}; install or correct it") from error
     return module
 
 

@@ -41,9 +41,12 @@ def load(path: str | os.PathLike[str]) -> LoadedModel:
         path: of the shared library. Its weights, if they are not inside, must lie beside it.
 
     Raises:
+        ArgumentError: it is no path.
         ModelError: there is no such file, it is not an exported model, or its weights are missing or damaged.
         TargetError: the processor lacks what the model was compiled for.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise ArgumentError(f"an exported model is given by the path of its library, not by {path!r}")
     file = Path(path).absolute()
     if not file.is_file():
         raise ModelError(f"there is no file {os.fspath(path)}")

@@ -184,7 +184,7 @@ def with_sizes(
     fixed: dict[str, int] = {}
     buckets: dict[str, tuple[int, ...]] = {}
     for name, size in sizes.items():
-        several = (size,) if isinstance(size, int) else tuple(size)
+        several = tuple(size) if isinstance(size, Iterable) and not isinstance(size, str) else (size,)
         if not several or not all(isinstance(one, int) and one > 0 for one in several):
             raise ArgumentError(f"dimension {name!r} is given the sizes {several}; give one or more, all of them greater than 0")
         if isinstance(size, int):

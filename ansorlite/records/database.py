@@ -59,6 +59,8 @@ class Database:
             RecordsError: a directory, a missing or unwritable file, one that is damaged or not ours, or one that was
                 written by a newer ansorlite.
         """
+        if not isinstance(path, str | os.PathLike):
+            raise RecordsError(f"a database is given by the path of its file, not by {path!r}")
         self.path = Path(path)
         self._connection = connect(self.path, create)
 

@@ -139,7 +139,7 @@ class Kernel:
         if out is None:
             outputs = [np.empty(shape, dtype) for shape, dtype in self._new]
         else:
-            outputs = [out] if isinstance(out, np.ndarray) else list(out)
+            outputs = list(out) if isinstance(out, list | tuple) else [out]
         if self._direct is None or len(arrays) != len(self.inputs) or not self._called(self._direct, arrays, outputs):
             self._call(arrays, outputs, given=out is not None)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
@@ -189,7 +189,11 @@ class Kernel:
         """
         number = {buffer.name: position for position, buffer in enumerate(self.inputs) if buffer.scope is Scope.CONSTANT}
         if constants.keys() != number.keys():
-            raise ArgumentError(f"the constant inputs are {', '.join(number) or 'none'}; got {', '.join(constants) or 'none'}")
+            if not number:
+                raise ArgumentError("this kernel has no constant inputs; declare some: te.placeholder(..., constant=True)")
+            cure = ", ".join(f"{name}=..." for name in number)
+            given = ", ".join(constants) or "none"
+            raise ArgumentError(f"prepare takes all constant inputs, kernel.prepare({cure}); got {given}")
         fixed = [np.array(self._checked(number[name], array), order="C") for name, array in constants.items()]
         workspace, block = Workspace(self._compiled.prepare_workspace), Workspace(self._compiled.prepared)
         addresses = [0] * len(self._params) + [workspace.address, block.address]
@@ -301,7 +305,10 @@ class Kernel:
         if not isinstance(array, np.ndarray):
             raise ArgumentError(f"{buffer.name} is a {type(array).__name__}, not a numpy array; convert it with numpy.asarray")
         if array.shape != shape:
-            raise ArgumentError(f"{buffer.name} has shape {array.shape}, but the kernel was compiled for {shape}")
+            raise ArgumentError(
+                f"{buffer.name} has shape {array.shape}, but the kernel was compiled for {shape}; "
+                "reshape it, or compile a task of the other shape"
+            )
         if array.dtype != dtype:
             raise ArgumentError(f"{buffer.name} is {array.dtype}, not {buffer.dtype}; convert it with .astype({buffer.dtype!r})")
         return array

@@ -118,6 +118,8 @@ def compute(shape: int | Sequence[int], fcompute: Callable[..., Expr | Scalar], 
             anywhere but at the root of its result, or reads a tensor where it has no elements.
     """
     extents = _checked_shape(shape, name)
+    if not callable(fcompute):
+        raise ExpressionError(f"{name} is computed by a function of its axes, as in lambda i, j: a[i, j]; got {fcompute!r}")
     labels = _axis_names(fcompute, len(extents), name)
     axes = tuple(Axis(label, extent=extent) for label, extent in zip(labels, extents, strict=True))
     body = as_expr(fcompute(*axes), beside="float32")

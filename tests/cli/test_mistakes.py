@@ -41,6 +41,8 @@ SQUEEZENET = Path(onnx.__file__).parent / "backend/test/data/light/light_squeeze
         ("run kernels.py:scale --input a", "'a' should be a name, '=' and a value, as in --input data=x.npy"),
         ("run kernels.py:scale --database kernels.py", "this is not a tuning database"),
         ("bench kernels.py:scale --against onnxruntime", "onnxruntime runs ONNX models"),
+        ("tasks broken.py:f", "broken.py:2 is no Python: expected ':'; correct it"),
+        ("tasks lonely.py:f", "lonely.py imports what cannot be imported: No module named 'no_such_module'"),
         ("records nowhere.db", "there is no tuning database at nowhere.db"),
         ("records kernels.py", "this is not a tuning database"),
         ("records new.db --import kernels.py", "line 2: this is not JSON"),
@@ -51,6 +53,8 @@ SQUEEZENET = Path(onnx.__file__).parent / "backend/test/data/light/light_squeeze
 )  # fmt: skip
 def test_it_is_told_in_one_sentence(call: Call, folder: Path, words: str, sentence: str) -> None:
     np.save(folder / "short.npy", np.zeros(3, np.float32))
+    (folder / "broken.py").write_text("import os\ndef f()\n    return 1\n")
+    (folder / "lonely.py").write_text("import no_such_module\n")
     result = call(*words.split())
     assert result.exit_code == 2
     assert result.stdout == ""
@@ -88,6 +92,13 @@ def test_an_export_that_cannot_be_written(call: Call, path: str) -> None:
     result = call("records", "t.db", "--export", path)
     assert result.exit_code == 2
     assert f"{path} cannot be written (" in result.stderr
+
+
+@pytest.mark.usefixtures("database")
+def test_records_of_a_task_that_is_not_there(call: Call) -> None:
+    result = call("records", "t.db", "--task", "nonsense")
+    assert result.exit_code == 2
+    assert "no task in t.db has the key 'nonsense'; the nearest is 'a0 float32" in result.stderr
 
 
 def test_export_and_json_do_not_share_stdout(call: Call) -> None:

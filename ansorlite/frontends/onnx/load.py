@@ -10,7 +10,7 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx.external_data_helper import ExternalDataInfo, load_external_data_for_model, uses_external_data
 
-from ansorlite.errors import ModelError
+from ansorlite.errors import ArgumentError, ModelError
 from ansorlite.frontends.onnx.outline import outline
 from ansorlite.frontends.onnx.text import check_text
 
@@ -22,12 +22,15 @@ def load(source: Source) -> onnx.ModelProto:
     """The model in ``source``, checked, with its external data in it and its own functions expanded.
 
     Raises:
+        ArgumentError: it is none of these.
         ModelError: the file is not there, is not ONNX, is cut off, breaks ONNX's rules, or has data outside of its folder.
     """
     if isinstance(source, onnx.ModelProto):
         return _checked(source, "the model", None)
     if isinstance(source, bytes):
         return _checked(_parsed(source, "the model"), "the model", None)
+    if not isinstance(source, str | os.PathLike):
+        raise ArgumentError(f"a model is given as a path, bytes or an onnx.ModelProto, not as {type(source).__name__}")
     path = Path(source)
     return _checked(_read(path), str(path), path)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import Protocol
 
 import numpy as np
@@ -31,8 +32,8 @@ class Goal:
 
     def __post_init__(self) -> None:
         for name, value in (("weight", self.weight), ("bound", self.bound), ("reference", self.reference)):
-            if value is not None and not (value > 0 and math.isfinite(value)):
-                raise ArgumentError(f"the {name} of a model is {value}; it must be a number greater than 0")
+            if value is not None and not (isinstance(value, Real) and value > 0 and math.isfinite(value)):
+                raise ArgumentError(f"the {name} of a model is {value!r}; it must be a number greater than 0")
 
 
 class Objective(Protocol):

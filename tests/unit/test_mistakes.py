@@ -1,0 +1,93 @@
+"""What a caller may get wrong is told in a sentence with its cause and cure, before anything is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ansorlite as al
+from ansorlite import te
+
+A = te.placeholder((4,), name="A")
+W = te.placeholder((4,), name="W", constant=True)
+TASK = al.Task([A, W, te.compute((4,), lambda i: A[i] * W[i], name="B")])
+
+
+@pytest.fixture(scope="module")
+def kernel() -> al.Kernel:
+    return al.compile(TASK)
+
+
+def wrong(function: Callable[..., Any], *arguments: Any, **named: Any) -> str:
+    with pytest.raises(al.AnsorliteError) as caught:
+        function(*arguments, **named)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert len(message) < 300
+    return message
+
+
+@pytest.mark.parametrize(
+    ("named", "told"),
+    [
+        ({"trials": "5"}, "trials is '5'; it must be an integer, 1 or more"),
+        ({"trials": 1.5}, "trials is 1.5"),
+        ({"trials": 0}, "trials is 0"),
+        ({"seed": -1}, "seed is -1; it must be an integer, 0 or more"),
+        ({"seed": "x"}, "seed is 'x'"),
+        ({"time_limit": "x"}, "time_limit is 'x'; it must be a number greater than 0"),
+        ({"time_limit": float("nan")}, "time_limit is nan"),
+        ({"stop_below": "x"}, "stop_below is 'x'; it must be a share"),
+        ({"goals": 5}, "goals is 5; give an al.Goal"),
+        ({"goals": [5]}, "goals is [5]; give an al.Goal"),
+        ({"rules": 5}, "rules is 5; say where they are"),
+        ({"database": 5}, "a database is given by the path of its file, not by 5"),
+        ({"strategy": 5}, "unknown strategy 5"),
+    ],
+)
+def test_of_tune(named: dict[str, Any], told: str) -> None:
+    assert told in wrong(al.tune, TASK, **{"trials": 1, **named})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((None,), "a NoneType is neither a task nor a model"),
+        (([TASK],), "a list is neither a task nor a model, which are compiled one by one"),
+        ((TASK, 5), "a database is given by the path of its file, not by 5"),
+    ],
+)
+def test_of_compile(arguments: tuple[Any, ...], told: str) -> None:
+    assert told in wrong(al.compile, *arguments)
+
+
+def test_of_options_of_compile() -> None:
+    assert "keep is '2'; it must be an integer" in wrong(al.compile, TASK, keep="2")
+    assert "keep is 2, but this has no open dimensions" in wrong(al.compile, TASK, keep=2)
+    assert "rules is 5" in wrong(al.compile, TASK, rules=5)
+
+
+def test_of_models() -> None:
+    assert "given as a path, bytes or an onnx.ModelProto, not as int" in wrong(al.from_onnx, 5)
+    assert "the shape of 'x' is 5; it must be integers" in wrong(al.from_onnx, b"", shapes={"x": 5})
+    assert "shapes is [1]; it must be a dictionary" in wrong(al.from_onnx, b"", shapes=[1])
+    assert "dims is 5; it must be a dictionary" in wrong(al.from_onnx, b"", dims=5)
+    assert "by the path of its library, not by 5" in wrong(al.load, 5)
+
+
+def test_of_expressions_and_goals() -> None:
+    assert "computed by a function of its axes" in wrong(te.compute, (4,), 5)
+    assert "the weight of a model is 'x'" in wrong(al.Goal, weight="x")
+
+
+def test_of_constants(kernel: al.Kernel) -> None:
+    ones = np.ones(4, np.float32)
+    assert "kernel.prepare(W=...); got none" in wrong(kernel.prepare)
+    assert "kernel.prepare(W=...); got A" in wrong(kernel.prepare, A=ones)
+    assert "W has shape (3,), but the kernel was compiled for (4,); reshape it" in wrong(kernel.prepare, W=ones[:3])
+    assert "W is float64, not float32; convert it with .astype" in wrong(kernel.prepare, W=ones.astype(float))
+    assert "this kernel has no constant inputs" in wrong(kernel.prepare(W=ones).prepare, W=ones)
+    assert "B is a int, not a numpy array" in wrong(kernel, ones, ones, out=5)
