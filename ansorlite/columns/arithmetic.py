@@ -22,47 +22,62 @@ def where(flag: Number, yes: Number, no: Number) -> Number:
         return yes if flag else no
     if yes is no:
         return yes
-    if not isinstance(yes, Column) and not isinstance(no, Column):
-        if yes == no:
-            return yes
-        if yes == 1 and no == 0:
-            return flag
     tape = flag.tape
-    (a, b), (c, d) = bounds(yes), bounds(no)
-    node = (_WHERE, flag.number, tape.number(yes), tape.number(no))
-    return tape.write(node, a if a < c else c, b if b > d else d)
+    if isinstance(yes, Column):
+        a, low, high = yes.number, yes.low, yes.high
+    elif isinstance(no, Column):
+        a, low, high = tape.number(yes), yes, yes
+    elif yes == no:
+        return yes
+    elif yes == 1 and no == 0:
+        return flag
+    else:
+        return tape.write((_WHERE, flag.number, tape.number(yes), tape.number(no)), min(yes, no), max(yes, no))
+    if isinstance(no, Column):
+        b = no.number
+        low = no.low if no.low < low else low
+        high = no.high if no.high > high else high
+    else:
+        b = tape.number(no)
+        low = no if no < low else low
+        high = no if no > high else high
+    return tape.write((_WHERE, flag.number, a, b), low, high)
 
 
 def minimum(a: Number, b: Number) -> Number:
-    if isinstance(a, Column):
-        tape = a.tape
-    elif isinstance(b, Column):
-        tape = b.tape
+    if not isinstance(a, Column):
+        if not isinstance(b, Column):
+            return min(a, b)
+        a, b = b, a
+    if isinstance(b, Column):
+        b_low, b_high = b.low, b.high
     else:
-        return min(a, b)
-    (a_low, a_high), (b_low, b_high) = bounds(a), bounds(b)
-    if a_high <= b_low or a is b:
+        b_low = b_high = b
+    if a.high <= b_low or a is b:
         return a
-    if b_high <= a_low:
+    if b_high <= a.low:
         return b
-    low, high = a_low if a_low < b_low else b_low, a_high if a_high < b_high else b_high
-    return tape.symmetric(_MIN, tape.number(a), tape.number(b), low, high)
+    low, high = a.low if a.low < b_low else b_low, a.high if a.high < b_high else b_high
+    tape = a.tape
+    return tape.symmetric(_MIN, a.number, b.number if isinstance(b, Column) else tape.number(b), low, high)
 
 
 def maximum(a: Number, b: Number) -> Number:
-    if isinstance(a, Column):
-        tape = a.tape
-    elif isinstance(b, Column):
-        tape = b.tape
+    if not isinstance(a, Column):
+        if not isinstance(b, Column):
+            return max(a, b)
+        a, b = b, a
+    if isinstance(b, Column):
+        b_low, b_high = b.low, b.high
     else:
-        return max(a, b)
-    (a_low, a_high), (b_low, b_high) = bounds(a), bounds(b)
-    if b_high <= a_low or a is b:
+        b_low = b_high = b
+    if b_high <= a.low or a is b:
         return a
-    if a_high <= b_low:
+    if a.high <= b_low:
         return b
-    low, high = a_low if a_low > b_low else b_low, a_high if a_high > b_high else b_high
-    return tape.symmetric(_MAX, tape.number(a), tape.number(b), low, high)
+    low, high = a.low if a.low > b_low else b_low, a.high if a.high > b_high else b_high
+    tape = a.tape
+    return tape.symmetric(_MAX, a.number, b.number if isinstance(b, Column) else tape.number(b), low, high)
 
 
 def both(a: Number, b: Number) -> Number:

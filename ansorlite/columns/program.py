@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 from typing import Final
 
 import numpy as np
@@ -12,6 +13,7 @@ from ansorlite.columns.machine import BLOCK, FIELDS, machine
 from ansorlite.columns.tape import Number, Op, Tape
 
 _CONSTANT, _GATHER, _SELECT = int(Op.CONSTANT), int(Op.GATHER), int(Op.SELECT)
+_ADD, _EQUAL = int(Op.ADD), int(Op.EQUAL)  # all between have two operands
 #: Fields that an instruction of so many operands does not use.
 _PADDING: Final = [[0] * (FIELDS - 2 - operands) for operands in range(FIELDS - 1)]
 
@@ -25,47 +27,55 @@ class ColumnProgram:
         register: list[int] = [-1] * len(tape.nodes)
         for place, number in enumerate(tape.constants):
             register[number] = place
-        count = len(tape.constants)
+        fresh = count(len(tape.constants))
         free: list[int] = []
 
         def needed(number: int) -> int:
             """Where a column is from its first use on, as seen from the end; before it is made, its register is free again."""
-            nonlocal count
-            if register[number] < 0:
-                if free:
-                    register[number] = free.pop()
-                else:
-                    register[number] = count
-                    count += 1
-            return register[number]
+            place = register[number]
+            if place < 0:
+                place = register[number] = free.pop() if free else next(fresh)
+            return place
 
         self._results = np.array([needed(number) for number in results], dtype=np.int64)
         starts = np.cumsum([0, *map(len, tape.tables)]).tolist()
-        code: list[list[int]] = []
+        code: list[int] = []  # from the end to the start
         lists: list[int] = []
         for number in range(len(tape.nodes) - 1, -1, -1):
-            place, node = register[number], tape.nodes[number]
+            place = register[number]
+            if place < 0:
+                continue
+            node = tape.nodes[number]
             op = node[0]
-            if place < 0 or op == _CONSTANT:
+            if op == _CONSTANT:
                 continue
             free.append(place)
-            if op == _GATHER:
-                code.append([op, place, node[1], starts[node[2]], 0])
+            if _ADD <= op <= _EQUAL:
+                # Nearly all are such, so these are not left to what follows.
+                _, a, b = node
+                left = register[a]
+                if left < 0:
+                    left = register[a] = free.pop() if free else next(fresh)
+                right = register[b]
+                if right < 0:
+                    right = register[b] = free.pop() if free else next(fresh)
+                code += (0, right, left, place, op)
+            elif op == _GATHER:
+                code += (0, starts[node[2]], node[1], place, op)
             elif op == _SELECT:
-                code.append([op, place, needed(node[1]), len(lists) - node[2], 0])
+                code += (0, len(lists) - node[2], needed(node[1]), place, op)
                 lists += [needed(argument) for argument in node[3:]]
             else:
-                operands = [register[argument] if register[argument] >= 0 else needed(argument) for argument in node[1:]]
-                code.append([op, place, *operands, *_PADDING[len(operands)]])
-        code.reverse()
-        instructions = np.array(code, dtype=np.int64).reshape(-1, FIELDS)
+                operands = [needed(argument) for argument in node[1:]]
+                code += (*_PADDING[len(operands)], *operands[::-1], place, op)
+        instructions = np.array(code[::-1], dtype=np.int64).reshape(-1, FIELDS)
         # Lists of registers to select from are behind the code.
         instructions[instructions[:, 0] == _SELECT, 3] += instructions.size
-        self._instructions = len(code)
+        self._instructions = len(instructions)
         self._code = np.concatenate([instructions.ravel(), np.array(lists, dtype=np.int64)])
         self._tables = np.concatenate([np.zeros(0), *tape.tables])
         self._constants = np.array(list(tape.constants.values()), dtype=np.float64)
-        self._registers = count
+        self._registers = next(fresh)
 
     def __len__(self) -> int:
         """How many instructions it takes."""

@@ -201,6 +201,10 @@ class Tape:
             self.constants[number] = float(value)
         return number
 
+    def close(self) -> None:
+        """Forget the columns: they know their tape, so that together they would wait for the garbage collector."""
+        self._known.clear()
+
 
 def bounds(value: Number) -> tuple[float, float]:
     """Between which its numbers lie."""

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorlite.evolution.keys import fingerprints, packed
+from ansorlite.evolution.keys import fingerprints, first_of_each, keys
 from ansorlite.evolution.selection import best_first, tournament
 from ansorlite.evolution.settings import EvolutionSettings
 from ansorlite.sketch.space import Space
@@ -76,39 +76,34 @@ class _Archive:
     def __init__(self, space: Space, score: Callable[[Rows], Scores]) -> None:
         self._space = space
         self._score = score
-        self._known = np.zeros(0, np.uint64)
-        self._rows: Rows = np.zeros((0, len(space.sizes)), np.int64)
-        self._canonical: Rows | None = None
-        self._scores: Scores = np.zeros(0)
+        self._known: set[int] = set()
+        self._rows: list[Rows] = [np.zeros((0, len(space.sizes)), np.int64)]
+        self._scores: list[Scores] = [np.zeros(0)]
 
     def add(self, rows: Rows) -> None:
         """Score the new programs among ``rows``."""
-        canonical = self._space.canonical(rows)
-        prints, positions = np.unique(fingerprints(canonical), return_index=True)
-        new = ~np.isin(prints, self._known)
-        self._known = np.concatenate([self._known, prints[new]])
-        fresh = np.sort(positions[new])
-        fresh = fresh[self._space.valid(rows[fresh])]
+        prints = fingerprints(self._space.canonical(rows))
+        fresh = rows[first_of_each(prints.tolist(), self._known)]
+        fresh = fresh[self._space.valid(fresh)]
         if not len(fresh):
             return
-        scores = np.asarray(self._score(rows[fresh]), dtype=np.float64)
+        scores = np.asarray(self._score(fresh), dtype=np.float64)
         usable = scores > -np.inf
-        found = fresh[usable]
-        self._rows = np.concatenate([self._rows, rows[found]])
-        self._scores = np.concatenate([self._scores, scores[usable]])
-        self._canonical = canonical[found] if self._canonical is None else np.concatenate([self._canonical, canonical[found]])
+        self._rows.append(fresh[usable])
+        self._scores.append(scores[usable])
 
     def best(self, n: int) -> tuple[Rows, Scores]:
-        order = best_first(self._scores)[:n]
-        return self._rows[order], self._scores[order]
+        rows, scores = np.concatenate(self._rows), np.concatenate(self._scores)
+        order = best_first(scores)[:n]
+        return rows[order], scores[order]
 
     def unseen(self, seen: Set[bytes], n: int) -> tuple[Rows, Scores]:
         """The best ``n`` whose keys are not in ``seen``."""
+        rows, scores = self.best(sum(map(len, self._scores)))
         chosen: list[int] = []
-        order = best_first(self._scores)
-        for begin in range(0, len(order), max(1, n)):
-            if len(chosen) >= n or self._canonical is None:
+        for begin in range(0, len(rows), max(1, n)):
+            if len(chosen) >= n:
                 break
-            part = order[begin : begin + n]
-            chosen += [i for i, key in zip(part.tolist(), packed(self._canonical[part]), strict=True) if key not in seen]
-        return self._rows[chosen[:n]], self._scores[chosen[:n]]
+            part = keys(self._space, rows[begin : begin + n])
+            chosen += [begin + i for i, key in enumerate(part) if key not in seen]
+        return rows[chosen[:n]], scores[chosen[:n]]

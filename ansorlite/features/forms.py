@@ -36,6 +36,19 @@ def bounds(form: Affine, sizes: Mapping[Axis, Number]) -> tuple[Number, Number]:
     return low, high
 
 
+def width(form: Affine, sizes: Mapping[Axis, Number]) -> Number:
+    """How far apart the least and the greatest value are, plus one."""
+    reach: Number = 0
+    for term, coefficient in form.terms:
+        if not isinstance(term, Axis):
+            low, high = bounds(form, sizes)
+            return high - low + 1
+        if len(form.terms) == 1 and abs(coefficient) == 1:
+            return sizes[term]
+        reach = reach + abs(coefficient) * (sizes[term] - 1)
+    return reach + 1
+
+
 def moves(form: Affine, steps: Mapping[Axis, Number], trip: Number) -> Number:
     """Whether a form changes over ``trip`` iterations of a loop that walks some of its axes in ``steps``, the others at 0."""
     result: Number = 0

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ansorlite.columns.arithmetic import both, ceil, largest, low_bit, maximum, minimum, product, total, where
+from ansorlite.columns.arithmetic import both, ceil, largest, low_bit, maximum, minimum, select, total, where
 from ansorlite.columns.tape import Number
 from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
 from ansorlite.target import Target
@@ -43,14 +43,50 @@ class Memory:
 
 
 @dataclass(frozen=True, eq=False)
+class _Dim:
+    """One dimension of an access.
+
+    Attributes:
+        width: by depth: how many of its elements the loops below touch.
+        extent: of the buffer.
+        dense: the share of a page that lies between two neighbours of it, at most one.
+        begins: for the first and the second cache: in how many sets the rows along it begin, at most.
+    """
+
+    width: Numbers
+    extent: Number
+    dense: Number
+    begins: tuple[Number, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Box:
+    """What an access touches of its innermost dimensions.
+
+    Attributes:
+        run: elements of the longest run of neighbours.
+        full: whether all dimensions so far are walked whole: then the next is part of a run of neighbours.
+        rows: how many runs.
+        pages: that the runs begin on.
+        places: for the first and the second cache: how many sets the runs begin in.
+    """
+
+    run: Number
+    full: Number
+    rows: Number
+    pages: Number
+    places: tuple[Number, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class _Lines:
     """The cache lines that one access touches below one depth.
 
     Attributes:
-        fetched: bytes of the lines.
-        held: for the first and the second cache: how many bytes of it keeping them takes. Lines that fall into few sets
+        fetched: how many.
+        held: for the first and the second cache: how many lines of it keeping them takes. Lines that fall into few sets
             take as much as if all sets were as full.
-        run: bytes of the longest run of neighbours.
+        run: the longest run of neighbours.
         pages: that they are on.
     """
 
@@ -64,20 +100,23 @@ def memory(s: StatementFacts, looping: Numbers, target: Target) -> Memory:
     """``looping``: by loop: whether it is one in the machine code."""
     caches = tuple(zip((target.l1, target.l2), _SETS, strict=True))
     lines = [_lines(access, caches) for access in s.accesses]
-    outer = [product(s.trips[:depth]) for depth in range(len(s.trips) + 1)]
+    outer: list[Number] = [1]
+    for trip in s.trips:
+        outer.append(outer[-1] * trip)
     fetched = [[here.fetched for here in line] for line in lines]
     pages = [[here.pages for here in line] for line in lines]
     room = [_sums([[here.held[level] for here in line] for line in lines]) for level in range(len(caches))]
-    capacities = (target.l1, target.l2, target.l3)
-    levels = zip((*room, _sums(fetched)), capacities, strict=True)
-    amounts = _amounts(fetched, outer)
-    traffic = tuple(_traffic(amounts, held, capacity) for held, capacity in levels)
-    runs = [_at_innermost([here.run for here in line], s, looping) for line in lines]
+    levels = zip((*room, _sums(fetched)), (target.l1, target.l2, target.l3), strict=True)
+    traffic = tuple(
+        [lines * _LINE for lines in _traffic(fetched, outer, _fitting(held, capacity / _LINE))] for held, capacity in levels
+    )
+    innermost = _innermost(s, looping)
+    runs = [select([here.run for here in line], innermost) * _LINE for line in lines]
     return Memory(
-        [line[0] for line in fetched],
+        [line[0] * _LINE for line in fetched],
         traffic,
         tuple(total(t / run for t, run in zip(level, runs, strict=True)) for level in traffic[: len(caches)]),
-        total(_traffic(_amounts(pages, outer), _sums(pages), _PAGES)),
+        total(_traffic(pages, outer, _fitting(_sums(pages), _PAGES))),
     )
 
 
@@ -87,70 +126,82 @@ def _sums(parts: Sequence[Numbers]) -> list[Number]:
 
 def _lines(access: AccessFacts, caches: Sequence[tuple[int, int]]) -> list[_Lines]:
     """By depth; ``caches``: the bytes and the sets of each."""
-    dims = [dim for dim in zip(reversed(access.widths), reversed(access.extents), strict=True) if largest(dim[1]) > 1]
-    extents = [extent for _, extent in dims]
+    dims = _dims(access, caches)
+    # The box of the first dimensions, the first two, and so on: what a loop does not move stays as it was around the loop.
+    boxes = [_Box(1, 1, 1, 1, (1,) * len(caches))]
     result: list[_Lines] = []
-    before: list[Number] | None = None
     for depth in range(len(access.moves) + 1):
-        here = [width[depth] for width, _ in dims]
-        # What a loop does not move is touched below it as it is around it.
-        same = before is not None and all(a is b for a, b in zip(here, before, strict=True))
-        result.append(result[-1] if same else _box(here, extents, access.item, caches))
-        before = here
+        here = [dim.width[depth] for dim in dims]
+        before = [dim.width[depth - 1] for dim in dims] if depth else []
+        same = next((i for i, (a, b) in enumerate(zip(here, before, strict=False)) if a is not b), len(before))
+        if depth and same == len(dims):
+            result.append(result[-1])
+            continue
+        del boxes[same + 1 :]
+        for dim, width in zip(dims[same:], here[same:], strict=True):
+            boxes.append(_with(boxes[-1], dim, width))
+        result.append(_held(boxes[-1], len(dims), access.item, caches))
     return result
 
 
-def _box(widths: Numbers, extents: Numbers, item: int, caches: Sequence[tuple[int, int]]) -> _Lines:
-    """The lines of a box; the innermost dimension first."""
-    elements: Number = 1
-    run: Number = 1
-    full: Number = 1  # whether all dimensions so far are walked whole: then the next is part of a run of neighbours
-    stride: Number = item
-    pages: Number = 1
-    places: list[Number] = [1] * len(caches)
-    for position, (width, extent) in enumerate(zip(widths, extents, strict=True)):
-        elements = elements * width
-        run = where(full, run * width, run)
-        if position:
-            rows = where(full, 1, width)
-            pages = pages * maximum(minimum(stride / _PAGE, 1) * rows, 1)
+def _dims(access: AccessFacts, caches: Sequence[tuple[int, int]]) -> list[_Dim]:
+    """The dimensions of more than one element, the innermost first."""
+    result: list[_Dim] = []
+    stride: Number = access.item
+    for width, extent in zip(reversed(access.widths), reversed(access.extents), strict=True):
+        if largest(extent) > 1:
             # Rows whose distance is a multiple of a large power of two begin in few sets.
-            begins = [minimum(rows, maximum(sets * _LINE / low_bit(stride), 1)) for _, sets in caches]
-            places = [place * begin for place, begin in zip(places, begins, strict=True)]
-        full = both(full, width >= extent)
-        stride = stride * extent
-    row = ceil(run * (item / _LINE))
-    lines = row * (elements / run)
-    fetched = lines * _LINE
+            begins = tuple(maximum(sets * _LINE / low_bit(stride), 1) for _, sets in caches) if result else ()
+            result.append(_Dim(width, extent, minimum(stride / _PAGE, 1), begins))
+            stride = stride * extent
+    return result
+
+
+def _with(box: _Box, dim: _Dim, width: Number) -> _Box:
+    """``box`` with one more dimension."""
+    run = where(box.full, box.run * width, box.run)
+    full = both(box.full, width >= dim.extent)
+    if not dim.begins:
+        return _Box(run, full, box.rows, box.pages, box.places)
+    rows = where(box.full, 1, width)
+    places = tuple(place * minimum(rows, begins) for place, begins in zip(box.places, dim.begins, strict=True))
+    return _Box(run, full, box.rows * rows, box.pages * maximum(dim.dense * rows, 1), places)
+
+
+def _held(box: _Box, dims: int, item: int, caches: Sequence[tuple[int, int]]) -> _Lines:
+    row = ceil(box.run * (item / _LINE))
+    lines = row * box.rows
     held: list[Number] = []
-    for (size, sets), place in zip(caches, places, strict=True):
-        spread = (lines / minimum(row * place, sets) - 1) * (size / (size // (sets * _LINE) - 1))
-        held.append(maximum(spread, fetched) if len(widths) > 1 else fetched)
-    return _Lines(fetched, tuple(held), row * _LINE, pages * maximum(row * (_LINE / _PAGE), 1))
+    for (size, sets), place in zip(caches, box.places, strict=True):
+        spread = (lines / minimum(row * place, sets) - 1) * (size / _LINE / (size // (sets * _LINE) - 1))
+        held.append(maximum(spread, lines) if dims > 1 else lines)
+    return _Lines(lines, tuple(held), row, box.pages * maximum(row * (_LINE / _PAGE), 1))
 
 
-def _at_innermost(values: Numbers, s: StatementFacts, looping: Numbers) -> Number:
-    """By depth to the one around the innermost loop of the machine code.
+def _innermost(s: StatementFacts, looping: Numbers) -> Number:
+    """The depth around the innermost loop of the machine code.
 
     Of a parallel loop it is one iteration: which iterations a thread takes in a row is not known.
     """
-    result = values[0]
+    result: Number = 0
     for depth, (flag, parallel) in enumerate(zip(looping, s.parallel, strict=True)):
-        result = where(flag, where(parallel, values[depth + 1], values[depth]), result)
+        result = where(flag, where(parallel, depth + 1, depth), result)
     return result
 
 
-def _amounts(fetched: Sequence[Numbers], outer: Numbers) -> list[list[Number]]:
-    """By the depth that a cache keeps, for each access what is fetched in all."""
-    # One run of the loop around what fits fetches all of its lines once: neighbouring iterations find what they share.
-    around = [max(depth - 1, 0) for depth in range(len(outer))]
-    return [[line[depth] * outer[depth] for line in fetched] for depth in around]
+def _fitting(held: Numbers, capacity: float) -> Number:
+    """The depth around the outermost one of which no more than ``capacity`` is held.
 
-
-def _traffic(amounts: Sequence[list[Number]], held: Numbers, capacity: int) -> list[Number]:
-    """For each access what is fetched into a cache of ``capacity``: it keeps the outermost depth that fits."""
-    result = amounts[-1]
-    for depth in reversed(range(len(held) - 1)):
-        fits = held[depth] <= capacity
-        result = [where(fits, amount, found) for amount, found in zip(amounts[depth], result, strict=True)]
+    One run of the loop around what fits fetches all of its lines once: neighbouring iterations find what they share.
+    """
+    last = len(held) - 1
+    result: Number = max(last - 1, 0)
+    for depth in reversed(range(last)):
+        result = where(held[depth] <= capacity, max(depth - 1, 0), result)
     return result
+
+
+def _traffic(lines: Sequence[Numbers], outer: Numbers, depth: Number) -> list[Number]:
+    """For each access what is fetched in all, if what is below ``depth`` is fetched once a run of the loops around it."""
+    times = select(outer, depth)
+    return [select(line, depth) * times for line in lines]

@@ -25,7 +25,7 @@ from ansorlite.columns.arithmetic import (
 )
 from ansorlite.columns.tape import Number
 from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
-from ansorlite.features.forms import bounds, moves, step_to
+from ansorlite.features.forms import moves, step_to, width
 from ansorlite.features.operations import operations
 from ansorlite.loops.index_algebra import IndexAlgebra
 from ansorlite.loops.nodes import index
@@ -384,8 +384,7 @@ def _widths(form: Affine, sizes: Mapping[Axis, Numbers], depths: int, extent: Nu
         if before is not None and all(a is b for a, b in zip(here, before, strict=True)):
             result.append(result[-1])
             continue
-        low, high = bounds(form, dict(zip(used, here, strict=True)))
-        result.append(minimum(high - low + 1, extent))
+        result.append(minimum(width(form, dict(zip(used, here, strict=True))), extent))
         before = here
     return result
 

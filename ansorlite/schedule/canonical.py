@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansorlite.analysis.access import positions
-from ansorlite.columns.arithmetic import both, equal, largest, select, where
+from ansorlite.columns.arithmetic import equal, largest, select, where
 from ansorlite.columns.tape import Number
 from ansorlite.schedule.nest import Nest, Program
 
@@ -21,14 +21,10 @@ def _nest(nest: Nest) -> list[Number]:
     for flag in real:
         before.append(before[-1] + flag)
     number = positions(nest.anchor)
-    result: list[Number] = []
-    for values in (
-        [1 + number[loop.axis] for loop in nest.loops],
-        [loop.trip for loop in nest.loops],
-        [loop.step for loop in nest.loops],
-        [loop.unrolled for loop in nest.loops],
-    ):
-        result += _in_front(values, real, before)
+    # With the steps of the loops so far, a step tells the iterations, too.
+    axes = 2 * len(number)
+    values = [loop.step * axes + (2 * number[loop.axis] + loop.unrolled) for loop in nest.loops]
+    result = _in_front([where(flag, 1 + value, 0) for flag, value in zip(real, values, strict=True)], before)
     starts = [before[nest.band_start(band)] for band in range(len(nest.bands) + 1)]
 
     def place(bands: Number) -> Number:
@@ -42,13 +38,14 @@ def _nest(nest: Nest) -> list[Number]:
     return result + [where(equal(pack.at, 0), 0, 1 + place(pack.at)) for pack in nest.packed]
 
 
-def _in_front(values: Sequence[Number], real: Sequence[Number], before: Sequence[Number]) -> list[Number]:
-    """The values of the real loops in their order, then zeros."""
+def _in_front(values: Sequence[Number], before: Sequence[Number]) -> list[Number]:
+    """The values that are not zero in their order, then zeros; ``before``: how many of them are in front of each."""
     result: list[Number] = []
     for position in range(len(values)):
         found: Number = 0
         for loop in range(position, len(values)):
             if largest(before[loop]) >= position:
-                found = where(both(real[loop], equal(before[loop], position)), values[loop], found)
+                # The last one that has so many in front is not zero, if any is.
+                found = where(equal(before[loop], position), values[loop], found)
         result.append(found)
     return result

@@ -64,7 +64,9 @@ class Sketch:
         """What computes ``numbers`` of a program for whole populations of rows."""
         tape = Tape()
         with _without_collector():
-            return ColumnProgram(tape, numbers(fold(self.steps, self.dag, tape.gather)))
+            program = ColumnProgram(tape, numbers(fold(self.steps, self.dag, tape.gather)))
+            tape.close()
+        return program
 
     @cached_property
     def _canonical(self) -> ColumnProgram:
@@ -98,7 +100,7 @@ def _without_names(value: object, numbers: dict[str, int]) -> object:
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Recording makes a hundred thousand small objects that are all kept: looking for garbage among them takes a third of it."""
+    """Recording makes a hundred thousand small objects, all of them kept: looking for garbage among them takes a third of it."""
     collects = gc.isenabled()
     gc.disable()
     try:
