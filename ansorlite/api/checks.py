@@ -33,7 +33,7 @@ def check_share(name: str, value: Any) -> None:
     Raises:
         ArgumentError: ``value`` is no number from 0 up to 1.
     """
-    if not isinstance(value, Real) or not 0 <= value < 1:
+    if not isinstance(value, Real) or not 0 <= float(value) < 1:
         raise ArgumentError(f"{name} is {value!r}; it must be a share from 0 up to 1: 0.001 is a tenth of a percent")
 
 

@@ -7,11 +7,12 @@ the very size.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -21,8 +22,10 @@ from ansorlite.graph.graph import Array, Graph
 from ansorlite.graph.hybrid import AnyModel, Datum, HybridExecutable, HybridModel
 from ansorlite.graph.memo import Memo
 from ansorlite.graph.open_model import OpenModel, OpenValue, ValuesNeededError, sizes_of
+from ansorlite.graph.profile import Profile
 from ansorlite.graph.restriction import is_restriction
 from ansorlite.runtime.arguments import by_name, empty, imported, numpy_type
+from ansorlite.runtime.peaks import Peaks
 
 #: Programs that are kept, each with its own copy of the weights.
 KEEP: Final = 16
@@ -94,13 +97,56 @@ class OpenExecutable:
                 that another input or the model contradicts.
             ModelError: the model has no meaning for these sizes or values.
         """
+        route, program, inputs = self._ready(arrays, named)
+        results = program(inputs)
+        return {name: datum[route.cropped[name]] if name in route.cropped else datum for name, datum in results.items()}
+
+    def profile(self, inputs: Mapping[str, Any], *, runs: int = 30, peaks: Peaks | None = None) -> Profile:
+        """How long each step takes of the program that runs these inputs, filled up to the sizes that it is made for.
+
+        See :meth:`ansorlite.graph.executable.Executable.profile`.
+
+        Raises:
+            ArgumentError: as for a call; or ``runs`` is less than 1.
+            ModelError: as for a call.
+        """
+        _, program, ready = self._ready((inputs,), {})
+        return program.profile(ready, runs=runs, peaks=peaks)
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        dims: Mapping[str, int] | None = None,
+        name: str | None = None,
+        weights: Literal["inside", "beside"] = "inside",
+    ) -> None:
+        """Write the model for one size of each open dimension as a shared library, which takes inputs of that size only.
+
+        See :meth:`ansorlite.graph.executable.Executable.export`.
+
+        Args:
+            dims: open dimension → its size.
+
+        Raises:
+            ArgumentError: a dimension that is not there, or lacks a size; a name that C does not take; or a model that does not
+                run as native code alone.
+            ModelError: the model has no meaning for these sizes.
+            TargetError: there is no linker, or it fails.
+            OSError: a file cannot be written.
+        """
+        self._build(self._model.at(dims or {})).export(path, name=name, weights=weights)
+
+    def _ready(
+        self, arrays: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> tuple[_Route, Executable | HybridExecutable, dict[str, Datum]]:
+        """The program for what a call is given, and what that is given."""
         found = by_name(self.inputs, arrays, named)
         given = {name: self._array(name, found[name]) for name in self.inputs}
         route = self._route(given)
         program = self._programs.get(route.program, lambda: self._build(self._model.built(self._specialized(route))))
         padded = {name: _padded(given[name], shape) for name, shape in route.padded.items()}
-        results = program({name: padded.get(name, given[name]) for name in program.inputs})
-        return {name: datum[route.cropped[name]] if name in route.cropped else datum for name, datum in results.items()}
+        return route, program, {name: padded.get(name, given[name]) for name in program.inputs}
 
     def _array(self, name: str, datum: Any) -> Datum:
         expected = self._types.get(name)

@@ -139,7 +139,7 @@ class Kernel:
         if out is None:
             outputs = [np.empty(shape, dtype) for shape, dtype in self._new]
         else:
-            outputs = list(out) if isinstance(out, list | tuple) else [out]
+            outputs = list(out) if isinstance(out, Sequence) else [out]
         if self._direct is None or len(arrays) != len(self.inputs) or not self._called(self._direct, arrays, outputs):
             self._call(arrays, outputs, given=out is not None)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)

@@ -19,9 +19,12 @@ from ansorlite.graph.executable import Executable
 from ansorlite.graph.hybrid import AnyModel, HybridExecutable, compile_any
 from ansorlite.graph.open_executable import OpenExecutable
 from ansorlite.graph.open_model import Dim, OpenModel
+from ansorlite.runtime.peaks import Level, Peaks
 from tests.onnx.support import Meaning
 
 RNG = np.random.default_rng(0)
+
+PEAKS = Peaks(2, 100e9, (Level("memory", 1 << 30, 10e9, 8e9),))
 
 
 def normal(*shape: int) -> np.ndarray:
@@ -370,6 +373,14 @@ def test_public_names_with_real_programs(tmp_path: Path) -> None:
         x = normal(size, 6)
         np.testing.assert_allclose(run(x)["y"], reference.run(None, {"x": x})[0], rtol=1e-4, atol=1e-5)
     assert run.programs == 3
+    profile = run.profile({"x": normal(3, 6)}, runs=2, peaks=PEAKS)
+    assert run.programs == 3
+    assert [step.facts.name.endswith("4x8") for step in profile.steps] == [True]  # of the program for 4
+    assert profile.steps[0].facts.task in {task.key for task, _ in model.at({"batch": 4}).tasks}
+    run.export(tmp_path / "three.so", dims={"batch": 3})
+    np.testing.assert_array_equal(al.load(tmp_path / "three.so")(x[:3])["y"], al.compile(model.at({"batch": 3}))(x[:3])["y"])
+    with pytest.raises(ArgumentError, match="dimension 'batch' is open; give its size"):
+        run.export(tmp_path / "open.so")
     few = al.compile(model, keep=1)
     for size in (2, 5):
         few(normal(size, 6))
