@@ -1,8 +1,9 @@
-"""Fusion: which nodes make one task together."""
+"""Fusion: which nodes make one task together. What they read may join them, too: ``producers.py``."""
 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ansorlite import te
@@ -12,19 +13,27 @@ from ansorlite.graph.movement import is_movement
 from ansorlite.target import Target
 from ansorlite.task import Task
 from ansorlite.te.tensor import Tensor
+from ansorlite.topi.shape import reshape
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Nodes that are computed by one kernel: one of any kind, then element-wise ones, each reading the one before.
+    """Nodes that are computed by one kernel, of whose results only the last is stored.
 
     Attributes:
-        nodes: in order; the last one's output is the group's.
+        nodes: producers before consumers; the last one's output is the group's.
         inputs: the distinct values that it reads from outside, constants among them, in the order of first use.
     """
 
     nodes: tuple[Node, ...]
     inputs: tuple[str, ...]
+
+    @staticmethod
+    def of(nodes: Iterable[Node]) -> Group:
+        """The group of ``nodes``, producers first."""
+        members = tuple(nodes)
+        inside = {node.output for node in members}
+        return Group(members, tuple(dict.fromkeys(name for node in members for name in node.inputs if name not in inside)))
 
     @property
     def output(self) -> str:
@@ -33,7 +42,7 @@ class Group:
     @property
     def name(self) -> str:
         """The operators, for people: ``conv+add+relu``."""
-        return "+".join(getattr(node.operator, "__name__", "operator") for node in self.nodes)
+        return "+".join(getattr(node.operator, "__name__", "operator") for node in self.nodes if node.operator is not reshape)
 
 
 def fuse(graph: Graph) -> tuple[Group, ...]:
@@ -53,7 +62,7 @@ def fuse(graph: Graph) -> tuple[Group, ...]:
         tail = max(joined, key=list(members).index) if joined else None
         # Deleted and added anew, so that the dict stays in the order in which the groups end.
         members[node.output] = [*(members.pop(tail) if tail else ()), node]
-    return tuple(_group(nodes) for nodes in members.values())
+    return tuple(Group.of(nodes) for nodes in members.values())
 
 
 def _may_join(graph: Graph, node: Node, tail: str) -> bool:
@@ -63,14 +72,14 @@ def _may_join(graph: Graph, node: Node, tail: str) -> bool:
     return all(aligned for aligned, name in zip(facts.aligned, node.inputs, strict=True) if name == tail)
 
 
-def _group(nodes: list[Node]) -> Group:
-    inside = {node.output for node in nodes}
-    inputs = dict.fromkeys(name for node in nodes for name in node.inputs if name not in inside)
-    return Group(tuple(nodes), tuple(inputs))
-
-
 def task_of(graph: Graph, group: Group, target: Target) -> Task:
     """The tensor expression of ``group``, with its inputs and then its output as arguments; constants are constant inputs."""
+    tensors = tensors_of(graph, group)
+    return Task([*(tensors[name] for name in group.inputs), tensors[group.output]], target)
+
+
+def tensors_of(graph: Graph, group: Group) -> dict[str, Tensor]:
+    """The values that ``group`` reads and computes, as tensors."""
     tensors: dict[str, Tensor] = {}
     names: set[str] = set()
     for node in group.nodes:
@@ -80,7 +89,7 @@ def task_of(graph: Graph, group: Group, target: Target) -> Task:
                 constant = name in graph.constants
                 tensors[name] = te.placeholder(value.shape, value.dtype, _unique(parameter, names), constant=constant)
         tensors[node.output] = node.operator(*(tensors[name] for name in node.inputs), **dict(node.attributes))
-    return Task([*(tensors[name] for name in group.inputs), tensors[group.output]], target)
+    return tensors
 
 
 def _parameters(node: Node) -> list[str]:

@@ -12,6 +12,7 @@ from ansorlite.graph.fusion import Group, fuse, task_of
 from ansorlite.graph.graph import Graph
 from ansorlite.graph.passes import optimize
 from ansorlite.graph.passes.block_channels import block_channels
+from ansorlite.graph.producers import join_producers
 from ansorlite.target import Target, resolve
 from ansorlite.task import Task
 
@@ -49,7 +50,7 @@ class Model:
         optimized = run_in_chunks(optimize(graph), machine)
         if blocked:
             optimized = block_channels(optimized, machine.lanes("float32"))
-        groups = fuse(optimized)
+        groups = join_producers(optimized, fuse(optimized), machine)
         distinct: dict[str, tuple[Task, int]] = {}
         keys = []
         for group in groups:

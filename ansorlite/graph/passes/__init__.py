@@ -11,11 +11,13 @@ from ansorlite.graph.passes.affine import combine_affine
 from ansorlite.graph.passes.cleanup import eliminate_common_subexpressions, eliminate_dead_nodes, simplify_views
 from ansorlite.graph.passes.fold_constants import fold_constants
 from ansorlite.graph.passes.fold_scales import fold_scales_into_weights
+from ansorlite.graph.passes.scales_of_products import scale_products
 
 PASSES: Final[tuple[Pass, ...]] = (
     fold_constants,
     simplify_views,
     eliminate_common_subexpressions,
+    scale_products,
     combine_affine,
     fold_scales_into_weights,
     combine_affine,

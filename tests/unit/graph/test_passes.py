@@ -14,6 +14,7 @@ from ansorlite.graph.passes.affine import combine_affine
 from ansorlite.graph.passes.cleanup import eliminate_common_subexpressions, eliminate_dead_nodes, simplify_views
 from ansorlite.graph.passes.fold_constants import fold_constants
 from ansorlite.graph.passes.fold_scales import fold_scales_into_weights
+from ansorlite.graph.passes.scales_of_products import scale_products
 from ansorlite.topi.activations import relu
 from ansorlite.topi.conv import conv, conv_transpose
 from ansorlite.topi.elementwise import add, exp, multiply, subtract
@@ -211,3 +212,20 @@ def test_all_passes_leave_convolution_and_bias_of_batch_normalisation(build):
     after = optimize(graph)
     assert operators(after) == ["conv", "add", "relu"]
     _same_numbers(graph, after, rtol=1e-3)
+
+
+def test_numbers_that_operands_are_multiplied_by_go_to_the_product(build):
+    half, third = (build.constant(np.array([value], np.float32)) for value in (0.5, 0.3))
+    left, right = build.apply(multiply, "x", half), build.apply(multiply, third, build.apply(relu, "x"))
+    graph = build.finish({"y": build.apply(matmul, left, right)})
+    after = scale_products(graph)
+    assert operators(after) == ["relu", "matmul", "multiply"]
+    assert after.constants[after.nodes[-1].inputs[1]] == np.float32(0.5) * np.float32(0.3)
+    _same_numbers(graph, after)
+
+
+def test_a_scale_for_each_column_and_a_scaled_value_that_is_read_again_stay(build):
+    columns = build.apply(multiply, "x", build.constant(f32(4)))
+    twice = build.apply(multiply, "x", build.constant(np.array([2], np.float32)))
+    graph = build.finish({"y": build.apply(matmul, columns, twice), "z": build.apply(relu, twice)})
+    assert operators(scale_products(graph)) == operators(graph)
