@@ -13,6 +13,9 @@ from ansorlite.te.expr import Axis, Read, Select
 from ansorlite.te.tensor import Tensor
 from ansorlite.te.traversal import free_vars, reads, walk
 
+#: An axis of fewer elements is not vectorised while there is another.
+LEAST_LANES = 4
+
 
 @dataclass(frozen=True)
 class Access:
@@ -75,12 +78,14 @@ def lane_axis(tensor: Tensor) -> Axis | None:
 
     It is the axis along which most memory is walked with stride 1: each read counts by its elements, and so does the store.
     An access that does not move along the axis (a broadcast) neither speaks for nor against it. Ties go to the last
-    space axis, then outward. Never one that chooses the expression: each lane would compute all of them.
+    space axis, then outward. Never one that chooses the expression: each lane would compute all of them. Not a reduce
+    axis of next to no elements either, while there is another: the windows of pooling would be vectors of 2 or 3.
     """
     branching = branch_axes(tensor)
     axes = (*reversed(tensor.axes), *reversed(tensor.reduce_axes))
     candidates = [a for a in axes if a.extent > 1 and a not in branching]
-    return contiguous_axis(tensor, candidates) if candidates else None
+    wide = [a for a in candidates if not a.reduce or a.extent >= LEAST_LANES]
+    return contiguous_axis(tensor, wide or candidates) if candidates else None
 
 
 def contiguous_axis(tensor: Tensor, candidates: Sequence[Axis]) -> Axis:

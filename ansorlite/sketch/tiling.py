@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ansorlite.analysis.access import accesses, contiguous_axis
+from ansorlite.analysis.access import LEAST_LANES, accesses, contiguous_axis
 from ansorlite.analysis.constants import constant_stages
 from ansorlite.analysis.predicates import is_strictly_inlinable, packable, reused_over
 from ansorlite.schedule.steps import CacheRead, Follow, Hole, Parallel, Reorder, Split, Step, Unroll, Vectorize
@@ -23,8 +23,6 @@ UNROLL_LIMITS = (0, 16, 64, 512)
 MAX_ROW = 4096
 #: A sum in lanes of partial results keeps so many rows at once, in so many vectors each: all in registers.
 PARTIAL_ROWS, PARTIAL_VECTORS = 4, 8
-#: An axis of fewer elements is not vectorised while there is another.
-LEAST_LANES = 4
 
 
 def lane_choices(target: Target, tensor: Tensor, widest: int = 1) -> tuple[int, ...]:

@@ -78,7 +78,7 @@ class ComputeDAG:
     def flops(self) -> int:
         """Operations on data of the computation as written, every one priced 1 (a multiply-add is 2).
 
-        Index arithmetic, and conditions on indices alone, are free.
+        Index arithmetic, conditions on indices alone, and what is made of constant inputs alone, are free.
         """
         return sum(math.prod(t.shape) * _operations(t) for t in self.computes)
 
@@ -147,12 +147,13 @@ def _operations(tensor: Tensor) -> int:
 
 
 def _data_operations(body: Expr) -> int:
-    """The distinct operations into which data flow, outside of indices."""
+    """The distinct operations into which data flow that are not constant, outside of indices."""
     carries: set[Expr] = set()
     count = 0
     for node in _values(body):
         if isinstance(node, Read):
-            carries.add(node)
+            if not node.tensor.constant:
+                carries.add(node)
         elif any(child in carries for child in node.children()):
             carries.add(node)
             count += isinstance(node, Binary | Unary | Select)
