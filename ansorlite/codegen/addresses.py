@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ansorlite.codegen import types
-from ansorlite.codegen.context import Context, Counter, Place
+from ansorlite.codegen.context import Context, Counter, Place, Stream
+from ansorlite.te import dtypes
 
 
 class Term(NamedTuple):
@@ -44,6 +45,7 @@ def _walking(c: Context, pointer: str, dtype: str, term: Term, counter: Counter)
     step = f"getelementptr {types.MEMORY[dtype]}, ptr {name}, i64 {counter.step * term.coefficient}"
     counter.phis.append(f"  {name} = phi ptr [ {pointer}, %{counter.before} ], [ {following}, %{counter.latch} ]")
     counter.increments.append(f"  {following} = {step}")
+    c.streams[name] = Stream(counter, counter.step * term.coefficient * dtypes.size(dtype))
     return name
 
 

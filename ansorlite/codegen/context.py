@@ -79,6 +79,27 @@ class Counter:
 
 
 @dataclass
+class Stream:
+    """What one iteration loads through a pointer that steps along with a loop's counter.
+
+    Attributes:
+        step: bytes from one iteration to the next.
+        loads: first byte and end of each load, from the pointer on.
+        even: whether that is known of all of them.
+    """
+
+    counter: Counter
+    step: int
+    loads: set[tuple[int, int]] = field(default_factory=set)
+    even: bool = True
+
+    @property
+    def continuous(self) -> bool:
+        """Whether the iterations read one stretch of memory, each where the last one ended."""
+        return self.even and bool(self.loads) and all(begin >= 0 and end <= self.step for begin, end in self.loads)
+
+
+@dataclass
 class Context:
     """One function being written.
 
@@ -88,6 +109,7 @@ class Context:
         workspace: SSA name of the workspace's address.
         thread: number of the running thread: a literal or an SSA name.
         counters: of the loops around this point, by name, where they begin at 0.
+        streams: by the name of the pointer.
         versions: how often each buffer was stored to so far: a loaded value is good for one version.
         registers: what is known of the register buffers.
         stored: the buffer that the statement being written stores to.
@@ -104,6 +126,7 @@ class Context:
     lanes: Lanes | None = None
     guard: str | None = None
     counters: dict[str, Counter] = field(default_factory=dict)
+    streams: dict[str, Stream] = field(default_factory=dict)
     versions: collections.Counter[Buffer] = field(default_factory=collections.Counter)
     stored: Buffer | None = None
 

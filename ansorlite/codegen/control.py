@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 
+from ansorlite.codegen import prefetch
 from ansorlite.codegen.builder import Slot
 from ansorlite.codegen.context import Context, Counter
 from ansorlite.codegen.ranges import Interval
@@ -42,6 +43,8 @@ def counted(c: Context, begin: str, end: str, step: int, runs: bool, loop: For, 
         if begin == "0":
             c.counters[counter] = Counter(step, before, latch, c.scope.barrier, phis, increments)
         body(counter)
+        if counter in c.counters:
+            prefetch.emit(c, c.counters[counter], int(end) if end.isdecimal() else 0)
     c.registers.flush()
     b.jump(latch)
     b.start(latch)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from ansorlite.codegen import addresses, casts, dots, integer, memory, operators, types
+from ansorlite.codegen import addresses, casts, dots, integer, memory, operators, prefetch, types
 from ansorlite.codegen.addresses import Term
 from ansorlite.codegen.affine import Affine, affine, flat
 from ansorlite.codegen.builder import Builder
@@ -254,6 +254,7 @@ def _load(c: Context, expr: Load) -> Value:
     if found is None:
         fixed = lanes is None or (s.offsets is None and (lanes.mask is None or lanes.mask[0] != "%"))
         depth = c.scope.load_depth(depth, expr.buffer) if fixed and not guarded and not place.register else c.scope.barrier
+        prefetch.note(c, pointer, expr.dtype, s.constant, s.stride if s.offsets is None else None, lanes)
         with c.b.at(c.scope.slot(depth)):
             at = addresses.element(c, pointer, expr.dtype, s.constant)
             if lanes is None:

@@ -53,6 +53,11 @@ class Registers:
         """Counterpart of :meth:`load`."""
         self._reach(pointer, lanes, offset).elements[offset] = _Element(dtype, lanes, value, True)
 
+    @property
+    def pending(self) -> int:
+        """Scalars and vectors that were computed in this block."""
+        return sum(element.dirty for known in self._known.values() for element in known.elements.values())
+
     def flush(self) -> None:
         """Before a block ends, or may be left: the buffers get what they do not have yet, and nothing is known any more."""
         for pointer in self._known:

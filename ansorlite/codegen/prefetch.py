@@ -1,0 +1,49 @@
+"""What the next iterations of a sum in registers load is fetched while this one multiplies.
+
+Packed operands are read from front to back, but the machine's own prefetching ends with each page and is slow to begin again. A
+loop that computes more than it loads has room for prefetches, which take the place of a load each. Nothing is read by
+them, so they may run past the end of a buffer.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ansorlite.codegen.context import Context, Counter, Lanes
+from ansorlite.te import dtypes
+
+_CACHE_LINE: Final = 64
+#: How far ahead, bytes. Half as much and four times as much were no better.
+_DISTANCE: Final = 1024
+
+
+def note(c: Context, pointer: str, dtype: str, first: int, stride: int | None, lanes: Lanes | None) -> None:
+    """A load was written: of element ``first`` beyond ``pointer``, or of lanes from there, ``stride`` apart if that is known."""
+    stream = c.streams.get(pointer)
+    if stream is None:
+        return
+    if lanes is not None and (stride is None or stride < 0):
+        stream.even = False
+    last = first + (0 if lanes is None or stride is None else (lanes.count - 1) * stride)
+    size = dtypes.size(dtype)
+    stream.loads.add((first * size, (last + 1) * size))
+
+
+def emit(c: Context, counter: Counter, trips: int) -> None:
+    """At the end of a loop's body: prefetches of what it reads continuously, if there is room for all of them.
+
+    Args:
+        trips: iterations; 0 where that is not known.
+    """
+    own = {pointer: stream for pointer, stream in c.streams.items() if stream.counter is counter}
+    ahead = {pointer: stream for pointer, stream in own.items() if stream.continuous and trips * stream.step >= _DISTANCE}
+    lines = [(pointer, line) for pointer, stream in ahead.items() for line in range(-(-stream.step // _CACHE_LINE))]
+    loads = sum(len(stream.loads) for stream in own.values())
+    for pointer in own:
+        del c.streams[pointer]
+    if loads + len(lines) > c.registers.pending:
+        return
+    for pointer, line in lines:
+        c.b.module.declare("void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        at = c.b.op(f"getelementptr i8, ptr {pointer}, i64 {_DISTANCE + line * _CACHE_LINE}")
+        c.b.do(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)")
