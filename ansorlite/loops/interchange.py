@@ -64,7 +64,7 @@ def _interchanged(nest: For) -> Stmt | None:
 def _independent(loops: Sequence[For], copy: Store) -> bool:
     """Whether the loops run as often in any order, and each has an index of the copy to itself."""
     alone = all(isinstance(loop.extent, Const) and loop.var in copy.indices for loop in loops)
-    looked_up = any(any(loads(at)) for load in loads(copy.value) for at in load.indices)
+    looked_up = any(True for load in loads(copy.value) for at in load.indices for _ in loads(at))
     return alone and not looked_up and copy.buffer.scope in (Scope.GLOBAL, Scope.LOCAL)
 
 
