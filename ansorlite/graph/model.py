@@ -36,7 +36,7 @@ class Model:
     target: Target
 
     @staticmethod
-    def of(graph: Graph, target: str | Target = "llvm", *, blocked: bool = False) -> Model:
+    def of(graph: Graph, target: str | Target = "llvm", *, blocked: bool = True) -> Model:
         """Optimise ``graph``, fuse it into groups, and find the tasks that are equal.
 
         Args:

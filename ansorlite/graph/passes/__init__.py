@@ -1,7 +1,6 @@
 """Passes over a graph, in the order they run. Each is a pure function, with *before → after* in its docstring.
 
-A layout assignment (blocked channels inside, transposes at the border) takes its place at the end of this tuple: it
-rewrites operators and constants, and nothing after it looks at layouts.
+What depends on the machine comes after them (:mod:`ansorlite.graph.passes.block_channels`); nothing after that looks at layouts.
 """
 
 from typing import Final
