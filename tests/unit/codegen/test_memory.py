@@ -237,3 +237,19 @@ def test_two_dimensions_walked_as_one_and_gathered(columns: int) -> None:
     out = np.empty(rows * columns, np.float32)
     run(function, a, b, out)
     np.testing.assert_array_equal(out, (a - b.T).reshape(-1))
+
+
+@pytest.mark.parametrize("lanes", [8, 14, 16])
+@pytest.mark.parametrize("stride", [5, 60, -7])
+def test_evenly_spaced_elements_are_loaded_one_by_one(lanes: int, stride: int) -> None:
+    """A gather takes as long for two lanes as for sixteen; and the first and the last element are at the edge."""
+    n = (lanes - 1) * abs(stride) + 1
+    x, z = argument("X", n), argument("Z", lanes)
+    first = const(0 if stride > 0 else n - 1, "int32")
+    body = loop("i", lanes, lambda i: store(z, (i,), load(x, first + i * stride)), LoopKind.VECTORIZED, lanes)
+    function = Function("f", (x, z), 1, body)
+    assert "gather" not in build(function, TARGET).llvm
+    with edge_array(n, "float32") as a, edge_array(lanes, "float32") as out:
+        a[:] = np.arange(n)
+        run(function, a, out)
+        np.testing.assert_array_equal(out, a[::stride])
