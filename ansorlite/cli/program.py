@@ -14,7 +14,7 @@ from ansorlite.best import compile_candidate
 from ansorlite.errors import ArgumentError
 from ansorlite.graph.executable import Executable
 from ansorlite.graph.hybrid import AnyModel, HybridExecutable, compile_any
-from ansorlite.graph.open_model import OpenModel, sizes_of
+from ansorlite.graph.open_model import OpenModel, ValuesNeededError, sizes_of
 from ansorlite.graph.profile import Profile
 from ansorlite.measure.inputs import make_inputs
 from ansorlite.runtime.kernel import Kernel
@@ -79,7 +79,9 @@ def _of_task(task: Task, kernel: Kernel) -> Program:
 
 
 def fixed(model: Task | AnyModel | OpenModel, files: Mapping[str, str]) -> Task | AnyModel:
-    """``model``, with its open dimensions as they are in files of arrays.
+    """``model``, with its open dimensions, and the values that shapes depend on, as they are in files of arrays.
+
+    Where there is no file for such a value, what depends on it runs in Python.
 
     Args:
         files: input name → ``.npy`` file.
@@ -89,8 +91,16 @@ def fixed(model: Task | AnyModel | OpenModel, files: Mapping[str, str]) -> Task 
     """
     if not isinstance(model, OpenModel):
         return model
-    shapes = {name: _array(Path(file), name).shape for name, file in files.items() if name in model.inputs}
-    return model.at(sizes_of(model.inputs, shapes))
+    arrays = {name: _array(Path(file), name) for name, file in files.items() if name in model.inputs}
+    sizes = sizes_of(model.inputs, {name: array.shape for name, array in arrays.items()})
+    values: dict[str, Array] = {}
+    while True:
+        try:
+            return model.built(model.specialize(model.shapes(sizes), values))
+        except ValuesNeededError as error:
+            if not error.names <= arrays.keys():
+                return model.at(sizes)
+            values |= {name: arrays[name] for name in error.names}
 
 
 def load_inputs(program: Program, files: Mapping[str, str], seed: int) -> dict[str, Array]:

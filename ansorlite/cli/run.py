@@ -11,7 +11,7 @@ from rich.table import Table
 
 from ansorlite.cli import options
 from ansorlite.cli.program import Program, fixed, load_inputs
-from ansorlite.cli.source import load
+from ansorlite.cli.source import load_open
 from ansorlite.cli.writing import writing
 
 
@@ -43,7 +43,7 @@ def command(
     ansorlite run resnet50.onnx --database tuning.db --input data=x.npy --output-dir out
     """
     files = options.parse_assignments(inputs, "--input data=x.npy")
-    workload = load(source, sizes, options.parse_shapes(shapes), options.parse_dims(dims), target)
+    workload = load_open(source, sizes, options.parse_shapes(shapes), options.parse_dims(dims), target)
     program = Program.make(fixed(workload, files), database, rules)
     arrays = load_inputs(program, files, seed)
     outputs = program(arrays)

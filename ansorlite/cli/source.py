@@ -28,6 +28,8 @@ def load(
 ) -> Task | AnyModel | OpenModel:
     """The model of ``model.onnx``, or the task of ``kernels.py:function``. A model is an open one only if a dimension is open.
 
+    What shapes depend on the values of is left to Python: there are no values before the model runs.
+
     Args:
         sizes: the ints that the function is called with.
         shapes: input shapes of the model.
@@ -38,6 +40,22 @@ def load(
         ArgumentError: a Python file or function that does not exist, or that does not take these ints.
         ExpressionError: the function makes no sense of them; the message names the line.
     """
+    workload = load_open(source, sizes, shapes, dims, target)
+    return workload.at({}) if isinstance(workload, OpenModel) and not workload.dims else workload
+
+
+def load_open(
+    source: str,
+    sizes: Sequence[int],
+    shapes: Mapping[str, tuple[int, ...]],
+    dims: Mapping[str, int | tuple[int, ...]],
+    target: str,
+) -> Task | AnyModel | OpenModel:
+    """As :func:`load`, but a model whose shapes depend on the values of inputs is an open one, too.
+
+    Raises:
+        ModelError, ArgumentError, ExpressionError: as :func:`load`.
+    """
     path, colon, function = source.rpartition(":")
     if colon and path.endswith(".py"):
         return _load_kernel(Path(path), function, sizes, target)
@@ -47,9 +65,7 @@ def load(
         raise ArgumentError(f"--args is for a function in a Python file; {source} is a model, whose inputs --shape and --dim fix")
     if not Path(source).is_file():
         raise ModelError(f"there is no file {source}; give an ONNX model, or a function in a Python file as in kernels.py:matmul")
-    model = from_onnx(source, shapes=dict(shapes), target=target, dims=dims)
-    # Shapes that depend on values are left to Python: there are none before the model runs.
-    return model.at({}) if isinstance(model, OpenModel) and not model.dims else model
+    return from_onnx(source, shapes=dict(shapes), target=target, dims=dims)
 
 
 def _load_kernel(path: Path, name: str, sizes: Sequence[int], target: str) -> Task:

@@ -161,5 +161,14 @@ def test_bench_of_a_model_shows_each_kernel(call: Call, call_json: CallJson, fol
     onnx.save(onnx.helper.make_model(onnx.helper.make_graph([node], "relu", [x], [y])), folder / "relu.onnx")
     (step,) = call_json("bench", "relu.onnx", "--seconds", 0.01)["steps"]
     assert (step["step"], step["share"], step["record"]) == ("relu 8x8", 1.0, None)
-    assert "relu 8x8" in call("bench", "relu.onnx", "--seconds", 0.01).stdout
+    (task,) = call_json("tasks", "relu.onnx")["tasks"]
+    assert step["task"] == task["task"]
+    assert step["candidate"]
+    assert step["flops_per_second"] == pytest.approx(64 / step["seconds"])
+    assert step["bytes_per_second"] == pytest.approx(2 * 64 * 4 / step["seconds"])
+    assert 0 < step["roofline"] < 2
+    shown = call("bench", "relu.onnx", "--seconds", 0.01).stdout
+    assert "relu 8x8" in shown
+    for column in ("time", "share", "GFLOP/s", "GB/s", "roofline", "of record"):
+        assert column in shown
     assert call_json("bench", "relu.onnx", "--seconds", 0.01, "--no-profile")["steps"] is None

@@ -12,6 +12,11 @@ import pytest
 from click.testing import Result
 from onnx import TensorProto, helper
 
+from ansorlite.cli.program import fixed
+from ansorlite.cli.source import load_open
+from ansorlite.graph.hybrid import HybridModel
+from ansorlite.graph.model import Model
+
 Call = Callable[..., Result]
 CallJson = Callable[..., dict[str, Any]]
 
@@ -61,3 +66,31 @@ def test_a_size_that_makes_no_sense(model: str, call: Call, dim: str, message: s
     result = call("tasks", model, "--dim", dim)
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+def test_a_run_takes_values_that_decide_shapes_from_files(folder: Path, call_json: CallJson) -> None:
+    graph = helper.make_graph(
+        [
+            helper.make_node("Exp", ["x"], ["e"]),
+            helper.make_node("Reshape", ["e", "shape"], ["r"]),
+            helper.make_node("Exp", ["r"], ["y"]),
+        ],
+        "reshape",
+        [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, [6, 4]),
+            helper.make_tensor_value_info("shape", TensorProto.INT64, [2]),
+        ],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [None, None])],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), folder / "reshape.onnx")
+    x = np.random.default_rng(0).standard_normal((6, 4)).astype(np.float32)
+    np.save(folder / "x.npy", x)
+    for shape in ((8, 3), (2, -1)):
+        np.save(folder / "shape.npy", np.array(shape))
+        files = ("--input", "x=x.npy", "--input", "shape=shape.npy", "--output-dir", "out")
+        (output,) = call_json("run", "reshape.onnx", *files)["outputs"]
+        np.testing.assert_allclose(np.load(output["file"]), np.exp(np.exp(x.reshape(shape))), rtol=1e-5)
+    # Without the values, what depends on them runs in Python.
+    whole = load_open("reshape.onnx", (), {}, {}, "llvm")
+    assert isinstance(fixed(whole, {"x": "x.npy"}), HybridModel)
+    assert isinstance(fixed(whole, {"shape": "shape.npy"}), Model)
