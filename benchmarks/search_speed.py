@@ -25,10 +25,10 @@ from ansorlite.cost_model.draft import Draft
 from ansorlite.evolution import EvolutionSettings, offspring
 from ansorlite.features import extract
 from ansorlite.sketch.derivation import derive
-from ansorlite.sketch.rules import WITH_WINOGRAD
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.tile_space import TileSpace
 from ansorlite.task import Task
+from ansorlite.topi.blocked import blocked_conv
 from ansorlite.topi.conv import conv
 from ansorlite.topi.softmax import softmax
 
@@ -61,19 +61,25 @@ def conv_bias_relu(channels: int, size: int, groups: int = 1) -> list[te.Tensor]
     return [x, w, b, out]
 
 
+def blocked_conv_relu(channels: int, size: int, block: int = 16) -> list[te.Tensor]:
+    x = te.placeholder((1, channels // block, size, size, block), name="X")
+    w = te.placeholder((channels, channels, 3, 3), name="W", constant=True)
+    y = blocked_conv(x, w, block=block, before=(1, 1), after=(1, 1))
+    return [x, w, te.compute(y.shape, lambda *i: te.maximum(y[i], 0.0), name="out")]
+
+
 def softmax_rows() -> list[te.Tensor]:
     x = te.placeholder((1024, 512), name="X")
     return [x, softmax(x)]
 
 
-#: The computation, and whether Winograd's rule is asked too.
-WORKLOADS: Final[dict[str, tuple[Callable[[], list[te.Tensor]], bool]]] = {
-    "matmul 512 + relu": (matmul_relu, False),
-    "matmul 512 uint8 x int8": (int8_matmul, False),
-    "softmax 1024 x 512": (softmax_rows, False),
-    "conv 64x56x56 3x3, padded, + bias + relu": (lambda: conv_bias_relu(64, 56), False),
-    "depthwise 128x28x28 3x3, padded, + bias + relu": (lambda: conv_bias_relu(128, 28, groups=128), False),
-    "Winograd 64x56x56 3x3, padded, + bias + relu": (lambda: conv_bias_relu(64, 56), True),
+WORKLOADS: Final[dict[str, Callable[[], list[te.Tensor]]]] = {
+    "matmul 512 + relu": matmul_relu,
+    "matmul 512 uint8 x int8": int8_matmul,
+    "softmax 1024 x 512": softmax_rows,
+    "conv 64x56x56 3x3, padded, + bias + relu": lambda: conv_bias_relu(64, 56),
+    "depthwise 128x28x28 3x3, padded, + bias + relu": lambda: conv_bias_relu(128, 28, groups=128),
+    "Winograd 64x56x56 3x3 in blocks of 16, padded, + relu": lambda: blocked_conv_relu(64, 56),
 }
 STAGES: Final = ("recording", "training", "children", "keys", "features", "model")
 
@@ -100,9 +106,9 @@ def measure() -> Iterator[dict[str, object]]:
     """A row for each workload."""
     (sketch, *_) = derive(Task(matmul_relu()))
     extract(sketch, TileSpace(sketch).sample(1, np.random.default_rng(0)))  # what is compiled once a process is there
-    for name, (make, winograd) in WORKLOADS.items():
+    for name, make in WORKLOADS.items():
         task = Task(make())
-        sketch = max(derive(task, WITH_WINOGRAD if winograd else None), key=lambda sketch: len(sketch.holes))
+        sketch = max(derive(task), key=lambda sketch: len(sketch.holes))
         stages = measure_stages(sketch)
         rate = POPULATION / (stages["features"] + stages["model"])
         yield {"workload": name, "holes": len(sketch.holes), **stages, "candidates_per_second": rate}

@@ -1,16 +1,15 @@
 """The rewrite of a short convolution into Winograd's: transforms, one batched matrix product, and the inverse.
 
-All products of a tile are one axis ``g``; in the products tiles are one axis ``t``, so that its length is whole vectors
-however small the image is. Where lanes run over tiles these are all of them, and ``g`` comes first, as here; where lanes run
-over something else, ``t`` is a row of tiles or more, and ``g`` stands right before it (see ``_Rewrite.inner``)::
+All products of a tile are one axis ``g``. It stands right before the axis ``t`` of a row of tiles or more (see
+``_Rewrite.inner``), here of all of them::
 
     C[y, x] = sum(D[c, y + r, x + s] * F[c, r, s])
     ->
     C_border[c, y, x]       = D, or 0 beyond its end, where the tiles reach further
     C_data1[g, c, y, tx]    = data row g @ C_border[c, y, m * tx + :]
-    C_data0[g, c, ty, tx]   = data row g // a @ C_data1[g % a, c, m * ty + :, tx]
+    C_data0[c, g, ty, tx]   = data row g // a @ C_data1[g % a, c, m * ty + :, tx]
     C_filter..[g, c]        likewise, from F
-    C_products[g, t]        = sum(C_data0[g, c, t // nx, t % nx] * C_filter0[g, c])
+    C_products[g, t]        = sum(C_data0[c, g, t // nx, t % nx] * C_filter0[g, c])
     C_inverse0[i, g, t]     = inverse row i @ C_products[a * : + g, t]
     C_inverse1[i, t, j]     = inverse row j @ C_inverse0[i, :, t]
     C[y, x]                 = C_inverse1[y % m, y // m * nx + x // m, x % m]
@@ -110,25 +109,17 @@ class _Rewrite:
         """The tiles along the windows from this one on are one dimension of the products, next to that of ``g``.
 
         Those along the windows before keep dimensions of their own, so that all elements of a few tiles lie near to one
-        another: written tile by tile, and read element by element, they stay in the cache. Where lanes run over
-        tiles, all of these are one dimension.
+        another: written tile by tile, and read element by element, they stay in the cache.
         """
-        if self.along_tiles:
-            return 0
         last = len(self.tiles) - 1
         return next((number for number in range(last, -1, -1) if prod(self.tiles[number:]) >= RUN), 0)
-
-    @cached_property
-    def along_tiles(self) -> bool:
-        """Whether neighbours in the data are neighbours along a window."""
-        return any(window.data_dim == len(self.form.data.indices) - 1 for window in self.form.windows)
 
     @cached_property
     def layout(self) -> tuple[Axis | None, ...]:
         """The dimensions of the products as the target's axes; ``None`` is ``g``."""
         merged = {window.space for window in self.form.windows[self.inner + 1 :]}
         kept: list[Axis | None] = [axis for axis in self.target.axes if axis not in merged]
-        kept.insert(0 if self.along_tiles else kept.index(self.form.windows[self.inner].space), None)
+        kept.insert(kept.index(self.form.windows[self.inner].space), None)
         return tuple(kept)
 
     @cached_property
@@ -185,7 +176,7 @@ class _Rewrite:
     @cached_property
     def data_place(self) -> int:
         """Where ``g`` stands among the dimensions of the transformed data."""
-        return 0 if self.along_tiles else self.form.windows[self.inner].data_dim
+        return self.form.windows[self.inner].data_dim
 
     def data(self) -> Tensor:
         """The dimensions of the data, with tiles instead of elements along the windows, and ``g``."""

@@ -18,6 +18,7 @@ from ansorlite.sketch.state import Rule
 #: The rules of each kind of target.
 RULES: Final[dict[str, tuple[Rule, ...]]] = {
     "llvm": (
+        WINOGRAD,
         ALWAYS_INLINE,
         DOT_PRODUCT,
         ADD_RFACTOR,
@@ -29,6 +30,6 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
     ),
 }
 
-#: The rules of CPUs, and Winograd's way to compute short convolutions beside the direct one: for
-#: ``rules="ansorlite.sketch.rules:WITH_WINOGRAD"``. Why it is not among the others: ``docs/decisions.md``.
-WITH_WINOGRAD: Final[tuple[Rule, ...]] = (WINOGRAD, *RULES["llvm"])
+#: The rules of CPUs without Winograd's way to compute short convolutions, which rounds otherwise than the sum that is written:
+#: ``rules="ansorlite.sketch.rules:WITHOUT_WINOGRAD"``.
+WITHOUT_WINOGRAD: Final[tuple[Rule, ...]] = tuple(rule for rule in RULES["llvm"] if rule is not WINOGRAD)

@@ -1,6 +1,7 @@
 """Winograd (ours): a short convolution may also be computed with fewer products, between transforms.
 
-It adds to the sketches of the direct sum, never replaces them: which is faster is measured. The products are tiled
+It adds to the sketches of the direct sum, never replaces them: which is faster is measured. It is asked where a count of
+operations, and of the weights to read, says that it pays; the size of tiles follows from that count too. The products are tiled
 once for the caches and once for registers. The transform of the data gets a nest of its own, in which one tile of all
 its elements is straight-line code; what it is made from is computed inside of its loops. So does what reads the result:
 the transform back is computed inside of it, tile by tile where its axes can be divided into tiles.
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import prod
+from math import inf, prod
 
 from ansorlite.analysis.access import accesses, lane_axis
 from ansorlite.analysis.branches import branch_axes
@@ -25,12 +26,19 @@ from ansorlite.sketch.tiling import follow, lane_choices, multi_level_tile, pack
 from ansorlite.target import Target
 from ansorlite.te.expr import Axis
 from ansorlite.te.tensor import Tensor
+from ansorlite.topi.winograd import Matrix, transforms
 
 #: Elements of a tile along each window that are tried: 4 and 6 are 2 and 4 outputs of three taps. Tiles of 8 round five
 #: times worse than tiles of 6.
 TILES = (4, 6)
-#: At most so many products of the direct sum's.
-WORTHWHILE = 0.6
+#: So many elements of a tile are straight-line code at most.
+LARGEST = 64
+#: At most so much of the direct sum's work.
+WORTHWHILE = 0.8
+#: Units of one operation of a transform: it goes through the caches, where the sum's stay in registers, fused.
+TRANSFORM = 5.0
+#: And of one weight that comes from memory. Within a model all do: what other kernels read has displaced them.
+WEIGHT = 16.0
 #: Its rounding errors are too large for shorter floats.
 _DTYPES = ("float32", "float64")
 #: The products' tiles: one band for the caches, one for registers.
@@ -41,33 +49,84 @@ _STRAIGHT = 512
 _MAX_ROW = 64
 
 
-def _tiles(form: ShortConvolution) -> list[tuple[int, ...]]:
-    """The outputs of a tile along each window, where they save enough products."""
+def winograd_rule(limit: float = WORTHWHILE) -> Rule:
+    """The rule with tiles that save enough work: at most ``limit`` times the direct sum's is left."""
+
+    def condition(state: State) -> Verdict:
+        stage = state.stage
+        if state.is_settled(stage) or stage.dtype not in _DTYPES:
+            return Verdict.SKIP
+        form = short_convolution(stage)
+        if form is None or _slides_along_lanes(form):
+            return Verdict.SKIP
+        return Verdict.APPLY if _tile(stage, form, limit) is not None else Verdict.SKIP
+
+    def apply(state: State) -> tuple[State, ...]:
+        form = short_convolution(state.stage)
+        assert form is not None
+        outputs = _tile(state.stage, form, limit)
+        assert outputs is not None
+        return _rewritten(state, outputs)
+
+    return Rule("Winograd", condition, apply)
+
+
+def _slides_along_lanes(form: ShortConvolution) -> bool:
+    """Whether neighbours in the data are neighbours along a window.
+
+    Elements of a tile would have to change lanes, and vectors of one element of many tiles lie a page or more from those of
+    the next: that cost all that is saved, on every size tried.
+    """
+    return any(window.data_dim == len(form.data.indices) - 1 for window in form.windows)
+
+
+def _tile(stage: Tensor, form: ShortConvolution, limit: float) -> tuple[int, ...] | None:
+    """The outputs of a tile along each window, of those that save enough the ones that leave least work."""
     found = []
     for size in TILES:
         outputs = tuple(size - window.tap.extent + 1 for window in form.windows)
-        if min(outputs) < 2:
-            continue
-        per_tile = size ** len(outputs)
-        tiles = prod(-(-w.space.extent // m) for w, m in zip(form.windows, outputs, strict=True))
-        direct = prod(w.space.extent * w.tap.extent for w in form.windows)
-        if tiles * per_tile <= WORTHWHILE * direct:
-            found.append(outputs)
-    return found
+        if min(outputs) >= 2 and size ** len(outputs) <= LARGEST:
+            found.append((_work(stage, form, outputs), outputs))
+    least, outputs = min(found, default=(inf, ()))
+    return outputs if least <= limit * _direct_work(stage, form) and found else None
 
 
-def _condition(state: State) -> Verdict:
-    stage = state.stage
-    if state.is_settled(stage) or stage.dtype not in _DTYPES:
-        return Verdict.SKIP
-    form = short_convolution(stage)
-    return Verdict.APPLY if form is not None and _tiles(form) else Verdict.SKIP
+def _direct_work(stage: Tensor, form: ShortConvolution) -> float:
+    """Of the direct sum: its operations, and reading the weights."""
+    return _operations(stage) + WEIGHT * prod(form.filter.tensor.shape)
 
 
-def _apply(state: State) -> tuple[State, ...]:
-    form = short_convolution(state.stage)
-    assert form is not None
-    return tuple(after for outputs in _tiles(form) for after in _rewritten(state, outputs))
+def _operations(stage: Tensor) -> int:
+    return prod(axis.extent for axis in (*stage.axes, *stage.reduce_axes))
+
+
+def _work(stage: Tensor, form: ShortConvolution, outputs: Sequence[int]) -> float:
+    """Of Winograd's way, in the same units, operations of the direct sum. Constant weights are transformed once for all calls."""
+    windows = form.windows
+    matrices = [transforms(m, window.tap.extent) for m, window in zip(outputs, windows, strict=True)]
+    sizes, taps = [len(matrix.data) for matrix in matrices], [window.tap.extent for window in windows]
+    count = prod(-(-window.space.extent // m) for window, m in zip(windows, outputs, strict=True))
+    products = _operations(stage) // prod(window.space.extent * window.tap.extent for window in windows) * count * prod(sizes)
+    data = _passes([matrix.data for matrix in matrices], sizes) * count * _others(form.data.tensor, [w.data_dim for w in windows])
+    back = _passes([matrix.inverse for matrix in matrices], sizes) * count
+    back *= prod(axis.extent for axis in stage.axes if all(axis is not window.space for window in windows))
+    filters = _others(form.filter.tensor, [window.filter_dim for window in windows])
+    weights = 0 if form.filter.tensor.constant else _passes([matrix.filter for matrix in matrices], taps) * filters
+    return products + TRANSFORM * (data + back + weights) + WEIGHT * prod(sizes) * filters
+
+
+def _passes(matrices: Sequence[Matrix], lengths: Sequence[int]) -> int:
+    """Operations that transform one box of ``lengths``: one dimension after the other, without the products with 0."""
+    total, box = 0, list(lengths)
+    for number, matrix in enumerate(matrices):
+        total += sum(coefficient != 0 for row in matrix for coefficient in row) * prod(box) // box[number]
+        box[number] = len(matrix)
+    return total
+
+
+def _others(tensor: Tensor, dims: Sequence[int]) -> int:
+    """Elements of ``tensor`` at one place along ``dims``."""
+    return prod(extent for d, extent in enumerate(tensor.shape) if d not in dims)
 
 
 def _rewritten(state: State, outputs: tuple[int, ...]) -> tuple[State, ...]:
@@ -161,4 +220,4 @@ def _inside(anchor: Tensor, stages: Sequence[Tensor], target: Target) -> list[St
     return steps
 
 
-WINOGRAD = Rule("Winograd", _condition, _apply)
+WINOGRAD = winograd_rule()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -19,7 +21,8 @@ from ansorlite.schedule.rewrite import tensor_named, with_constants
 from ansorlite.schedule.steps import Winograd
 from ansorlite.schedule.winograd import winograd
 from ansorlite.sketch.derivation import derive
-from ansorlite.sketch.rules import WITH_WINOGRAD
+from ansorlite.sketch.rules import WITHOUT_WINOGRAD
+from ansorlite.sketch.rules.winograd import winograd_rule
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.tile_space import TileSpace
 from ansorlite.task import Task
@@ -67,6 +70,9 @@ def blocked(height: int, width: int, blocks: int, outputs: int, block: int = 4) 
     return [x, w, te.compute(conv.shape, lambda *i: conv[i] * te.sigmoid(conv[i]), name="out")]
 
 
+#: Whatever it saves: these are small.
+ANYWHERE = (winograd_rule(math.inf), *WITHOUT_WINOGRAD)
+
 CASES = {
     "2d, tiles of 2": (convolution((2, 3, 8, 8), 4, (3, 3)), (2, 2)),
     "2d, tiles of 4, odd extents": (convolution((1, 3, 7, 13), 4, (3, 3)), (4, 4)),
@@ -107,7 +113,7 @@ def test_what_is_no_short_convolution() -> None:
 def test_choosing_axes_are_found() -> None:
     dag = ComputeDAG.of(CASES["2d, tiles of 2"][0])
     fast = winograd(dag, "conv", (2, 2))
-    for name, axis in (("conv_data1", 0), ("conv_data0", 0), ("conv_inverse0", 0), ("conv_inverse1", 4)):
+    for name, axis in (("conv_data1", 0), ("conv_data0", 2), ("conv_inverse0", 0), ("conv_inverse1", 4)):
         stage = tensor_named(fast, name)
         assert branch_axes(stage) == {stage.axes[axis]}
     assert branch_axes(tensor_named(fast, "pad")) == frozenset()
@@ -117,12 +123,10 @@ def has_winograd(sketch: Sketch) -> bool:
     return any(isinstance(step, Winograd) for step in sketch.steps)
 
 
-@pytest.mark.parametrize(
-    "name", ["2d, tiles of 4, odd extents", "channels last", "blocked channels", "blocked channels, odd extents"]
-)
+@pytest.mark.parametrize("name", ["channels last", "blocked channels", "blocked channels, odd extents"])
 def test_programs_compute_the_convolution(name: str) -> None:
     dag = ComputeDAG.of(CASES[name][0])
-    only = [s for s in derive(Task(dag, WIDE), WITH_WINOGRAD) if has_winograd(s)]
+    only = [s for s in derive(Task(dag, WIDE), ANYWHERE) if has_winograd(s)]
     assert only
     rng = np.random.default_rng(1)
     arrays = [rng.uniform(-1, 1, t.shape).astype(np.float32) for t in dag.inputs]
@@ -135,12 +139,11 @@ def test_programs_compute_the_convolution(name: str) -> None:
 
 
 def test_the_transform_of_constant_weights_is_prepared() -> None:
-    x, w, out = convolution((1, 4, 7, 9), 6, (3, 3))
-    dag = with_constants(ComputeDAG.of([x, w, out]), [False, True])
+    dag = with_constants(ComputeDAG.of(blocked(7, 10, 2, 2)), [False, True])
     rng = np.random.default_rng(3)
     arrays = [rng.uniform(-1, 1, t.shape).astype(np.float32) for t in dag.inputs]
     (expected,) = evaluate(dag, arrays)
-    for sketch in (s for s in derive(Task(dag, WIDE), WITH_WINOGRAD) if has_winograd(s)):
+    for sketch in (s for s in derive(Task(dag, WIDE), ANYWHERE) if has_winograd(s)):
         rows = TileSpace(sketch).sample(2, rng)
         names = [facts.name for facts in population_facts(sketch.fold(rows[0]))]
         assert not any("filter" in name or "taps" in name for name in names)
@@ -161,18 +164,60 @@ def test_the_transform_of_constant_weights_is_prepared() -> None:
 
 def test_features_see_what_the_programs_do() -> None:
     """The contract of the features, on stages that read several elements of one box, and on loops that are written out."""
-    dag = ComputeDAG.of(convolution((1, 4, 7, 9), 6, (3, 3)))
+    dag = ComputeDAG.of(channels_last(7, 9, 4, 6))
     rng = np.random.default_rng(2)
-    for sketch in (s for s in derive(Task(dag, WIDE), WITH_WINOGRAD) if has_winograd(s)):
+    for sketch in (s for s in derive(Task(dag, WIDE), ANYWHERE) if has_winograd(s)):
         rows = TileSpace(sketch).sample(6, rng)
         names = [facts.name for facts in population_facts(sketch.fold(rows[0]))]
         slow = np.concatenate([reference(sketch.lower(row), names, WIDE) for row in rows])
         np.testing.assert_allclose(extract(sketch, rows), slow, rtol=0, atol=1e-9)
 
 
+def resnet(channels: int, size: int, constant: bool) -> Task:
+    return Task(with_constants(ComputeDAG.of(channels_last(size, size, channels, channels)), [False, constant]), WIDE)
+
+
 def test_direct_sketches_stay() -> None:
     """Candidates of the direct sum and Winograd's are told apart, and are candidates of one and the same task."""
-    task = Task(ComputeDAG.of(convolution((1, 4, 8, 8), 6, (3, 3))), WIDE)
-    plain, more = derive(task), derive(task, rules_from("ansorlite.sketch.rules:WITH_WINOGRAD"))
+    task = resnet(64, 56, constant=True)
+    plain, more = derive(task, rules_from("ansorlite.sketch.rules:WITHOUT_WINOGRAD")), derive(task)
     assert {s.signature for s in plain} == {s.signature for s in more if not has_winograd(s)}
     assert any(has_winograd(s) for s in more)
+
+
+@pytest.mark.parametrize(
+    ("channels", "size", "constant", "expected"),
+    [
+        (64, 56, True, {(4, 4)}),
+        (64, 56, False, {(4, 4)}),
+        (256, 14, True, {(2, 2)}),  # larger tiles have 4 times the weights to read, these 16 / 9
+        (512, 7, True, set()),  # which 4 or 16 tiles are not worth
+        (16, 56, True, set()),  # few channels are not worth the transforms
+    ],
+)
+def test_offered_where_it_saves_work(channels: int, size: int, constant: bool, expected: set[tuple[int, int]]) -> None:
+    steps = [step for sketch in derive(resnet(channels, size, constant)) for step in sketch.steps]
+    assert {step.outputs for step in steps if isinstance(step, Winograd)} == expected
+
+
+def test_transforming_weights_in_every_call_is_counted() -> None:
+    constant, given = (derive(resnet(512, 10, each)) for each in (True, False))
+    assert any(map(has_winograd, constant))
+    assert not any(map(has_winograd, given))
+
+
+def test_tiles_of_three_dimensions_are_small() -> None:
+    x, w = te.placeholder((10, 10, 10, 64), name="x"), te.placeholder((3, 3, 3, 64, 64), name="w")
+    r, s, t, c = (te.reduce_axis(n, name=name) for n, name in ((3, "r"), (3, "s"), (3, "t"), (64, "c")))
+    conv3d = te.compute(
+        (8, 8, 8, 64),
+        lambda i, j, h, k: te.sum(x[i + r, j + s, h + t, c] * w[r, s, t, c, k], axis=[r, s, t, c]),
+        name="conv",
+    )
+    steps = [step for sketch in derive(Task([x, w, conv3d], WIDE)) for step in sketch.steps]
+    assert {step.outputs for step in steps if isinstance(step, Winograd)} == {(2, 2, 2)}
+
+
+def test_not_offered_where_windows_slide_along_lanes() -> None:
+    dag = ComputeDAG.of(convolution((1, 64, 56, 56), 64, (3, 3)))
+    assert not any(has_winograd(sketch) for sketch in derive(Task(dag, WIDE), ANYWHERE))
