@@ -27,6 +27,8 @@ _log = logging.getLogger(__name__)
 
 #: So many programs to compile are worth the start of other processes, which takes as long as some of them.
 _MANY: Final = 12
+#: Choosing a default program takes as long as compiling so many.
+_CHOOSING: Final = 4
 
 
 def compile_candidate(task: Task, candidate: Candidate, rules: Sequence[Rule] | None = None) -> Kernel:
@@ -86,18 +88,30 @@ class Programs:
         return _kernel(task, compiled, origin)
 
     def prepare(self, tasks: Sequence[Task]) -> None:
-        """Compile what :meth:`kernel` will be asked for: many programs in several processes at once."""
-        wanted = {_object_key(task, self.candidate(task)): task for task in tasks}
-        missing = {key: task for key, task in wanted.items() if self._cache.get(key) is None}
-        processes = min(len(os.sched_getaffinity(0)), len(missing) // (_MANY // 2))
-        if self._rules is not None or len(missing) < _MANY or processes < 2:
+        """Choose and compile what :meth:`kernel` will be asked for: many programs in several processes at once."""
+        if self._rules is not None:
             return
-        results = measure.build_all([(task, self.candidate(task)) for task in missing.values()], processes)
-        for key, result in zip(missing, results, strict=True):
+        wanted = [(task, self._known(task)) for task in {task.key: task for task in tasks}.values()]
+        missing = [(task, c) for task, c in wanted if c is None or self._cache.get(_object_key(task, c)) is None]
+        work = sum(1 if candidate is not None else 1 + _CHOOSING for _, candidate in missing)
+        processes = min(len(os.sched_getaffinity(0)), len(missing), work // (_MANY // 2))
+        if work < _MANY or processes < 2:
+            return
+        for (task, candidate), built in zip(missing, measure.build_all(missing, processes), strict=True):
             # What could not be compiled there is compiled here, where an error reaches the caller.
-            if result is not None:
-                self._built[key] = result
-                self._cache.put(key, result)
+            if built is not None:
+                if candidate is None:
+                    self._chosen[task.key] = Origin(built.candidate, None)
+                    self._remember(task, built.candidate)
+                key = _object_key(task, built.candidate)
+                self._built[key] = built.artifact
+                self._cache.put(key, built.artifact)
+
+    def _known(self, task: Task) -> Candidate | None:
+        """The program of ``task``, if it does not take a search to find it."""
+        if task.key in self._chosen or self._remembered(task) or self._measured(task, limit=1):
+            return self.candidate(task)
+        return None
 
     def _best(self, task: Task) -> Origin:
         if task.key not in self._chosen:
@@ -122,14 +136,23 @@ class Programs:
         return Origin(best.candidate, best.latency)
 
     def _default(self, task: Task) -> Candidate:
-        key = caches.key("default", task.key, task.target)
-        known = self._cache.get(key)
+        known = self._remembered(task)
         if known is not None:
-            signature, row = json.loads(known)
-            return Candidate(signature, tuple(row))
+            return known
         default = sketch.default_candidate(task, sketch.derive(task, self._rules))
-        self._cache.put(key, json.dumps([default.sketch, default.row]).encode())
+        self._remember(task, default)
         return default
+
+    def _remembered(self, task: Task) -> Candidate | None:
+        """The default program that was chosen before."""
+        known = self._cache.get(_default_key(task))
+        if known is None:
+            return None
+        signature, row = json.loads(known)
+        return Candidate(signature, tuple(row))
+
+    def _remember(self, task: Task, default: Candidate) -> None:
+        self._cache.put(_default_key(task), json.dumps([default.sketch, default.row]).encode())
 
     def warn(self) -> None:
         """Say, once for all tasks looked up so far, which records could not be used."""
@@ -139,11 +162,11 @@ class Programs:
             machines = ", ".join(sorted(self._elsewhere))
             _log.warning("some tasks were measured on other machines only (%s); tune them here", machines)
 
-    def _measured(self, task: Task) -> list[Measurement]:
-        """What the database knows of the task."""
+    def _measured(self, task: Task, limit: int | None = None) -> list[Measurement]:
+        """What the database knows of the task, at most ``limit`` of it."""
         if self._database is None:
             return []
-        measured = [record.measurement for record in self._database.records(task.key, task.target.key)]
+        measured = [record.measurement for record in self._database.records(task.key, task.target.key, limit=limit)]
         if not measured:
             self._elsewhere.update(self._database.targets(task.key))
         return measured
@@ -153,6 +176,10 @@ def _fastest(measured: Sequence[Measurement]) -> Measurement | None:
     """Of those that ran, and were checked."""
     ran = [m for m in measured if m.outcome is Outcome.OK and m.checked and m.latency is not None]
     return min(ran, key=lambda m: m.latency or 0.0, default=None)
+
+
+def _default_key(task: Task) -> str:
+    return caches.key("default", task.key, task.target)
 
 
 def _object_key(task: Task, candidate: Candidate) -> str:

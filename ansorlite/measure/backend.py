@@ -1,4 +1,4 @@
-"""What the measurement needs of a code generator. A backend is a module with these two functions."""
+"""What the measurement needs of a code generator. A backend is a module with these functions."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ class Backend(Protocol):
 
     def build(self, task: Task, candidate: Candidate, rules: Sequence[Rule] | None) -> bytes:
         """Compile one candidate of the sketches that ``rules`` derive. The bytes are all that :meth:`load` gets."""
+
+    def default(self, task: Task, rules: Sequence[Rule] | None) -> Candidate:
+        """The candidate to take where none was measured."""
 
     def load(self, task: Task, artifact: bytes, arrays: Sequence[Array]) -> Call:
         """The program, bound to its arguments: inputs, then outputs, which it writes in place."""

@@ -165,8 +165,8 @@ class Measurer:
         jobs = [Job(task, order, {Phase.WORKING: self.settings.build_seconds}) for order in orders]
         results = {id(job.order): result for job, result in self._builders.run(jobs)}
         return [
-            _Program(order.candidate, Path(order.artifact), build_verdict(result), _spent(result), when)
-            for order, result in ((order, results[id(order)]) for order in orders)
+            _Program(candidate, Path(order.artifact), build_verdict(result), _spent(result), when)
+            for candidate, order, result in ((c, order, results[id(order)]) for c, order in zip(candidates, orders, strict=True))
         ]
 
     def _measure(self, task: Task, program: _Program) -> Measurement:

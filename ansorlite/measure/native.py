@@ -6,6 +6,7 @@ import struct
 from collections.abc import Sequence
 from functools import lru_cache
 
+from ansorlite import sketch
 from ansorlite.measure.inputs import Array, empty
 from ansorlite.measure.timing import Call
 from ansorlite.runtime.build import build_candidate, pack, unpack
@@ -20,6 +21,11 @@ from ansorlite.task import Task
 def build(task: Task, candidate: Candidate, rules: Sequence[Rule] | None = None) -> bytes:
     """Compile one candidate."""
     return pack(build_candidate(task, candidate, _sketches(task, None if rules is None else tuple(rules))))
+
+
+def default(task: Task, rules: Sequence[Rule] | None = None) -> Candidate:
+    """The candidate to take where none was measured."""
+    return sketch.default_candidate(task, _sketches(task, None if rules is None else tuple(rules)))
 
 
 def load(task: Task, artifact: bytes, arrays: Sequence[Array]) -> Call:

@@ -37,11 +37,12 @@ class Build:
 
     Attributes:
         task: key of a task that was sent.
+        candidate: which; ``None``: the default one, which the worker chooses and tells.
         artifact: file to write the program to.
     """
 
     task: str
-    candidate: Candidate
+    candidate: Candidate | None
     artifact: str
 
 
@@ -93,6 +94,7 @@ class Answer:
         seconds: of building or running.
         check_seconds: of comparing with the reference.
         latency: of one call, in seconds.
+        candidate: what was built.
     """
 
     status: Status
@@ -100,6 +102,7 @@ class Answer:
     seconds: float = 0.0
     check_seconds: float = 0.0
     latency: float | None = None
+    candidate: Candidate | None = None
 
 
 def encode(message: Message) -> bytes:
@@ -121,8 +124,7 @@ def job_of(message: Message) -> Build | Prepare | Run:
     fields = {name: value for name, value in message.items() if name not in ("do", "job")}
     match message["do"]:
         case "build":
-            candidate = Candidate(fields["candidate"]["sketch"], tuple(fields["candidate"]["row"]))
-            return Build(**{**fields, "candidate": candidate})
+            return Build(**{**fields, "candidate": _candidate_of(fields["candidate"])})
         case "prepare":
             return Prepare(**fields)
         case "run":
@@ -137,4 +139,8 @@ def answer_message(job: int, answer: Answer) -> Message:
 
 def answer_of(message: Message) -> Answer:
     fields = {name: value for name, value in message.items() if name not in ("event", "job")}
-    return Answer(**{**fields, "status": Status(fields["status"])})
+    return Answer(**{**fields, "status": Status(fields["status"]), "candidate": _candidate_of(fields["candidate"])})
+
+
+def _candidate_of(fields: Message | None) -> Candidate | None:
+    return None if fields is None else Candidate(fields["sketch"], tuple(fields["row"]))

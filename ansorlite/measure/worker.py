@@ -80,8 +80,9 @@ class Worker:
 
     def _build(self, task: Task, job: Build) -> Answer:
         start = time.perf_counter()
-        Path(job.artifact).write_bytes(self._backend.build(task, job.candidate, self._rules))
-        return Answer(Status.OK, seconds=time.perf_counter() - start)
+        candidate = self._backend.default(task, self._rules) if job.candidate is None else job.candidate
+        Path(job.artifact).write_bytes(self._backend.build(task, candidate, self._rules))
+        return Answer(Status.OK, seconds=time.perf_counter() - start, candidate=candidate)
 
 
 def _limit_memory(limit: int) -> None:

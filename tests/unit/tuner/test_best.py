@@ -111,15 +111,18 @@ def test_programs_of_rules_of_ones_own_are_not_kept() -> None:
     assert cache.data == {}
 
 
-def test_many_programs_are_compiled_in_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_programs_are_chosen_and_compiled_in_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ansorlite.best._MANY", 2)
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
     cache = Counted()
     tasks = [Task(matmul(n, 8, 8)) for n in (4, 5)]
+    defaults = [default_candidate(task, derive(task)) for task in tasks]
     programs = Programs(None, cache=cache)
+    monkeypatch.setattr("ansorlite.sketch.default_candidate", None)
+    monkeypatch.setattr("ansorlite.best.build_candidate", None)
     programs.prepare([*tasks, tasks[0]])
     assert len(cache.data) == 4
-    monkeypatch.setattr("ansorlite.best.build_candidate", None)
+    assert [programs.candidate(task) for task in tasks] == defaults
     for task in tasks:
         a, b = (np.random.default_rng(n).random(t.shape, dtype=np.float32) for n, t in enumerate(task.dag.inputs))
         np.testing.assert_allclose(programs.kernel(task)(a, b), a @ b, rtol=1e-5)
