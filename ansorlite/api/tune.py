@@ -79,7 +79,9 @@ def tune(
         raise ArgumentError(f"goals is {goals!r}; give an al.Goal(...) for each model, in a list")
     if len(goals) != len(parts):
         raise ArgumentError(f"{len(goals)} goals are given for {len(parts)} models; give one for each")
-    if strategy not in STRATEGIES:
+    if not isinstance(objective, str):
+        raise ArgumentError(f'objective is {objective!r}; it must be the name of one: "latency", "bounds" or "geomean"')
+    if not isinstance(strategy, str) or strategy not in STRATEGIES:
         raise ArgumentError(f"unknown strategy {strategy!r}; the strategies are: {', '.join(STRATEGIES)}")
     streams = np.random.default_rng(seed).spawn(len(tasks))
     own = None if rules is None else rules_from(rules)

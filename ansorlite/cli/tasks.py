@@ -9,6 +9,7 @@ from rich.table import Table
 from ansorlite.cli import options
 from ansorlite.cli.source import load
 from ansorlite.graph.hybrid import HostStep, HybridModel
+from ansorlite.task import Task
 from ansorlite.tuner.result import label
 from ansorlite.tuner.workload import parts_of, tasks_of
 
@@ -27,7 +28,9 @@ def command(
     """
     workload = load(source, sizes, options.parse_shapes(shapes), options.parse_dims(dims), target)
     fallbacks: tuple[HostStep, ...] = workload.fallbacks if isinstance(workload, HybridModel) else ()
-    tasks = [(task, sum(uses)) for task, uses in tasks_of(parts_of(workload))]
+    # A model may run in Python altogether.
+    parts = parts_of(workload) if isinstance(workload, Task) or workload.tasks else ()
+    tasks = [(task, sum(uses)) for task, uses in tasks_of(parts)] if parts else []
     if as_json:
         entries = [{"name": label(t), "task": t.key, "weight": weight, "flops": t.dag.flops} for t, weight in tasks]
         hosted = [{"operator": step.operator, "node": step.title, "reason": step.reason} for step in fallbacks]

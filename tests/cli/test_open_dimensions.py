@@ -90,7 +90,22 @@ def test_a_run_takes_values_that_decide_shapes_from_files(folder: Path, call_jso
         files = ("--input", "x=x.npy", "--input", "shape=shape.npy", "--output-dir", "out")
         (output,) = call_json("run", "reshape.onnx", *files)["outputs"]
         np.testing.assert_allclose(np.load(output["file"]), np.exp(np.exp(x.reshape(shape))), rtol=1e-5)
+    assert call_json("tasks", "reshape.onnx")["tasks"]
     # Without the values, what depends on them runs in Python.
     whole = load_open("reshape.onnx", (), {}, {}, "llvm")
     assert isinstance(fixed(whole, {"x": "x.npy"}), HybridModel)
     assert isinstance(fixed(whole, {"shape": "shape.npy"}), Model)
+
+
+def test_the_tasks_of_a_model_that_runs_in_python_are_none(folder: Path, call: Call, call_json: CallJson) -> None:
+    graph = helper.make_graph(
+        [helper.make_node("NonZero", ["x"], ["y"])],
+        "places",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])],
+        [helper.make_tensor_value_info("y", TensorProto.INT64, [1, None])],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), folder / "places.onnx")
+    told = call_json("tasks", "places.onnx")
+    assert told["tasks"] == []
+    assert [step["operator"] for step in told["fallbacks"]] == ["NonZero"]
+    assert "there is no task to tune" in call("tune", "places.onnx", "--database", "t.db").stderr

@@ -46,6 +46,8 @@ def wrong(function: Callable[..., Any], *arguments: Any, **named: Any) -> str:
         ({"rules": 5}, "rules is 5; say where they are"),
         ({"database": 5}, "a database is given by the path of its file, not by 5"),
         ({"strategy": 5}, "unknown strategy 5"),
+        ({"strategy": []}, "unknown strategy []"),
+        ({"objective": ["latency"]}, "objective is ['latency']; it must be the name of one"),
     ],
 )
 def test_of_tune(named: dict[str, Any], told: str) -> None:
