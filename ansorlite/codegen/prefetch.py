@@ -41,7 +41,7 @@ def emit(c: Context, counter: Counter, trips: int) -> None:
     loads = sum(len(stream.loads) for stream in own.values())
     for pointer in own:
         del c.streams[pointer]
-    if loads + len(lines) > c.registers.pending:
+    if loads + len(lines) > c.registers.stores:
         return
     for pointer, line in lines:
         c.b.module.declare("void @llvm.prefetch.p0(ptr, i32, i32, i32)")

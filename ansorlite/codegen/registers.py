@@ -32,12 +32,17 @@ class _Known:
 
 
 class Registers:
-    """The known elements of all register buffers, by the buffers' addresses. Offsets are in elements."""
+    """The known elements of all register buffers, by the buffers' addresses. Offsets are in elements.
+
+    Attributes:
+        stores: how often one was stored to in this block.
+    """
 
     def __init__(self, b: Builder) -> None:
         self._b = b
         self._known: dict[str, _Known] = {}
         self._addresses: dict[tuple[str, int], str] = {}
+        self.stores = 0
 
     def load(self, pointer: str, dtype: str, lanes: int, offset: int) -> str:
         """The elements at ``offset``, as they are in memory."""
@@ -51,18 +56,15 @@ class Registers:
 
     def store(self, pointer: str, dtype: str, lanes: int, offset: int, value: str) -> None:
         """Counterpart of :meth:`load`."""
+        self.stores += 1
         self._reach(pointer, lanes, offset).elements[offset] = _Element(dtype, lanes, value, True)
-
-    @property
-    def pending(self) -> int:
-        """Scalars and vectors that were computed in this block."""
-        return sum(element.dirty for known in self._known.values() for element in known.elements.values())
 
     def flush(self) -> None:
         """Before a block ends, or may be left: the buffers get what they do not have yet, and nothing is known any more."""
         for pointer in self._known:
             self.write_back(pointer)
         self._known.clear()
+        self.stores = 0
 
     def write_back(self, pointer: str) -> None:
         """As :meth:`flush`, for one buffer that is to be accessed in another way."""
