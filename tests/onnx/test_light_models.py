@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from ansorlite.frontends.onnx import load_model
+from ansorlite.frontends.onnx.importer import import_model
+from ansorlite.frontends.onnx.load import load
 from ansorlite.graph.executable import compile_model
+from ansorlite.graph.model import Model
+from ansorlite.target import host
+from ansorlite.topi.blocked import blocked_conv
+from ansorlite.topi.conv import conv
+from ansorlite.topi.shape import transpose
 from benchmarks.models.light import spread_weights
 from tests.onnx.support import LIGHT_MODELS, Meaning, light_input, light_model, light_output
+
+#: Vectors of 16 floats: how many channels a block has decides what is blocked.
+TARGET = replace(host(), vector_bytes=64)
 
 #: model → kernels that run, distinct tasks.
 SIZES = {
@@ -30,7 +42,7 @@ def test_there_are_nine():
 
 @pytest.mark.parametrize("name", LIGHT_MODELS)
 def test_every_model_is_cut_into_tasks(name):
-    model = load_model(light_model(name))
+    model = load_model(light_model(name), target=TARGET)
     kernels, tasks = SIZES[name]
     assert (len(model.groups), len(model.tasks)) == (kernels, tasks)
     assert sum(weight for _, weight in model.tasks) == kernels
@@ -44,6 +56,26 @@ def test_every_model_is_cut_into_tasks(name):
 def test_equal_residual_blocks_are_one_task():
     weights = [weight for _, weight in load_model(light_model("light_resnet50")).tasks]
     assert max(weights) == 5
+
+
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+def test_a_residual_network_keeps_its_channels_in_blocks_from_the_first_convolution_on(lanes):
+    model = load_model(light_model("light_resnet50"), target=replace(TARGET, vector_bytes=4 * lanes))
+    assert isinstance(model, Model)
+    (given,) = model.inputs
+    convolutions = [node for node in model.graph.nodes if node.operator is blocked_conv]
+    assert len(convolutions) == 53
+    assert convolutions[0].inputs[0] == given
+    assert {model.graph.values[node.output].shape[-1] for node in convolutions} == {lanes}
+    assert not any(node.operator in (conv, transpose) for node in model.graph.nodes)
+
+
+def test_channels_may_stay_as_they_are():
+    graph = import_model(load(light_model("light_squeezenet")), {}).graph
+    assert graph is not None
+    operators = [node.operator for node in Model.of(graph, TARGET, blocked=False).graph.nodes]
+    assert operators.count(conv) == 26
+    assert blocked_conv not in operators
 
 
 @pytest.mark.parametrize("name", ["light_squeezenet", "light_shufflenet"])
