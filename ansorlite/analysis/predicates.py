@@ -70,15 +70,16 @@ def moves_only(tensor: Tensor) -> bool:
 
 
 def has_data_reuse(tensor: Tensor) -> bool:
-    """Whether multi-level tiling pays: a reduction in which some read misses an axis that the compute runs over.
+    """Whether multi-level tiling pays: a reduction in which some read misses an axis of the result.
 
     TVM's NeedsMultiLevelTiling also says so of a stage without a reduction two of whose reads do (``x * scale[i] + shift[i]``).
     Such a stage stores each of its elements once, which no tiling saves; and if it were tiled, it could not follow in
-    the tiles of the reduction that it reads.
+    the tiles of the reduction that it reads. TVM's also counts reads that only miss an axis that is summed over (the mean or
+    the largest of a row, beside the row): no more than one element for each sum, which is in a register anyway.
     """
     if not tensor.reduce_axes:
         return False
-    axes = [axis for axis in tensor.axes + tensor.reduce_axes if axis.extent > 1]
+    axes = [axis for axis in tensor.axes if axis.extent > 1]
     return any(axis not in access.axes for access in accesses(tensor) for axis in axes)
 
 

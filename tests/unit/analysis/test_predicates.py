@@ -93,6 +93,15 @@ def _conv_scale_shift() -> list[te.Tensor]:
     return [*inputs, scale, shift, scaled]
 
 
+def _place_of_the_largest() -> list[te.Tensor]:
+    """Where each row has its largest element."""
+    x = te.placeholder((4, 6), name="X")
+    k, r = te.reduce_axis(6, name="k"), te.reduce_axis(6, name="r")
+    largest = te.compute((4,), lambda i: te.max(x[i, k], axis=k), name="largest")
+    place = te.compute((4,), lambda i: te.min(te.if_then_else(x[i, r] == largest[i], r, 6), axis=r), name="place")
+    return [x, place]
+
+
 @pytest.mark.parametrize(
     ("tensors", "stage", "answer"),
     [
@@ -105,6 +114,7 @@ def _conv_scale_shift() -> list[te.Tensor]:
         (workloads.softmax(4, 6), "softmax", False),
         (workloads.sum_of_squares(9), "squares", False),
         (workloads.transpose_add(4, 6), "C", False),
+        (_place_of_the_largest(), "place", False),  # only the reduce axis is missed
         (_conv_scale_shift(), "conv", True),
         (_conv_scale_shift(), "D", False),  # two reads miss axes, but nothing is summed
     ],
