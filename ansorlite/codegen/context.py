@@ -96,7 +96,8 @@ class Stream:
     @property
     def continuous(self) -> bool:
         """Whether the iterations read one stretch of memory, each where the last one ended."""
-        return self.even and bool(self.loads) and all(begin >= 0 and end <= self.step for begin, end in self.loads)
+        within = self.even and all(begin >= 0 and end <= self.step for begin, end in self.loads)
+        return within and sum(end - begin for begin, end in self.loads) >= self.step > 0
 
 
 @dataclass
