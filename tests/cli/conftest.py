@@ -19,7 +19,7 @@ from tests.interrupts import interruptible
 #: A small task, tuned for a few trials.
 TUNE = ("tune", "kernels.py:matmul", "--args", 16, 16, 16, "--trials", 4, "--database", "t.db")
 
-KERNELS = '''
+KERNELS = """
 from ansorlite import te
 
 print("this file prints when it is imported")
@@ -44,7 +44,7 @@ def wrong(n):
 
 def buggy():
     return 1 / 0
-'''
+"""
 
 
 @pytest.fixture
