@@ -14,9 +14,9 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from ansorlite import te
-from ansorlite.schedule.rewrite import with_constants
 from ansorlite.te import dtypes
 from ansorlite.te.dag import ComputeDAG
+from ansorlite.te.rewriting import with_constants
 from tests import workloads
 
 Array = np.ndarray[Any, Any]

@@ -31,9 +31,9 @@ from ansorlite.loops.index_algebra import IndexAlgebra
 from ansorlite.loops.nodes import index
 from ansorlite.schedule.nest import Attached, Nest, Packed, Program
 from ansorlite.schedule.regions import Box
-from ansorlite.schedule.rewrite import with_body
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis, Read, Reduce
+from ansorlite.te.rewriting import with_body
 from ansorlite.te.tensor import Tensor
 
 

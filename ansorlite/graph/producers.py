@@ -31,11 +31,11 @@ from ansorlite.graph.describe import Pattern
 from ansorlite.graph.fusion import Group, tensors_of
 from ansorlite.graph.graph import Graph, Node
 from ansorlite.graph.movement import view_offset
-from ansorlite.schedule.rewrite import inline, tensor_named, with_unique_names
 from ansorlite.target import Target
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Binary, Unary
 from ansorlite.te.ops import BINARY, UNARY, Cost
+from ansorlite.te.rewriting import inline, tensor_named, with_unique_names
 from ansorlite.te.tensor import Tensor
 from ansorlite.te.traversal import walk
 

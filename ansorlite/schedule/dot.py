@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ansorlite.analysis.dot import DotProduct, Factor
-from ansorlite.schedule.rewrite import rebuilt, redirected, tensor_named, with_body
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Axis, Binary, Expr, Read, Reduce, Var, const, select
 from ansorlite.te.intervals import bounds
 from ansorlite.te.ops import DOTS
+from ansorlite.te.rewriting import rebuilt, redirected, tensor_named, with_body
 from ansorlite.te.tensor import Tensor
 from ansorlite.te.traversal import rewrite, substitute
 from ansorlite.te.words import WORD, Pieces

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from ansorlite.analysis.affine import Affine, Remainder, affine
 from ansorlite.schedule.divide import simplified
-from ansorlite.schedule.rewrite import rebuilt, redirected, with_body
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Axis, Binary, Cast, Const, Expr, Read, Reduce, Select, binary
 from ansorlite.te.ops import BinaryOp, ReduceOp
+from ansorlite.te.rewriting import rebuilt, redirected, with_body
 from ansorlite.te.tensor import Tensor
 from ansorlite.te.traversal import rewrite, substitute
 

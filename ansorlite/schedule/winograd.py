@@ -24,9 +24,9 @@ from math import prod
 
 from ansorlite import te
 from ansorlite.analysis.short_convolution import ShortConvolution, short_convolution
-from ansorlite.schedule.rewrite import rebuilt, redirected, tensor_named, with_body
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Axis, Expr, Read, Var
+from ansorlite.te.rewriting import rebuilt, redirected, tensor_named, with_body
 from ansorlite.te.tensor import Tensor
 from ansorlite.te.traversal import free_vars, substitute
 from ansorlite.topi.winograd import Matrix, Transforms, product, transforms

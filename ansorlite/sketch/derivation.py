@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from ansorlite.analysis.predicates import is_strictly_inlinable, moves_only
 from ansorlite.schedule.divide import divide, divisible_axes
 from ansorlite.schedule.polyphase import phases, take_phases
-from ansorlite.schedule.rewrite import fuse, inline, with_unique_names, without_unit_reductions
+from ansorlite.schedule.rewrite import fuse, without_unit_reductions
 from ansorlite.schedule.steps import Divide, Fuse, Inline, Polyphase, Step
 from ansorlite.sketch.rules import RULES
 from ansorlite.sketch.settle import settle
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.state import Rule, State, Verdict
 from ansorlite.task import Task
+from ansorlite.te.rewriting import inline, with_unique_names
 
 
 def derive(task: Task, rules: Sequence[Rule] | None = None) -> tuple[Sketch, ...]:

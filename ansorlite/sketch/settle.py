@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from ansorlite.analysis.access import lane_axis
 from ansorlite.analysis.constants import constant_stages
-from ansorlite.schedule.rewrite import tensor_named
 from ansorlite.schedule.steps import CacheRead, ComputeAt, Follow, Hole, Parallel, Reorder, Step, Vectorize
 from ansorlite.sketch.rules.reduction import reduction_nest
 from ansorlite.sketch.state import State
 from ansorlite.sketch.tiling import MAX_ROW, lane_choices, multi_level_tile
+from ansorlite.te.rewriting import tensor_named
 from ansorlite.te.tensor import Tensor
 
 #: An element-wise nest: the outer tiles run in parallel, the inner ones are where producers are computed.

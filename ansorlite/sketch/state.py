@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-from ansorlite.schedule.rewrite import tensor_named
 from ansorlite.schedule.steps import Dot, Follow, Reorder, Step
 from ansorlite.target import Target
 from ansorlite.te.dag import ComputeDAG
+from ansorlite.te.rewriting import tensor_named
 from ansorlite.te.tensor import Tensor
 
 

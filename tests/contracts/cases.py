@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ansorlite import te
-from ansorlite.schedule.rewrite import with_constants
 from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.tile_space import TileSpace
@@ -27,6 +26,7 @@ from ansorlite.target import Target
 from ansorlite.task import Task
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.printer import text
+from ansorlite.te.rewriting import with_constants
 from ansorlite.te.serialize import dump
 from tests import workloads
 from tests.strategies import dags

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ansorlite.analysis.predicates import is_strictly_inlinable
-from ansorlite.schedule.rewrite import inline
 from ansorlite.schedule.steps import Inline
 from ansorlite.sketch.state import Rule, State, Verdict
+from ansorlite.te.rewriting import inline
 
 
 def _condition(state: State) -> Verdict:

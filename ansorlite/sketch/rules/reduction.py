@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from ansorlite.analysis.access import lane_axis
 from ansorlite.analysis.predicates import fusible_consumer, has_data_reuse
-from ansorlite.schedule.rewrite import cache_write, tensor_named
+from ansorlite.schedule.rewrite import cache_write
 from ansorlite.schedule.steps import CacheWrite
 from ansorlite.sketch.state import Rule, State, Verdict
 from ansorlite.sketch.tiling import MAX_ROW, follow, multi_level_tile
 from ansorlite.te.expr import Axis
+from ansorlite.te.rewriting import tensor_named
 from ansorlite.te.tensor import Tensor
 
 STRUCTURE = "SRS"

@@ -7,10 +7,11 @@ that is vectorised (see ``schedule/lower_nest.py``), so one version has both.
 from __future__ import annotations
 
 from ansorlite.analysis.predicates import has_more_reduction_parallelism
-from ansorlite.schedule.rewrite import rfactor, tensor_named
+from ansorlite.schedule.rewrite import rfactor
 from ansorlite.schedule.steps import Rfactor
 from ansorlite.sketch.rules.reduction import reduction_nest
 from ansorlite.sketch.state import Rule, State, Verdict
+from ansorlite.te.rewriting import tensor_named
 
 
 def _condition(state: State) -> Verdict:

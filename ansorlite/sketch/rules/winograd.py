@@ -17,7 +17,7 @@ from ansorlite.analysis.access import accesses, lane_axis
 from ansorlite.analysis.branches import branch_axes
 from ansorlite.analysis.short_convolution import ShortConvolution, short_convolution
 from ansorlite.schedule.divide import Division, divide
-from ansorlite.schedule.rewrite import cache_write, inline, tensor_named
+from ansorlite.schedule.rewrite import cache_write
 from ansorlite.schedule.steps import CacheWrite, ComputeAt, Divide, Hole, Inline, Parallel, Reorder, Step, Unroll, Vectorize
 from ansorlite.schedule.steps import Winograd as WinogradStep
 from ansorlite.schedule.winograd import data_name, inverse_name, product_name, winograd
@@ -25,6 +25,7 @@ from ansorlite.sketch.state import Rule, State, Verdict
 from ansorlite.sketch.tiling import follow, lane_choices, multi_level_tile, packs, space_lanes, split
 from ansorlite.target import Target
 from ansorlite.te.expr import Axis
+from ansorlite.te.rewriting import inline, tensor_named
 from ansorlite.te.tensor import Tensor
 from ansorlite.topi.winograd import Matrix, transforms
 

@@ -41,13 +41,16 @@ def test_the_last_tile_stands_apart() -> None:
     peeled = peel(ragged(37, 1, 8))
     assert vector_extents(peeled) == [8, 5]
     verify(peeled)
-    assert text(peeled) == """\
+    assert (
+        text(peeled)
+        == """\
 def copy(a: float32[37]) -> b: float32[37]:
     for i in 0..4:
         vectorized(4) k in 0..8:
             b[i * 8 + k] = a[i * 8 + k] * 2.0
     vectorized(4) k_1 in 0..5:
         b[k_1 + 32] = a[k_1 + 32] * 2.0"""
+    )
 
 
 def test_what_is_never_cut_stays_as_it_is() -> None:

@@ -125,9 +125,7 @@ def test_transposed_convolutions(data: st.DataObject) -> None:
     sizes = [(e - 1) * s + n - 2 * p + o for e, s, n, p, o in zip(x.shape[2:], strides, spans, pads, extra, strict=True)]
     if min(sizes) < 1:
         return
-    out = conv_transpose(
-        x, w, strides=strides, before=pads, after=pads, dilations=dilations, groups=groups, output_padding=extra
-    )
+    out = conv_transpose(x, w, strides=strides, before=pads, after=pads, dilations=dilations, groups=groups, output_padding=extra)
     dag = ComputeDAG.of([x, w, out])
     same_meaning(dag, divided(dag))
     runs_right(dag, data.draw(st.integers(0, 99), "seed"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ansorlite import te
 from ansorlite.schedule.regions import Box, Region, regions
-from ansorlite.schedule.rewrite import tensor_named
 from ansorlite.te.dag import ComputeDAG
+from ansorlite.te.rewriting import tensor_named
 from ansorlite.te.tensor import Tensor
 from tests import workloads
 

@@ -6,18 +6,11 @@ import numpy as np
 import pytest
 
 from ansorlite import te
-from ansorlite.schedule.rewrite import (
-    cache_write,
-    fuse,
-    inline,
-    rfactor,
-    tensor_named,
-    with_unique_names,
-    without_unit_reductions,
-)
+from ansorlite.schedule.rewrite import cache_write, fuse, rfactor, without_unit_reductions
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.evaluate import evaluate
 from ansorlite.te.printer import text
+from ansorlite.te.rewriting import inline, tensor_named, with_unique_names
 from tests import workloads
 from tests.strategies import arrays_for, assert_close
 

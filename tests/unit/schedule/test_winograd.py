@@ -17,7 +17,6 @@ from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.prepare import split
 from ansorlite.loops.verifier import verify
 from ansorlite.measure.rules import rules_from
-from ansorlite.schedule.rewrite import tensor_named, with_constants
 from ansorlite.schedule.steps import Winograd
 from ansorlite.schedule.winograd import winograd
 from ansorlite.sketch.derivation import derive
@@ -28,6 +27,7 @@ from ansorlite.sketch.tile_space import TileSpace
 from ansorlite.task import Task
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.evaluate import evaluate
+from ansorlite.te.rewriting import tensor_named, with_constants
 from ansorlite.te.tensor import Tensor
 from ansorlite.topi.conv import conv
 from tests.targets import WIDE

@@ -53,9 +53,7 @@ def test_equal_names_are_told_apart():
     i = te.reduce_axis(4, name="i")
     z = te.compute((4,), lambda i_: te.sum(x[i] * y[i_], axis=i), name="T")
     w = te.compute((4,), lambda i: z[i])
-    assert text(ComputeDAG.of([x, y, w])).splitlines()[2] == (
-        "T_2[i_] = sum(T[i] * T_1[i_], i in 0..4) for i_ in 0..4"
-    )
+    assert text(ComputeDAG.of([x, y, w])).splitlines()[2] == ("T_2[i_] = sum(T[i] * T_1[i_], i in 0..4) for i_ in 0..4")
     k = te.reduce_axis(4, name="j")
     clash = te.compute((4,), lambda j: te.sum(x[k] * y[j], axis=k), name="C")
     assert text(clash) == "C[j] = sum(T[j_1] * T[j], j_1 in 0..4)"
