@@ -41,6 +41,9 @@ def _scale(graph: Graph, node: Node, name: str) -> tuple[str, Array] | None:
     producer = graph.producers.get(name)
     if node.operator not in (matmul, gemm) or producer is None or producer.operator is not multiply:
         return None
+    if graph.values[name].dtype in ("float16", "bfloat16"):
+        # Their products may overflow before the scale, and are rounded elsewhere.
+        return None
     found = by_constant(graph, producer, dict(graph.constants))
     if found is None or not is_splat(found[1]) or graph.only_consumer(name) is not node:
         return None

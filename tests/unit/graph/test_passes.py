@@ -17,7 +17,7 @@ from ansorlite.graph.passes.fold_scales import fold_scales_into_weights
 from ansorlite.graph.passes.scales_of_products import scale_products
 from ansorlite.topi.activations import relu
 from ansorlite.topi.conv import conv, conv_transpose
-from ansorlite.topi.elementwise import add, exp, multiply, subtract
+from ansorlite.topi.elementwise import add, cast, exp, multiply, subtract
 from ansorlite.topi.matmul import gemm, matmul
 from ansorlite.topi.shape import broadcast_to, reshape
 from tests.unit.graph.support import node_by_node, operators
@@ -222,6 +222,13 @@ def test_numbers_that_operands_are_multiplied_by_go_to_the_product(build):
     assert operators(after) == ["relu", "matmul", "multiply"]
     assert after.constants[after.nodes[-1].inputs[1]] == np.float32(0.5) * np.float32(0.3)
     _same_numbers(graph, after)
+
+
+def test_scales_of_half_precision_stay(build):
+    half = build.apply(cast, "x", dtype="float16")
+    scaled = build.apply(multiply, half, build.constant(np.array([0.3], np.float16)))
+    graph = build.finish({"y": build.apply(matmul, scaled, half)})
+    assert operators(scale_products(graph)) == operators(graph)
 
 
 def test_a_scale_for_each_column_and_a_scaled_value_that_is_read_again_stay(build):
