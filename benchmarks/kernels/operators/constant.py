@@ -8,8 +8,8 @@ from typing import Any
 from onnx import NodeProto
 
 from ansorlite import te
-from ansorlite.schedule.rewrite import with_constants
 from ansorlite.te.dag import ComputeDAG
+from ansorlite.te.rewriting import with_constants
 from benchmarks.kernels.operators.operator import Array, Operator
 
 
