@@ -171,7 +171,7 @@ def early(timing: Timing, tuning: Tuning | None) -> float | None:
 
     What follows from the last program's, as the latencies of one tuning run are in one unit.
     """
-    peer = next(iter(timing.called.values()), None)
+    peer = next((spread for name, spread in timing.called.items() if name != UNTUNED), None)
     slowdown = None if tuning is None or timing.trials <= EARLY or not timing.recorded else tuning.slowdown(EARLY)
     return None if peer is None or slowdown is None else peer.median / slowdown
 
