@@ -55,7 +55,7 @@ def winograd_rule(limit: float = WORTHWHILE) -> Rule:
 
     def condition(state: State) -> Verdict:
         stage = state.stage
-        if state.is_settled(stage) or stage.dtype not in _DTYPES:
+        if state.is_settled(stage) or stage.dtype not in _DTYPES or _is_cache(state):
             return Verdict.SKIP
         form = short_convolution(stage)
         if form is None or _slides_along_lanes(form):
@@ -70,6 +70,11 @@ def winograd_rule(limit: float = WORTHWHILE) -> Rule:
         return _rewritten(state, outputs)
 
     return Rule("Winograd", condition, apply)
+
+
+def _is_cache(state: State) -> bool:
+    """Whether the stage is computed to be copied out. What the original became without the copy is the same program."""
+    return any(isinstance(step, CacheWrite) and step.cache == state.stage.name for step in state.steps)
 
 
 def _slides_along_lanes(form: ShortConvolution) -> bool:

@@ -17,7 +17,7 @@ from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.prepare import split
 from ansorlite.loops.verifier import verify
 from ansorlite.measure.rules import rules_from
-from ansorlite.schedule.steps import Winograd
+from ansorlite.schedule.steps import CacheWrite, Winograd
 from ansorlite.schedule.winograd import winograd
 from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.rules import WITHOUT_WINOGRAD
@@ -198,6 +198,15 @@ def test_direct_sketches_stay() -> None:
 def test_offered_where_it_saves_work(channels: int, size: int, constant: bool, expected: set[tuple[int, int]]) -> None:
     steps = [step for sketch in derive(resnet(channels, size, constant)) for step in sketch.steps]
     assert {step.outputs for step in steps if isinstance(step, Winograd)} == expected
+
+
+def test_a_sum_that_is_only_copied_out_is_not_asked_again() -> None:
+    found = [sketch for sketch in derive(resnet(64, 56, constant=True)) if has_winograd(sketch)]
+    caches = [{step.cache for step in sketch.steps if isinstance(step, CacheWrite)} for sketch in found]
+    assert found
+    assert not any(
+        step.stage in cached for s, cached in zip(found, caches, strict=True) for step in s.steps if isinstance(step, Winograd)
+    )
 
 
 def test_transforming_weights_in_every_call_is_counted() -> None:
