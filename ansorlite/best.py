@@ -80,8 +80,9 @@ class Programs:
         """The best program of ``task``, compiled."""
         origin = self._best(task)
         key = _object_key(task, origin.candidate)
-        known = self._built.pop(key, None) or self._cache.get(key)
+        known = self._object(key)
         if known is not None:
+            del self._built[key]
             return _kernel(task, unpack(known), origin)
         compiled = build_candidate(task, origin.candidate, sketch.derive(task, self._rules))
         self._cache.put(key, pack(compiled))
@@ -92,7 +93,7 @@ class Programs:
         if self._rules is not None:
             return
         wanted = [(task, self._known(task)) for task in {task.key: task for task in tasks}.values()]
-        missing = [(task, c) for task, c in wanted if c is None or self._cache.get(_object_key(task, c)) is None]
+        missing = [(task, c) for task, c in wanted if c is None or self._object(_object_key(task, c)) is None]
         work = sum(1 if candidate is not None else 1 + _CHOOSING for _, candidate in missing)
         processes = min(len(os.sched_getaffinity(0)), len(missing), work // (_MANY // 2))
         if work < _MANY or processes < 2:
@@ -109,20 +110,30 @@ class Programs:
 
     def _known(self, task: Task) -> Candidate | None:
         """The program of ``task``, if it does not take a search to find it."""
-        if task.key in self._chosen or self._remembered(task) or self._measured(task, limit=1):
-            return self.candidate(task)
-        return None
+        if task.key not in self._chosen:
+            measured = self._measured(task)
+            default = None if measured else self._remembered(task)
+            if not measured and default is None:
+                return None
+            self._chosen[task.key] = self._choose(task, measured) if default is None else Origin(default, None)
+        return self.candidate(task)
+
+    def _object(self, key: str) -> bytes | None:
+        """What was compiled before, read from the cache once."""
+        known = self._built.get(key) or self._cache.get(key)
+        if known is not None:
+            self._built[key] = known
+        return known
 
     def _best(self, task: Task) -> Origin:
         if task.key not in self._chosen:
-            self._chosen[task.key] = self._choose(task)
+            self._chosen[task.key] = self._choose(task, self._measured(task))
         return self._chosen[task.key]
 
-    def _choose(self, task: Task) -> Origin:
-        measured = self._measured(task)
+    def _choose(self, task: Task, measured: Sequence[Measurement]) -> Origin:
         # What this version has compiled before is a program that it has.
         fastest = _fastest(measured)
-        if fastest is not None and fastest.candidate != NAIVE and self._cache.get(_object_key(task, fastest.candidate)):
+        if fastest is not None and fastest.candidate != NAIVE and self._object(_object_key(task, fastest.candidate)):
             return Origin(fastest.candidate, fastest.latency)
         signatures = {each.signature for each in sketch.derive(task, self._rules)} if measured else set()
         known = [m for m in measured if m.candidate.sketch in signatures or m.candidate == NAIVE]
@@ -162,11 +173,11 @@ class Programs:
             machines = ", ".join(sorted(self._elsewhere))
             _log.warning("some tasks were measured on other machines only (%s); tune them here", machines)
 
-    def _measured(self, task: Task, limit: int | None = None) -> list[Measurement]:
-        """What the database knows of the task, at most ``limit`` of it."""
+    def _measured(self, task: Task) -> list[Measurement]:
+        """What the database knows of the task."""
         if self._database is None:
             return []
-        measured = [record.measurement for record in self._database.records(task.key, task.target.key, limit=limit)]
+        measured = [record.measurement for record in self._database.records(task.key, task.target.key)]
         if not measured:
             self._elsewhere.update(self._database.targets(task.key))
         return measured

@@ -29,8 +29,8 @@ def command(
     workload = load(source, sizes, options.parse_shapes(shapes), options.parse_dims(dims), target)
     fallbacks: tuple[HostStep, ...] = workload.fallbacks if isinstance(workload, HybridModel) else ()
     # A model may run in Python altogether.
-    parts = parts_of(workload) if isinstance(workload, Task) or workload.tasks else ()
-    tasks = [(task, sum(uses)) for task, uses in tasks_of(parts)] if parts else []
+    has_tasks = isinstance(workload, Task) or bool(workload.tasks)
+    tasks = [(task, sum(uses)) for task, uses in tasks_of(parts_of(workload))] if has_tasks else []
     if as_json:
         entries = [{"name": label(t), "task": t.key, "weight": weight, "flops": t.dag.flops} for t, weight in tasks]
         hosted = [{"operator": step.operator, "node": step.title, "reason": step.reason} for step in fallbacks]
