@@ -11,15 +11,15 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, Final
+from typing import Final
 
 from ansorlite.graph.dependence import dimensions_in_step, reuses_data
 from ansorlite.graph.describe import Pattern, Value
+from ansorlite.graph.fusion import Group
 from ansorlite.graph.graph import Graph, Node
 from ansorlite.graph.movement import is_movement
 from ansorlite.graph.restriction import is_restriction
 from ansorlite.target import Target
-from ansorlite.te import dtypes
 from ansorlite.topi.shape import concat, strided_slice
 
 #: Each thread works on a chunk of the large value that takes this part of its second cache: what is read beside it, and the
@@ -52,8 +52,7 @@ class _Chain:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        inside = {node.output for node in self.nodes}
-        return tuple(dict.fromkeys(name for node in self.nodes for name in node.inputs if name not in inside))
+        return Group.of(self.nodes).inputs
 
 
 def run_in_chunks(graph: Graph, target: Target) -> Graph:
@@ -72,28 +71,20 @@ def run_in_chunks(graph: Graph, target: Target) -> Graph:
     return graph
 
 
-def _nbytes(value: Value) -> int:
-    return math.prod(value.shape) * dtypes.size(value.dtype)
-
-
-def _use(graph: Graph, node: Node) -> tuple[tuple[Value, ...], tuple[tuple[str, Any], ...]]:
-    return tuple(graph.values[name] for name in node.inputs), node.attributes
-
-
 def _chain(graph: Graph, first: Node) -> _Chain | None:
     """The chain that begins with ``first``, if there is one."""
-    large = _nbytes(graph.values[first.output])
-    if not _expands(graph, first) or not reuses_data(first.operator, *_use(graph, first)):
+    large = graph.values[first.output].nbytes
+    if not _expands(graph, first) or not reuses_data(*graph.use(first)):
         return None
     nodes, stores = [first], 0
-    while _nbytes(graph.values[nodes[-1].output]) == large:
+    while graph.values[nodes[-1].output].nbytes == large:
         following = graph.only_consumer(nodes[-1].output)
         if following is None:
             return None
         stores += graph.descriptions[following.output].pattern is not Pattern.ELEMENTWISE
         nodes.append(following)
     last = nodes[-1]
-    if _nbytes(graph.values[last.output]) > large or not reuses_data(last.operator, *_use(graph, last)):
+    if graph.values[last.output].nbytes > large or not reuses_data(*graph.use(last)):
         return None
     along: list[Mapping[str, int]] = []
     for dimension in range(len(graph.values[last.output].shape)):
@@ -106,7 +97,7 @@ def _chain(graph: Graph, first: Node) -> _Chain | None:
 
 def _expands(graph: Graph, node: Node) -> bool:
     """Whether the result is larger than each of the inputs."""
-    return all(_nbytes(graph.values[name]) < _nbytes(graph.values[node.output]) for name in node.inputs)
+    return all(graph.values[name].nbytes < graph.values[node.output].nbytes for name in node.inputs)
 
 
 def _in_step(graph: Graph, nodes: Sequence[Node], dimension: int) -> dict[str, int] | None:
@@ -115,7 +106,7 @@ def _in_step(graph: Graph, nodes: Sequence[Node], dimension: int) -> dict[str, i
     inside = {node.output for node in nodes}
     for node in reversed(nodes):
         own = found[node.output]
-        places = None if own is None else dimensions_in_step(node.operator, *_use(graph, node), own)
+        places = None if own is None else dimensions_in_step(*graph.use(node), own)
         if places is None or any(found.setdefault(name, place) != place for name, place in zip(node.inputs, places, strict=True)):
             return None
     if any(found[name] is None for name in inside):
@@ -140,7 +131,7 @@ def _parts(graph: Graph, chain: _Chain, target: Target) -> tuple[int, ...] | Non
     again = 0
     for name in chain.inputs:
         own = math.prod(count for count, along in zip(counts, chain.along, strict=False) if name in along)
-        again += (math.prod(counts) // own - 1) * _nbytes(graph.values[name])
+        again += (math.prod(counts) // own - 1) * graph.values[name].nbytes
     return tuple(parts) if math.prod(counts) > 1 and again < 2 * chain.stores * chain.large else None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from ansorlite import te
 from ansorlite.analysis.access import accesses
 from ansorlite.analysis.predicates import has_data_reuse
-from ansorlite.graph.describe import Operator, Value
+from ansorlite.graph.describe import Operator, Value, applied
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.traversal import bare_axes
 
@@ -22,8 +22,7 @@ def dimensions_in_step(
 
     A product of two matrices: rows of the result are rows of the first factor. A softmax: whole rows of its input.
     """
-    tensors = [te.placeholder(value.shape, value.dtype, name=f"input {n}") for n, value in enumerate(inputs)]
-    result = operator(*tensors, **dict(attributes))
+    tensors, result = applied(operator, inputs, attributes)
     dag = ComputeDAG.of([*tensors, result])
     walked: dict[te.Tensor, set[int | None]] = {tensor: set() for tensor in dag.tensors}
     walked[result] = {dimension}
@@ -54,5 +53,5 @@ def dimensions_in_step(
 @lru_cache(maxsize=4096)
 def reuses_data(operator: Operator, inputs: tuple[Value, ...], attributes: tuple[tuple[str, Any], ...]) -> bool:
     """Whether a stage of the operator reads elements again and again: a product, a convolution."""
-    tensors = [te.placeholder(value.shape, value.dtype, name=f"input {n}") for n, value in enumerate(inputs)]
-    return any(has_data_reuse(stage) for stage in ComputeDAG.of([*tensors, operator(*tensors, **dict(attributes))]).computes)
+    tensors, result = applied(operator, inputs, attributes)
+    return any(has_data_reuse(stage) for stage in ComputeDAG.of([*tensors, result]).computes)

@@ -5,6 +5,7 @@ No table says which operators are element-wise: their definitions do.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -12,6 +13,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from ansorlite import te
+from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis, Const, Read, Reduce
 from ansorlite.te.tensor import Tensor
 from ansorlite.te.traversal import bare_axes, reads
@@ -25,6 +27,10 @@ class Value:
 
     shape: tuple[int, ...]
     dtype: str
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * dtypes.size(self.dtype)
 
 
 class Pattern(Enum):
@@ -52,6 +58,10 @@ class Description:
     by_place: bool
 
 
+#: An operator, what it is applied to, and its attributes: all that the facts of a node depend on.
+Use: TypeAlias = tuple[Operator, tuple[Value, ...], tuple[tuple[str, Any], ...]]
+
+
 @lru_cache(maxsize=4096)
 def describe(operator: Operator, inputs: tuple[Value, ...], attributes: tuple[tuple[str, Any], ...]) -> Description:
     """The facts of ``operator(*inputs, **attributes)``.
@@ -59,12 +69,23 @@ def describe(operator: Operator, inputs: tuple[Value, ...], attributes: tuple[tu
     Raises:
         ExpressionError: the operator refuses them.
     """
-    tensors = [te.placeholder(value.shape, value.dtype, name=f"input {n}") for n, value in enumerate(inputs)]
-    result = operator(*tensors, **dict(attributes))
+    tensors, result = applied(operator, inputs, attributes)
     stages = _stages(result)
     pattern, aligned = _pattern(result, tensors, stages)
     by_place = any(next(bare_axes(stage.body), None) is not None for stage in stages if stage.body is not None)
     return Description(Value(result.shape, result.dtype), pattern, aligned, by_place)
+
+
+def applied(
+    operator: Operator, inputs: tuple[Value, ...], attributes: tuple[tuple[str, Any], ...]
+) -> tuple[list[Tensor], Tensor]:
+    """Placeholders for ``inputs``, and what the operator makes of them.
+
+    Raises:
+        ExpressionError: the operator refuses them.
+    """
+    tensors = [te.placeholder(value.shape, value.dtype, name=f"input {n}") for n, value in enumerate(inputs)]
+    return tensors, operator(*tensors, **dict(attributes))
 
 
 def _stages(result: Tensor) -> list[Tensor]:

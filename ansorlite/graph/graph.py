@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import networkx as nx
 import numpy as np
 
-from ansorlite.graph.describe import Description, Operator, Value, describe
+from ansorlite.graph.describe import Description, Operator, Use, Value, describe
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -86,6 +86,10 @@ class Graph:
         """This graph with other nodes, constants (added to those here) and outputs."""
         merged = {**self.constants, **(constants or {})}
         return Graph.of(self.inputs, self.outputs if outputs is None else outputs, nodes, merged)
+
+    def use(self, node: Node) -> Use:
+        """How ``node`` uses its operator."""
+        return node.operator, tuple(self.values[name] for name in node.inputs), node.attributes
 
     @cached_property
     def producers(self) -> dict[str, Node]:

@@ -5,7 +5,6 @@ Blocks, by number: temporaries (the arena, and behind it the kernels' workspace)
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -16,7 +15,6 @@ from ansorlite.graph.graph import Array, Graph
 from ansorlite.graph.memory import Copy, MemoryPlan, Place
 from ansorlite.runtime.arguments import ALIGNMENT
 from ansorlite.runtime.workspace import zeros
-from ansorlite.te import dtypes
 
 TEMPORARIES: Final = 0
 WEIGHTS: Final = 1
@@ -117,8 +115,7 @@ class Layout:
         return Address(GIVEN + list(self.graph.inputs).index(root), offset)
 
     def nbytes(self, name: str) -> int:
-        value = self.graph.values[name]
-        return math.prod(value.shape) * dtypes.size(value.dtype)
+        return self.graph.values[name].nbytes
 
     def move(self, copy: Copy) -> Move:
         """A copy of the memory plan, in addresses."""

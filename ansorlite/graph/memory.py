@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +9,6 @@ from ansorlite.graph.fusion import Group
 from ansorlite.graph.graph import Graph
 from ansorlite.graph.movement import part_offsets, view_offset
 from ansorlite.runtime.arguments import ALIGNMENT
-from ansorlite.te import dtypes
 
 
 @dataclass(frozen=True)
@@ -67,16 +65,11 @@ def plan_memory(graph: Graph, groups: Sequence[Group]) -> MemoryPlan:
     steps = _steps(graph, groups, copies)
     results = _results(graph, places)
     intervals = {root: life for root, life in _intervals(graph, steps, places).items() if root not in results}
-    sizes = {root: _nbytes(graph, root) for root in intervals}
+    sizes = {root: graph.values[root].nbytes for root in intervals}
     offsets = _packed(intervals, sizes)
     peak = max((offsets[root] + sizes[root] for root in offsets), default=0)
     computed = {node.output: places[node.output] for node in graph.nodes}
     return MemoryPlan(computed, steps, results, offsets, peak, sum(sizes.values()))
-
-
-def _nbytes(graph: Graph, name: str) -> int:
-    value = graph.values[name]
-    return math.prod(value.shape) * dtypes.size(value.dtype)
 
 
 def _place(name: str, parents: Mapping[str, Place]) -> Place:
@@ -98,7 +91,7 @@ def _parents(graph: Graph) -> tuple[dict[str, Place], dict[str, list[Copy]]]:
             parents[node.output] = Place(node.inputs[0], offset)
         for name, at in zip(node.inputs, parts or (), strict=bool(parts)):
             own = _place(name, parents)
-            whole = own.offset == 0 and _nbytes(graph, own.root) == _nbytes(graph, name)
+            whole = own.offset == 0 and graph.values[own.root].nbytes == graph.values[name].nbytes
             if whole and own.root in computed and own.root != node.output:
                 parents[own.root] = Place(node.output, at)
             else:
@@ -123,7 +116,7 @@ def _results(graph: Graph, places: Mapping[str, Place]) -> dict[str, str]:
     results: dict[str, str] = {}
     for public, name in graph.outputs.items():
         root = places[name].root
-        if root in computed and _nbytes(graph, root) == _nbytes(graph, name):
+        if root in computed and graph.values[root].nbytes == graph.values[name].nbytes:
             results.setdefault(root, public)
     return results
 

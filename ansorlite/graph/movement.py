@@ -41,5 +41,5 @@ def part_offsets(graph: Graph, node: Node) -> tuple[int, ...] | None:
     (axis,) = normalized_axes([node.attribute("axis")], len(value.shape))
     if math.prod(value.shape[:axis]) != 1:
         return None
-    sizes = [math.prod(graph.values[name].shape) * dtypes.size(value.dtype) for name in node.inputs]
+    sizes = [graph.values[name].nbytes for name in node.inputs]
     return tuple(sum(sizes[:n]) for n in range(len(sizes)))

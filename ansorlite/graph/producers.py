@@ -143,8 +143,7 @@ def _direct_readers(producer: Group, views: Sequence[Node], group: Group) -> Ite
 
 def _is_product(graph: Graph, node: Node) -> bool:
     """Whether a stage of the node reuses data."""
-    values = tuple(graph.values[name] for name in node.inputs)
-    return Pattern.REDUCTION in _patterns(graph, [node]) and reuses_data(node.operator, values, node.attributes)
+    return Pattern.REDUCTION in _patterns(graph, [node]) and reuses_data(*graph.use(node))
 
 
 @dataclass(frozen=True, eq=False)

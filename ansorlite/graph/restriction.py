@@ -18,11 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, TypeAlias
 
-from ansorlite import te
-from ansorlite.graph.describe import Operator, Value
-from ansorlite.graph.graph import Array, Graph, Node
+from ansorlite.graph.describe import Use, Value, applied
+from ansorlite.graph.graph import Array, Graph
 from ansorlite.loops.index_algebra import IndexAlgebra
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis, Binary, Const, Expr, Read, Reduce, const
@@ -51,7 +49,7 @@ def is_restriction(small: Graph, large: Graph) -> bool:
         if (node.output, node.inputs) != (other.output, other.inputs):
             return False
         flags = tuple(repeats[name] for name in node.inputs)
-        found = _compared(_use(small, node), _use(large, other), flags)
+        found = _compared(small.use(node), large.use(other), flags)
         if found is None:
             return False
         repeats[node.output] = found
@@ -74,16 +72,8 @@ def _same_prefix(small: Array, large: Array) -> bool:
     return small.tobytes() == large[tuple(map(slice, small.shape))].tobytes()
 
 
-#: An operator on inputs of given shapes and dtypes, with its attributes.
-_Use: TypeAlias = tuple[Operator, tuple[Value, ...], tuple[tuple[str, Any], ...]]
-
-
-def _use(graph: Graph, node: Node) -> _Use:
-    return node.operator, tuple(graph.values[name] for name in node.inputs), node.attributes
-
-
 @lru_cache(maxsize=4096)
-def _compared(small: _Use, large: _Use, repeats: tuple[bool, ...]) -> bool | None:
+def _compared(small: Use, large: Use, repeats: tuple[bool, ...]) -> bool | None:
     """Whether the result repeats itself beyond the small one's places; ``None`` if it is not the small one at those.
 
     Args:
@@ -91,18 +81,9 @@ def _compared(small: _Use, large: _Use, repeats: tuple[bool, ...]) -> bool | Non
     """
     if small == large:
         return True
-    few, many = _placeholders(small), _placeholders(large)
+    (few, part), (many, whole) = applied(*small), applied(*large)
     pairs = _Pairs(dict(zip(many, few, strict=True)), dict(zip(many, repeats, strict=True)))
-    result = _result(large, many)
-    return pairs.repeats[result] if pairs.pair(_result(small, few), result) else None
-
-
-def _placeholders(use: _Use) -> list[Tensor]:
-    return [te.placeholder(value.shape, value.dtype, name=f"input {n}") for n, value in enumerate(use[1])]
-
-
-def _result(use: _Use, inputs: list[Tensor]) -> Tensor:
-    return use[0](*inputs, **dict(use[2]))
+    return pairs.repeats[whole] if pairs.pair(part, whole) else None
 
 
 @dataclass(frozen=True)

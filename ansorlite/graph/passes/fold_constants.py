@@ -8,7 +8,6 @@ from typing import Final
 from ansorlite import te
 from ansorlite.graph.constants import reshaped
 from ansorlite.graph.graph import Array, Graph, Node
-from ansorlite.te import dtypes
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.evaluate import evaluate
 from ansorlite.topi.shape import reshape
@@ -40,9 +39,7 @@ def fold_constants(graph: Graph) -> Graph:
 
 
 def _worth_it(graph: Graph, node: Node, arrays: list[Array]) -> bool:
-    value = graph.values[node.output]
-    size = math.prod(value.shape) * dtypes.size(value.dtype)
-    return node.operator is reshape or size <= max(_GROWTH, sum(array.nbytes for array in arrays))
+    return node.operator is reshape or graph.values[node.output].nbytes <= max(_GROWTH, sum(array.nbytes for array in arrays))
 
 
 def _folded(node: Node, arrays: list[Array]) -> Array | None:
