@@ -7,7 +7,12 @@ from typing import Final
 
 from ansorlite.graph.graph import Graph, Pass
 from ansorlite.graph.passes.affine import combine_affine
-from ansorlite.graph.passes.cleanup import eliminate_common_subexpressions, eliminate_dead_nodes, simplify_views
+from ansorlite.graph.passes.cleanup import (
+    eliminate_common_subexpressions,
+    eliminate_dead_nodes,
+    merge_equal_constants,
+    simplify_views,
+)
 from ansorlite.graph.passes.fold_constants import fold_constants
 from ansorlite.graph.passes.fold_scales import fold_scales_into_weights
 from ansorlite.graph.passes.scales_of_products import scale_products
@@ -20,6 +25,8 @@ PASSES: Final[tuple[Pass, ...]] = (
     combine_affine,
     fold_scales_into_weights,
     combine_affine,
+    merge_equal_constants,
+    eliminate_common_subexpressions,
     eliminate_dead_nodes,
 )
 

@@ -1,13 +1,18 @@
-"""Passes that drop what is not needed: dead nodes, work done twice, views of views."""
+"""Passes that drop what is not needed: dead nodes, work done twice, constants kept twice, views of views."""
 
 from __future__ import annotations
 
-from typing import Any
+import hashlib
+from collections import defaultdict
+from collections.abc import Hashable
+from typing import Any, Final
 
 import networkx as nx
+import numpy as np
 
+from ansorlite.graph.constants import first, is_splat
 from ansorlite.graph.describe import Operator
-from ansorlite.graph.graph import Graph, Node, dependencies
+from ansorlite.graph.graph import Array, Graph, Node, dependencies
 from ansorlite.topi.shape import reshape
 
 
@@ -40,6 +45,36 @@ def eliminate_common_subexpressions(graph: Graph) -> Graph:
         else:
             same[node.output] = original
     return graph.replaced(kept, outputs={public: same.get(name, name) for public, name in graph.outputs.items()})
+
+
+#: Elements by which constants are told apart before all of their bytes are looked at.
+_GLANCE: Final = 16
+
+
+def merge_equal_constants(graph: Graph) -> Graph:
+    """Constants of the same bytes become one, so that what kernels prepare of them is prepared and read once.
+
+    >>> before: a = x @ w + b1; y = a @ w + b2, where b1 and b2 are equal
+    >>> after:  a = x @ w + b1; y = a @ w + b1
+    """
+    alike: defaultdict[Hashable, list[str]] = defaultdict(list)
+    for name, array in graph.constants.items():
+        alike[array.dtype.str, array.shape, is_splat(array), array.flat[:_GLANCE].tobytes()].append(name)
+    originals: dict[Hashable, str] = {}
+    same: dict[str, str] = {}
+    for glance, names in alike.items():
+        for name in names if len(names) > 1 else ():
+            same[name] = originals.setdefault((glance, _digest(graph.constants[name])), name)
+    nodes = (
+        Node(node.output, node.operator, tuple(same.get(name, name) for name in node.inputs), node.attributes, node.label)
+        for node in graph.nodes
+    )
+    return graph.replaced(nodes, outputs={public: same.get(name, name) for public, name in graph.outputs.items()})
+
+
+def _digest(array: Array) -> bytes:
+    """Of all bytes; of a splat, of the one element that there is."""
+    return hashlib.blake2b(first(array).tobytes() if is_splat(array) else np.ascontiguousarray(array)).digest()
 
 
 def simplify_views(graph: Graph) -> Graph:

@@ -11,7 +11,12 @@ from ansorlite.graph.describe import Value
 from ansorlite.graph.graph import Graph
 from ansorlite.graph.passes import optimize
 from ansorlite.graph.passes.affine import combine_affine
-from ansorlite.graph.passes.cleanup import eliminate_common_subexpressions, eliminate_dead_nodes, simplify_views
+from ansorlite.graph.passes.cleanup import (
+    eliminate_common_subexpressions,
+    eliminate_dead_nodes,
+    merge_equal_constants,
+    simplify_views,
+)
 from ansorlite.graph.passes.fold_constants import fold_constants
 from ansorlite.graph.passes.fold_scales import fold_scales_into_weights
 from ansorlite.graph.passes.scales_of_products import scale_products
@@ -71,6 +76,30 @@ def test_nodes_with_other_attributes_are_kept_apart(build):
     parts = [build.apply(reshape, "x", shape=shape) for shape in ((96,), (8, 12))]
     graph = build.finish(dict(zip("yz", parts, strict=True)))
     assert len(eliminate_common_subexpressions(graph).nodes) == 2
+
+
+def test_constants_of_the_same_bytes_become_one(build):
+    one, same, negated = (build.constant(array) for array in (f32(3, 1, 1), f32(3, 1, 1), -f32(3, 1, 1)))
+    twos, again = (build.constant(splat(np.float32(2), (8, 1000))) for _ in range(2))
+    almost = build.constant(np.full((8, 1000), 2, np.float32))
+    total = build.apply(add, build.apply(add, build.apply(add, "x", one), same), negated)
+    product = build.apply(multiply, build.apply(multiply, twos, again), almost)
+    graph = build.finish({"y": total, "z": product})
+    after = merge_equal_constants(graph)
+    assert [node.inputs[1] for node in after.nodes] == [one, one, negated, twos, almost]
+    assert {same, again} & after.constants.keys() == set()
+    _same_numbers(graph, after)
+
+
+def test_the_steps_of_a_network_share_constants_that_passes_have_made(build):
+    weight, bias, more = (build.constant(f32(*shape, seed=seed)) for shape, seed in (((4, 4), 1), ((4,), 2), ((4,), 3)))
+    value = "x"
+    for _ in range(3):
+        value = build.apply(matmul, value, weight)
+        value = build.apply(add, build.apply(add, value, bias), more)
+    after = optimize(build.finish({"y": value}))
+    assert len({node.inputs for node in after.nodes}) == 6
+    assert len(after.constants) == 2
 
 
 def test_views_of_views_read_the_origin_and_empty_views_go(build):
