@@ -89,5 +89,5 @@ def _seconds(what: str, name: str, text: str) -> float:
 def _number(name: str, text: str) -> float:
     found = re.fullmatch(_NUMBER, text)
     if found is None:
-        raise ArgumentError(f"the weight of {name} is {text!r}; write a number, as in 2 or 0.5")
+        raise ArgumentError(f"the weight of {name} is {text!r}; write a number greater than 0, as in 2 or 0.5")
     return float(found[1])

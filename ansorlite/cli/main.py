@@ -20,6 +20,10 @@ COMMANDS: Final[Mapping[str, str]] = {
 }
 
 
+#: What a shell expects of a program that Ctrl-C ended.
+INTERRUPTED: Final = 130
+
+
 class UserError(click.ClickException):
     """A user's mistake: one sentence on stderr, exit code 2."""
 
@@ -48,6 +52,9 @@ class _LazyGroup(click.Group):
             return super().invoke(ctx)
         except AnsorliteError as error:
             raise UserError(str(error)) from error
+        except KeyboardInterrupt:
+            click.echo("stopped by Ctrl-C", err=True)
+            raise click.exceptions.Exit(INTERRUPTED) from None
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

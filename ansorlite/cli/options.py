@@ -76,15 +76,22 @@ def _spread(args: list[str], name: str) -> list[str]:
     """Repeat ``name`` before each of the ints after it, which is how click wants an option with several values."""
     spread: list[str] = []
     inside = False
-    for word in args:
+    for position, word in enumerate(args):
         if word == name:
+            following = args[position + 1] if position + 1 < len(args) else "nothing"
+            if not _is_int(following):
+                raise click.BadParameter(f"{following} follows; give ints, as in {name} 512 512 512", param_hint=f"'{name}'")
             inside = True
-        elif inside and word.lstrip("-").isdigit():
+        elif inside and _is_int(word):
             spread += [name, word]
         else:
             inside = False
             spread.append(word)
     return spread
+
+
+def _is_int(word: str) -> bool:
+    return word.removeprefix("-").isdecimal()
 
 
 def shapes_by_source(sources: tuple[str, ...], shapes: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
@@ -103,7 +110,8 @@ def parse_shapes(shapes: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
     Raises:
         ArgumentError: not of that form.
     """
-    return {name: _ints(name, value) for name, value in (_assignment(item, "--shape data=1,3,224,224") for item in shapes)}
+    example = "--shape data=1,3,224,224"
+    return {name: _ints(name, value, example) for name, value in (_assignment(item, example) for item in shapes)}
 
 
 def parse_dims(dims: tuple[str, ...]) -> dict[str, int | tuple[int, ...]]:
@@ -112,7 +120,8 @@ def parse_dims(dims: tuple[str, ...]) -> dict[str, int | tuple[int, ...]]:
     Raises:
         ArgumentError: not of that form.
     """
-    several = {name: _ints(name, value) for name, value in (_assignment(item, "--dim batch=8") for item in dims)}
+    example = "--dim batch=8,32"
+    several = {name: _ints(name, value, example) for name, value in (_assignment(item, example) for item in dims)}
     return {name: sizes[0] if len(sizes) == 1 else sizes for name, sizes in several.items()}
 
 
@@ -132,11 +141,11 @@ def _assignment(item: str, example: str) -> tuple[str, str]:
     return name, value
 
 
-def _ints(name: str, value: str) -> tuple[int, ...]:
+def _ints(name: str, value: str, example: str) -> tuple[int, ...]:
     try:
         return tuple(int(extent) for extent in value.replace("x", ",").split(","))
     except ValueError:
-        raise ArgumentError(f"{name} is {value!r}; give integers with commas between, as in 1,3,224,224") from None
+        raise ArgumentError(f"{name} is {value!r}; give integers with commas between, as in {example}") from None
 
 
 def print_json(value: Mapping[str, Any]) -> None:

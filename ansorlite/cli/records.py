@@ -16,6 +16,7 @@ from ansorlite.errors import RecordsError
 from ansorlite.records.database import Database
 from ansorlite.records.jsonlines import export_lines, import_lines, measurement_json
 from ansorlite.records.measurement import Outcome, Record
+from ansorlite.report.tables import cropped
 from ansorlite.report.text import duration
 
 
@@ -96,13 +97,20 @@ def _print(counts: dict[str, int], records: list[Record], limit: int) -> None:
     if not records or not limit:
         return
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for title in ("id", "outcome", "latency", "candidate", "task"):
-        table.add_column(title, no_wrap=True, overflow="ellipsis", max_width=60)
+    for title in ("id", "outcome", "latency"):
+        table.add_column(title, no_wrap=True)
+    for title in ("candidate", "task"):
+        table.add_column(title, max_width=60)
     for record in records[-limit:]:
         measurement = record.measurement
         row = " ".join(map(str, measurement.candidate.row))
-        program = f"{measurement.candidate.sketch} {row}"
-        table.add_row(str(record.id), measurement.outcome.value, duration(measurement.latency), program, record.task)
+        table.add_row(
+            str(record.id),
+            measurement.outcome.value,
+            duration(measurement.latency),
+            cropped(f"{measurement.candidate.sketch} {row}"),
+            cropped(record.task),
+        )
     screen.print(table)
     failures = [record for record in records[-limit:] if record.measurement.outcome.failed]
     for record in failures[-3:]:

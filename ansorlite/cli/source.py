@@ -63,6 +63,8 @@ def load_open(
         raise ArgumentError(f"{source} needs the name of a function: {source}:matmul")
     if sizes:
         raise ArgumentError(f"--args is for a function in a Python file; {source} is a model, whose inputs --shape and --dim fix")
+    if Path(source).is_dir():
+        raise ModelError(f"{source} is a folder; give the ONNX file in it")
     if not Path(source).is_file():
         raise ModelError(f"there is no file {source}; give an ONNX model, or a function in a Python file as in kernels.py:matmul")
     return from_onnx(source, shapes=dict(shapes), target=target, dims=dims)
@@ -106,8 +108,8 @@ def _check_call(function: Callable[..., Any], name: str, sizes: Sequence[int]) -
     try:
         signature.bind(*sizes)
     except TypeError:
-        given = f"{len(sizes)} ints were given" if sizes else "none was given"
-        raise ArgumentError(f"{name} takes {signature}, but {given}; give them with --args") from None
+        given = f"it was given {' '.join(map(str, sizes)) or 'nothing'}"
+        raise ArgumentError(f"{name} takes {signature}, but {given}; say --args and an int for each") from None
 
 
 @contextlib.contextmanager

@@ -10,14 +10,12 @@ from rich.console import Console
 
 from ansorlite.api.tune import tune
 from ansorlite.cli import goals, options
+from ansorlite.cli.main import INTERRUPTED
 from ansorlite.cli.source import load
 from ansorlite.report.models import models, objective_value, verdict
 from ansorlite.report.tables import outcome, summary
 from ansorlite.search import STRATEGIES
 from ansorlite.tuner.result import TaskResult, TuneResult
-
-#: What a shell expects of a program that Ctrl-C ended.
-INTERRUPTED = 130
 
 
 @click.command("tune", cls=options.IntListCommand)

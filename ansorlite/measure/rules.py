@@ -23,13 +23,15 @@ def rules_from(place: str) -> tuple[Rule, ...]:
     module_name, _, name = place.rpartition(":")
     if not module_name:
         raise TuningError(f"{place!r} does not name rules; write file.py:NAME or package.module:NAME")
+    if module_name.endswith(".py") and not Path(module_name).is_file():
+        raise TuningError(f"there is no file {module_name}, which the rules {place!r} should be in; give the path of one")
     try:
         module = _from_file(Path(module_name)) if module_name.endswith(".py") else importlib.import_module(module_name)
     except (ImportError, OSError) as error:
         raise TuningError(f"the rules {place!r} cannot be loaded: {error}") from error
     rules = getattr(module, name, None)
     if not isinstance(rules, list | tuple) or not all(isinstance(rule, Rule) for rule in rules):
-        raise TuningError(f"{name} in {module_name} is not a sequence of derivation rules")
+        raise TuningError(f"{name} in {module_name} is not a sequence of derivation rules; name a tuple of them")
     return tuple(rules)
 
 

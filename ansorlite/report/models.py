@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 from rich.table import Table
-from rich.text import Text
 
+from ansorlite.report.tables import cropped
 from ansorlite.report.text import duration, percent, speed_up, times
 from ansorlite.task_scheduler import Goal, objective_of
 from ansorlite.tuner.result import Stop, TuneResult
@@ -39,7 +39,7 @@ def models(names: Sequence[str], goals: Sequence[Goal], objective: str, result: 
     rows = zip(names, against_naive(objective, goals, result), result.naive_model_latencies, result.model_latencies, strict=True)
     for name, goal, naive, best in rows:
         table.add_row(
-            Text(name, no_wrap=True, overflow="ellipsis"),
+            cropped(name),
             f"{goal.weight:g}",
             duration(naive),
             duration(best),

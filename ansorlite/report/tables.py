@@ -25,7 +25,7 @@ def standing(lines: Sequence[Line], current: int | None, room: int) -> Table:
     for index in sorted(latest):
         line = lines[index]
         table.add_row(
-            _cropped(line.name),
+            cropped(line.name),
             str(line.weight),
             str(line.trials),
             str(line.errors) if line.errors else "",
@@ -45,7 +45,7 @@ def outcome(result: TuneResult) -> Table:
     table = _table("task", "uses", "trials", "errors", "naive", "best", "speed-up")
     for task in result.tasks:
         table.add_row(
-            _cropped(task.name),
+            cropped(task.name),
             str(task.weight),
             str(task.trials),
             str(task.errors) if task.errors else "",
@@ -57,7 +57,7 @@ def outcome(result: TuneResult) -> Table:
         table.add_section()
         errors = sum(task.errors for task in result.tasks)
         table.add_row(
-            _cropped("all, by their uses"),
+            cropped("all, by their uses"),
             str(sum(task.weight for task in result.tasks)),
             str(result.trials),
             str(errors) if errors else "",
@@ -76,11 +76,12 @@ def summary(result: TuneResult) -> str:
     faster = f", {times(gain)} as fast as the loops as written" if math.isfinite(gain) else ""
     restored = f" ({result.restored} of them from earlier runs)" if result.restored else ""
     spent = ", ".join(f"{phase} {duration(seconds)}" for phase, seconds in result.phases.items() if seconds >= 0.005)
+    trials = f"{result.trials} trial{'' if result.trials == 1 else 's'}"
     stopped = "stopped by Ctrl-C: " if result.interrupted else ""
-    return f"{stopped}{won}{faster}; {result.trials} trials{restored} in {duration(result.seconds)} ({spent or 'nothing to do'})"
+    return f"{stopped}{won}{faster}; {trials}{restored} in {duration(result.seconds)} ({spent or 'nothing to do'})"
 
 
-def _cropped(name: str) -> Text:
+def cropped(name: str) -> Text:
     """On one line, however little room there is; the numbers beside it are never cropped for it."""
     return Text(name, no_wrap=True, overflow="ellipsis")
 

@@ -10,6 +10,11 @@ from typing import Final
 _LEAST_SHARES: Final = 4
 
 
+def is_judged(after: Sequence[float]) -> bool:
+    """Whether a curve tells enough for :func:`expected_fall` to be more than a hope."""
+    return len(after) >= _LEAST_SHARES and math.isfinite(after[-1])
+
+
 def expected_fall(after: Sequence[float]) -> float:
     """By which share of itself the best latency is expected to fall with the next share of trials.
 
@@ -27,7 +32,7 @@ def expected_fall(after: Sequence[float]) -> float:
     (True, 0.0)
     """
     shares = len(after)
-    if shares < _LEAST_SHARES or not math.isfinite(after[-1]):
+    if not is_judged(after):
         return 1 / max(1, shares)
     begin = shares // 4
     slope = math.log(after[begin - 1] / after[-1]) / math.log(shares / begin) if math.isfinite(after[begin - 1]) else math.inf

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ansorlite.task_scheduler.curve import Curve
-from ansorlite.task_scheduler.forecast import expected_fall
+from ansorlite.task_scheduler.forecast import expected_fall, is_judged
 from ansorlite.task_scheduler.objectives import Goal, Objective, TotalLatency
 from ansorlite.task_scheduler.protocol import TaskInfo
 
@@ -80,8 +80,11 @@ class GradientScheduler:
         return task
 
     def expected_gain(self) -> float:
-        gains = self._gains()
-        return max((gains[task] for task in self._alive()), default=0.0)
+        gains, alive = self._gains(), self._alive()
+        if not alive:
+            return 0.0
+        task = max(alive, key=lambda task: gains[task])
+        return gains[task] if is_judged(self._curves[task].after) else math.inf
 
     def update(self, task: int, latency: float | None, trials: int) -> None:
         self._curves[task].update(latency, trials)

@@ -23,8 +23,12 @@ SQUEEZENET = Path(onnx.__file__).parent / "backend/test/data/light/light_squeeze
         ("tune kernels.py", "needs the name of a function: kernels.py:matmul"),
         ("tune nowhere.py:f", "there is no file nowhere.py"),
         ("tune kernels.py:nothing", "kernels.py has no function 'nothing'; it has: matmul, scale, wrong, buggy"),
-        ("tune kernels.py:matmul", "kernels.py:matmul takes (m, n, k), but none was given; give them with --args"),
-        ("tune kernels.py:matmul --args 1 2", "but 2 ints were given"),
+        ("tune kernels.py:matmul", "kernels.py:matmul takes (m, n, k), but it was given nothing; say --args and an int for each"),
+        ("tune kernels.py:matmul --args 1 2", "takes (m, n, k), but it was given 1 2;"),
+        ("tune kernels.py:matmul --args 1,2,3", "1,2,3 follows; give ints, as in --args 512 512 512"),
+        ("tune kernels.py:matmul --args", "nothing follows; give ints, as in --args 512 512 512"),
+        ("tune kernels.py:scale --rules nowhere.py:RULES", "there is no file nowhere.py, which the rules"),
+        ("tasks .", ". is a folder; give the ONNX file in it"),
         ("tune kernels.py:wrong --args 3", "kernels.py:21: a has 1 dimensions (3,) but is read with 2 indices"),
         ("tune kernels.py:scale --bound other.onnx=5ms", "'other.onnx' is none of the sources; they are: kernels.py:scale"),
         ("tune kernels.py:scale --bound kernels.py:scale=5", "is '5'; write a number and a unit (s, ms, us, ns), as in 5ms"),
@@ -48,7 +52,7 @@ SQUEEZENET = Path(onnx.__file__).parent / "backend/test/data/light/light_squeeze
         ("records new.db --import kernels.py", "line 2: this is not JSON"),
         ("run kernels.py:scale --output-dir /dev/null/here", "/dev/null/here cannot be written (Not a directory)"),
         ("run kernels.py:scale --seed -1", "-1 is not in the range x>=0"),
-        ("tasks kernels.py:scale --args 3", "takes (), but 1 int"),
+        ("tasks kernels.py:scale --args 3", "takes (), but it was given 3;"),
     ],
 )  # fmt: skip
 def test_it_is_told_in_one_sentence(call: Call, folder: Path, words: str, sentence: str) -> None:
@@ -66,7 +70,8 @@ def test_it_is_told_in_one_sentence(call: Call, folder: Path, words: str, senten
 
 def test_a_model_takes_shapes_and_no_ints(call: Call) -> None:
     assert "--args is for a function" in call("tasks", SQUEEZENET, "--args", 3).stderr
-    assert "give integers with commas between" in call("tasks", SQUEEZENET, "--shape", "data=a,b").stderr
+    assert "with commas between, as in --shape data=1,3,224,224" in call("tasks", SQUEEZENET, "--shape", "data=a,b").stderr
+    assert "with commas between, as in --dim batch=8,32" in call("tasks", SQUEEZENET, "--dim", "batch=a").stderr
 
 
 def test_a_malformed_model(call: Call, folder: Path) -> None:

@@ -67,7 +67,7 @@ def test_rules_that_are_not_there_are_named(place: str) -> None:
     for wrong, message in [
         (f"{place}:SOMETHING_ELSE", "not a sequence of derivation rules"),
         (f"{place}:NOTHING", "not a sequence of derivation rules"),
-        ("/no/such/file.py:RULES", "cannot be loaded"),
+        ("/no/such/file.py:RULES", "there is no file /no/such/file.py"),
         ("no_such_module:RULES", "cannot be loaded"),
         ("RULES", "does not name rules"),
     ]:
