@@ -98,7 +98,7 @@ def _compiled_model(model: AnyModel, database: Given, rules: Sequence[Rule] | No
 
 @contextmanager
 def _programs(database: Given, rules: Sequence[Rule] | None) -> Iterator[Programs]:
-    with nullcontext() if database is None else opened(database) as records:
+    with nullcontext() if database is None else opened(database, create=False) as records:
         programs = Programs(records, rules)
         yield programs
         programs.warn()

@@ -12,12 +12,15 @@ from ansorlite.records.database import Database
 Given: TypeAlias = str | os.PathLike[str] | Database | None
 
 
-def opened(database: Given) -> AbstractContextManager[Database]:
+def opened(database: Given, create: bool = True) -> AbstractContextManager[Database]:
     """``database``, opened and closed again, if it is not open already; none is one in memory.
+
+    Args:
+        create: as for :class:`Database`: whether it is to be written.
 
     Raises:
         RecordsError: it cannot be used.
     """
     if isinstance(database, Database):
         return nullcontext(database)
-    return Database(":memory:" if database is None else database)
+    return Database(":memory:") if database is None else Database(database, create)

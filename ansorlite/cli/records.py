@@ -11,13 +11,13 @@ from rich.console import Console
 from rich.table import Table
 
 from ansorlite.cli import options
-from ansorlite.cli.writing import writing
 from ansorlite.errors import RecordsError
 from ansorlite.records.database import Database
 from ansorlite.records.jsonlines import export_lines, import_lines, measurement_json
 from ansorlite.records.measurement import Outcome, Record
 from ansorlite.report.tables import cropped
 from ansorlite.report.text import duration
+from ansorlite.writing import writing
 
 
 @click.command("records")

@@ -12,7 +12,7 @@ from rich.table import Table
 from ansorlite.cli import options
 from ansorlite.cli.program import Program, fixed, load_inputs
 from ansorlite.cli.source import load_open
-from ansorlite.cli.writing import writing
+from ansorlite.writing import writing
 
 
 @click.command("run", cls=options.IntListCommand)

@@ -20,6 +20,7 @@ from ansorlite.export.link import link
 from ansorlite.runtime.arguments import Array
 from ansorlite.runtime.team import spin
 from ansorlite.target import Target
+from ansorlite.writing import writing
 
 #: Code and its data must lie within 2 GiB of each other, and this much is left for all that is not weights.
 _INSIDE_AT_MOST = (2 << 30) - (64 << 20)
@@ -46,17 +47,19 @@ def write_library(model: NativeModel, description: Description, path: Path) -> N
     """Write ``path``, the header beside it, and beside it too the weights, if the description names a file for them.
 
     Raises:
-        ArgumentError: the weights are too large to be inside.
+        ArgumentError: the weights are too large to be inside, or a file cannot be written.
         TargetError: there is no linker, or it fails.
-        OSError: a file cannot be written.
     """
     target = model.target
+    if path.is_dir():
+        raise ArgumentError(f"{path} is a folder; give the path of the library to be written, as {path / 'model.so'}")
     if description.weights is None and model.weights.nbytes > _INSIDE_AT_MOST:
         raise ArgumentError("these weights are too large to be inside of a library; export with weights='beside'")
     with tempfile.TemporaryDirectory(prefix="ansorlite-") as name:
         folder = Path(name)
         weights = folder / "weights" if description.weights is None else path.with_name(description.weights)
-        model.weights.tofile(weights)
+        with writing(weights):
+            model.weights.tofile(weights)
         public = public_side.text(description, weights if description.weights is None else None, target)
         codes = [
             *model.objects.values(),
@@ -71,9 +74,10 @@ def write_library(model: NativeModel, description: Description, path: Path) -> N
         link(objects, linked, (*public_side.functions(description.name), MODEL), folder)
         # Whole or not at all: whoever runs the library that was there goes on undisturbed.
         temporary = path.with_name(f".{path.name}.new")
-        shutil.move(linked, temporary)
-        temporary.replace(path)
-    path.with_suffix(".h").write_text(header.text(description))
+        with writing(path):
+            shutil.move(linked, temporary)
+            temporary.replace(path)
+            path.with_suffix(".h").write_text(header.text(description))
 
 
 def _assembled(text: str, target: Target) -> Any:

@@ -173,9 +173,9 @@ class Executable:
             weights: inside of the library, or in a file of their own beside it (the same name, ``.weights``).
 
         Raises:
-            ArgumentError: a name that C does not take, or a model that does not run as native code alone.
+            ArgumentError: a name that C does not take, a model that does not run as native code alone, or a file that cannot be
+                written.
             TargetError: there is no linker, or it fails.
-            OSError: a file cannot be written.
         """
         file = Path(path)
         steps = [step for step in self._steps if not isinstance(step, PythonStep)]

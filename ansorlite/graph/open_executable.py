@@ -129,11 +129,10 @@ class OpenExecutable:
             dims: open dimension → its size.
 
         Raises:
-            ArgumentError: a dimension that is not there, or lacks a size; a name that C does not take; or a model that does not
-                run as native code alone.
+            ArgumentError: a dimension that is not there, or lacks a size; a name that C does not take; a model that does not
+                run as native code alone; or a file that cannot be written.
             ModelError: the model has no meaning for these sizes.
             TargetError: there is no linker, or it fails.
-            OSError: a file cannot be written.
         """
         self._build(self._model.at(dims or {})).export(path, name=name, weights=weights)
 

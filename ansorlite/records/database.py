@@ -53,11 +53,11 @@ class Database:
         """Open the file.
 
         Args:
-            create: whether a file that does not exist is made, or an error.
+            create: whether a file that does not exist is made, or an error. Without it, a file that may only be read is read.
 
         Raises:
-            RecordsError: a directory, a missing or unwritable file, one that is damaged or not ours, or one that was
-                written by a newer ansorlite.
+            RecordsError: a directory, a missing file, one that cannot be written (without ``create``: read), one that is
+                damaged or not ours, or one that was written by a newer ansorlite.
         """
         if not isinstance(path, str | os.PathLike):
             raise RecordsError(f"a database is given by the path of its file, not by {path!r}")

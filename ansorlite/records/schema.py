@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -89,8 +90,8 @@ def connect(path: Path, create: bool) -> sqlite3.Connection:
     """A connection to the database at ``path``, its tables made if the file is new.
 
     Raises:
-        RecordsError: a directory, a file that is missing and not to be created, that cannot be written, is damaged,
-            is not ours, or was written by a newer ansorlite.
+        RecordsError: a directory, a file that is missing and not to be created, that cannot be read, or written where it may
+            have to be created, is damaged, is not ours, or was written by a newer ansorlite.
     """
     if path.is_dir():
         raise RecordsError(f"{path} is a folder, not a tuning database; give the path of a file")
@@ -99,15 +100,26 @@ def connect(path: Path, create: bool) -> sqlite3.Connection:
             raise RecordsError(f"there is no tuning database at {path}; run `ansorlite tune` with this path to make one")
         if not path.absolute().parent.is_dir():
             raise RecordsError(f"the folder {path.absolute().parent} does not exist; create it, or give another path")
+    to_be_read = not create and not (os.access(path, os.W_OK) and os.access(path.absolute().parent, os.W_OK))
     with sqlite_errors(path):
-        connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+        name = _read_only(path) if to_be_read else path
+        connection = sqlite3.connect(name, timeout=BUSY_SECONDS, isolation_level=None, uri=to_be_read)
         try:
-            _use_wal(connection)
-            _check_or_create(connection, path)
+            if to_be_read:
+                _is_empty(connection, path)
+            else:
+                _use_wal(connection)
+                _check_or_create(connection, path)
         except BaseException:
             connection.close()
             raise
     return connection
+
+
+def _read_only(path: Path) -> str:
+    """The URI of a file that may be read only. SQLite would make files beside it, unless it is told that nobody writes."""
+    log = path.with_name(f"{path.name}-wal")
+    return f"{path.absolute().as_uri()}?mode=ro{'' if log.exists() else '&immutable=1'}"
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
@@ -130,19 +142,28 @@ def _use_wal(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA foreign_keys = ON")
 
 
+def _is_empty(connection: sqlite3.Connection, path: Path) -> bool:
+    """Whether there are no tables in it yet; if there are, they are ours.
+
+    Raises:
+        RecordsError: they are not, or they are those of a newer ansorlite.
+    """
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    empty: bool = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+    if application != APPLICATION and not empty:
+        raise RecordsError(f"{path} is an SQLite file, but not a tuning database; give another path")
+    if version > VERSION:
+        raise RecordsError(
+            f"{path} was written by a newer ansorlite (schema {version}; this one knows {VERSION}); "
+            "upgrade ansorlite, or use another database"
+        )
+    return empty
+
+
 def _check_or_create(connection: sqlite3.Connection, path: Path) -> None:
     with transaction(connection):
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        application = connection.execute("PRAGMA application_id").fetchone()[0]
-        empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
-        if application != APPLICATION and not empty:
-            raise RecordsError(f"{path} is an SQLite file, but not a tuning database; give another path")
-        if version > VERSION:
-            raise RecordsError(
-                f"{path} was written by a newer ansorlite (schema {version}; this one knows {VERSION}); "
-                "upgrade ansorlite, or use another database"
-            )
-        if empty:
+        if _is_empty(connection, path):
             for statement in _TABLES:
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {VERSION}")

@@ -206,6 +206,16 @@ def test_refuses_to_export_what_runs_in_python(tmp_path: Path) -> None:
         compile_model(classifier(), Meaning).export(tmp_path / "m.so")
 
 
+def test_says_where_it_cannot_write(executable: Executable, tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match=r"is a folder; give the path of the library to be written, as .*/model\.so"):
+        executable.export(tmp_path)
+    with pytest.raises(ArgumentError, match=r"nowhere/model\.so cannot be written \(No such file or directory\)"):
+        executable.export(tmp_path / "nowhere/model.so")
+    with pytest.raises(ArgumentError, match=r"nowhere/model\.weights cannot be written"):
+        executable.export(tmp_path / "nowhere/model.so", weights="beside")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_kernels_of_one_name_are_refused(tmp_path: Path) -> None:
     def kernel(task: Task) -> Kernel:
         function = lower(task, NAIVE, ())

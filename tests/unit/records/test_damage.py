@@ -111,6 +111,18 @@ def test_a_file_that_may_not_be_written() -> None:
         Database("/proc/tuning.db")
 
 
+def test_a_file_that_may_only_be_read_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Database(tmp_path / "db") as database:
+        database.add(task(), measurement(1))
+    before = sorted(tmp_path.iterdir())
+    monkeypatch.setattr(os, "access", lambda *_: False)  # which root is never told by the file
+    with Database(tmp_path / "db", create=False) as database:
+        assert database.best(task().key, task().target.key) == measurement(1)
+        assert sorted(tmp_path.iterdir()) == before
+        with pytest.raises(RecordsError, match="cannot be opened for writing"):
+            database.add(task(), measurement(2))
+
+
 def test_a_lock_that_is_never_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ansorlite.records.schema.BUSY_SECONDS", 0.05)
     with Database(tmp_path / "db") as database:

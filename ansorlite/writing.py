@@ -1,4 +1,4 @@
-"""Files that commands write."""
+"""Files that are written where the user says."""
 
 from __future__ import annotations
 
