@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ansorlite.target import Target, resolve
+from ansorlite.te import serialize
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.tensor import Tensor
 
@@ -38,3 +39,13 @@ class Task:
     def key(self) -> str:
         """The workload key: readable, and equal for equal computations whatever the names."""
         return self.dag.key
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Expressions are known by identity: they travel as data, and are built anew.
+        return _built, (serialize.dump(self.dag), self.target, self.key)
+
+
+def _built(data: serialize.Data, target: Target, key: str) -> Task:
+    task = Task(serialize.load(data), target)
+    task.__dict__["key"] = key  # the cached property, which takes as long as building
+    return task

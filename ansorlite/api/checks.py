@@ -37,6 +37,15 @@ def check_share(name: str, value: Any) -> None:
         raise ArgumentError(f"{name} is {value!r}; it must be a share from 0 up to 1: 0.001 is a tenth of a percent")
 
 
+def check_flag(name: str, value: Any) -> None:
+    """
+    Raises:
+        ArgumentError: ``value`` is neither true nor false.
+    """
+    if not isinstance(value, bool):
+        raise ArgumentError(f"{name} is {value!r}; it must be True or False")
+
+
 def check_rules(value: Any) -> None:
     """
     Raises:

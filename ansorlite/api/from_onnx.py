@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from ansorlite.api.checks import check_by_name, check_shapes
-from ansorlite.frontends.onnx import Source, load_any
-from ansorlite.graph.hybrid import AnyModel
-from ansorlite.graph.open_model import Dim, OpenModel, Sizes
-from ansorlite.target import Target
+from ansorlite.api.checks import check_by_name, check_flag, check_shapes
+from ansorlite.frontends.onnx.kept import load_kept
+
+if TYPE_CHECKING:
+    from ansorlite.frontends.onnx.file import Source
+    from ansorlite.graph.hybrid import AnyModel
+    from ansorlite.graph.open_model import Dim, OpenModel, Sizes
+    from ansorlite.target import Target
 
 
 def from_onnx(
@@ -17,6 +21,7 @@ def from_onnx(
     target: str | Target = "llvm",
     *,
     dims: Mapping[str, Sizes] | None = None,
+    blocked: bool = True,
 ) -> AnyModel | OpenModel:
     """Load an ONNX model. Operators that are no tensor expression run in Python; the model's ``fallbacks`` name them.
 
@@ -25,10 +30,13 @@ def from_onnx(
     :class:`ansorlite.graph.open_model.OpenModel`.
 
     Args:
-        model: the path of a file, its bytes, or an ``onnx.ModelProto``.
+        model: the path of a file, its bytes, or an ``onnx.ModelProto``. What comes of a file or bytes is kept in the cache, if all
+            of it is native and nothing is open.
         shapes: shapes for inputs, by name; a name instead of an extent leaves that open.
         dims: open dimension → its size; or several sizes, which programs are made for, each to serve the smaller ones, too. By
             default those are powers of two.
+        blocked: whether convolutions may keep as many channels side by side as a vector of the target has lanes, as they do best
+            for most models.
 
     Raises:
         ModelError: the file is not there or malformed, a shape is wrong, or nothing knows an operator (told when that is needed
@@ -39,4 +47,5 @@ def from_onnx(
     """
     check_shapes(shapes)
     check_by_name("dims", dims, '{"batch": (1, 8, 32)}')
-    return load_any(model, shapes, dims, target)
+    check_flag("blocked", blocked)
+    return load_kept(model, shapes, dims, target, blocked=blocked)

@@ -61,6 +61,7 @@ class OpenModel:
         buckets: open dimension → the sizes, rising, that programs are made for. Those of the others are powers of two.
         target: the machine.
         specialize: makes the model for given shapes and values.
+        blocked: see :meth:`ansorlite.graph.model.Model.of`.
     """
 
     inputs: Mapping[str, OpenValue]
@@ -68,6 +69,7 @@ class OpenModel:
     buckets: Mapping[str, tuple[int, ...]]
     target: Target
     specialize: Specialize
+    blocked: bool = True
 
     @cached_property
     def dims(self) -> tuple[str, ...]:
@@ -108,7 +110,7 @@ class OpenModel:
 
     def built(self, found: Graph | HybridModel) -> AnyModel:
         """What :attr:`specialize` gave, ready to be tuned or compiled."""
-        return Model.of(found, self.target) if isinstance(found, Graph) else found
+        return Model.of(found, self.target, blocked=self.blocked) if isinstance(found, Graph) else found
 
     def bucket(self, dim: str, size: int) -> int:
         """The size of the programs that serve ``size``: itself, if it is beyond all named ones."""

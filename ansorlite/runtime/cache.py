@@ -1,4 +1,4 @@
-"""What was computed once and can be used again by other processes: compiled programs, and which program is the default."""
+"""What was computed once and can be used again by other processes: compiled programs, default programs, models cut into tasks."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import logging
 import os
 import tempfile
 import zlib
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Final, Protocol
+from typing import BinaryIO, Final, Protocol
 
 import llvmlite
 
 import ansorlite
+from ansorlite.runtime.parts import Part, read_parts, write_parts
 
 _log = logging.getLogger(__name__)
 
@@ -23,6 +25,9 @@ CACHE_VARIABLE: Final = "ANSORLITE_CACHE_DIR"
 
 #: Bytes above which a process that adds to the cache first removes the half that was used longest ago.
 _LIMIT: Final = 1 << 30
+
+#: Nothing is kept that would take more than this share of it.
+_LARGEST: Final = 4
 
 
 class Cache(Protocol):
@@ -41,9 +46,15 @@ class NoCache:
     def put(self, key: str, data: bytes) -> None:
         pass
 
+    def get_parts(self, key: str) -> list[memoryview] | None:  # noqa: ARG002
+        return None
+
+    def put_parts(self, key: str, parts: Sequence[Part]) -> None:
+        pass
+
 
 class DiskCache:
-    """One compressed file for each key, with a checksum. Any number of processes may use it at once."""
+    """One file for each key, with a checksum: compressed, or in parts that are mapped. Any number of processes may use it."""
 
     def __init__(self, folder: Path, limit: int = _LIMIT) -> None:
         self._folder = folder
@@ -60,11 +71,30 @@ class DiskCache:
             return None
         if hashlib.sha256(data).digest() != compressed[:_CHECKSUM]:
             return None
-        with contextlib.suppress(OSError):
-            os.utime(file)
+        self._used(key)
         return data
 
     def put(self, key: str, data: bytes) -> None:
+        self._write(key, lambda file: file.write(hashlib.sha256(data).digest() + zlib.compress(data, 1)))
+
+    def get_parts(self, key: str) -> list[memoryview] | None:
+        """Large things, read-only; they stay when the file goes."""
+        parts = read_parts(self._folder / key)
+        if parts is not None:
+            self._used(key)
+        return parts
+
+    def put_parts(self, key: str, parts: Sequence[Part]) -> None:
+        """Keep large things, each a run of bytes, as they are; not if that is a large share of all that may be kept."""
+        if sum(map(len, parts)) <= self._limit // _LARGEST:
+            self._write(key, lambda file: write_parts(file, parts))
+
+    def _used(self, key: str) -> None:
+        """Say that this is not what was used longest ago."""
+        with contextlib.suppress(OSError):
+            os.utime(self._folder / key)
+
+    def _write(self, key: str, write: Callable[[BinaryIO], object]) -> None:
         if not self._writable:
             return
         try:
@@ -73,7 +103,7 @@ class DiskCache:
             # Whole or not at all, also for a process that reads it just now.
             descriptor, name = tempfile.mkstemp(dir=self._folder, prefix=".")
             with os.fdopen(descriptor, "wb") as file:
-                file.write(hashlib.sha256(data).digest() + zlib.compress(data, 1))
+                write(file)
             os.replace(name, self._folder / key)
         except OSError as error:
             self._writable = False
@@ -97,7 +127,7 @@ class DiskCache:
 _CHECKSUM: Final = hashlib.sha256().digest_size
 
 
-def default_cache() -> Cache:
+def default_cache() -> DiskCache | NoCache:
     """In ``$ANSORLITE_CACHE_DIR``, or else in the user's folder for caches."""
     chosen = os.environ.get(CACHE_VARIABLE)
     if chosen == "":

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TypeAlias
 
 import onnx
 from google.protobuf.message import DecodeError
 from onnx.external_data_helper import ExternalDataInfo, load_external_data_for_model, uses_external_data
 
 from ansorlite.errors import ArgumentError, ModelError
+from ansorlite.frontends.onnx.file import File, Source
 from ansorlite.frontends.onnx.outline import outline
 from ansorlite.frontends.onnx.text import check_text
 
-#: What a model can be given as.
-Source: TypeAlias = str | os.PathLike[str] | bytes | onnx.ModelProto
 
-
-def load(source: Source) -> onnx.ModelProto:
+def load(source: Source | File) -> onnx.ModelProto:
     """The model in ``source``, checked, with its external data in it and its own functions expanded.
 
     Raises:
@@ -27,20 +24,10 @@ def load(source: Source) -> onnx.ModelProto:
     """
     if isinstance(source, onnx.ModelProto):
         return _checked(source, "the model", None)
-    if isinstance(source, bytes):
-        return _checked(_parsed(source, "the model"), "the model", None)
-    if not isinstance(source, str | os.PathLike):
+    if not isinstance(source, File | bytes | str | os.PathLike):
         raise ArgumentError(f"a model is given as a path, bytes or an onnx.ModelProto, not as {type(source).__name__}")
-    path = Path(source)
-    return _checked(_read(path), str(path), path)
-
-
-def _read(path: Path) -> onnx.ModelProto:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise ModelError(f"cannot read {path}: {error.strerror or error}") from None
-    return _parsed(data, str(path))
+    file = source if isinstance(source, File) else File.of(source)
+    return _checked(_parsed(file.data, file.name), file.name, file.path)
 
 
 def _parsed(data: bytes, what: str) -> onnx.ModelProto:

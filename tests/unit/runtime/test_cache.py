@@ -67,3 +67,29 @@ def test_the_environment_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_keys_tell_everything_apart() -> None:
     assert key("a", 1) == key("a", 1)
     assert len({key("a", 1), key("a", 2), key("a"), key("a1"), key(1, "a")}) == 5
+
+
+def test_parts_come_back_as_they_were(tmp_path: Path) -> None:
+    parts = [b"", DATA, bytes(100)]
+    DiskCache(tmp_path / "new").put_parts("a", parts)
+    found = DiskCache(tmp_path / "new").get_parts("a")
+    assert found is not None
+    assert [bytes(part) for part in found] == parts
+    assert all(part.readonly for part in found)
+    assert DiskCache(tmp_path / "new").get_parts("b") is None
+
+
+@pytest.mark.parametrize("damage", [lambda d: d[:-3], lambda d: d[:0], lambda d: d[:5], lambda d: b"\1" + d[1:], lambda d: d + d])
+def test_damaged_parts_are_as_if_they_were_not_there(tmp_path: Path, damage: object) -> None:
+    cache = DiskCache(tmp_path)
+    cache.put_parts("a", [DATA, DATA])
+    (tmp_path / "a").write_bytes(damage((tmp_path / "a").read_bytes()))  # type: ignore[operator]
+    assert cache.get_parts("a") is None
+
+
+def test_what_would_take_much_of_the_cache_is_not_kept(tmp_path: Path) -> None:
+    cache = DiskCache(tmp_path, limit=4 * len(DATA))
+    cache.put_parts("large", [DATA, b"."])
+    assert cache.get_parts("large") is None
+    cache.put_parts("small", [DATA])
+    assert cache.get_parts("small") is not None

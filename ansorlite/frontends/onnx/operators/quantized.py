@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
 
-import numpy as np
 from onnx import TensorProto, helper
 
 from ansorlite.frontends.onnx.node import NodeView, UnsupportedError
@@ -15,10 +13,6 @@ from ansorlite.te import dtypes
 from ansorlite.topi import quantized as topi
 from ansorlite.topi.elementwise import add, cast, divide, multiply
 from ansorlite.topi.shape import reshape
-
-#: Weights that use 7 bits: sums of two products with unsigned bytes fit into 16 bits. Quantisers make such weights
-#: ("reduce_range") for processors that add so.
-_SMALL: Final = 64
 
 
 def quantize_linear(node: NodeView) -> str:
@@ -72,18 +66,7 @@ def _product(node: NodeView, a: int, b: int, a_zero: int, b_zero: int) -> str:
     if zeros[0] is None and zeros[1] is not None:
         zeros[0] = node.constant(dtypes.NUMPY[node.value(a).dtype].type(0))
     given = (zero for zero in zeros if zero is not None)
-    return node.apply(topi.integer_matmul, node.input(a), node.input(b), *given, **_known(node, b, b_zero))
-
-
-def _known(node: NodeView, weight: int, zero: int) -> dict[str, Any]:
-    """What the definitions are told of a constant weight."""
-    values = node.builder.array(node.input(weight))
-    if values is None:
-        return {}
-    shift = node.builder.array(node.input(zero)) if node.has(zero) else np.zeros(1, values.dtype)
-    if shift is None or shift.size > 1 or (np.abs(values.astype(np.int32) - int(shift.reshape(()))) > _SMALL).any():
-        return {"apart": True}
-    return {"apart": True, "most": _SMALL}
+    return node.apply(topi.integer_matmul, node.input(a), node.input(b), *given)
 
 
 def matmul_integer(node: NodeView) -> str:
@@ -127,8 +110,7 @@ def _convolution(node: NodeView, x: int, weight: int, x_zero: int, weight_zero: 
     zero = int(node.scalar(x_zero)) if node.has(x_zero) else 0
     own = _zero(node, weight_zero)
     inputs = [node.input(x), node.input(weight), *([own] if own else [])]
-    known = _known(node, weight, weight_zero)
-    return node.apply(topi.integer_conv, *inputs, zero=zero, groups=node.integer("group", 1), **known, **slide)
+    return node.apply(topi.integer_conv, *inputs, zero=zero, groups=node.integer("group", 1), **slide)
 
 
 def _single(node: NodeView, name: str) -> str:

@@ -1,0 +1,54 @@
+"""Models that were loaded before, from the cache: nothing is parsed, folded or cut into tasks again."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from ansorlite.frontends import onnx
+from ansorlite.frontends.onnx.file import File, Source
+from ansorlite.graph import stored
+from ansorlite.graph.model import Model
+from ansorlite.runtime import cache as caches
+from ansorlite.runtime.cache import default_cache
+from ansorlite.target import Target, resolve
+
+if TYPE_CHECKING:
+    from ansorlite.graph.hybrid import AnyModel
+    from ansorlite.graph.open_model import Dim, OpenModel, Sizes
+
+#: By this key a tensor names the other file that its data are in. A model that has the word anywhere is not kept, as the bytes
+#: of its own file do not say all of it.
+_EXTERNAL: Final = b"location"
+
+
+def load_kept(
+    source: Source,
+    shapes: Mapping[str, Sequence[Dim]] | None = None,
+    dims: Mapping[str, Sizes] | None = None,
+    target: str | Target = "llvm",
+    *,
+    blocked: bool = True,
+) -> AnyModel | OpenModel:
+    """As :func:`ansorlite.frontends.onnx.load_any`; a model that is native from end to end and has no open dimension is
+    remembered by the bytes of its file.
+
+    Raises:
+        ModelError, ArgumentError, TargetError: as for that function.
+    """
+    if not isinstance(source, bytes | str | os.PathLike):
+        return onnx.load_any(source, shapes, dims, target, blocked=blocked)
+    machine, file, cache = resolve(target), File.of(source), default_cache()
+    # SHA-1 is twice as fast as others, and nobody gains by two models of his own that are taken for each other.
+    digest = hashlib.sha1(file.data, usedforsecurity=False).hexdigest()
+    fixed = {name: tuple(shape) for name, shape in (shapes or {}).items()}
+    key = caches.key("model", digest, fixed, dict(dims or {}), machine, blocked)
+    known = cache.get_parts(key)
+    if known is not None:
+        return stored.loads(known)
+    model = onnx.load_any(file, shapes, dims, machine, blocked=blocked)
+    if isinstance(model, Model) and _EXTERNAL not in file.data:
+        cache.put_parts(key, stored.dumps(model))
+    return model

@@ -1,0 +1,52 @@
+"""Several large things in one file that is mapped, not read: what nobody touches costs nothing."""
+
+from __future__ import annotations
+
+import mmap
+import struct
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO, Final, TypeAlias
+
+Part: TypeAlias = bytes | memoryview
+
+#: Every part begins at a multiple of it, as arrays like to.
+_ALIGNMENT: Final = 64
+
+_WORD: Final = struct.Struct("<Q")
+
+
+def write_parts(file: BinaryIO, parts: Sequence[Part]) -> None:
+    """Write ``parts`` (contiguous bytes), a table of their sizes and a checksum of all before them."""
+    header = struct.pack(f"<{1 + len(parts)}Q", len(parts), *(len(part) for part in parts))
+    checksum = 0
+    for part in (header, *parts):
+        for piece in (part, bytes(-len(part) % _ALIGNMENT)):
+            file.write(piece)
+            checksum = zlib.crc32(piece, checksum)
+    file.write(_WORD.pack(checksum))
+
+
+def read_parts(path: Path) -> list[memoryview] | None:
+    """What :func:`write_parts` wrote, read-only; ``None`` if it is not there or is damaged."""
+    try:
+        with path.open("rb") as file:
+            whole = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    except (OSError, ValueError):  # an empty file cannot be mapped
+        return None
+    data, end = whole[: -_WORD.size], whole[-_WORD.size :]
+    if len(end) != _WORD.size or _WORD.unpack(end) != (zlib.crc32(data),):
+        return None
+    (count,) = _WORD.unpack_from(data)
+    sizes = struct.unpack_from(f"<{count}Q", data, _WORD.size)
+    parts = []
+    begin = _padded(_WORD.size * (1 + count))
+    for size in sizes:
+        parts.append(data[begin : begin + size])
+        begin += _padded(size)
+    return parts
+
+
+def _padded(size: int) -> int:
+    return size + -size % _ALIGNMENT
