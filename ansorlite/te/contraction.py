@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from ansorlite.te.tensor import Tensor
 from ansorlite.te.traversal import free_vars
 
 Array: TypeAlias = np.ndarray[Any, Any]
+
+#: Elements that are so many bytes apart are not near.
+_LINE: Final = 64
 
 
 @dataclass(frozen=True)
@@ -86,16 +89,26 @@ def contract(a: Array, b: Array, of: Contraction, shape: tuple[int, ...]) -> Arr
         An array over the space dimensions: float64 for floats, else of the factors' dtype, wrapped.
     """
 
-    def matrix(x: Array, first: tuple[int, ...], second: tuple[int, ...]) -> Array:
+    # The larger matrix comes second: its rows are the result's, and long.
+    few, many = sorted(((a, of.rows), (b, of.columns)), key=lambda factor: math.prod(shape[d] for d in factor[1]))
+
+    def matrices(x: Array, first: tuple[int, ...], second: tuple[int, ...]) -> Array:
         own = {*of.batch, *first, *second}
         whole = np.broadcast_to(x, tuple(extent if d in own else 1 for d, extent in enumerate(shape)))
+        if _run(whole, first) > _run(whole, second):
+            return matrices(x, second, first).swapaxes(1, 2)
         ordered = whole.transpose(*of.batch, *first, *second, *(d for d in range(len(shape)) if d not in own))
-        sizes = (math.prod(shape[d] for d in dimensions) for dimensions in (of.batch, first, second))
-        return ordered.reshape(tuple(sizes))
+        return ordered.reshape([math.prod(shape[d] for d in dimensions) for dimensions in (of.batch, first, second)])
 
-    product = _matmul(matrix(a, of.rows, of.reduced), matrix(b, of.reduced, of.columns))
-    order = (*of.batch, *of.rows, *of.columns)
+    product = _matmul(matrices(few[0], few[1], of.reduced), matrices(many[0], of.reduced, many[1]))
+    order = (*of.batch, *few[1], *many[1])
     return product.reshape(tuple(shape[d] for d in order)).transpose(tuple(np.argsort(order)))
+
+
+def _run(x: Array, dimensions: tuple[int, ...]) -> int:
+    """Elements near each other in memory that a copy meets in a row if the last of these dimensions is its innermost."""
+    last = next((d for d in reversed(dimensions) if x.shape[d] > 1), None)
+    return 1 if last is None or abs(x.strides[last]) >= _LINE else x.shape[last]
 
 
 def _matmul(a: Array, b: Array) -> Array:

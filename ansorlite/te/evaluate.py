@@ -25,6 +25,7 @@ from ansorlite.errors import ArgumentError, ExpressionError
 from ansorlite.te import dtypes
 from ansorlite.te.contraction import Contraction, contract, contraction
 from ansorlite.te.dag import ComputeDAG
+from ansorlite.te.digits import parts
 from ansorlite.te.expr import Axis, Binary, Cast, Const, Expr, Read, Reduce, Select, Unary, Var
 from ansorlite.te.intervals import linear
 from ansorlite.te.numeric import accumulator, apply, convert, identity
@@ -65,16 +66,22 @@ def _check_arguments(dag: ComputeDAG, arrays: Sequence[Array]) -> None:
 
 
 def _evaluate_tensor(tensor: Tensor, values: dict[Tensor, Array]) -> Array:
-    body = tensor.body
-    assert body is not None
-    axes = (*tensor.axes, *tensor.reduce_axes)
-    extents = tuple(axis.extent for axis in axes)
-    if not isinstance(body, Reduce):
-        result = np.empty(tensor.shape, dtypes.NUMPY[tensor.dtype])
-        for ranges in _blocks(extents, math.prod):
-            result[_slices(ranges)] = _Grid(tensor, axes, ranges, values).evaluate(body)[0]
+    assert tensor.body is not None
+    result = np.empty(tensor.shape, dtypes.NUMPY[tensor.dtype])
+    if isinstance(tensor.body, Reduce):
+        for part in parts(tensor):
+            result[part.region] = _fold(part.tensor, values).reshape(result[part.region].shape)
         return result
+    for ranges in _blocks(tensor.shape, math.prod):
+        result[_slices(ranges)] = _Grid(tensor, tensor.axes, ranges, values).evaluate(tensor.body)[0]
+    return result
 
+
+def _fold(tensor: Tensor, values: dict[Tensor, Array]) -> Array:
+    body = tensor.body
+    assert isinstance(body, Reduce)
+    axes = (*tensor.axes, *body.axes)
+    extents = tuple(axis.extent for axis in axes)
     accumulated = accumulator(body.op, body.dtype)
     result = np.full(tensor.shape, identity(body.op, accumulated))
     product = contraction(tensor)
