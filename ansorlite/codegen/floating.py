@@ -1,6 +1,8 @@
-"""Floating-point operations whose meaning in numpy is not one instruction: minimum, division with floor, power."""
+"""Floating-point operations whose meaning in numpy is not one instruction: minimum, division with floor."""
 
 from __future__ import annotations
+
+import math
 
 from ansorlite.codegen import types
 from ansorlite.codegen.builder import Builder
@@ -9,10 +11,8 @@ from ansorlite.codegen.integer import per_lane
 
 def is_number(literal: str) -> bool:
     """Whether an operand is a literal (or a splat of one) that is not NaN."""
-    if literal[0] == "%":
-        return False
-    bits = int(literal.removeprefix("splat (").split("0x")[1].rstrip(")"), 16)
-    return bits & 0x7FFF_FFFF_FFFF_FFFF <= 0x7FF0_0000_0000_0000
+    value = types.number_of(literal)
+    return value is not None and not math.isnan(value)
 
 
 def extremum(b: Builder, dtype: str, lanes: int, x: str, y: str, comparison: str) -> str:
@@ -81,18 +81,3 @@ def modulo(b: Builder, dtype: str, lanes: int, x: str, y: str) -> str:
     _, result = _divmod(b, dtype, lanes, x, y)
     by_zero = b.op(f"fcmp oeq {kind} {y}, {zero}")
     return b.select(kind, lanes, by_zero, nan, result)
-
-
-def power(b: Builder, dtype: str, lanes: int, x: str, y: str) -> str:
-    """Small literal exponents are products; anything else is libm's, a lane at a time."""
-    element, kind = types.VALUE[dtype], types.value_type(dtype, lanes)
-    if y == types.splat(types.float_literal(1.0, dtype), element, lanes):
-        return x
-    if y == types.splat(types.float_literal(2.0, dtype), element, lanes):
-        return b.op(f"fmul {kind} {x}, {x}")
-    if y == types.splat(types.float_literal(3.0, dtype), element, lanes):
-        square = b.op(f"fmul {kind} {x}, {x}")
-        return b.op(f"fmul {kind} {square}, {x}")
-    name = "powf" if element == "float" else "pow"
-    b.module.declare(f"{element} @{name}({element}, {element})")
-    return per_lane(b, element, lanes, f"@{name}", x, y)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from ansorlite.codegen import casts, dots, floating, integer, types, vector_math
+from ansorlite.codegen import casts, dots, floating, integer, types, vector_math, vector_power
 from ansorlite.codegen.builder import Builder
 from ansorlite.te import dtypes
 from ansorlite.te.ops import DOTS, BinaryOp, UnaryOp
@@ -53,7 +53,7 @@ _FLOAT: Final[dict[BinaryOp, Emit]] = {
     BinaryOp.DIV: "fdiv",
     BinaryOp.FLOORDIV: floating.floor_divide,
     BinaryOp.MOD: floating.modulo,
-    BinaryOp.POW: floating.power,
+    BinaryOp.POW: vector_power.power,
     BinaryOp.MIN: partial(floating.extremum, comparison="olt"),
     BinaryOp.MAX: partial(floating.extremum, comparison="ogt"),
     **_COMPARE_FLOAT,

@@ -77,6 +77,14 @@ def float_literal(value: float, dtype: str) -> str:
     return f"0x{struct.unpack('<Q', struct.pack('<d', rounded))[0]:016X}"
 
 
+def number_of(text: str) -> float | None:
+    """The value of a float literal, or of a splat of one; ``None`` of anything else."""
+    if text[0] == "%":
+        return None
+    value: float = struct.unpack("<d", int(text.removeprefix("splat (").split("0x")[1].rstrip(")"), 16).to_bytes(8, "little"))[0]
+    return value
+
+
 def literal(value: bool | int | float, dtype: str) -> str:
     """A scalar literal of ``dtype``."""
     if dtypes.is_float(dtype):
