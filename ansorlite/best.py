@@ -21,6 +21,7 @@ from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.task import Task
 
 if TYPE_CHECKING:
+    from ansorlite.sketch.sketch import Sketch
     from ansorlite.sketch.state import Rule
 
 _log = logging.getLogger(__name__)
@@ -67,6 +68,7 @@ class Programs:
         self._built: dict[str, bytes] = {}
         self._stale = 0
         self._elsewhere: set[str] = set()
+        self._derived: tuple[Task, tuple[Sketch, ...]] | None = None
 
     def candidate(self, task: Task) -> Candidate:
         """The fastest checked program of ``task`` on its target, else the default one.
@@ -84,7 +86,7 @@ class Programs:
         if known is not None:
             del self._built[key]
             return _kernel(task, unpack(known), origin)
-        compiled = build_candidate(task, origin.candidate, sketch.derive(task, self._rules))
+        compiled = build_candidate(task, origin.candidate, self._sketches(task))
         self._cache.put(key, pack(compiled))
         return _kernel(task, compiled, origin)
 
@@ -135,7 +137,7 @@ class Programs:
         fastest = _fastest(measured)
         if fastest is not None and fastest.candidate != NAIVE and self._object(_object_key(task, fastest.candidate)):
             return Origin(fastest.candidate, fastest.latency)
-        signatures = {each.signature for each in sketch.derive(task, self._rules)} if measured else set()
+        signatures = {each.signature for each in self._sketches(task)} if measured else set()
         known = [m for m in measured if m.candidate.sketch in signatures or m.candidate == NAIVE]
         self._stale += len(measured) - len(known)
         best = _fastest(known)
@@ -146,11 +148,17 @@ class Programs:
             return Origin(default, None)
         return Origin(best.candidate, best.latency)
 
+    def _sketches(self, task: Task) -> tuple[Sketch, ...]:
+        """Of the task asked about last they are kept: a program is chosen, then compiled."""
+        if self._derived is None or self._derived[0] is not task:
+            self._derived = task, sketch.derive(task, self._rules)
+        return self._derived[1]
+
     def _default(self, task: Task) -> Candidate:
         known = self._remembered(task)
         if known is not None:
             return known
-        default = sketch.default_candidate(task, sketch.derive(task, self._rules))
+        default = sketch.default_candidate(task, self._sketches(task))
         self._remember(task, default)
         return default
 

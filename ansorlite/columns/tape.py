@@ -179,16 +179,21 @@ class Tape:
     def write(self, node: tuple[int, ...], low: float, high: float) -> Number:
         """The column of an operation, or a number where the bounds leave only one."""
         found = self._known.get(node)
-        if found is None:
-            if low == high and math.isfinite(low):
-                return int(low) if low == int(low) else low
-            found = self._known[node] = Column(self, len(self.nodes), low, high)
-            self.nodes.append(node)
-        return found
+        return self._new(node, low, high) if found is None else found
 
     def symmetric(self, op: int, a: int, b: int, low: float, high: float) -> Number:
         """The column of an operation on the columns ``a`` and ``b``, in either order."""
-        return self.write((op, a, b) if a < b else (op, b, a), low, high)
+        node = (op, a, b) if a < b else (op, b, a)
+        found = self._known.get(node)
+        return self._new(node, low, high) if found is None else found
+
+    def _new(self, node: tuple[int, ...], low: float, high: float) -> Number:
+        if low == high and math.isfinite(low):
+            return int(low) if low == int(low) else low
+        nodes = self.nodes
+        made = self._known[node] = Column(self, len(nodes), low, high)
+        nodes.append(node)
+        return made
 
     def number(self, value: Number) -> int:
         """The number of a column; a constant becomes one."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from ansorlite.columns.arithmetic import both, ceil, largest, low_bit, maximum, minimum, select, total, where
 from ansorlite.columns.tape import Number
@@ -59,8 +59,7 @@ class _Dim:
     begins: tuple[Number, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class _Box:
+class _Box(NamedTuple):
     """What an access touches of its innermost dimensions.
 
     Attributes:
@@ -78,8 +77,7 @@ class _Box:
     places: tuple[Number, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class _Lines:
+class _Lines(NamedTuple):
     """The cache lines that one access touches below one depth.
 
     Attributes:
@@ -99,7 +97,8 @@ class _Lines:
 def memory(s: StatementFacts, looping: Numbers, target: Target) -> Memory:
     """``looping``: by loop: whether it is one in the machine code."""
     caches = tuple(zip((target.l1, target.l2), _SETS, strict=True))
-    lines = [_lines(access, caches) for access in s.accesses]
+    known = {access: _lines(access, caches) for access in dict.fromkeys(s.accesses)}
+    lines = [known[access] for access in s.accesses]
     outer: list[Number] = [1]
     for trip in s.trips:
         outer.append(outer[-1] * trip)

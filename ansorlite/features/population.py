@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -273,6 +273,7 @@ class _NestView:
         tile: Tensor | None = None,
     ) -> StatementFacts:
         found: list[AccessFacts] = []
+        read: dict[Hashable, AccessFacts] = {}
         distinct = _distinct(tensor)
         for access in accesses(distinct):
             if packs and access.tensor in packs:
@@ -284,7 +285,10 @@ class _NestView:
                     self.loop_indexed(loops, self.nest.epilogue_at, self.space(), dtypes.size(tensor.dtype), write=False)
                 )
             else:
-                found.append(self.read_facts(access, loops))
+                walk = _walk(access)
+                if walk not in read:
+                    read[walk] = self.read_facts(access, loops)
+                found.append(read[walk])
         found.append(home or self.write_facts(tensor, loops))
         return _facts(tensor.name, distinct, loops, in_registers, isinstance(tensor.body, Reduce), tuple(found))
 
@@ -372,6 +376,16 @@ def _distinct(tensor: Tensor) -> Tensor:
         else:
             algebra.bind(axis, index(axis.extent))
     return with_body(tensor, algebra.simplify(tensor.body))
+
+
+def _walk(access: Access) -> Hashable:
+    """Reads with equal ones have the same facts: elements of one tensor that stay equally far apart."""
+    return access.tensor, access.axes, tuple(_terms(form) for form in access.dims)
+
+
+def _terms(form: Affine | None) -> Hashable:
+    """The form without its constant, where that is of no consequence."""
+    return form.terms if form is not None and all(isinstance(term, Axis) for term, _ in form.terms) else form
 
 
 def _widths(form: Affine, sizes: Mapping[Axis, Numbers], depths: int, extent: Number) -> list[Number]:

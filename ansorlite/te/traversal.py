@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
-from ansorlite.te.expr import Axis, Expr, Read, Var
+from ansorlite.te.expr import Axis, Expr, Read, Select, Var
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
@@ -45,6 +45,7 @@ def substitute(expr: Expr, values: dict[Var, Expr]) -> Expr:
     return rewrite(expr, lambda node: values.get(node) if isinstance(node, Var) else None)
 
 
+@lru_cache(maxsize=4096)
 def reads(expr: Expr) -> tuple[Read, ...]:
     """The distinct tensor reads in ``expr``, in order of first appearance."""
     return tuple(node for node in walk(expr) if isinstance(node, Read))
@@ -56,16 +57,25 @@ def free_vars(expr: Expr) -> frozenset[Var]:
     return frozenset(node for node in walk(expr) if isinstance(node, Var))
 
 
-def bare_axes(expr: Expr) -> Iterator[Axis]:
-    """The axes whose own value counts, not only the elements read there."""
+def reached(expr: Expr, entered: Callable[[Expr], Iterable[Expr]]) -> Iterator[Expr]:
+    """Every distinct node reached from ``expr`` through those of its operands that are ``entered``, users before operands."""
     seen: set[Expr] = set()
     stack = [expr]
     while stack:
         node = stack.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if isinstance(node, Axis):
+        if node not in seen:
+            seen.add(node)
             yield node
-        elif not isinstance(node, Read):
-            stack.extend(node.children())
+            stack.extend(entered(node))
+
+
+def bare_axes(expr: Expr) -> Iterator[Axis]:
+    """The axes whose own value counts, not only the elements read there."""
+    nodes = reached(expr, lambda node: () if isinstance(node, Read) else node.children())
+    return (node for node in nodes if isinstance(node, Axis))
+
+
+def executed_reads(expr: Expr) -> tuple[Read, ...]:
+    """The reads that are executed wherever ``expr`` is: those reached without entering an arm of a select."""
+    nodes = reached(expr, lambda node: (node.cond,) if isinstance(node, Select) else node.children())
+    return tuple(node for node in nodes if isinstance(node, Read))
