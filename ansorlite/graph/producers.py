@@ -203,9 +203,7 @@ def _spreads_rows(union: _Union, target: Target) -> bool:
         return False
     if math.prod(union.result.shape) >= math.prod(union.dag.outputs[0].shape):
         return False
-    return all(
-        not has_more_reduction_parallelism(stage, target.threads) or _iterations(stage) < _SMALL for stage in union.joining
-    )
+    return all(not has_more_reduction_parallelism(stage, target.threads) or stage.iterations < _SMALL for stage in union.joining)
 
 
 def _reads_in_place(union: _Union) -> bool:
@@ -224,7 +222,7 @@ def _reads_in_place(union: _Union) -> bool:
         if has_data_reuse(stage):
             if not all(packable(access) and None not in access.dims for access in found):
                 return False
-        elif len(found) > 1 or _iterations(stage) > _REPEATED * math.prod(union.result.shape):
+        elif len(found) > 1 or stage.iterations > _REPEATED * math.prod(union.result.shape):
             return False
     return len(union.readers) == 1
 
@@ -232,15 +230,11 @@ def _reads_in_place(union: _Union) -> bool:
 def _costs_less_than_storing(graph: Graph, union: _Union, producer: Group) -> bool:
     """Whether all that the readers repeat of the producer's work takes less than storing and loading its result."""
     elements = max(1, math.prod(union.result.shape))
-    reads = sum(_iterations(reader) for reader in union.readers)
+    reads = sum(reader.iterations for reader in union.readers)
     if _patterns(graph, producer.nodes) != {Pattern.ELEMENTWISE}:
         return reads <= _REPEATED * elements and all(is_simple(access) for stage in union.joining for access in accesses(stage))
     operations = sum(math.prod(stage.shape) * _price(stage) for stage in union.joining) / elements
     return (reads / elements - 1) * operations <= _STORING
-
-
-def _iterations(stage: Tensor) -> int:
-    return math.prod(axis.extent for axis in stage.axes + stage.reduce_axes)
 
 
 def _price(stage: Tensor) -> int:

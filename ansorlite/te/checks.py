@@ -12,7 +12,7 @@ from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis, Binary, Cast, Const, Expr, Read, Reduce, Select, Unary, Var
 from ansorlite.te.intervals import bounds, linear
 from ansorlite.te.numeric import apply, convert
-from ansorlite.te.traversal import free_vars, walk
+from ansorlite.te.traversal import executed_reads, free_vars, walk
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -30,7 +30,7 @@ def check_body(name: str, axes: tuple[Axis, ...], body: Expr) -> None:
     """
     _check_reductions(name, body)
     _check_axes(name, axes, body)
-    for read in _executed_reads(body):
+    for read in executed_reads(body):
         for dimension in range(len(read.indices)):
             _check_index(name, read, dimension)
 
@@ -50,22 +50,6 @@ def _check_axes(name: str, axes: tuple[Axis, ...], body: Expr) -> None:
             reducible = isinstance(node, Axis) and node.reduce
             cure = "reduce over it with te.sum(..., axis=...)" if reducible else "it belongs to another compute"
             raise ExpressionError(f"{name} uses axis {node.name}, which is not one of its own; {cure}")
-
-
-def _executed_reads(body: Expr) -> tuple[Read, ...]:
-    """The reads that every element of the domain executes: those reached without entering an arm of a select."""
-    found: dict[Read, None] = {}
-    seen: set[Expr] = set()
-    stack = [body]
-    while stack:
-        node = stack.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if isinstance(node, Read):
-            found[node] = None
-        stack.extend((node.cond,) if isinstance(node, Select) else node.children())
-    return tuple(found)
 
 
 def _check_index(name: str, read: Read, dimension: int) -> None:

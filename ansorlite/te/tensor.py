@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -45,6 +46,11 @@ class Tensor:
     @property
     def reduce_axes(self) -> tuple[Axis, ...]:
         return self.body.axes if isinstance(self.body, Reduce) else ()
+
+    @property
+    def iterations(self) -> int:
+        """How often the body is evaluated."""
+        return math.prod(axis.extent for axis in (*self.axes, *self.reduce_axes))
 
     def __call__(self, *indices: Expr | int) -> Expr:
         return self[indices]

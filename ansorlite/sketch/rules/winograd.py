@@ -99,11 +99,7 @@ def _tile(stage: Tensor, form: ShortConvolution, limit: float) -> tuple[int, ...
 
 def _direct_work(stage: Tensor, form: ShortConvolution) -> float:
     """Of the direct sum: its operations, and reading the weights."""
-    return _operations(stage) + WEIGHT * prod(form.filter.tensor.shape)
-
-
-def _operations(stage: Tensor) -> int:
-    return prod(axis.extent for axis in (*stage.axes, *stage.reduce_axes))
+    return stage.iterations + WEIGHT * prod(form.filter.tensor.shape)
 
 
 def _work(stage: Tensor, form: ShortConvolution, outputs: Sequence[int]) -> float:
@@ -112,7 +108,7 @@ def _work(stage: Tensor, form: ShortConvolution, outputs: Sequence[int]) -> floa
     matrices = [transforms(m, window.tap.extent) for m, window in zip(outputs, windows, strict=True)]
     sizes, taps = [len(matrix.data) for matrix in matrices], [window.tap.extent for window in windows]
     count = prod(-(-window.space.extent // m) for window, m in zip(windows, outputs, strict=True))
-    products = _operations(stage) // prod(window.space.extent * window.tap.extent for window in windows) * count * prod(sizes)
+    products = stage.iterations // prod(window.space.extent * window.tap.extent for window in windows) * count * prod(sizes)
     data = _passes([matrix.data for matrix in matrices], sizes) * count * _others(form.data.tensor, [w.data_dim for w in windows])
     back = _passes([matrix.inverse for matrix in matrices], sizes) * count
     back *= prod(axis.extent for axis in stage.axes if all(axis is not window.space for window in windows))
