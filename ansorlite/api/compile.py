@@ -9,21 +9,22 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
+from ansorlite import graph as graphs
 from ansorlite import measure
 from ansorlite.api.checks import check_integer, check_rules
 from ansorlite.api.database import Given, opened
 from ansorlite.best import Programs
 from ansorlite.errors import ArgumentError
-from ansorlite.graph.executable import Executable
-from ansorlite.graph.hybrid import AnyModel, HybridExecutable, HybridModel, compile_any
+from ansorlite.graph.executable import Executable, compile_model
 from ansorlite.graph.model import Model
-from ansorlite.graph.open_executable import KEEP, OpenExecutable
-from ansorlite.graph.open_model import OpenModel
 from ansorlite.records.database import Database
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.task import Task
 
 if TYPE_CHECKING:
+    from ansorlite.graph.hybrid import AnyModel, HybridExecutable, HybridModel
+    from ansorlite.graph.open_executable import OpenExecutable
+    from ansorlite.graph.open_model import OpenModel
     from ansorlite.sketch.state import Rule
 
 _log = logging.getLogger(__name__)
@@ -62,26 +63,28 @@ def compile(
         RecordsError: the database cannot be used.
         TuningError: there are no such rules.
     """
-    if not isinstance(workload, Task | Model | HybridModel | OpenModel):
+    # Those first that need no more imports.
+    if not isinstance(workload, Task | Model) and not isinstance(workload, graphs.HybridModel | graphs.OpenModel):
         raise ArgumentError(
             f"a {type(workload).__name__} is neither a task nor a model, which are compiled one by one; "
             "make one with al.Task([...]) or al.from_onnx(...)"
         )
     if keep is not None:
         check_integer("keep", keep, least=1)
-        if not isinstance(workload, OpenModel):
+        if not isinstance(workload, graphs.OpenModel):
             raise ArgumentError(f"keep is {keep}, but this has no open dimensions, so there is one program only; leave it out")
     check_rules(rules)
     own = None if rules is None else measure.rules_from(rules)
     if isinstance(database, str | os.PathLike) and not Path(database).exists():
         _log.warning("there is no tuning database at %s: compiling default programs", os.fspath(database))
         database = None
-    if isinstance(workload, OpenModel):
-        # Opened anew for each program: other threads may make them, when the caller has closed it.
-        place = database.path if isinstance(database, Database) and database.path.exists() else database
-        return OpenExecutable(workload, lambda model: _compiled_model(model, place, own), keep=KEEP if keep is None else keep)
     if isinstance(workload, Task):
         return _compiled_task(workload, database, own)
+    if not isinstance(workload, Model) and isinstance(workload, graphs.OpenModel):
+        # Opened anew for each program: other threads may make them, when the caller has closed it.
+        place = database.path if isinstance(database, Database) and database.path.exists() else database
+        keeping = {} if keep is None else {"keep": keep}
+        return graphs.OpenExecutable(workload, lambda model: _compiled_model(model, place, own), **keeping)
     return _compiled_model(workload, database, own)
 
 
@@ -93,7 +96,9 @@ def _compiled_task(task: Task, database: Given, rules: Sequence[Rule] | None) ->
 def _compiled_model(model: AnyModel, database: Given, rules: Sequence[Rule] | None) -> Executable | HybridExecutable:
     with _programs(database, rules) as programs:
         programs.prepare([task for task, _ in model.tasks])
-        return compile_any(model, programs.kernel)
+        if isinstance(model, Model):
+            return compile_model(model, programs.kernel)
+        return graphs.compile_any(model, programs.kernel)
 
 
 @contextmanager

@@ -30,8 +30,8 @@ def from_onnx(
     :class:`ansorlite.graph.open_model.OpenModel`.
 
     Args:
-        model: the path of a file, its bytes, or an ``onnx.ModelProto``. What comes of a file or bytes is kept in the cache, if all
-            of it is native and nothing is open.
+        model: the path of a file, its bytes, or an ``onnx.ModelProto``. What comes of a file or of bytes is kept in the cache, if
+            all of it is native and nothing is open.
         shapes: shapes for inputs, by name; a name instead of an extent leaves that open.
         dims: open dimension → its size; or several sizes, which programs are made for, each to serve the smaller ones, too. By
             default those are powers of two.

@@ -14,7 +14,7 @@ from ansorlite.measure.measurer import Measurer
 from ansorlite.measure.rules import rules_from
 from ansorlite.measure.settings import MeasureSettings
 from ansorlite.report.progress import listener
-from ansorlite.search import STRATEGIES
+from ansorlite.search import STRATEGIES, StrategyMaker
 from ansorlite.task_scheduler import Goal, GradientScheduler, GradientSettings, describe, objective_of
 from ansorlite.tuner.loop import Tuner
 from ansorlite.tuner.result import TuneResult
@@ -30,7 +30,7 @@ def tune(
     *,
     trials: int | None = None,
     database: Given = None,
-    strategy: str = "evolutionary",
+    strategy: str | StrategyMaker = "evolutionary",
     seed: int = 0,
     progress: bool | None = None,
     time_limit: float | None = None,
@@ -48,7 +48,7 @@ def tune(
         workload: a task, a model, or several of them: a task that several use is tuned once, and counts for each.
         trials: measurements in all, over all tasks, those in the database included; by default 64 for each task.
         database: where measurements are kept: a path, or an open database. ``None`` keeps them in memory only.
-        strategy: how to search: a key of ``ansorlite.search.STRATEGIES``.
+        strategy: how to search: a key of ``ansorlite.search.STRATEGIES``, or a function as those in it, of your own.
         seed: of every random draw.
         progress: whether to show progress on stderr; ``None`` shows it on a terminal only.
         time_limit: seconds after which to stop, whatever the trials.
@@ -81,11 +81,12 @@ def tune(
         raise ArgumentError(f"{len(goals)} goals are given for {len(parts)} models; give one for each")
     if not isinstance(objective, str):
         raise ArgumentError(f'objective is {objective!r}; it must be the name of one: "latency", "bounds" or "geomean"')
-    if not isinstance(strategy, str) or strategy not in STRATEGIES:
+    maker = STRATEGIES.get(strategy) if isinstance(strategy, str) else strategy
+    if not callable(maker):
         raise ArgumentError(f"unknown strategy {strategy!r}; the strategies are: {', '.join(STRATEGIES)}")
     streams = np.random.default_rng(seed).spawn(len(tasks))
     own = None if rules is None else rules_from(rules)
-    states = [task_state(task, uses, strategy, rng, own) for (task, uses), rng in zip(tasks, streams, strict=True)]
+    states = [task_state(task, uses, maker, rng, own) for (task, uses), rng in zip(tasks, streams, strict=True)]
     with ExitStack() as stack:
         tuner = Tuner(
             states,

@@ -1,1 +1,21 @@
 """A compiled model as a shared library with a C header, and back into Python."""
+
+from typing import TYPE_CHECKING, Final
+
+from ansorlite import lazy
+
+if TYPE_CHECKING:
+    from ansorlite.export.header import check_name, identifier
+    from ansorlite.export.write import NativeModel, write_library
+
+__all__ = ["NativeModel", "check_name", "identifier", "write_library"]
+
+#: What only writing needs.
+_HOMES: Final = {
+    "NativeModel": "ansorlite.export.write",
+    "check_name": "ansorlite.export.header",
+    "identifier": "ansorlite.export.header",
+    "write_library": "ansorlite.export.write",
+}
+
+__getattr__, __dir__ = lazy.attributes(__name__, _HOMES)

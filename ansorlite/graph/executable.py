@@ -8,16 +8,14 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
 
-from ansorlite import __version__
+from ansorlite import __version__, export, runtime
 from ansorlite.codegen.entry import Call, Step
 from ansorlite.errors import ArgumentError
 from ansorlite.export.description import Description, Parameter
-from ansorlite.export.header import check_name, identifier
-from ansorlite.export.write import NativeModel, write_library
 from ansorlite.graph.describe import Value
 from ansorlite.graph.graph import Array
 from ansorlite.graph.layout import GIVEN, TEMPORARIES, WEIGHTS, Layout
@@ -30,9 +28,11 @@ from ansorlite.runtime.direct import Argument, Direct, direct_call
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.runtime.load import LoadedEntry
 from ansorlite.runtime.model_call import ModelCall
-from ansorlite.runtime.peaks import Peaks, measure_peaks
 from ansorlite.runtime.workspace import workspace_shape
 from ansorlite.task import Task
+
+if TYPE_CHECKING:
+    from ansorlite.runtime.peaks import Peaks
 
 __all__ = ["Bindable", "Executable", "compile_model"]
 
@@ -144,7 +144,9 @@ class Executable:
         """
         check_runs(runs)
         target = self._target
-        return measure_profile(lambda: self.timed(inputs)[1], self.facts, peaks or measure_peaks(target, target.threads), runs)
+        return measure_profile(
+            lambda: self.timed(inputs)[1], self.facts, peaks or runtime.measure_peaks(target, target.threads), runs
+        )
 
     def timed(self, inputs: Mapping[str, Any]) -> tuple[dict[str, Array], list[int]]:
         """Run the model once: its outputs, and the nanoseconds that each step took.
@@ -188,7 +190,7 @@ class Executable:
             raise ArgumentError("two kernels of this model have one name; compile them with ansorlite.compile")
         values = [Parameter(name, value.shape, value.dtype) for name, value in (*self.inputs.items(), *self.outputs.items())]
         description = Description(
-            check_name(identifier(file.stem) if name is None else name),
+            export.check_name(export.identifier(file.stem) if name is None else name),
             __version__,
             self._target.key,
             tuple(feature[1:] for feature in self._target.features.split(",") if feature.startswith("+")),
@@ -199,7 +201,7 @@ class Executable:
             file.with_suffix(".weights").name if weights == "beside" and self._weights.nbytes else None,
             self.facts,
         )
-        write_library(NativeModel(named, objects, self._weights, self._target), description, file)
+        export.write_library(export.NativeModel(named, objects, self._weights, self._target), description, file)
 
     def _run(self, bases: Sequence[int]) -> None:
         for segment in self._segments:

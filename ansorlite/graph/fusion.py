@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
 from ansorlite import te
@@ -76,6 +76,13 @@ def task_of(graph: Graph, group: Group, target: Target) -> Task:
     """The tensor expression of ``group``, with its inputs and then its output as arguments; constants are constant inputs."""
     tensors = tensors_of(graph, group)
     return Task([*(tensors[name] for name in group.inputs), tensors[group.output]], target)
+
+
+def use_of(graph: Graph, group: Group) -> Hashable:
+    """All that the task of ``group`` depends on."""
+    place = {name: number for number, name in enumerate((*group.inputs, *(node.output for node in group.nodes)))}
+    inputs = tuple((graph.values[name], name in graph.constants) for name in group.inputs)
+    return inputs, tuple((node.operator, node.attributes, tuple(place[name] for name in node.inputs)) for node in group.nodes)
 
 
 def tensors_of(graph: Graph, group: Group) -> dict[str, Tensor]:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
-import networkx as nx
 import numpy as np
 
+from ansorlite import graph as graphs
 from ansorlite.graph.describe import Description, Operator, Use, Value, describe
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -117,23 +117,12 @@ class Graph:
         return nodes[0] if len(nodes) == 1 and name not in self.outputs.values() else None
 
 
-def dependencies(nodes: Iterable[Node]) -> nx.DiGraph:
-    """Value names with an edge from each input of a node to its output."""
-    graph = nx.DiGraph()
-    for node in nodes:
-        graph.add_node(node.output)
-        graph.add_edges_from((name, node.output) for name in node.inputs)
-    return graph
-
-
 def _sorted(nodes: Iterable[Node]) -> tuple[Node, ...]:
     """Producers before consumers, in the given order as far as that allows."""
     nodes = tuple(nodes)
     if _is_sorted(nodes):
         return nodes
-    rank = {node.output: (position, node) for position, node in enumerate(nodes)}
-    order = nx.lexicographical_topological_sort(dependencies(n for _, n in rank.values()), key=lambda name: _position(rank, name))
-    return tuple(rank[name][1] for name in order if name in rank)
+    return graphs.ordered(nodes)
 
 
 def _is_sorted(nodes: Sequence[Node]) -> bool:
@@ -145,10 +134,6 @@ def _is_sorted(nodes: Sequence[Node]) -> bool:
             return False
         later.discard(node.output)
     return distinct
-
-
-def _position(rank: Mapping[str, tuple[int, Node]], name: str) -> int:
-    return rank[name][0] if name in rank else -1
 
 
 #: A pass: the same computation, better arranged.

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from ansorlite.graph.chunks import run_in_chunks
+from ansorlite import graph as graphs
 from ansorlite.graph.describe import Value
-from ansorlite.graph.fusion import Group, fuse, task_of
+from ansorlite.graph.fusion import Group, task_of, use_of
 from ansorlite.graph.graph import Graph
-from ansorlite.graph.passes import optimize
-from ansorlite.graph.passes.block_channels import block_channels
-from ansorlite.graph.producers import join_producers
 from ansorlite.target import Target, resolve
 from ansorlite.task import Task
 
@@ -47,19 +45,19 @@ class Model:
             TargetError: an unknown target.
         """
         machine = resolve(target)
-        optimized = run_in_chunks(optimize(graph), machine)
-        if blocked:
-            optimized = block_channels(optimized, machine.lanes("float32"))
-        groups = join_producers(optimized, fuse(optimized), machine)
-        distinct: dict[str, tuple[Task, int]] = {}
-        keys = []
-        for group in groups:
-            task = task_of(optimized, group, machine)
-            known, count = distinct.get(task.key, (task, 0))
-            distinct[task.key] = (known, count + 1)
-            keys.append(task.key)
-        positions = {key: position for position, key in enumerate(distinct)}
-        return Model(optimized, groups, tuple(positions[key] for key in keys), tuple(distinct.values()), machine)
+        optimized, groups = graphs.cut(graph, machine, blocked)
+        # Groups of one use are one task; so are those of equal expressions, which to build takes longer.
+        known: dict[Hashable, Task] = {}
+        uses = [use_of(optimized, group) for group in groups]
+        for use, group in zip(uses, groups, strict=True):
+            if use not in known:
+                known[use] = task_of(optimized, group, machine)
+        keys = [known[use].key for use in uses]
+        counts = Counter(keys)
+        positions = {key: position for position, key in enumerate(counts)}
+        first = {task.key: task for task in reversed(known.values())}
+        tasks = tuple((first[key], count) for key, count in counts.items())
+        return Model(optimized, groups, tuple(positions[key] for key in keys), tasks, machine)
 
     @property
     def inputs(self) -> Mapping[str, Value]:

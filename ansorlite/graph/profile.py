@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ansorlite.errors import ArgumentError
 from ansorlite.export.description import StepFacts
-from ansorlite.runtime.peaks import Peaks
+
+if TYPE_CHECKING:
+    from ansorlite.runtime.peaks import Peaks
 
 
 @dataclass(frozen=True)

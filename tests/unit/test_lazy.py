@@ -8,12 +8,14 @@ import sys
 from pathlib import Path
 
 import onnx
+import onnx.parser
 import pytest
 
 import ansorlite
-from ansorlite import codegen, cost_model, measure, sketch
+from ansorlite import codegen, cost_model, export, graph, measure, runtime, sketch
+from ansorlite.frontends import onnx as frontend
 
-PACKAGES = (ansorlite, codegen, cost_model, measure, sketch)
+PACKAGES = (ansorlite, codegen, cost_model, export, frontend, graph, measure, runtime, sketch)
 LIGHT = Path(onnx.__path__[0]) / "backend" / "test" / "data" / "light" / "light_squeezenet.onnx"
 
 #: What only the search, or a measurement, needs.
@@ -25,6 +27,13 @@ TUNING = (
 
 #: What else a program that was compiled before does without.
 COMPILING = ("ansorlite.schedule", "ansorlite.sketch.derivation", "ansorlite.codegen.compile", "ansorlite.measure.pool")
+
+#: What else a model does without that was loaded before.
+LOADING = (
+    *("onnx", "google.protobuf", "networkx"),
+    *("ansorlite.frontends.onnx.importer", "ansorlite.graph.passes", "ansorlite.graph.hybrid", "ansorlite.analysis"),
+    *("ansorlite.export.write", "ansorlite.runtime.peaks"),
+)
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
@@ -72,3 +81,18 @@ def test_what_was_compiled_before_runs_without_what_compiles_or_tunes(tmp_path: 
 def test_a_model_is_loaded_without_what_compiles_or_tunes(tmp_path: Path) -> None:
     modules = imported(f"import ansorlite as al\nal.from_onnx({str(LIGHT)!r})", tmp_path)
     assert [name for name in (*TUNING, *COMPILING) if name in modules] == []
+
+
+def test_a_model_from_the_cache_runs_without_what_reads_models(tmp_path: Path) -> None:
+    proto = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["" : 21]>
+        product (float[8, 8] x, float[8, 8] w) => (float[8, 8] y) { y = MatMul(x, w) }""")
+    onnx.save(proto, tmp_path / "product.onnx")
+    code = f"""
+import numpy as np
+import ansorlite as al
+x = np.ones((8, 8), np.float32)
+assert (al.compile(al.from_onnx({str(tmp_path / "product.onnx")!r}))(x, x)["y"] == 8).all()
+"""
+    assert "onnx" in imported(code, tmp_path / "cache")
+    again = imported(code, tmp_path / "cache")
+    assert [name for name in (*TUNING, *COMPILING, *LOADING) if name in again] == []

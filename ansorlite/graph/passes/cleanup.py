@@ -12,7 +12,8 @@ import numpy as np
 
 from ansorlite.graph.constants import first, is_splat
 from ansorlite.graph.describe import Operator
-from ansorlite.graph.graph import Array, Graph, Node, dependencies
+from ansorlite.graph.graph import Array, Graph, Node
+from ansorlite.graph.order import dependencies
 from ansorlite.topi.shape import reshape
 
 
