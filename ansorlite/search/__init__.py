@@ -4,7 +4,7 @@ from ansorlite.search.evolutionary import EvolutionarySearch, EvolutionarySettin
 from ansorlite.search.log import RoundLog
 from ansorlite.search.protocol import Features, SearchProblem, Strategy
 from ansorlite.search.random import RandomSearch
-from ansorlite.search.strategies import STRATEGIES
+from ansorlite.search.strategies import STRATEGIES, StrategyMaker
 
 __all__ = [
     "STRATEGIES",
@@ -15,4 +15,5 @@ __all__ = [
     "RoundLog",
     "SearchProblem",
     "Strategy",
+    "StrategyMaker",
 ]

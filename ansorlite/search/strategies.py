@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -12,7 +12,10 @@ from ansorlite.search.evolutionary import EvolutionarySearch
 from ansorlite.search.protocol import SearchProblem, Strategy
 from ansorlite.search.random import RandomSearch
 
-STRATEGIES: Final[dict[str, Callable[[SearchProblem, CostModel, np.random.Generator], Strategy]]] = {
+#: What makes a strategy for the sketches of a task, of the cost model that they get and of the generator of all its random draws.
+StrategyMaker: TypeAlias = Callable[[SearchProblem, CostModel, np.random.Generator], Strategy]
+
+STRATEGIES: Final[dict[str, StrategyMaker]] = {
     "evolutionary": EvolutionarySearch,
     "random": lambda problem, _, rng: RandomSearch(problem, rng),
 }

@@ -186,7 +186,7 @@ class Tuner:
                     state.strategy.observe([(m.candidate, m.latency) for m in known])
         self._restored = len(self._history)
         if stale:
-            _log.warning("%d records are from another version and do not apply any more", stale)
+            _log.warning("%d records are from another version, or from rules that are not given, and do not apply", stale)
 
     def _tune(self) -> None:
         with self._open_measurer() as measurer:

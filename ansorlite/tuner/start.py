@@ -9,7 +9,7 @@ import numpy as np
 from ansorlite.cost_model import GBDT, BlendedModel
 from ansorlite.cost_model.draft import Draft
 from ansorlite.features import extract
-from ansorlite.search import STRATEGIES, SearchProblem
+from ansorlite.search import SearchProblem, StrategyMaker
 from ansorlite.sketch.default import default_candidate
 from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.state import Rule
@@ -20,13 +20,13 @@ from ansorlite.tuner.loop import TaskState
 
 
 def task_state(
-    task: Task, uses: tuple[int, ...], strategy: str, rng: np.random.Generator, rules: Sequence[Rule] | None = None
+    task: Task, uses: tuple[int, ...], strategy: StrategyMaker, rng: np.random.Generator, rules: Sequence[Rule] | None = None
 ) -> TaskState:
     """``task`` before its first trial. Its default program is the first to be measured.
 
     Args:
         uses: how often each model runs it.
-        strategy: a key of ``ansorlite.search.STRATEGIES``.
+        strategy: what makes the strategy of its sketches.
         rules: the derivation rules; by default those of the target.
     """
     sketches = derive(task, rules)
@@ -37,7 +37,7 @@ def task_state(
     return TaskState(
         task=task,
         uses=uses,
-        strategy=STRATEGIES[strategy](problem, model, rng),
+        strategy=strategy(problem, model, rng),
         keys=ProgramKeys(dict(zip(signatures, spaces, strict=True))),
         first=(default_candidate(task, sketches),),
     )
