@@ -176,7 +176,10 @@ class Programs:
     def warn(self) -> None:
         """Say, once for all tasks looked up so far, which records could not be used."""
         if self._stale:
-            _log.warning("%d records of another version do not apply any more; tune again", self._stale)
+            _log.warning(
+                "%d records of another version, or of rules that are not given, do not apply; give the rules, or tune again",
+                self._stale,
+            )
         if self._elsewhere:
             machines = ", ".join(sorted(self._elsewhere))
             _log.warning("some tasks were measured on other machines only (%s); tune them here", machines)
