@@ -32,6 +32,10 @@ def count(element: object, reduce: bool = False) -> Operations:
         (lambda i: te.maximum(A[i], 0.0), Operations(cheap=1)),
         (lambda i: A[i] / B[i], Operations(div=1)),
         (lambda i: te.exp(A[i]), Operations(math=1)),
+        (lambda i: te.power(A[i], 0.75), Operations(mul=1, div=2)),  # two square roots
+        (lambda i: te.power(A[i], -2.0), Operations(mul=1, div=1)),
+        (lambda i: te.power(A[i], 0.6), Operations(math=5)),
+        (lambda i: te.power(A[i], B[i]), Operations(math=5)),
         (lambda i: A[(i + 3) % 8], Operations()),  # arithmetic of indices
         (lambda i: te.if_then_else(i + 1 < 4, A[i] * 2.0, 0.0), Operations(mul=1)),  # and of conditions
         (lambda i: (A[i] * B[i]) * (A[i] * B[i]), Operations(mul=2)),  # what is shared is done once
