@@ -24,7 +24,7 @@ def lowest(dtype: str) -> Scalar:
     return -math.inf if dtypes.is_float(dtype) else int(np.iinfo(dtype).min)
 
 
-def _reduce_windows(x: Tensor, slide: Window, fill: Scalar, fold: Callable[..., Expr], name: str) -> Tensor:
+def reduce_windows(x: Tensor, slide: Window, fill: Scalar, fold: Callable[..., Expr], name: str) -> Tensor:
     """``fold`` over each window of ``x``, whose border is ``fill``."""
     spatial = x.shape[2:]
     shape = (*x.shape[:2], *slide.outputs(spatial))
@@ -57,7 +57,7 @@ def max_pool(
         ExpressionError: a window that does not fit the data.
     """
     slide = window(kernel, strides=strides, before=before, after=after, dilations=dilations, ceil_mode=ceil_mode)
-    return _reduce_windows(x, slide, lowest(x.dtype), te.max, "max_pool")
+    return reduce_windows(x, slide, lowest(x.dtype), te.max, "max_pool")
 
 
 def average_pool(
@@ -79,7 +79,7 @@ def average_pool(
         ExpressionError: a window that does not fit the data.
     """
     slide = window(kernel, strides=strides, before=before, after=after, dilations=dilations, ceil_mode=ceil_mode)
-    total = _reduce_windows(x, slide, 0, te.sum, "pool_sum")
+    total = reduce_windows(x, slide, 0, te.sum, "pool_sum")
 
     def element(*axes: Expr) -> Expr:
         return total[axes] / te.cast(_count(axes[2:], slide, x.shape[2:], count_include_pad), x.dtype)
@@ -127,7 +127,7 @@ def lp_pool(
     """
     slide = window(kernel, strides=strides, before=before, after=after, dilations=dilations, ceil_mode=ceil_mode)
     powers = elementwise(lambda v: _power(te.abs(v), p), x, name="powers")
-    sums = _reduce_windows(powers, slide, 0, te.sum, "lp_sum")
+    sums = reduce_windows(powers, slide, 0, te.sum, "lp_sum")
     return elementwise(lambda v: _root(v, p), sums, name="lp_pool")
 
 

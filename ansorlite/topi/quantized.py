@@ -17,6 +17,9 @@ from ansorlite.te.tensor import Tensor
 from ansorlite.topi.conv import convolve
 from ansorlite.topi.elementwise import broadcast_read
 from ansorlite.topi.matmul import multiply_matrices
+from ansorlite.topi.pooling import reduce_windows
+from ansorlite.topi.reduction import reduce
+from ansorlite.topi.windows import window
 
 
 def _at(parameter: Tensor, axes: Sequence[Expr], axis: int, block: int) -> Expr:
@@ -199,3 +202,27 @@ def integer_conv(
     taps = [te.reduce_axis(extent, name=f"k{d}") for d, extent in enumerate(weight.shape[1:])]
     sums = te.compute(weight.shape[:1], lambda co: te.sum(factor(weight[(co, *taps)], co), axis=taps), name="tap_sums")
     return te.compute(total.shape, lambda n, co, *spatial: total[(n, co, *spatial)] - sums[co] * zero, name="corrected")
+
+
+def integer_sum(x: Tensor, *, zero: int = 0, axes: Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
+    """The sum of ``x - zero`` over ``axes`` in int32."""
+    return reduce(te.sum, x, axes, keepdims, "integer_sum", lambda v: _wide(v) - zero if zero else _wide(v))
+
+
+def integer_window_sum(
+    x: Tensor,
+    *,
+    zero: int = 0,
+    kernel: Sequence[int],
+    strides: Sequence[int] | None = None,
+    before: Sequence[int] | None = None,
+    after: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+) -> Tensor:
+    """The sum of ``x - zero`` over each window in int32; the border is ``zero``.
+
+    Raises:
+        ExpressionError: a window that does not fit the data.
+    """
+    slide = window(kernel, strides=strides, before=before, after=after, dilations=dilations)
+    return reduce_windows(x, slide, zero, lambda v, axis: te.sum(_wide(v) - zero if zero else _wide(v), axis=axis), "window_sum")

@@ -43,6 +43,9 @@ _STANDARD: Final = DOMAINS[:2]
 #: Elements above which constants are left to the graph's own folding, which makes no needless copies.
 _LARGEST_FOLDED: Final = 1 << 16
 
+#: Operators whose constant results, but for scalars, are left to it, too: passes look at the integers in quantised weights.
+_NOT_FOLDED: Final = frozenset(("DequantizeLinear",))
+
 #: Elements up to which an input may be one whose value decides what is compiled: axes, pads, shapes, scales.
 _LARGEST_VALUE: Final = 64
 
@@ -195,8 +198,9 @@ class _Importer:
             raise
         names = (result,) if isinstance(result, str) else result
         if all(slot.known for slot in slots) and any(builder.array(name) is None for name in names):
-            sizes = [math.prod(builder.value(name).shape) for name in names]
-            folded = self._folded(attempt) if max(sizes) <= _LARGEST_FOLDED else None
+            shapes = [builder.value(name).shape for name in names]
+            stays = proto.op_type in _NOT_FOLDED and any(shapes)
+            folded = self._folded(attempt) if max(map(math.prod, shapes)) <= _LARGEST_FOLDED and not stays else None
             if folded is not None:
                 return folded
         depends = attempt.depends

@@ -3,6 +3,7 @@
 What depends on the machine comes after them (:mod:`ansorlite.graph.passes.block_channels`); nothing after that looks at layouts.
 """
 
+from functools import partial
 from typing import Final
 
 from ansorlite.graph.graph import Graph, Pass
@@ -15,10 +16,22 @@ from ansorlite.graph.passes.cleanup import (
 )
 from ansorlite.graph.passes.fold_constants import fold_constants
 from ansorlite.graph.passes.fold_scales import fold_scales_into_weights
+from ansorlite.graph.passes.integers import compute_on_integers
+from ansorlite.graph.passes.known_weights import describe_weights
+from ansorlite.graph.passes.quantize_early import quantize_early
+from ansorlite.graph.passes.requantize import requantize_sums
 from ansorlite.graph.passes.scales_of_products import scale_products
+from ansorlite.topi.quantized import dequantize
 
 PASSES: Final[tuple[Pass, ...]] = (
+    # What integers stand for must be seen before it is computed.
+    partial(fold_constants, keep=frozenset((dequantize,))),
+    eliminate_common_subexpressions,
+    quantize_early,
+    compute_on_integers,
+    requantize_sums,
     fold_constants,
+    describe_weights,
     simplify_views,
     eliminate_common_subexpressions,
     scale_products,

@@ -7,6 +7,7 @@ from typing import Final
 
 from ansorlite import te
 from ansorlite.graph.constants import reshaped
+from ansorlite.graph.describe import Operator
 from ansorlite.graph.graph import Array, Graph, Node
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.evaluate import evaluate
@@ -19,8 +20,11 @@ _MOST_WORK: Final = 1 << 28
 _GROWTH: Final = 1 << 20
 
 
-def fold_constants(graph: Graph) -> Graph:
+def fold_constants(graph: Graph, *, keep: frozenset[Operator] = frozenset()) -> Graph:
     """Nodes whose inputs are all constant become constants, unless that makes a small constant a huge one.
+
+    Args:
+        keep: operators that stay as they are.
 
     >>> before: a = exp(weight); y = x * a
     >>> after:  y = x * a                     # a is a constant
@@ -29,7 +33,8 @@ def fold_constants(graph: Graph) -> Graph:
     nodes = []
     for node in graph.nodes:
         arrays = [constants[name] for name in node.inputs if name in constants]
-        worth_it = len(arrays) == len(node.inputs) > 0 and _worth_it(graph, node, arrays)
+        known = len(arrays) == len(node.inputs) > 0 and node.operator not in keep
+        worth_it = known and _worth_it(graph, node, arrays)
         folded = _folded(node, arrays) if worth_it else None
         if folded is None:
             nodes.append(node)
