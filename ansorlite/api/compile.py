@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ansorlite.graph.hybrid import AnyModel, HybridExecutable, HybridModel
     from ansorlite.graph.open_executable import OpenExecutable
     from ansorlite.graph.open_model import OpenModel
+    from ansorlite.graph.shared import SharedWeights
     from ansorlite.sketch.state import Rule
 
 _log = logging.getLogger(__name__)
@@ -56,7 +57,7 @@ def compile(
     Args:
         database: of measurements; without one, or where it knows no program of a task, a good default is taken, at once.
         rules: the derivation rules that were given to :func:`tune`, if any were.
-        keep: of an open model, how many programs to keep, each with its own copy of the weights; by default 16.
+        keep: of an open model, how many programs to keep; by default 16. What is the same of their weights is kept once.
 
     Raises:
         ArgumentError: what is neither a task nor a model; or ``keep`` is less than 1, or the model is not open.
@@ -84,7 +85,7 @@ def compile(
         # Opened anew for each program: other threads may make them, when the caller has closed it.
         place = database.path if isinstance(database, Database) and database.path.exists() else database
         keeping = {} if keep is None else {"keep": keep}
-        return graphs.OpenExecutable(workload, lambda model: _compiled_model(model, place, own), **keeping)
+        return graphs.OpenExecutable(workload, lambda model, shared: _compiled_model(model, place, own, shared), **keeping)
     return _compiled_model(workload, database, own)
 
 
@@ -93,12 +94,14 @@ def _compiled_task(task: Task, database: Given, rules: Sequence[Rule] | None) ->
         return programs.kernel(task)
 
 
-def _compiled_model(model: AnyModel, database: Given, rules: Sequence[Rule] | None) -> Executable | HybridExecutable:
+def _compiled_model(
+    model: AnyModel, database: Given, rules: Sequence[Rule] | None, shared: SharedWeights | None = None
+) -> Executable | HybridExecutable:
     with _programs(database, rules) as programs:
         programs.prepare([task for task, _ in model.tasks])
         if isinstance(model, Model):
-            return compile_model(model, programs.kernel)
-        return graphs.compile_any(model, programs.kernel)
+            return compile_model(model, programs.kernel, shared)
+        return graphs.compile_any(model, programs.kernel, shared)
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from ansorlite.graph.layout import GIVEN, TEMPORARIES, WEIGHTS, Layout
 from ansorlite.graph.memory import MemoryPlan, plan_memory
 from ansorlite.graph.model import Model
 from ansorlite.graph.profile import Profile, check_runs, measure_profile
+from ansorlite.graph.shared import SharedWeights, Weights
 from ansorlite.graph.steps import Bindable, PythonStep, bound_steps, needs_of, prepare, symbol
 from ansorlite.runtime.arguments import Signature, numpy_type
 from ansorlite.runtime.direct import Argument, Direct, direct_call
@@ -37,9 +38,9 @@ if TYPE_CHECKING:
 __all__ = ["Bindable", "Executable", "compile_model"]
 
 
-def compile_model(model: Model, kernel_for: Callable[[Task], Bindable]) -> Executable:
-    """Make ``model`` callable. ``kernel_for`` is asked once for each distinct task."""
-    return Executable(model, [kernel_for(task) for task, _ in model.tasks])
+def compile_model(model: Model, kernel_for: Callable[[Task], Bindable], shared: SharedWeights | None = None) -> Executable:
+    """Make ``model`` callable. ``kernel_for`` is asked once for each distinct task; other models have weights in ``shared``."""
+    return Executable(model, [kernel_for(task) for task, _ in model.tasks], shared)
 
 
 @dataclass(frozen=True)
@@ -75,11 +76,12 @@ class Executable:
         facts: what each step is, in order.
     """
 
-    def __init__(self, model: Model, kernels: Sequence[Bindable]) -> None:
+    def __init__(self, model: Model, kernels: Sequence[Bindable], shared: SharedWeights | None = None) -> None:
         """Give every value of ``model`` a place, prepare constants, and make one native function of what calls ``kernels``.
 
         Args:
             kernels: one for each of ``model.tasks``.
+            shared: where weights are kept that other models have, too. A model with such is not exported.
         """
         self.inputs: Mapping[str, Value] = model.inputs
         self.outputs: Mapping[str, Value] = model.outputs
@@ -89,9 +91,11 @@ class Executable:
         layout = Layout.of(model.graph, self.plan, needs_of(model, kernels))
         workspace = max((kernel.compiled.workspace for kernel in self._kernels.values()), default=0)
         self._temporaries = layout.workspace.offset + workspace
-        self._weights = layout.packed_weights()
-        prepare(model, layout, kernels, self._weights)
-        self._call = ModelCall(Signature(self.inputs, self.outputs), self._temporaries, self._weights.ctypes.data)
+        weights = layout.packed_weights()
+        prepare(model, layout, kernels, weights)
+        layout, self._weights = (layout, Weights(weights)) if shared is None else shared.store(layout, weights)
+        blocks = [block.ctypes.data for block in (self._weights.own, *self._weights.others)]
+        self._call = ModelCall(Signature(self.inputs, self.outputs), self._temporaries, *blocks)
         bound = tuple(bound_steps(model, layout, kernels))
         self.facts = tuple(step.facts for step in bound)
         self._steps = tuple(step.step for step in bound)
@@ -102,6 +106,11 @@ class Executable:
     def steps(self) -> int:
         """How many kernels and copies one run takes."""
         return len(self._steps)
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of constants, and of what is prepared of them, but for those that it found with other programs."""
+        return self._weights.own.nbytes
 
     def __call__(self, /, *arrays: Any, **named: Any) -> dict[str, Array]:
         """Run the model.
@@ -179,6 +188,7 @@ class Executable:
                 written.
             TargetError: there is no linker, or it fails.
         """
+        assert not self._weights.others
         file = Path(path)
         steps = [step for step in self._steps if not isinstance(step, PythonStep)]
         if len(steps) < len(self._steps):
@@ -197,11 +207,11 @@ class Executable:
             tuple(values[: len(self.inputs)]),
             tuple(values[len(self.inputs) :]),
             self._temporaries,
-            self._weights.nbytes,
-            file.with_suffix(".weights").name if weights == "beside" and self._weights.nbytes else None,
+            self.weight_bytes,
+            file.with_suffix(".weights").name if weights == "beside" and self.weight_bytes else None,
             self.facts,
         )
-        export.write_library(export.NativeModel(named, objects, self._weights, self._target), description, file)
+        export.write_library(export.NativeModel(named, objects, self._weights.own, self._target), description, file)
 
     def _run(self, bases: Sequence[int]) -> None:
         for segment in self._segments:
@@ -215,8 +225,8 @@ class Executable:
                 arguments = [Argument(workspace_shape(self._temporaries), np.dtype(np.uint8), TEMPORARIES, False)]
                 for block, (value, written) in enumerate(given, GIVEN):
                     arguments.append(Argument(value.shape, numpy_type(value.dtype), block, written))
-                fixed = [0] * (GIVEN + len(given))
-                fixed[WEIGHTS] = self._weights.ctypes.data
+                fixed = [0] * (GIVEN + len(given)) + [block.ctypes.data for block in self._weights.others]
+                fixed[WEIGHTS] = self._weights.own.ctypes.data
                 return direct_call(native.loaded.address, fixed, arguments)
             case _:
                 return None

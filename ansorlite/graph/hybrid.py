@@ -21,6 +21,7 @@ from ansorlite.graph.describe import Value
 from ansorlite.graph.executable import Bindable, Executable, compile_model
 from ansorlite.graph.model import Model
 from ansorlite.graph.profile import Profile, check_runs, measure_profile
+from ansorlite.graph.shared import SharedWeights
 from ansorlite.runtime.arguments import by_name
 from ansorlite.runtime.peaks import Peaks, measure_peaks
 from ansorlite.target import Target
@@ -206,12 +207,14 @@ class HybridExecutable:
         raise ArgumentError(f"this model cannot be exported to {os.fspath(path)}, as it runs in Python in part: {named}")
 
 
-def compile_any(model: AnyModel, kernel_for: Callable[[Task], Bindable]) -> Executable | HybridExecutable:
-    """Make ``model`` callable. ``kernel_for`` is asked once for each distinct task."""
+def compile_any(
+    model: AnyModel, kernel_for: Callable[[Task], Bindable], shared: SharedWeights | None = None
+) -> Executable | HybridExecutable:
+    """Make ``model`` callable. ``kernel_for`` is asked once for each distinct task; other models have weights in ``shared``."""
     if isinstance(model, Model):
-        return compile_model(model, kernel_for)
+        return compile_model(model, kernel_for, shared)
     kernels = {task.key: kernel_for(task) for task, _ in model.tasks}
-    return HybridExecutable(model, [compile_model(segment, lambda task: kernels[task.key]) for segment in model.segments])
+    return HybridExecutable(model, [compile_model(segment, lambda task: kernels[task.key], shared) for segment in model.segments])
 
 
 def _check(name: str, array: Any, value: Value) -> None:

@@ -1,6 +1,7 @@
 """From values to addresses: which block of memory a value of a model is in, and where.
 
-Blocks, by number: temporaries (the arena, and behind it the kernels' workspace), weights, each input, each output.
+Blocks, by number: temporaries (the arena, and behind it the kernels' workspace), weights, each input, each output, and such that
+the model has in common with others.
 """
 
 from __future__ import annotations
@@ -54,27 +55,26 @@ class Layout:
     """The blocks of a model.
 
     Attributes:
-        weights: constants that are kept, and what is prepared of constants, each with its bytes from the start of their block,
-            in the order of their first use.
-        weight_bytes: of that block.
+        weights: constants that are kept, and what is prepared of constants, each with its place, in the order of their first use.
+        weight_bytes: of their block.
     """
 
     graph: Graph
     plan: MemoryPlan
-    weights: Mapping[str | Prepared, int]
+    weights: Mapping[str | Prepared, Address]
     weight_bytes: int
 
     @staticmethod
     def of(graph: Graph, plan: MemoryPlan, needs: Callable[[Group], Needs]) -> Layout:
         """Constants that a kernel or a copy reads as they are, or that are given out, get a place; and what is prepared."""
-        weights: dict[str | Prepared, int] = {}
+        weights: dict[str | Prepared, Address] = {}
         end = 0
 
         def place(item: str | Prepared, nbytes: int) -> None:
             nonlocal end
             if item not in weights:
-                weights[item] = end
-                end += -(-nbytes // ALIGNMENT) * ALIGNMENT
+                weights[item] = Address(WEIGHTS, end)
+                end += padded(nbytes)
 
         def keep(names: Iterable[str]) -> None:
             for name in names:
@@ -95,12 +95,21 @@ class Layout:
 
     def prepared(self, what: Prepared) -> Address:
         """Where something prepared lies."""
-        return Address(WEIGHTS, self.weights[what])
+        return self.weights[what]
+
+    def weight_bytes_of(self, item: str | Prepared) -> int:
+        """How large a constant, or something prepared, is."""
+        return item.nbytes if isinstance(item, Prepared) else self.graph.constants[item].nbytes
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks are the model's own, its inputs and outputs among them."""
+        return GIVEN + len(self.graph.inputs) + len(self.graph.outputs)
 
     @property
     def workspace(self) -> Address:
         """Where the kernels' own temporaries begin: behind the arena."""
-        return Address(TEMPORARIES, -(-self.plan.peak // ALIGNMENT) * ALIGNMENT)
+        return Address(TEMPORARIES, padded(self.plan.peak))
 
     def address(self, name: str) -> Address:
         """Where a value lies."""
@@ -111,7 +120,7 @@ class Layout:
         if root in self.plan.offsets:
             return Address(TEMPORARIES, self.plan.offsets[root] + offset)
         if root in self.weights:
-            return Address(WEIGHTS, self.weights[root] + offset)
+            return Address(self.weights[root].base, self.weights[root].offset + offset)
         return Address(GIVEN + list(self.graph.inputs).index(root), offset)
 
     def nbytes(self, name: str) -> int:
@@ -131,15 +140,20 @@ class Layout:
     def packed_weights(self) -> Array:
         """The block of weights, with room for what is prepared. A constant of one value repeated is written out."""
         block = zeros(self.weight_bytes)
-        for name, offset in self.weights.items():
+        for name, address in self.weights.items():
             if isinstance(name, Prepared):
                 continue
-            constant = self.graph.constants[name]
+            constant, offset = self.graph.constants[name], address.offset
             block[offset : offset + constant.nbytes].view(constant.dtype).reshape(constant.shape)[...] = constant
         return block
 
     def _output(self, public: str) -> int:
         return GIVEN + len(self.graph.inputs) + list(self.graph.outputs).index(public)
+
+
+def padded(nbytes: int) -> int:
+    """``nbytes`` in whole cache lines: what lies behind begins at one."""
+    return -(-nbytes // ALIGNMENT) * ALIGNMENT
 
 
 def _place(plan: MemoryPlan, name: str) -> Place:

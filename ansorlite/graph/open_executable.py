@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -24,11 +24,15 @@ from ansorlite.graph.memo import Memo
 from ansorlite.graph.open_model import OpenModel, OpenValue, ValuesNeededError, sizes_of
 from ansorlite.graph.profile import Profile
 from ansorlite.graph.restriction import is_restriction
+from ansorlite.graph.shared import SharedWeights
 from ansorlite.runtime.arguments import by_name, empty, imported, numpy_type
 from ansorlite.runtime.peaks import Peaks
 
-#: Programs that are kept, each with its own copy of the weights.
+#: Programs that are kept. What they have of weights they share, as far as it is the same.
 KEEP: Final = 16
+
+#: Makes a program of a model; together with others', its weights are kept where the second says, if it does.
+Build: TypeAlias = Callable[[AnyModel, SharedWeights | None], Executable | HybridExecutable]
 
 #: Sizes, and sets of values, for which it is remembered which program serves them.
 _REMEMBER: Final = 4096
@@ -59,7 +63,7 @@ class OpenExecutable:
         outputs: names.
     """
 
-    def __init__(self, model: OpenModel, build: Callable[[AnyModel], Executable | HybridExecutable], *, keep: int = KEEP) -> None:
+    def __init__(self, model: OpenModel, build: Build, *, keep: int = KEEP) -> None:
         """
         Args:
             build: compiles the model for one set of sizes.
@@ -76,6 +80,7 @@ class OpenExecutable:
         self._routes: Memo[_Route] = Memo(_REMEMBER)
         self._models: Memo[Graph | HybridModel] = Memo(keep)
         self._programs: Memo[Executable | HybridExecutable] = Memo(keep)
+        self._weights = SharedWeights()
 
     @property
     def programs(self) -> int:
@@ -134,7 +139,7 @@ class OpenExecutable:
             ModelError: the model has no meaning for these sizes.
             TargetError: there is no linker, or it fails.
         """
-        self._build(self._model.at(dims or {})).export(path, name=name, weights=weights)
+        self._build(self._model.at(dims or {}), None).export(path, name=name, weights=weights)
 
     def _ready(
         self, arrays: tuple[Any, ...], named: Mapping[str, Any]
@@ -143,7 +148,9 @@ class OpenExecutable:
         found = by_name(self.inputs, arrays, named)
         given = {name: self._array(name, found[name]) for name in self.inputs}
         route = self._route(given)
-        program = self._programs.get(route.program, lambda: self._build(self._model.built(self._specialized(route))))
+        program = self._programs.get(
+            route.program, lambda: self._build(self._model.built(self._specialized(route)), self._weights)
+        )
         padded = {name: _padded(given[name], shape) for name, shape in route.padded.items()}
         return route, program, {name: padded.get(name, given[name]) for name in program.inputs}
 

@@ -85,7 +85,7 @@ def needs_of(model: Model, kernels: Sequence[Bindable]) -> Callable[[Group], Nee
 def prepare(model: Model, layout: Layout, kernels: Sequence[Bindable], weights: Array) -> None:
     """Fill what is prepared in the block of weights."""
     groups = {position: group for group, position in zip(model.groups, model.assignments, strict=True)}
-    for what, offset in layout.weights.items():
+    for what, place in layout.weights.items():
         if not isinstance(what, Prepared):
             continue
         kernel, inputs = kernels[what.task], groups[what.task].inputs
@@ -94,7 +94,7 @@ def prepare(model: Model, layout: Layout, kernels: Sequence[Bindable], weights: 
         arrays = [next(given) if name in model.graph.constants else None for name in inputs]
         workspace = Workspace(kernel.compiled.prepare_workspace)
         addresses = [0 if array is None else address_of(array) for array in arrays]
-        kernel.prepare_at([*addresses, 0, workspace.address, address_of(weights) + offset])
+        kernel.prepare_at([*addresses, 0, workspace.address, address_of(weights) + place.offset])
 
 
 def bound_steps(model: Model, layout: Layout, kernels: Sequence[Bindable]) -> Iterator[BoundStep]:

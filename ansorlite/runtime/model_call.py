@@ -17,14 +17,15 @@ Run: TypeAlias = Callable[[Sequence[int]], None]
 class ModelCall:
     """A model's calls: each has a block of temporaries to itself, and the caller's arrays are read and written in place."""
 
-    def __init__(self, signature: Signature, temporaries: int, weights: int) -> None:
+    def __init__(self, signature: Signature, temporaries: int, weights: int, *more_weights: int) -> None:
         """
         Args:
             temporaries: bytes that one call needs.
-            weights: where the weights are; the owner of this keeps them there.
+            weights, more_weights: where blocks of weights are; the owner of this keeps them there.
         """
         self.signature = signature
         self._weights = weights
+        self._more_weights = more_weights
         self._blocks = WorkspacePool(temporaries)
 
     def __call__(
@@ -58,6 +59,6 @@ class ModelCall:
             # An output may be written before an input that lies there is read for the last time.
             inputs = [array.copy() if any(np.may_share_memory(array, r) for r in results) else array for array in inputs]
         block = self._blocks.take()
-        run([block.address, self._weights, *map(address_of, inputs), *map(address_of, results)])
+        run([block.address, self._weights, *map(address_of, inputs), *map(address_of, results), *self._more_weights])
         self._blocks.give(block)
         return dict(zip(self.signature.outputs, results, strict=True))

@@ -19,6 +19,7 @@ from ansorlite.graph.executable import Executable
 from ansorlite.graph.hybrid import AnyModel, HybridExecutable, compile_any
 from ansorlite.graph.open_executable import OpenExecutable
 from ansorlite.graph.open_model import Dim, OpenModel
+from ansorlite.graph.shared import SharedWeights
 from ansorlite.runtime.peaks import Level, Peaks
 from tests.onnx.support import Meaning
 
@@ -58,9 +59,9 @@ class Counted:
         self.reference = ReferenceEvaluator(proto)
         self.run = OpenExecutable(model, self._build)
 
-    def _build(self, model: AnyModel) -> Executable | HybridExecutable:
+    def _build(self, model: AnyModel, shared: SharedWeights | None) -> Executable | HybridExecutable:
         self.compiled += 1
-        return compile_any(model, Meaning)
+        return compile_any(model, Meaning, shared)
 
     def check(self, **inputs: np.ndarray) -> None:
         """The results are those of ONNX's own reference."""

@@ -18,6 +18,7 @@ from ansorlite.frontends.onnx.open import open_model
 from ansorlite.graph.executable import Bindable, Executable
 from ansorlite.graph.hybrid import AnyModel, HybridExecutable, compile_any
 from ansorlite.graph.open_executable import OpenExecutable
+from ansorlite.graph.shared import SharedWeights
 from ansorlite.task import Task
 
 
@@ -35,9 +36,9 @@ class Representation(BackendRep):  # type: ignore[misc]
         self._executable = OpenExecutable(open_model(proto, "llvm"), self._compiled)
         self.names = list(self._executable.inputs)
 
-    def _compiled(self, model: AnyModel) -> Executable | HybridExecutable:
+    def _compiled(self, model: AnyModel, shared: SharedWeights | None) -> Executable | HybridExecutable:
         self.model = model
-        return compile_any(model, self._kernel_for)
+        return compile_any(model, self._kernel_for, shared)
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Outputs, in the model's order.
