@@ -61,23 +61,27 @@ class Draft:
 
     def seconds(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n,) the estimate itself."""
+        # By feature, of all statements at once.
+        columns = features.transpose(2, 1, 0)
         total = np.zeros(len(features))
-        regions = np.zeros((features.shape[1], len(features)))
-        for statement in range(features.shape[1]):
-            total += self._cycles(features[:, statement, :])
-            regions[statement] = features[:, statement, COLUMN["parallel"]] > 1.0
+        for cycles in self._cycles(columns):
+            total += cycles
+        regions = np.where(columns[COLUMN["parallel"]] > 1.0, 1.0, 0.0)
         # Most statements that run in parallel share one region.
         total += self.constants.team * (0.75 * regions.max(axis=0, initial=0.0) + 0.25 * regions.sum(axis=0))
         return np.maximum(total, 1.0) / self.constants.clock
 
     def _cycles(self, f: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(features, statements, n) to (statements, n)."""
         k = self.constants
 
         def magnitude(name: str) -> NDArray[np.float64]:
-            return np.asarray(np.exp2(f[:, COLUMN[name]]) - 1.0)
+            result: NDArray[np.float64] = np.exp2(f[COLUMN[name]])
+            result -= 1.0
+            return result
 
         def plain(name: str) -> NDArray[np.float64]:
-            return f[:, COLUMN[name]]
+            return f[COLUMN[name]]
 
         iterations, unrolled = magnitude("iterations"), np.maximum(magnitude("unrolled"), 1.0)
         lanes = np.exp2(plain("lanes"))
