@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import llvmlite.binding as llvm
 
@@ -29,8 +29,18 @@ _DOTS: Final[tuple[tuple[str, BinaryOp], ...]] = (
 )
 
 
+class _Facts(type):
+    """Metaclass: who gives less than a machine's facts is told how to name one."""
+
+    def __call__(cls, *facts: Any, **named: Any) -> Any:
+        missing = sum(field.default is MISSING for field in fields(cls)) - len(facts) - len(named)  # type: ignore[arg-type]
+        if missing > 0:
+            raise TargetError(f'a target is given by its name, as in target="llvm"; its own facts are {missing} more than these')
+        return super().__call__(*facts, **named)
+
+
 @dataclass(frozen=True)
-class Target:
+class Target(metaclass=_Facts):
     """A CPU as the search and the code generator see it.
 
     Attributes:
@@ -41,7 +51,6 @@ class Target:
         threads: how many threads a kernel runs on.
         l1, l2: bytes of data cache of one core.
         l3: bytes of the last-level cache.
-        cache_line: bytes.
     """
 
     kind: str
@@ -54,7 +63,6 @@ class Target:
     l1: int
     l2: int
     l3: int
-    cache_line: int = 64
 
     def lanes(self, dtype: str) -> int:
         """How many elements of ``dtype`` one vector register holds."""

@@ -37,11 +37,12 @@ def command(
         options.print_json({"tasks": entries, "fallbacks": hosted})
         return
     table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("#", justify="right")
     table.add_column("task", no_wrap=True, overflow="ellipsis")
     table.add_column("uses", justify="right")
     table.add_column("Mflop", justify="right")
-    for task, weight in tasks:
-        table.add_row(label(task), str(weight), f"{task.dag.flops / 1e6:.2f}")
+    for number, (task, weight) in enumerate(tasks, 1):
+        table.add_row(str(number), label(task), str(weight), f"{task.dag.flops / 1e6:.2f}")
     console = Console()
     console.print(table)
     if fallbacks:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ansorlite import graph as graphs
+from ansorlite.errors import ArgumentError
 from ansorlite.graph.describe import Value
 from ansorlite.graph.fusion import Group, task_of, use_of
 from ansorlite.graph.graph import Graph
@@ -42,8 +43,11 @@ class Model:
                 (:func:`ansorlite.graph.passes.block_channels.block_channels`).
 
         Raises:
+            ArgumentError: ``graph`` is none.
             TargetError: an unknown target.
         """
+        if not isinstance(graph, Graph):
+            raise ArgumentError(f"a model is made of a graph, not of {graph!r}; al.from_onnx(...) makes one of a file")
         machine = resolve(target)
         optimized, groups = graphs.cut(graph, machine, blocked)
         # Groups of one use are one task; so are those of equal expressions, which to build takes longer.

@@ -237,8 +237,10 @@ class Kernel:
         """Time it on these inputs: seconds per call, without Python's overhead and without preparing constants.
 
         Raises:
-            ArgumentError: as for a call.
+            ArgumentError: as for a call; or ``settings`` are none.
         """
+        if settings is not None and not isinstance(settings, TimingSettings):
+            raise ArgumentError(f"settings is {settings!r}; it must be ansorlite.runtime.timing.TimingSettings(...), or left out")
         if len(arrays) != len(self.inputs):
             self(*arrays)
         ready = [np.array(self._checked(position, array), order="C") for position, array in enumerate(arrays)]

@@ -81,6 +81,12 @@ def _checked_shape(shape: int | Sequence[int], name: str) -> tuple[int, ...]:
     return tuple(int(extent) for extent in extents)
 
 
+def _checked_name(name: str) -> str:
+    if not isinstance(name, str):
+        raise ExpressionError(f"a name is {name!r}; it must be a string")
+    return name
+
+
 def _is_integer(value: object) -> bool:
     return hasattr(value, "__index__") and not isinstance(value, bool)
 
@@ -95,21 +101,23 @@ def placeholder(
             them alone computed, once before the first call. This makes another task of a computation, but no other result.
 
     Raises:
-        ExpressionError: an extent that is not a positive integer, or an unknown dtype.
+        ExpressionError: an extent that is not a positive integer, an unknown dtype, or a name that is no string.
     """
-    return Tensor(name, _checked_shape(shape, name), dtypes.check(dtype), constant=constant)
+    if not isinstance(constant, bool):
+        raise ExpressionError(f"constant of {name} is {constant!r}; it must be True or False")
+    return Tensor(_checked_name(name), _checked_shape(shape, name), dtypes.check(dtype), constant=constant)
 
 
 def reduce_axis(domain: int | tuple[int, int], name: str = "k") -> Axis:
     """An axis to reduce over: ``(0, extent)`` or an int extent.
 
     Raises:
-        ExpressionError: the domain is neither, does not begin at 0, or is empty.
+        ExpressionError: the domain is neither, does not begin at 0, or is empty; or the name is no string.
     """
     ends = tuple(domain) if isinstance(domain, Iterable) else (0, domain)
     if len(ends) != 2 or not all(map(_is_integer, ends)) or ends[0] != 0 or ends[1] < 1:
         raise ExpressionError(f"the domain of reduce axis {name} is {domain!r}; it must be (0, extent) or an extent, at least 1")
-    return Axis(name, extent=int(ends[1]), reduce=True)
+    return Axis(_checked_name(name), extent=int(ends[1]), reduce=True)
 
 
 def compute(shape: int | Sequence[int], fcompute: Callable[..., Expr | Scalar], name: str = "compute") -> Tensor:
@@ -121,9 +129,9 @@ def compute(shape: int | Sequence[int], fcompute: Callable[..., Expr | Scalar], 
 
     Raises:
         ExpressionError: the function takes another number of axes, uses an axis of another compute, has a reduction
-            anywhere but at the root of its result, or reads a tensor where it has no elements.
+            anywhere but at the root of its result, or reads a tensor where it has no elements; or the name is no string.
     """
-    extents = _checked_shape(shape, name)
+    extents = _checked_shape(shape, _checked_name(name))
     if not callable(fcompute):
         raise ExpressionError(f"{name} is computed by a function of its axes, as in lambda i, j: a[i, j]; got {fcompute!r}")
     labels = _axis_names(fcompute, len(extents), name)
@@ -152,7 +160,8 @@ def reduce(op: ReduceOp, body: Expr | Scalar, axis: Axis | Sequence[Axis]) -> Ex
     """
     axes = tuple(axis) if isinstance(axis, Iterable) else (axis,)
     if not axes or not all(isinstance(a, Axis) and a.reduce for a in axes):
-        raise ExpressionError(f"{op.value} needs axis= one or several te.reduce_axis; got {axis!r}")
+        hint = f"; te.{op.value}imum takes two values" if op in (ReduceOp.MAX, ReduceOp.MIN) else ""
+        raise ExpressionError(f"{op.value} needs axis= one or several te.reduce_axis; got {axis!r}{hint}")
     if len(set(axes)) != len(axes):
         raise ExpressionError(f"{op.value} is given the same axis twice")
     value = as_expr(body, beside="float32")

@@ -169,6 +169,6 @@ def test_bench_of_a_model_shows_each_kernel(call: Call, call_json: CallJson, fol
     assert 0 < step["roofline"] < 2
     shown = call("bench", "relu.onnx", "--seconds", 0.01).stdout
     assert "relu 8x8" in shown
-    for column in ("time", "share", "GFLOP/s", "GB/s", "roofline", "of record"):
+    for column in ("task", "time", "share", "GFLOP/s", "GB/s", "roofline", "of record"):
         assert column in shown
     assert call_json("bench", "relu.onnx", "--seconds", 0.01, "--no-profile")["steps"] is None

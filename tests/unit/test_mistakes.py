@@ -78,11 +78,29 @@ def test_of_models() -> None:
     assert "shapes is [1]; it must be a dictionary" in wrong(al.from_onnx, b"", shapes=[1])
     assert "dims is 5; it must be a dictionary" in wrong(al.from_onnx, b"", dims=5)
     assert "by the path of its library, not by 5" in wrong(al.load, 5)
+    assert "a model is made of a graph, not of 5" in wrong(al.Model.of, 5)
 
 
 def test_of_expressions_and_goals() -> None:
     assert "computed by a function of its axes" in wrong(te.compute, (4,), 5)
     assert "the weight of a model is 'x'" in wrong(al.Goal, weight="x")
+    assert "a name is 5; it must be a string" in wrong(te.placeholder, (4,), name=5)
+    assert "a name is 5; it must be a string" in wrong(te.compute, (4,), lambda i: i, name=5)
+    assert "a name is 5; it must be a string" in wrong(te.reduce_axis, 4, name=5)
+    assert "got 0.0; te.maximum takes two values" in wrong(te.compute, (4,), lambda i: te.max(A[i], 0.0))  # type: ignore[arg-type]
+    assert wrong(te.compute, (4,), lambda i: te.sum(A[i], i)).endswith("got Axis(i, 4)")
+    assert "constant of W is 'no'; it must be True or False" in wrong(te.placeholder, (4,), name="W", constant="no")
+
+
+@pytest.mark.parametrize("facts", [(), (5,), ("llvm",)])
+def test_of_targets(facts: tuple[Any, ...]) -> None:
+    assert 'a target is given by its name, as in target="llvm"' in wrong(al.Target, *facts)
+
+
+def test_of_timing(kernel: al.Kernel) -> None:
+    ones = np.ones(4, np.float32)
+    told = wrong(kernel.benchmark, ones, ones, settings=5)
+    assert "settings is 5; it must be ansorlite.runtime.timing.TimingSettings(...)" in told
 
 
 def test_of_constants(kernel: al.Kernel) -> None:
