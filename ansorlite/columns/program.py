@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import count
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +11,8 @@ from numpy.typing import NDArray
 from ansorlite.columns.machine import BLOCK, FIELDS, machine
 from ansorlite.columns.tape import Number, Op, Tape
 
-_CONSTANT, _GATHER, _SELECT = int(Op.CONSTANT), int(Op.GATHER), int(Op.SELECT)
+_CONSTANT, _GATHER, _WHERE, _SELECT = (int(op) for op in (Op.CONSTANT, Op.GATHER, Op.WHERE, Op.SELECT))
 _ADD, _EQUAL = int(Op.ADD), int(Op.EQUAL)  # all between have two operands
-#: Fields that an instruction of so many operands does not use.
-_PADDING: Final = [[0] * (FIELDS - 2 - operands) for operands in range(FIELDS - 1)]
 
 
 class ColumnProgram:
@@ -65,9 +62,10 @@ class ColumnProgram:
             elif op == _SELECT:
                 code += (0, len(lists) - node[2], needed(node[1]), place, op)
                 lists += [needed(argument) for argument in node[3:]]
+            elif op == _WHERE:
+                code += (needed(node[3]), needed(node[2]), needed(node[1]), place, op)
             else:
-                operands = [needed(argument) for argument in node[1:]]
-                code += (*_PADDING[len(operands)], *operands[::-1], place, op)
+                code += (0, 0, needed(node[1]), place, op)
         instructions = np.array(code[::-1], dtype=np.int64).reshape(-1, FIELDS)
         # Lists of registers to select from are behind the code.
         instructions[instructions[:, 0] == _SELECT, 3] += instructions.size

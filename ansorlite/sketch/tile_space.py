@@ -70,18 +70,25 @@ class TileSpace:
         picks = rng.choice(len(self.holes), size=len(rows), p=weights / weights.sum())
         jumps = rng.random(len(rows)) < _JUMP
         draws = rng.random(len(rows))
-        for column, hole in enumerate(self.holes):
-            chosen = np.flatnonzero(picks == column)
-            if not len(chosen):
-                continue
-            old, draw = rows[chosen, column], draws[chosen]
-            other = (old + 1 + (draw * (hole.size - 1)).astype(np.int64)) % hole.size
-            if hole.table is not None:
-                near = hole.table.neighbours
-                step = near[old, (draw * near.shape[1]).astype(np.int64)]
-                other = np.where(jumps[chosen], other, step)
-            result[chosen, column] = other
+        old, size = rows[np.arange(len(rows)), picks], self.sizes[picks]
+        other = (old + 1 + (draws * (size - 1)).astype(np.int64)) % size
+        near, begins, counts = self._steps
+        steps = np.flatnonzero((counts[picks] > 0) & ~jumps)
+        count = counts[picks[steps]]
+        other[steps] = near[begins[picks[steps]] + old[steps] * count + (draws[steps] * count).astype(np.int64)]
+        result[np.arange(len(rows)), picks] = other
         return result
+
+    @cached_property
+    def _steps(self) -> tuple[Rows, Rows, Rows]:
+        """The neighbours of every tile of all tables in one list; for each hole where its own begin, and how many a tile has."""
+        tables = [hole.table.neighbours if hole.table is not None else np.zeros((0, 0), np.int64) for hole in self.holes]
+        ends = np.cumsum([table.size for table in tables])
+        return (
+            np.concatenate([table.ravel() for table in tables]),
+            ends - [table.size for table in tables],
+            np.array([table.shape[1] for table in tables]),
+        )
 
     def crossover(self, a: Rows, b: Rows, rng: np.random.Generator) -> Rows:
         """Rows that take each hole from the row of ``a`` or of ``b``, evenly."""
