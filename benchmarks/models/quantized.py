@@ -26,8 +26,12 @@ class _Once(CalibrationDataReader):
         return self._left.pop() if self._left else None
 
 
-def static(source: Source, operators: Sequence[str]) -> Source:
-    """``operators`` on integers, with scales from calibration: QLinearConv, QLinearMatMul."""
+def static(source: Source, operators: Sequence[str] | None, form: QuantFormat = QuantFormat.QOperator) -> Source:
+    """``operators`` on integers, or all that the quantiser knows, with scales from calibration.
+
+    They are written as QLinearConv and QLinearMatMul, or, with ``QuantFormat.QDQ``, as float operators between
+    DequantizeLinear and QuantizeLinear.
+    """
 
     def quantized(rng: np.random.Generator) -> Example:
         example = source(rng)
@@ -37,8 +41,8 @@ def static(source: Source, operators: Sequence[str]) -> Source:
                 before,
                 after,
                 _Once(example.inputs),
-                quant_format=QuantFormat.QOperator,
-                op_types_to_quantize=list(operators),
+                quant_format=form,
+                op_types_to_quantize=None if operators is None else list(operators),
                 activation_type=QuantType.QUInt8,
                 weight_type=QuantType.QInt8,
                 reduce_range=True,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from onnxruntime.quantization import QuantFormat
+
 from benchmarks.models.example import Source
 from benchmarks.models.exported import exported, integers, normal, ones
 from benchmarks.models.light import light
@@ -53,4 +55,6 @@ MODELS: Final[Mapping[str, Source]] = {
     "int8_resnet50": static(exported(resnet50, _PICTURE), ["Conv"]),
     "int8_mlp": static(_MLP, ["MatMul"]),
     "int8_mlp_dynamic": dynamic(_MLP),
+    "int8_resnet50_qdq": static(exported(resnet50, _PICTURE), None, QuantFormat.QDQ),
+    "int8_mlp_qdq": static(_MLP, None, QuantFormat.QDQ),
 }

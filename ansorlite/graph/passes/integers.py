@@ -125,8 +125,10 @@ class _Sweep:
         if x is None or not x[1].uniform:
             return False
         shape = self.graph.values[node.inputs[0]].shape
-        given = dict(node.attributes) if node.operator is reduce_mean else {"axes": tuple(range(2, len(shape))), "keepdims": True}
-        count = math.prod(shape[axis] for axis in normalized_axes(given.get("axes"), len(shape)))
+        given: dict[str, Any] = {"axes": tuple(range(2, len(shape))), "keepdims": True}
+        if node.operator is reduce_mean:
+            given = {name: node.attribute(name) for name in given}
+        count = math.prod(shape[axis] for axis in normalized_axes(given["axes"], len(shape)))
         return self._averaged(node, integer_sum, x, given, count)
 
     def window_mean(self, node: Node) -> bool:

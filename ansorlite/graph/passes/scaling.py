@@ -42,7 +42,8 @@ class Scaling:
     def quantized(self, values: Array, dtype: str) -> Array:
         """The integers of ``dtype`` that stand for ``values``; of a uniform scaling only."""
         info = np.iinfo(dtype)
-        return np.clip(np.rint(values.astype(np.float32) / self.scale) + self.offset, info.min, info.max).astype(dtype)
+        result: Array = np.clip(np.rint(values.astype(np.float32) / self.scale) + self.offset, info.min, info.max)
+        return result.astype(dtype)
 
 
 def scaling_of(node: Node | None, constants: Mapping[str, Array]) -> Scaling | None:
