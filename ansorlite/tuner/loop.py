@@ -9,20 +9,19 @@ import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from ansorlite.errors import TuningError
 from ansorlite.records.database import Database
 from ansorlite.records.measurement import Measurement, Outcome
-from ansorlite.search import Strategy
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.task import Task
 from ansorlite.task_scheduler import TaskScheduler
 from ansorlite.tuner.clock import PhaseClock
 from ansorlite.tuner.events import Finished, Listener, Measured, RoundFinished, Started
 from ansorlite.tuner.interrupt import deferred_interrupt
-from ansorlite.tuner.result import Stop, TaskResult, Trial, TuneResult
+from ansorlite.tuner.result import Stop, Trial, TuneResult
+from ansorlite.tuner.state import TaskState
 
 _log = logging.getLogger(__name__)
 
@@ -30,6 +29,10 @@ _log = logging.getLogger(__name__)
 MAX_ROUND: Final = 16
 #: The fewest, so that workers compile side by side.
 MIN_ROUND: Final = 4
+#: The last trials are kept back to compare the best of each task once more with its rival, at another time than when it became
+#: the best, as what else the machine does may favour the wrong one for a while. Not more than one in so many, and as much of the
+#: time limit.
+CONFIRMING: Final = 16
 
 
 class Measures(Protocol):
@@ -38,66 +41,6 @@ class Measures(Protocol):
     def measure(
         self, task: Task, candidates: Sequence[Candidate], keys: Sequence[str], best: Measurement | None
     ) -> Iterator[Measurement]: ...
-
-
-class Keys(Protocol):
-    """What the loop needs of :class:`ProgramKeys`."""
-
-    def __contains__(self, candidate: Candidate) -> bool: ...
-
-    def __call__(self, candidates: Sequence[Candidate]) -> list[str]: ...
-
-
-@dataclass
-class TaskState:
-    """One task while it is being tuned.
-
-    Attributes:
-        uses: how often each model runs it.
-        keys: tells which programs the task has, and which of them are equal.
-        first: what is measured before the naive program and anything that the strategy proposes.
-        seen: the keys of all programs measured so far; none is measured twice.
-    """
-
-    task: Task
-    uses: tuple[int, ...]
-    strategy: Strategy
-    keys: Keys
-    first: tuple[Candidate, ...] = ()
-    seen: set[str] = field(default_factory=set)
-    naive: float | None = None
-    best: Measurement | None = None
-    trials: int = 0
-    errors: int = 0
-
-    @property
-    def best_latency(self) -> float | None:
-        return None if self.best is None else self.best.latency
-
-    def add(self, measurement: Measurement) -> None:
-        """Count a measurement and keep it if it is the best."""
-        self.seen.add(measurement.key)
-        self.trials += 1
-        if measurement.outcome is not Outcome.OK or measurement.latency is None:
-            self.errors += measurement.outcome.failed
-            return
-        if measurement.candidate == NAIVE:
-            self.naive = measurement.latency
-        if measurement.checked and measurement.latency < (self.best_latency or math.inf):
-            self.best = measurement
-
-    def unseen(self, candidates: Sequence[Candidate]) -> dict[str, Candidate]:
-        """Those that are not measured yet, by key; of several that mean one program, the first."""
-        result: dict[str, Candidate] = {}
-        for key, candidate in zip(self.keys(candidates), candidates, strict=True):
-            if key not in self.seen:
-                result.setdefault(key, candidate)
-        return result
-
-    def result(self) -> TaskResult:
-        best = None if self.best is None else self.best.candidate
-        latency = math.inf if self.best_latency is None else self.best_latency
-        return TaskResult(self.task, self.uses, self.naive, latency, best, self.trials, self.errors)
 
 
 class Tuner:
@@ -132,6 +75,7 @@ class Tuner:
         self._clock = PhaseClock()
         self._history: list[Trial] = []
         self._restored = 0
+        self._confirming = False
 
     def run(self) -> TuneResult:
         """Tune until the trials or the time are spent, every strategy is at its end, or Ctrl-C.
@@ -139,15 +83,18 @@ class Tuner:
         Raises:
             TuningError: no program of any task runs, not even the loops as written.
         """
-        stopped = None
         try:
             self._listener(Started(tuple((state.task, sum(state.uses)) for state in self._states), self._limit, self._time_limit))
             self._restore()
-            if not self._finished:
-                self._tune()
+            stopped = self._reason
+            if not self._finished or (self._unconfirmed and len(self._history) < self._limit):
+                with self._open_measurer() as measurer:
+                    self._search(measurer)
+                    stopped = self._reason
+                    self._confirm(measurer)
         except KeyboardInterrupt:
             stopped = Stop.INTERRUPTED
-        result = self._result(stopped or self._reason)
+        result = self._result(stopped)
         if not result.interrupted and self._history and all(state.best is None for state in self._states):
             error = next((trial.error for trial in self._history if trial.error), "no reason known")
             raise TuningError(f"no program runs, not even the loops as written: {error}")
@@ -156,16 +103,30 @@ class Tuner:
 
     @property
     def _finished(self) -> bool:
-        return len(self._history) >= self._limit or self._out_of_time
+        """Whether all is spent, but for what is kept back until the search is over."""
+        return self._trials_left <= 0 or self._time_left <= 0
+
+    @property
+    def _trials_left(self) -> int:
+        kept = 0 if self._confirming else sum(1 for state in self._states if state.first and not state.confirmed)
+        return self._limit - len(self._history) - min(kept, self._limit // CONFIRMING)
+
+    @property
+    def _time_left(self) -> float:
+        if self._time_limit is None:
+            return math.inf
+        return self._time_limit * (1.0 if self._confirming else 1 - 1 / CONFIRMING) - self._clock.elapsed
 
     @property
     def _reason(self) -> Stop:
-        """Why it has come to an end by itself."""
-        return Stop.TRIALS if len(self._history) >= self._limit else Stop.TIME if self._out_of_time else Stop.GAIN
+        """Why the search has come to an end by itself."""
+        return Stop.TRIALS if self._trials_left <= 0 else Stop.TIME if self._time_left <= 0 else Stop.GAIN
 
     @property
-    def _out_of_time(self) -> bool:
-        return self._time_limit is not None and self._clock.elapsed >= self._time_limit
+    def _unconfirmed(self) -> list[int]:
+        """The tasks whose best could be compared once more, those first that matter most."""
+        found = [n for n, state in enumerate(self._states) if state.first and not state.confirmed and state.rival is not None]
+        return sorted(found, key=lambda n: -sum(self._states[n].uses) * (self._states[n].best_latency or 0.0))
 
     def _restore(self) -> None:
         """Take up what the database knows: these measurements are not made again."""
@@ -188,21 +149,29 @@ class Tuner:
         if stale:
             _log.warning("%d records are from another version, or from rules that are not given, and do not apply", stale)
 
-    def _tune(self) -> None:
-        with self._open_measurer() as measurer:
-            self._measure_first(measurer)
-            rounds = 0
-            while not self._finished:
-                with self._clock.search():
-                    index = self._scheduler.next()
-                    batch = {} if index is None else self._proposals(self._states[index])
-                if index is None:
-                    break
-                rounds += 1
-                measured = self._measure(measurer, index, batch)
-                self._observe(index, measured)
-                logs = self._states[index].strategy.rounds
-                self._listener(RoundFinished(index, rounds, logs[-1] if logs else None, self._scheduler.expected_gain()))
+    def _search(self, measurer: Measures) -> None:
+        self._measure_first(measurer)
+        rounds = 0
+        while not self._finished:
+            with self._clock.search():
+                index = self._scheduler.next()
+                batch = {} if index is None else self._proposals(self._states[index])
+            if index is None:
+                break
+            rounds += 1
+            measured = self._measure(measurer, index, batch)
+            self._observe(index, measured)
+            logs = self._states[index].strategy.rounds
+            self._listener(RoundFinished(index, rounds, logs[-1] if logs else None, self._scheduler.expected_gain()))
+
+    def _confirm(self, measurer: Measures) -> None:
+        """Compare the best of each task once more with its rival. A rival that is faster now is recorded as the faster one."""
+        self._confirming = True
+        for index in self._unconfirmed[: len(self._history) // (CONFIRMING - 1)]:
+            state = self._states[index]
+            if not self._finished and state.rival is not None:
+                (key,) = state.keys([state.rival])
+                self._observe(index, self._measure(measurer, index, {key: state.rival}))
 
     def _measure_first(self, measurer: Measures) -> None:
         """There is an answer at once, and the loops as written to compare with, not waited for where they are far slower."""
@@ -213,8 +182,7 @@ class Tuner:
                     self._observe(index, self._measure(measurer, index, first))
 
     def _proposals(self, state: TaskState) -> dict[str, Candidate]:
-        left = self._limit - len(self._history)
-        size = min(left, self._round_size(state, left))
+        size = min(self._trials_left, self._round_size(state, self._trials_left))
         return state.unseen(state.strategy.propose(size))
 
     def _round_size(self, state: TaskState, left: int) -> int:
@@ -228,7 +196,7 @@ class Tuner:
         fresh = len(self._history) - self._restored
         if self._time_limit is None or not fresh:
             return MAX_ROUND
-        return max(1, int((self._time_limit - self._clock.elapsed) * fresh / self._clock.elapsed))
+        return max(1, int(self._time_left * fresh / self._clock.elapsed))
 
     def _measure(self, measurer: Measures, index: int, batch: Mapping[str, Candidate]) -> list[Measurement]:
         state = self._states[index]
@@ -239,7 +207,7 @@ class Tuner:
                     self._database.add(state.task, measurement)
                     self._note(index, measurement, restored=False)
                 measured.append(measurement)
-                if self._out_of_time:
+                if self._time_left <= 0:
                     break
         return measured
 

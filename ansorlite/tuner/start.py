@@ -16,7 +16,7 @@ from ansorlite.sketch.state import Rule
 from ansorlite.sketch.tile_space import TileSpace
 from ansorlite.task import Task
 from ansorlite.tuner.keys import ProgramKeys
-from ansorlite.tuner.loop import TaskState
+from ansorlite.tuner.state import TaskState
 
 
 def task_state(

@@ -13,8 +13,9 @@ from ansorlite.records.measurement import Outcome
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.task_scheduler import RoundRobin, TaskInfo
 from ansorlite.tuner.events import Event, Finished, Measured, RoundFinished, Started
-from ansorlite.tuner.loop import TaskState, Tuner
+from ansorlite.tuner.loop import Tuner
 from ansorlite.tuner.result import TuneResult
+from ansorlite.tuner.state import TaskState
 from tests.unit.tuner.fakes import SKETCH, FakeMeasurer, ListStrategy, PlainKeys, candidate, scale_task
 
 

@@ -15,8 +15,9 @@ from ansorlite.target import host
 from ansorlite.task import Task
 from ansorlite.task_scheduler import Goal, GradientScheduler, GradientSettings, Objective, TaskInfo, objective_of
 from ansorlite.tuner.events import Event, RoundFinished
-from ansorlite.tuner.loop import MAX_ROUND, TaskState, Tuner
+from ansorlite.tuner.loop import MAX_ROUND, Tuner
 from ansorlite.tuner.result import Stop, TuneResult
+from ansorlite.tuner.state import TaskState
 from ansorlite.tuner.workload import parts_of, tasks_of
 from tests.unit.tuner.fakes import FakeMeasurer, ListStrategy, PlainKeys, scale_task
 
