@@ -12,7 +12,7 @@ from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.tensor import Tensor
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class Task:
     """What is to be computed, and on what machine.
 
@@ -34,6 +34,9 @@ class Task:
         dag = tensors if isinstance(tensors, ComputeDAG) else ComputeDAG.of(tensors)
         object.__setattr__(self, "dag", dag)
         object.__setattr__(self, "target", resolve(target))
+
+    def __repr__(self) -> str:
+        return f"Task({self.key!r}, {self.target.key!r})"
 
     @cached_property
     def key(self) -> str:

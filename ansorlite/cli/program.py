@@ -22,6 +22,7 @@ from ansorlite.sketch.candidate import NAIVE
 from ansorlite.task import Task
 from ansorlite.te import placeholder
 from ansorlite.te.dag import ComputeDAG
+from ansorlite.te.rewriting import with_unique_names
 from ansorlite.te.tensor import Tensor
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -69,13 +70,14 @@ def _of_model(model: AnyModel, executable: Executable | HybridExecutable) -> Pro
 
 
 def _of_task(task: Task, kernel: Kernel) -> Program:
-    names = [t.name for t in task.dag.inputs], [t.name for t in task.dag.outputs]
+    dag = with_unique_names(task.dag)
+    names = [t.name for t in dag.inputs], [t.name for t in dag.outputs]
 
     def call(arrays: Mapping[str, Array]) -> Mapping[str, Array]:
         outputs = kernel(*(arrays[name] for name in names[0]))
         return dict(zip(names[1], outputs if isinstance(outputs, tuple | list) else (outputs,), strict=True))
 
-    return Program(task.dag.inputs, lambda rng: make_inputs(task.dag, rng), call)
+    return Program(dag.inputs, lambda rng: make_inputs(dag, rng), call)
 
 
 def fixed(model: Task | AnyModel | OpenModel, files: Mapping[str, str]) -> Task | AnyModel:

@@ -104,6 +104,20 @@ def test_run_makes_the_same_random_inputs_for_the_same_seed(call_json: CallJson)
     assert not np.array_equal(x, z)
 
 
+def test_tensors_that_nobody_named_are_told_apart(call_json: CallJson, folder: Path) -> None:
+    (folder / "nameless.py").write_text(
+        "from ansorlite import te\n"
+        "def difference(n):\n"
+        "    a, b = te.placeholder((n,)), te.placeholder((n,))\n"
+        "    return [a, b, te.compute((n,), lambda i: a[i] - b[i]), te.compute((n,), lambda i: b[i] - a[i])]\n"
+    )
+    np.save(folder / "two.npy", np.full(4, 2.0, np.float32))
+    np.save(folder / "one.npy", np.ones(4, np.float32))
+    inputs = ("--input", "placeholder=two.npy", "--input", "placeholder_2=one.npy")
+    told = call_json("run", "nameless.py:difference", "--args", 4, *inputs, "--output-dir", "out")
+    assert {output["name"]: np.load(output["file"])[0] for output in told["outputs"]} == {"compute": 1, "compute_2": -1}
+
+
 @pytest.mark.usefixtures("database")
 def test_run_uses_the_database(call: Call) -> None:
     result = call("run", "kernels.py:matmul", "--args", 16, 16, 16, "--database", "t.db")
