@@ -7,7 +7,7 @@ returns ``False``. Arrays that are written must not overlap any other.
 
 The table is a ``bytes`` of 64-bit words:
 
-    function, number of slots, number of arrays
+    function, number of slots, number of arrays, a word for each of PYTHON: where that is in this process
     a word a slot: what the function gets there, unless an array's address goes there
     RECORD words an array: its type, its dtype, dimensions, flags, slot, bytes, whether it is written, where its shape is
     the shapes
@@ -19,18 +19,19 @@ The table is a ``bytes`` of 64-bit words:
 from __future__ import annotations
 
 from string import Template
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from ansorlite.target import Target
+if TYPE_CHECKING:
+    from ansorlite.target import Target
 
 #: The function's symbol.
 DIRECT: Final = "ansorlite_direct"
 
 #: What it calls of Python.
-PYTHON: Final = ("PyBytes_AsString", "PyBool_FromLong", "PyEval_SaveThread", "PyEval_RestoreThread")
+PYTHON: Final = ("PyBool_FromLong", "PyEval_SaveThread", "PyEval_RestoreThread")
 
 #: Words before the slots.
-HEADER: Final = 3
+HEADER: Final = 3 + len(PYTHON)
 
 #: Words that describe an array.
 RECORD: Final = 8
@@ -39,7 +40,9 @@ _TEXT: Final = Template("""target triple = "$triple"
 
 define ptr @$direct(ptr %self, ptr %arguments, i64 %count) nounwind {
 entry:
-  %table = call ptr @PyBytes_AsString(ptr %self)
+  %table = getelementptr i8, ptr %self, i64 $bytes
+  %bool_at = getelementptr ptr, ptr %table, i64 3
+  %bool = load ptr, ptr %bool_at
   %slots_at = getelementptr i64, ptr %table, i64 1
   %slots = load i64, ptr %slots_at
   %arrays_at = getelementptr i64, ptr %table, i64 2
@@ -166,20 +169,20 @@ outer_next:
 
 run:
   %function = load ptr, ptr %table
-  %state = call ptr @PyEval_SaveThread()
+  %save_at = getelementptr ptr, ptr %table, i64 4
+  %save = load ptr, ptr %save_at
+  %restore_at = getelementptr ptr, ptr %table, i64 5
+  %restore = load ptr, ptr %restore_at
+  %state = call ptr %save()
   call void %function(ptr %row)
-  call void @PyEval_RestoreThread(ptr %state)
-  %true = call ptr @PyBool_FromLong(i64 1)
+  call void %restore(ptr %state)
+  %true = call ptr %bool(i64 1)
   ret ptr %true
 no:
-  %false = call ptr @PyBool_FromLong(i64 0)
+  %false = call ptr %bool(i64 0)
   ret ptr %false
 }
 
-declare ptr @PyBytes_AsString(ptr)
-declare ptr @PyBool_FromLong(i64)
-declare ptr @PyEval_SaveThread()
-declare void @PyEval_RestoreThread(ptr)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 """)
 
@@ -195,6 +198,7 @@ def text(target: Target, head: int) -> str:
         direct=DIRECT,
         header=HEADER,
         record=RECORD,
+        bytes=head + 16,  # behind their length and hash
         type=head - 8,
         data=head,
         rank=head + 8,

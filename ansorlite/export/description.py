@@ -12,7 +12,7 @@ from ansorlite.errors import ModelError
 MODEL: Final = "ansorlite_model"
 
 #: Changes when a library of the one version cannot be loaded by the other.
-FORMAT: Final = 1
+FORMAT: Final = 2
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,7 @@ class Description:
         weight_bytes: of the block of weights.
         weights: name of the file beside the library that they are in; ``None``: inside.
         steps: in order.
+        object_head: bytes that every Python object begins with, in the Python that made it: it can be called directly from such.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Description:
     weight_bytes: int
     weights: str | None
     steps: tuple[StepFacts, ...]
+    object_head: int
 
     def text(self) -> str:
         """As JSON."""

@@ -15,7 +15,8 @@ from ansorlite.errors import ArgumentError, ModelError
 from ansorlite.export.description import MODEL, Description, Parameter, parse
 from ansorlite.export.processor import check_features
 from ansorlite.runtime.arguments import Array, Signature
-from ansorlite.runtime.model_call import ModelCall
+from ansorlite.runtime.builtin import Direct, builtin
+from ansorlite.runtime.model_call import ModelCall, direct_arguments
 
 _RUN: Final = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 _PROFILE: Final = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)
@@ -29,6 +30,7 @@ class _Symbols(ctypes.Structure):
         ("entry", ctypes.c_void_p),
         ("profile", ctypes.c_void_p),
         ("weights", ctypes.c_void_p),
+        ("direct", ctypes.c_void_p),
     )
 
 
@@ -89,7 +91,11 @@ class LoadedModel:
         self._entry: Callable[[bytes], None] = _RUN(symbols.entry)
         self._profile: Callable[[bytes, int], None] = _PROFILE(symbols.profile)
         address = symbols.weights if weights is None else weights.ctypes.data
-        self._call = ModelCall(Signature(self.inputs, self.outputs), description.temporaries, address)
+        signature = Signature(self.inputs, self.outputs)
+        self._call = ModelCall(signature, description.temporaries, address)
+        self._direct: Direct | None = None
+        if description.object_head == object.__basicsize__:  # else it is another Python's
+            self._direct = builtin(symbols.direct, symbols.entry, *direct_arguments(signature, description.temporaries, address))
 
     def __call__(self, /, *arrays: Any, **named: Any) -> dict[str, Array]:
         """Run the model: see :class:`ansorlite.graph.executable.Executable`.
@@ -97,7 +103,7 @@ class LoadedModel:
         Raises:
             ArgumentError: an input that is missing, unknown, given twice, or of another shape or dtype.
         """
-        return self._call(self._run, arrays, named, None)
+        return self._call(self._run, arrays, named, None, self._direct)
 
     def run(self, inputs: Mapping[str, Any], out: Mapping[str, Any]) -> dict[str, Array]:
         """Run the model, and write outputs where the caller wants them: see :class:`ansorlite.graph.executable.Executable`.
@@ -105,7 +111,7 @@ class LoadedModel:
         Raises:
             ArgumentError: as for a call; or ``out`` does not fit.
         """
-        return self._call(self._run, (inputs,), {}, out)
+        return self._call(self._run, (inputs,), {}, out, self._direct)
 
     def step_seconds(self, inputs: Mapping[str, Any], runs: int = 30) -> tuple[float, ...]:
         """How long each of ``description.steps`` takes in place: medians, in seconds.

@@ -3,7 +3,8 @@
 ``NAME *NAME_create(void)`` makes an instance: the temporaries of one call at a time. ``void NAME_run(NAME *, inputs...,
 outputs...)`` runs it, ``void NAME_destroy(NAME *)`` frees it. Where the weights lie in a file of their own,
 ``NAME_create(const char *weights)`` maps that file. For Python there is one symbol more, ``ansorlite_model``: the addresses of a
-description (JSON), of the entry and its profiled twin (``codegen/entry.py``), and of the weights, if those are inside.
+description (JSON), of the entry and its profiled twin (``codegen/entry.py``), of the weights, if those are inside, and of the way
+from Python's arrays to the entry (``codegen/direct.py``).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
-from ansorlite.codegen import entry, team
+from ansorlite.codegen import direct, entry, team
 from ansorlite.export.description import MODEL, Description
 from ansorlite.target import Target
 
@@ -108,7 +109,7 @@ define internal void @started() nounwind {
 }
 
 @description = private constant [$length x i8] c"$description"
-@$model = constant { ptr, ptr, ptr, ptr } { ptr @description, ptr @$entry, ptr @$profile, ptr $weights }
+@$model = constant { ptr, ptr, ptr, ptr, ptr } { ptr @description, ptr @$entry, ptr @$profile, ptr $weights, ptr @$direct }
 
 define void @${name}_run($parameters) nounwind {
   %bases = alloca [$count x ptr], align 64
@@ -121,6 +122,7 @@ $stores
 
 declare void @$entry(ptr)
 declare void @$profile(ptr, ptr)
+declare ptr @$direct(ptr, ptr, i64)
 declare void @$forget()
 declare i32 @__register_atfork(ptr, ptr, ptr, ptr)
 declare ptr @aligned_alloc(i64, i64)
@@ -158,6 +160,7 @@ def text(description: Description, weights: Path | None, target: Target) -> str:
         length=len(encoded),
         description="".join(f"\\{byte:02X}" for byte in encoded),
         model=MODEL,
+        direct=direct.DIRECT,
         entry=ENTRY,
         profile=entry.profiled(ENTRY),
         weights="null" if weights is None else "@ansorlite_weights",

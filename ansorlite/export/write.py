@@ -11,7 +11,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from ansorlite.codegen import entry, team
+from ansorlite.codegen import direct, entry, team
 from ansorlite.codegen.machine import machine, optimise
 from ansorlite.errors import ArgumentError
 from ansorlite.export import header, public_side
@@ -64,6 +64,7 @@ def write_library(model: NativeModel, description: Description, path: Path) -> N
         codes = [
             *model.objects.values(),
             _assembled(entry.text(public_side.ENTRY, model.steps, target), target),
+            _assembled(direct.text(target, description.object_head), target),
             machine(target).emit_object(optimise(team.text(target, spin()), target)),
             _assembled(public, target),
         ]

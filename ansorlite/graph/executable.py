@@ -10,26 +10,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-import numpy as np
-
 from ansorlite import __version__, export, runtime
 from ansorlite.codegen.entry import Call, Step
 from ansorlite.errors import ArgumentError
 from ansorlite.export.description import Description, Parameter
 from ansorlite.graph.describe import Value
 from ansorlite.graph.graph import Array
-from ansorlite.graph.layout import GIVEN, TEMPORARIES, WEIGHTS, Layout
+from ansorlite.graph.layout import Layout
 from ansorlite.graph.memory import MemoryPlan, plan_memory
 from ansorlite.graph.model import Model
 from ansorlite.graph.profile import Profile, check_runs, measure_profile
 from ansorlite.graph.shared import SharedWeights, Weights
 from ansorlite.graph.steps import Bindable, PythonStep, bound_steps, needs_of, prepare, symbol
-from ansorlite.runtime.arguments import Signature, numpy_type
-from ansorlite.runtime.direct import Argument, Direct, direct_call
+from ansorlite.runtime.arguments import Signature
+from ansorlite.runtime.builtin import Direct
+from ansorlite.runtime.direct import direct_call
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.runtime.load import LoadedEntry
-from ansorlite.runtime.model_call import ModelCall
-from ansorlite.runtime.workspace import workspace_shape
+from ansorlite.runtime.model_call import ModelCall, direct_arguments
 from ansorlite.task import Task
 
 if TYPE_CHECKING:
@@ -210,6 +208,7 @@ class Executable:
             self.weight_bytes,
             file.with_suffix(".weights").name if weights == "beside" and self.weight_bytes else None,
             self.facts,
+            object.__basicsize__,
         )
         export.write_library(export.NativeModel(named, objects, self._weights.own, self._target), description, file)
 
@@ -221,12 +220,8 @@ class Executable:
         """The call of a model that is native from end to end, for its temporaries, inputs and outputs."""
         match self._segments:
             case (_NativeSteps() as native,):
-                given = [(value, False) for value in self.inputs.values()] + [(value, True) for value in self.outputs.values()]
-                arguments = [Argument(workspace_shape(self._temporaries), np.dtype(np.uint8), TEMPORARIES, False)]
-                for block, (value, written) in enumerate(given, GIVEN):
-                    arguments.append(Argument(value.shape, numpy_type(value.dtype), block, written))
-                fixed = [0] * (GIVEN + len(given)) + [block.ctypes.data for block in self._weights.others]
-                fixed[WEIGHTS] = self._weights.own.ctypes.data
+                weights = [block.ctypes.data for block in (self._weights.own, *self._weights.others)]
+                fixed, arguments = direct_arguments(self._call.signature, self._temporaries, *weights)
                 return direct_call(native.loaded.address, fixed, arguments)
             case _:
                 return None

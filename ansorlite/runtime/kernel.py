@@ -16,7 +16,8 @@ from ansorlite.codegen.workspace import aligned
 from ansorlite.errors import ArgumentError
 from ansorlite.loops.nodes import Buffer, Scope
 from ansorlite.runtime.arguments import Array, address_of
-from ansorlite.runtime.direct import Argument, Direct, direct_call
+from ansorlite.runtime.builtin import Argument, Direct
+from ansorlite.runtime.direct import direct_call
 from ansorlite.runtime.load import Loaded
 from ansorlite.runtime.timing import Timing, TimingSettings, measure
 from ansorlite.runtime.workspace import Workspace, WorkspacePool, workspace_shape

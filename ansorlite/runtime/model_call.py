@@ -7,11 +7,30 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ansorlite.runtime.arguments import Array, Signature, address_of, by_name
-from ansorlite.runtime.workspace import WorkspacePool
+from ansorlite.runtime.arguments import Array, Signature, address_of, by_name, numpy_type
+from ansorlite.runtime.builtin import Argument
+from ansorlite.runtime.workspace import WorkspacePool, workspace_shape
 
 #: Runs the model once on the addresses of its blocks (``codegen/entry.py``).
 Run: TypeAlias = Callable[[Sequence[int]], None]
+
+
+def direct_arguments(
+    signature: Signature, temporaries: int, weights: int, *more_weights: int
+) -> tuple[list[int], list[Argument]]:
+    """What a builtin function needs to know to run a model: the addresses of its blocks as far as they are fixed, and the arrays
+    that the others are of: temporaries, inputs, outputs.
+
+    Args:
+        temporaries: bytes that one call needs.
+        weights, more_weights: where blocks of weights are.
+    """
+    arguments = [Argument(workspace_shape(temporaries), np.dtype(np.uint8), 0, False)]
+    for values, written in ((signature.inputs, False), (signature.outputs, True)):
+        for value in values.values():
+            # Behind the weights.
+            arguments.append(Argument(value.shape, numpy_type(value.dtype), len(arguments) + 1, written))
+    return [0, weights, *[0] * (len(arguments) - 1), *more_weights], arguments
 
 
 class ModelCall:

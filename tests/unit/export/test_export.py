@@ -186,8 +186,8 @@ def test_descriptions_of_other_formats_are_refused(exported: Path) -> None:
     description = al.load(exported / "classifier.so").description
     assert parse(description.text()) == description
     with pytest.raises(ModelError, match="format 99"):
-        parse(description.text().replace('"format": 1', '"format": 99'))
-    for damaged in ("", "[]", "{}", '{"format": 1}', '{"format": 1, "features": 3}'):
+        parse(description.text().replace('"format": 2', '"format": 99'))
+    for damaged in ("", "[]", "{}", '{"format": 2}', '{"format": 2, "features": 3}'):
         with pytest.raises(ModelError, match="damaged"):
             parse(damaged)
 
@@ -280,3 +280,17 @@ def test_a_loaded_model_times_its_steps(exported: Path, image: np.ndarray) -> No
     assert all(0 < time < 10 for time in seconds)
     with pytest.raises(ArgumentError, match="runs is 0"):
         loaded.step_seconds({"image": image}, runs=0)
+
+
+def test_arrays_that_fit_go_straight_to_native_code(exported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = al.load(exported / "classifier.so")
+    rng = np.random.default_rng(0)
+    given = {name: rng.standard_normal(value.shape).astype(value.dtype) for name, value in loaded.inputs.items()}
+    expected = loaded(given)
+    ran: list[object] = []
+    monkeypatch.setattr(loaded, "_run", ran.append)
+    for name, result in loaded(given).items():
+        np.testing.assert_array_equal(result, expected[name])
+    assert not ran
+    loaded({name: np.asfortranarray(np.repeat(array, 2, axis=-1))[..., ::2] for name, array in given.items()})
+    assert len(ran) == 1  # copied first

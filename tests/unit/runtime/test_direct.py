@@ -9,7 +9,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from ansorlite.runtime.direct import Argument, Direct, direct_call
+from ansorlite.runtime.builtin import Argument, Direct
+from ansorlite.runtime.direct import direct_call
 
 F4 = np.dtype(np.float32)
 SHAPE = (2, 3)
