@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ansorlite.columns.arithmetic import both, ceil, equal, every, log2, maximum, negated, product, total, where
+from ansorlite.columns.arithmetic import both, ceil, either, equal, every, log2, maximum, minimum, negated, product, total, where
 from ansorlite.columns.tape import Number
-from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
+from ansorlite.features.facts import ALWAYS, AccessFacts, Numbers, StatementFacts
 from ansorlite.features.memory import memory
 from ansorlite.features.names import ACCESSES
 from ansorlite.target import Target
@@ -23,7 +23,7 @@ def assemble(s: StatementFacts, target: Target) -> list[Number]:
     # Whether a vectorised loop reduces is left out: its lanes are partial results, and told apart in no machine code.
     reduce = _product([both(s.reduce[d], negated(s.vector[d])) for d in depths], s.trips)
     branches = _product(looping, s.trips)
-    ops = [iterations * count for count in (s.operations.cheap, s.operations.mul, s.operations.div, s.operations.math)]
+    ops = _operations(s)
     tile = _product([both(s.unrolled[d], negated(s.reduce[d])) for d in depths], s.trips)
     loads = [_loads(access, s, vectors) for access in s.accesses]
     scalar, contiguous, strided = (
@@ -47,6 +47,29 @@ def assemble(s: StatementFacts, target: Target) -> list[Number]:
         result += [_log(unique), *(_log(level[number]) for level in moved.traffic), access.lane_stride, access.write]
         result += [_log(loads[number]), _log(iterations * access.item / maximum(unique, 1))]
     return result + [0] * (8 * (ACCESSES - len(s.accesses)))
+
+
+def _operations(s: StatementFacts) -> list[Number]:
+    """Operations of each kind, as often as they are done: what no loop changes is computed before it, once for all lanes."""
+    times = [(_times(s, sources), counts) for sources, counts in s.operations.items()]
+    kinds = ([counts.cheap, counts.mul, counts.div, counts.math] for _, counts in times)
+    return [
+        total(n * count for (n, _), count in zip(times, column, strict=True) if count) for column in zip(*kinds, strict=True)
+    ] or [0] * 4
+
+
+def _times(s: StatementFacts, sources: frozenset[int]) -> Number:
+    """How often an operation on the accesses ``sources`` is done; a vector of equal lanes counts as a vector."""
+    result: Number = 1
+    needed: Number = ALWAYS in sources
+    for depth in reversed(range(len(s.trips))):
+        trip = s.trips[depth]
+        read = [s.accesses[source] for source in sorted(sources - {ALWAYS})]
+        # Threads compute it each for themselves.
+        for reason in (s.parallel[depth], *(a.moves[depth] for a in read), *(a.renewed[depth] for a in read)):
+            needed = either(needed, both(reason, trip > 1))
+        result = result * where(needed, trip, where(s.vector[depth], minimum(s.lanes, trip), 1))
+    return result
 
 
 def _log(x: Number) -> Number:

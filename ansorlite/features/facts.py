@@ -13,13 +13,17 @@ change nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from ansorlite.columns.tape import Number
 
 #: One number of each loop, or of each depth.
 Numbers = Sequence[Number]
+
+#: In the place of an access: what is done in every iteration.
+ALWAYS: Final = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +35,7 @@ class AccessFacts:
         extents: for each dimension the buffer's extent.
         item: bytes of an element.
         moves: by loop: whether the address depends on it.
+        renewed: by loop: whether each iteration has a buffer of its own, of other data at the same address.
         lane_stride: 0 where it does not move along the lanes (or there are none), 1 contiguous, 2 otherwise.
         write: whether it is the store. A reduction's is where its elements add up, in the tile behind any registers.
     """
@@ -41,11 +46,12 @@ class AccessFacts:
     moves: Numbers
     lane_stride: Number
     write: bool
+    renewed: Numbers
 
 
 @dataclass(frozen=True)
 class Operations:
-    """Operations on data that one iteration does: (add or compare), multiply, (divide or root), exponentials and such."""
+    """How many operations on data: (add or compare), multiply, (divide or root), exponentials and such."""
 
     cheap: int = 0
     mul: int = 0
@@ -67,6 +73,7 @@ class StatementFacts:
         lanes: vector width, 1 for a scalar.
         in_registers: whether what it accumulates is in registers (0 where nothing is accumulated).
         accumulates: whether it is a reduction's step.
+        operations: by the accesses, as positions in ``accesses``, that the operands are made of.
     """
 
     name: str
@@ -78,5 +85,5 @@ class StatementFacts:
     lanes: Number
     in_registers: Number
     accumulates: bool
-    operations: Operations
+    operations: Mapping[frozenset[int], Operations]
     accesses: tuple[AccessFacts, ...]

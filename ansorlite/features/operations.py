@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
 from typing import Final
 
-from ansorlite.features.facts import Operations
+from ansorlite.features.facts import ALWAYS, Operations
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Const, Expr, Reduce, Select, Unary
 from ansorlite.te.ops import BINARY, COMBINE, UNARY, BinaryOp, Cost
@@ -15,42 +16,42 @@ from ansorlite.te.powers import by_products, has_products
 _POWER: Final = 5
 
 
-def operations(value: Expr, is_leaf: Callable[[Expr], bool]) -> Operations:
-    """The operations in ``value`` through which data flow; ``is_leaf`` tells the reads.
+def operations(value: Expr, leaves: Mapping[Expr, int]) -> dict[frozenset[int], Operations]:
+    """The operations in ``value`` through which data flow, by the reads that their operands are made of.
+
+    Args:
+        leaves: the number of each read; that of an accumulator is ``ALWAYS``.
 
     Index arithmetic, conditions and selects are not counted: simplification may remove them.
     """
-    counts = dict.fromkeys(Cost, 0)
+    counts: defaultdict[frozenset[int], Counter[Cost]] = defaultdict(Counter)
     if isinstance(value, Reduce):
-        counts[BINARY[COMBINE[value.op]].cost] += 1
+        counts[frozenset((ALWAYS,))][BINARY[COMBINE[value.op]].cost] += 1
         value = value.body
-    carries: dict[Expr, bool] = {}
+    found: dict[Expr, frozenset[int]] = {}
 
-    def visit(node: Expr) -> bool:
-        if node in carries:
-            return carries[node]
-        if is_leaf(node):
-            carries[node] = True
-            return True
+    def visit(node: Expr) -> frozenset[int]:
+        if node in found:
+            return found[node]
+        if node in leaves:
+            found[node] = frozenset((leaves[node],))
+            return found[node]
         operands = node.children()[1:] if isinstance(node, Select) else node.children()
-        flows = False
-        for child in operands:
-            flows |= visit(child)
-        carries[node] = flows
-        if flows and isinstance(node, Binary):
+        found[node] = sources = frozenset[int]().union(*map(visit, operands))
+        if sources and isinstance(node, Binary):
             if node.op is BinaryOp.POW and dtypes.is_float(node.dtype):
-                _count_power(node.b, counts)
+                _count_power(node.b, counts[sources])
             else:
-                counts[BINARY[node.op].cost] += 1
-        elif flows and isinstance(node, Unary):
-            counts[UNARY[node.op].cost] += 1
-        return flows
+                counts[sources][BINARY[node.op].cost] += 1
+        elif sources and isinstance(node, Unary):
+            counts[sources][UNARY[node.op].cost] += 1
+        return sources
 
     visit(value)
-    return Operations(counts[Cost.CHEAP], counts[Cost.MUL], counts[Cost.DIV], counts[Cost.MATH])
+    return {sources: Operations(own[Cost.CHEAP], own[Cost.MUL], own[Cost.DIV], own[Cost.MATH]) for sources, own in counts.items()}
 
 
-def _count_power(exponent: Expr, counts: dict[Cost, int]) -> None:
+def _count_power(exponent: Expr, counts: Counter[Cost]) -> None:
     """What a power of floats is made of."""
     if not (isinstance(exponent, Const) and has_products(float(exponent.value))):
         counts[Cost.MATH] += _POWER

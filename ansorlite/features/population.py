@@ -32,9 +32,10 @@ from ansorlite.loops.nodes import index
 from ansorlite.schedule.nest import Attached, Nest, Packed, Program
 from ansorlite.schedule.regions import Box
 from ansorlite.te import dtypes
-from ansorlite.te.expr import Axis, Read, Reduce
+from ansorlite.te.expr import Axis, Reduce
 from ansorlite.te.rewriting import with_body
 from ansorlite.te.tensor import Tensor
+from ansorlite.te.traversal import reads
 
 
 def population_facts(program: Program) -> Iterator[StatementFacts]:
@@ -90,6 +91,7 @@ class _NestView:
         self.unrolled = [loop.unrolled for loop in self.loops]
         self.vector = [both(nest.lanes > 1, depth == len(self.loops) - 1) for depth in range(len(self.loops))]
         self.parallel = [nest.loops.index(loop) < nest.parallel for loop in self.loops]
+        self.places = {stage.tensor: stage.at for stage in nest.attached}
         self.sizes = {axis: self.axis_sizes(axis) for axis in axes_of(nest.anchor)}
 
     def axis_sizes(self, axis: Axis) -> Numbers:
@@ -338,7 +340,13 @@ class _NestView:
             moved = [either(a, b) for a, b in zip(moved, here, strict=True)]
         stride = where(both(loops.lanes > 1, lane_moves), where(equal(apart, 1), 1, 2), 0)
         moved = [both(flag, trip > 1) for flag, trip in zip(moved, loops.trips, strict=True)]
-        return AccessFacts(tuple(widths), extents, dtypes.size(access.tensor.dtype), moved, stride, False)
+        renewed = self.renewed(self.places.get(access.tensor, 0), loops)
+        return AccessFacts(tuple(widths), extents, dtypes.size(access.tensor.dtype), moved, stride, False, renewed)
+
+    def renewed(self, at: Number, loops: _Loops) -> Numbers:
+        """By loop: whether each iteration has a buffer of its own of what is computed at place ``at``."""
+        outside = self.outside(at)
+        return [*outside, *[0] * (len(loops.trips) - len(outside))]
 
     def write_facts(self, tensor: Tensor, loops: _Loops) -> AccessFacts:
         facts = self.read_facts(Access(tensor, (), frozenset(tensor.axes)), loops, by_axes=tensor.axes)
@@ -353,14 +361,14 @@ class _NestView:
         below.reverse()
         moved = [both(here, trip > 1) for here, trip in zip(inside, loops.trips, strict=True)]
         stride = both(loops.lanes > 1, inside[-1]) if inside else 0
-        return AccessFacts((below,), (below[0],), item, moved, stride, write)
+        return AccessFacts((below,), (below[0],), item, moved, stride, write, self.renewed(at, loops))
 
 
 def _facts(
     name: str, distinct: Tensor, loops: _Loops, in_registers: Number, accumulates: bool, found: tuple[AccessFacts, ...]
 ) -> StatementFacts:
     assert distinct.body is not None
-    counts = operations(distinct.body, lambda node: isinstance(node, Read))
+    counts = operations(distinct.body, {read: position for position, read in enumerate(reads(distinct.body))})
     kinds = (loops.trips, loops.parallel, loops.unrolled, loops.vector, loops.reduce)
     return StatementFacts(name, *kinds, loops.lanes, in_registers, accumulates, counts, found)
 

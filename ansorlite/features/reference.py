@@ -5,7 +5,7 @@ It knows nothing of sketches, columns or regions. Tests hold ``extract`` against
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ansorlite.features.assemble import assemble
-from ansorlite.features.facts import AccessFacts, StatementFacts
+from ansorlite.features.facts import ALWAYS, AccessFacts, StatementFacts
 from ansorlite.features.operations import operations
 from ansorlite.loops.nodes import Alloc, Buffer, For, Function, Load, LoopKind, Role, Scope, Stmt, Store, children
 from ansorlite.loops.prepare import split
@@ -31,7 +31,7 @@ def reference(function: Function, names: Sequence[str], target: Target) -> NDArr
     These are all that a call runs; what is prepared before the first call is not among them.
     """
     body = split(function).main.body
-    found: dict[str, tuple[Store, tuple[For, ...], int]] = {}
+    found: dict[str, tuple[Store, tuple[For, ...], Mapping[Buffer, int]]] = {}
     _collect(body, (), {}, found)
     assert found.keys() == set(names)
     moves = [s for s in stores(body) if s.role is Role.MOVE]
@@ -39,14 +39,17 @@ def reference(function: Function, names: Sequence[str], target: Target) -> NDArr
 
 
 def _collect(
-    stmt: Stmt, around: tuple[For, ...], born: dict[Buffer, int], found: dict[str, tuple[Store, tuple[For, ...], int]]
+    stmt: Stmt,
+    around: tuple[For, ...],
+    born: Mapping[Buffer, int],
+    found: dict[str, tuple[Store, tuple[For, ...], Mapping[Buffer, int]]],
 ) -> None:
-    """The main store of each stage, the loops around it, and how many of them are outside of its buffer's life."""
+    """The main store of each stage, the loops around it, and how many of them are outside of the life of each buffer."""
     if isinstance(stmt, Store) and stmt.role in (Role.COMPUTE, Role.UPDATE):
         assert stmt.stage not in found
-        found[stmt.stage] = (stmt, around, born.get(stmt.buffer, 0))
+        found[stmt.stage] = (stmt, around, born)
     if isinstance(stmt, Alloc):
-        born = born | {stmt.buffer: len(around)}
+        born = {**born, stmt.buffer: len(around)}
     for child in children(stmt):
         _collect(child, (*around, stmt) if isinstance(stmt, For) else around, born, found)
 
@@ -66,16 +69,17 @@ def _home(store: Store, moves: Sequence[Store]) -> tuple[Buffer, tuple[Expr, ...
 class _Around:
     loops: tuple[For, ...]
     trips: tuple[int, ...]
+    born: Mapping[Buffer, int]
 
 
-def _facts(store: Store, loops: tuple[For, ...], born: int, moves: Sequence[Store]) -> StatementFacts:
+def _facts(store: Store, loops: tuple[For, ...], born: Mapping[Buffer, int], moves: Sequence[Store]) -> StatementFacts:
     home = _home(store, moves)
     trips: list[int] = []
     for position, loop in enumerate(loops):
         # The longest run: with every outer loop at its start.
         zero = {outer.var: np.zeros((), dtype=np.int64) for outer in loops[:position]}
         trips.append(int(_value(loop.extent, zero)))
-    around = _Around(loops, tuple(trips))
+    around = _Around(loops, tuple(trips), born)
     kinds = [loop.kind for loop in loops]
     update = store.role is Role.UPDATE
     target_vars = frozenset().union(*(free_vars(i) for i in store.indices)) if store.indices else frozenset()
@@ -83,6 +87,9 @@ def _facts(store: Store, loops: tuple[For, ...], born: int, moves: Sequence[Stor
     read = [node for node in walk(store.value) if isinstance(node, Load) and not (update and node is own)]
     accesses = [_access(around, load.buffer, load.indices, write=False) for load in read]
     accesses.append(_access(around, *home, write=True))
+    leaves: dict[Expr, int] = {node: position for position, node in enumerate(read)}
+    if update:
+        leaves[own] = ALWAYS
     lanes = loops[-1].lanes if loops and kinds[-1] is LoopKind.VECTORIZED else 1
 
     return StatementFacts(
@@ -91,11 +98,11 @@ def _facts(store: Store, loops: tuple[For, ...], born: int, moves: Sequence[Stor
         [kind is LoopKind.PARALLEL for kind in kinds],
         [kind is LoopKind.UNROLLED for kind in kinds],
         [kind is LoopKind.VECTORIZED for kind in kinds],
-        [update and depth >= born and loop.var not in target_vars for depth, loop in enumerate(loops)],
+        [update and depth >= born.get(store.buffer, 0) and loop.var not in target_vars for depth, loop in enumerate(loops)],
         lanes,
         update and store.buffer.scope is Scope.REGISTER,
         update,
-        operations(store.value, lambda node: isinstance(node, Load)),
+        operations(store.value, leaves),
         tuple(accesses),
     )
 
@@ -104,10 +111,11 @@ def _access(around: _Around, buffer: Buffer, indices: tuple[Expr, ...], write: b
     # A guarded read's index may stand outside of its buffer.
     widths = tuple([min(w, extent) for w in _widths(around, i)] for i, extent in zip(indices, buffer.shape, strict=True))
     moves = [any(_changes(around, depth, i) for i in indices) for depth in range(len(around.loops))]
+    renewed = [depth < around.born.get(buffer, 0) for depth in range(len(around.loops))]
     stride = 0
     if around.loops and around.loops[-1].kind is LoopKind.VECTORIZED and around.loops[-1].lanes > 1:
         stride = _lane_stride(around, buffer, indices)
-    return AccessFacts(widths, buffer.shape, dtypes.size(buffer.dtype), moves, stride, write)
+    return AccessFacts(widths, buffer.shape, dtypes.size(buffer.dtype), moves, stride, write, renewed)
 
 
 def _widths(around: _Around, index: Expr) -> list[int]:

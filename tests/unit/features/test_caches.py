@@ -15,9 +15,11 @@ def rows_of_a_matrix(repeats: int, rows: int, columns: int, length: int, paralle
     """Features of a walk over ``rows`` by ``columns`` of a float32 matrix of ``length`` columns, ``repeats`` times."""
     never = [False] * 3
     widths = ([rows, rows, 1, 1], [columns, columns, columns, 1])
-    access = AccessFacts(widths, (rows, length), 4, [False, True, True], 1, write=False)
+    access = AccessFacts(widths, (rows, length), 4, [False, True, True], 1, write=False, renewed=never)
     trips, vector, shared = [repeats, rows, columns], [False, False, True], [False, parallel, False]
-    facts = StatementFacts("walk", trips, shared, never, vector, never, 16, False, False, Operations(cheap=1), (access,))
+    facts = StatementFacts(
+        "walk", trips, shared, never, vector, never, 16, False, False, {frozenset((0,)): Operations(cheap=1)}, (access,)
+    )
     features = np.array(assemble(facts, WIDE), dtype=np.float64)
     return {name: float(2.0 ** features[COLUMN[name]] - 1.0) for name in ("l1_traffic", "l2_traffic", "l1_runs", "pages")}
 

@@ -5,22 +5,28 @@ from __future__ import annotations
 import pytest
 
 from ansorlite import te
-from ansorlite.features.facts import Operations
+from ansorlite.features.facts import ALWAYS, Operations
 from ansorlite.features.operations import operations
-from ansorlite.te.expr import Expr, Read
+from ansorlite.te.expr import Expr
+from ansorlite.te.traversal import reads
 
 A = te.placeholder((8,), name="A")
 B = te.placeholder((8,), name="B")
 
 
-def count(element: object, reduce: bool = False) -> Operations:
+def grouped(element: object, reduce: bool = False) -> dict[frozenset[int], Operations]:
     if reduce:
         r = te.reduce_axis(8, name="r")
         tensor = te.compute((2,), lambda _: te.sum(element(r), axis=r), name="C")
     else:
         tensor = te.compute((8,), element, name="C")
     assert tensor.body is not None
-    return operations(tensor.body, lambda node: isinstance(node, Read))
+    return operations(tensor.body, {read: position for position, read in enumerate(reads(tensor.body))})
+
+
+def count(element: object, reduce: bool = False) -> Operations:
+    kinds = [(o.cheap, o.mul, o.div, o.math) for o in grouped(element, reduce).values()]
+    return Operations(*map(sum, zip(*kinds, strict=True)))
 
 
 @pytest.mark.parametrize(
@@ -51,3 +57,15 @@ def test_a_reduction_adds_its_step() -> None:
         return A[r] * B[r]
 
     assert count(product, reduce=True) == Operations(cheap=1, mul=1)
+
+
+def test_operations_know_what_their_operands_are_made_of() -> None:
+    found = grouped(lambda i: (A[i] - B[0] / 8.0) * te.rsqrt(B[0] / 8.0))
+    assert found == {
+        frozenset((1,)): Operations(div=2),  # what is shared is done once
+        frozenset((0, 1)): Operations(cheap=1, mul=1),
+    }
+    assert grouped(lambda r: te.exp(A[r]), reduce=True) == {
+        frozenset((0,)): Operations(math=1),
+        frozenset((ALWAYS,)): Operations(cheap=1),
+    }
