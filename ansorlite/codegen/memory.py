@@ -66,7 +66,8 @@ def _pointers(b: Builder, dtype: str, lanes: int, pointer: str, stride: int, off
     return b.op(f"getelementptr {element}, ptr {pointer}, <{lanes} x i64> {steps}")
 
 
-def _shuffle(b: Builder, kind: str, x: str, y: str, picks: list[int]) -> str:
+def shuffle(b: Builder, kind: str, x: str, y: str, picks: list[int]) -> str:
+    """The elements ``picks`` of ``x`` and ``y``, vectors of one ``kind``, in a row."""
     indices = ", ".join(f"i32 {pick}" for pick in picks)
     return b.op(f"shufflevector {kind} {x}, {kind} {y}, <{len(picks)} x i32> <{indices}>")
 
@@ -96,7 +97,7 @@ def vector_load(c: Context, place: Place, dtype: str, lanes: Lanes, pointer: str
         loaded = _masked(c, place, "load", dtype, n, pointer, mask or "")
     elif offsets is None and stride == -1 and mask is None:
         backwards = load(_offset(b, dtype, pointer, 1 - n))
-        loaded = _shuffle(b, kind, backwards, "poison", list(reversed(range(n))))
+        loaded = shuffle(b, kind, backwards, "poison", list(reversed(range(n))))
     elif offsets is None and _loads_whole(stride, lanes):
         loaded = _strided(b, dtype, n, lanes.active or n, pointer, stride, load)
     elif offsets is None and not lanes.guarded and (mask is None or lanes.active is not None):
@@ -123,10 +124,10 @@ def _strided(b: Builder, dtype: str, n: int, active: int, pointer: str, stride: 
     starts = [*range(0, last + 1 - n, n), last + 1 - n]
     pieces = [load(_offset(b, dtype, pointer, start)) for start in starts]
     homes = [max(p for p, start in enumerate(starts) if start <= min(lane * stride, last)) for lane in range(n)]
-    result = _shuffle(b, kind, pieces[0], "poison", [min(lane * stride, n - 1) for lane in range(n)])
+    result = shuffle(b, kind, pieces[0], "poison", [min(lane * stride, n - 1) for lane in range(n)])
     for piece in range(1, len(pieces)):
         picks = [n + min(lane * stride, last) - starts[piece] if homes[lane] == piece else lane for lane in range(n)]
-        result = _shuffle(b, kind, result, pieces[piece], picks)
+        result = shuffle(b, kind, result, pieces[piece], picks)
     return result
 
 
@@ -155,16 +156,28 @@ def vector_store(
 ) -> None:
     """Stores all lanes that are on. Arguments as for :func:`vector_load`."""
     b, n = c.b, lanes.count
-    kind, size = types.memory_type(dtype, n), dtypes.size(dtype)
     stored = casts.to_memory(b, dtype, n, value)
-    contiguous = offsets is None and stride == 1
-    if contiguous and lanes.mask is None:
-        b.do(f"store {kind} {stored}, ptr {pointer}, align {size}{alias(place.scope)}")
-        return
-    mask = lanes.mask or types.splat("true", "i1", n)
-    operation = "store" if contiguous else "scatter"
-    pointers = "ptr" if contiguous else f"<{n} x ptr>"
-    at = pointer if contiguous else _pointers(b, dtype, n, pointer, stride, offsets)
-    name = f"llvm.masked.{operation}.{types.suffix(types.MEMORY[dtype], n)}.{'p0' if contiguous else f'v{n}p0'}"
-    b.module.declare(f"void @{name}({kind}, {pointers}, i32, <{n} x i1>)")
-    b.do(f"call void @{name}({kind} {stored}, {pointers} {at}, i32 {size}, <{n} x i1> {mask}){alias(place.scope)}")
+    if offsets is None and stride == 1:
+        contiguous_store(c, place, dtype, lanes, stored, pointer)
+    else:
+        at, mask = _pointers(b, dtype, n, pointer, stride, offsets), lanes.mask or types.splat("true", "i1", n)
+        _masked_store(c, place, "scatter", dtype, n, stored, at, mask)
+
+
+def contiguous_store(c: Context, place: Place, dtype: str, lanes: Lanes, stored: str, pointer: str) -> None:
+    """Stores all lanes that are on of a vector as memory has it, side by side."""
+    if lanes.mask is None:
+        kind = types.memory_type(dtype, lanes.count)
+        c.b.do(f"store {kind} {stored}, ptr {pointer}, align {dtypes.size(dtype)}{alias(place.scope)}")
+    else:
+        _masked_store(c, place, "store", dtype, lanes.count, stored, pointer, lanes.mask)
+
+
+def _masked_store(c: Context, place: Place, operation: str, dtype: str, lanes: int, stored: str, pointer: str, mask: str) -> None:
+    """``llvm.masked.store`` or ``scatter``."""
+    kind, pointers = types.memory_type(dtype, lanes), "ptr" if operation == "store" else f"<{lanes} x ptr>"
+    mangled = f"{types.suffix(types.MEMORY[dtype], lanes)}.{'p0' if operation == 'store' else f'v{lanes}p0'}"
+    name = f"llvm.masked.{operation}.{mangled}"
+    c.b.module.declare(f"void @{name}({kind}, {pointers}, i32, <{lanes} x i1>)")
+    call = f"call void @{name}({kind} {stored}, {pointers} {pointer}, i32 {dtypes.size(dtype)}, <{lanes} x i1> {mask})"
+    c.b.do(call + alias(place.scope))

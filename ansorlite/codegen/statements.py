@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ansorlite.codegen import addresses, control, memory, parallel, types, vectorized
+from ansorlite.codegen import addresses, control, memory, parallel, transposed, types, vectorized
 from ansorlite.codegen.affine import flat
 from ansorlite.codegen.context import Context, Lanes, Place
 from ansorlite.codegen.expressions import Spread, conjunction, evaluate, spread, spread_over
@@ -122,7 +122,10 @@ def _loop(c: Context, loop: For) -> None:
     with c.scope.layer(statement=True):
         extent = evaluate(c, loop.extent)
     limits = interval(loop.extent, c.ranges)
-    if extent.literal and (loop.kind is LoopKind.UNROLLED or int(extent.text) <= 1):
+    across = transposed.match(c, loop)
+    if across is not None:
+        transposed.emit(c, across)
+    elif extent.literal and (loop.kind is LoopKind.UNROLLED or int(extent.text) <= 1):
         for number in range(int(extent.text)):
             with control.bound(c, loop.var, str(number), Interval(number, number)):
                 emit(c, loop.body)

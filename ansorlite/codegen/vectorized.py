@@ -114,7 +114,7 @@ def _scalar(c: Context, loop: For, extent: str, limits: Interval, body: Body) ->
         control.counted(c, "0", extent, 1, limits.low is not None and limits.low > 0, loop, one)
 
 
-def _chunk(c: Context, loop: For, base: str, first: Interval, lanes: Lanes | None, body: Body) -> None:
+def chunk(c: Context, loop: For, base: str, first: Interval, lanes: Lanes | None, body: Body) -> None:
     """One chunk that begins at iteration ``base``."""
     count = 1 if lanes is None else lanes.count
     high = None if first.high is None else first.high + count - 1
@@ -127,17 +127,17 @@ def _constant(c: Context, loop: For, extent: int, lanes: int, body: Body) -> Non
     full = Lanes(loop.var, lanes)
     if whole <= UNROLLED_CHUNKS or _facts(loop).registers:
         for number in range(whole):
-            _chunk(c, loop, str(number * lanes), Interval(number * lanes, number * lanes), full, body)
+            chunk(c, loop, str(number * lanes), Interval(number * lanes, number * lanes), full, body)
     else:
         last = Interval(0, (whole - 1) * lanes)
-        control.counted(c, "0", str(whole * lanes), lanes, True, loop, lambda base: _chunk(c, loop, base, last, full, body))
+        control.counted(c, "0", str(whole * lanes), lanes, True, loop, lambda base: chunk(c, loop, base, last, full, body))
     native = memory.masks_natively(c.target, _facts(loop).stored)
     begin = whole * lanes
     while rest:
         width = 1 << (rest - 1).bit_length() if native else 1 << (rest.bit_length() - 1)
         active = min(rest, width)
         tail = Lanes(loop.var, width, None if active == width else types.first_lanes(active, width), overrun=True, active=active)
-        _chunk(c, loop, str(begin), Interval(begin, begin), None if width == 1 else tail, body)
+        chunk(c, loop, str(begin), Interval(begin, begin), None if width == 1 else tail, body)
         begin, rest = begin + active, rest - active
 
 
@@ -161,17 +161,17 @@ def _dynamic(c: Context, loop: For, extent: str, limits: Interval, lanes: int, b
             for begin in range(0, limits.high, lanes):
                 remaining = extent if begin == 0 else c.b.op(f"sub i64 {extent}, {begin}")
                 tail = Lanes(loop.var, lanes, _runtime_mask(c, remaining, lanes), overrun=begin == 0)
-                _chunk(c, loop, str(begin), Interval(begin, begin), tail, body)
+                chunk(c, loop, str(begin), Interval(begin, begin), tail, body)
         return
     beyond = c.b.op(f"srem i64 {extent}, {lanes}")
     whole = c.b.op(f"sub i64 {extent}, {beyond}")
     high = None if limits.high is None else limits.high - 1
     full = Lanes(loop.var, lanes)
-    control.counted(c, "0", whole, lanes, False, loop, lambda base: _chunk(c, loop, base, Interval(0, high), full, body))
+    control.counted(c, "0", whole, lanes, False, loop, lambda base: chunk(c, loop, base, Interval(0, high), full, body))
     if not memory.masks_natively(c.target, _facts(loop).stored):
-        control.counted(c, whole, extent, 1, False, loop, lambda at: _chunk(c, loop, at, Interval(0, high), None, body))
+        control.counted(c, whole, extent, 1, False, loop, lambda at: chunk(c, loop, at, Interval(0, high), None, body))
         return
     with control.conditional(c, c.b.op(f"icmp slt i64 {whole}, {extent}")):
         remaining = c.b.op(f"sub i64 {extent}, {whole}")
         tail = Lanes(loop.var, lanes, _runtime_mask(c, remaining, lanes), overrun=True)
-        _chunk(c, loop, whole, Interval(0, high), tail, body)
+        chunk(c, loop, whole, Interval(0, high), tail, body)

@@ -1,0 +1,140 @@
+"""Stores across the lanes: vectors of neighbouring rows, transposed in registers, are stored as pieces of neighbours.
+
+Where memory is contiguous along an unrolled loop, and strided along the vectorized one inside of it::
+
+    unrolled i in 0..8:
+        vectorized(16) j in 0..16:
+            C[j, i] = ...
+
+the 8 vectors are shuffled into 16 of 8 elements, a store each, in the place of 128 stores of one element: a scatter
+stores its elements one by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ansorlite.codegen import addresses, casts, memory, types, vectorized
+from ansorlite.codegen.affine import flat
+from ansorlite.codegen.builder import Builder
+from ansorlite.codegen.context import Context, Lanes, Place
+from ansorlite.codegen.control import bound
+from ansorlite.codegen.expressions import evaluate, spread, spread_over
+from ansorlite.codegen.ranges import Interval
+from ansorlite.codegen.scope import dependence
+from ansorlite.loops.nodes import For, Load, LoopKind, Stmt, Store
+from ansorlite.te.expr import Const, Var
+from ansorlite.te.traversal import walk
+
+
+@dataclass(frozen=True)
+class Across:
+    """Unrolled iterations of vectors that are stored across them.
+
+    Attributes:
+        var: counts the iterations.
+        rows: how many there are.
+        inner: the vectorized loop.
+        columns: how many elements it covers, in whole vectors.
+        lanes: of each vector.
+        store: the statement.
+    """
+
+    var: Var
+    rows: int
+    inner: For
+    columns: int
+    lanes: int
+    store: Store
+
+
+def match(c: Context, loop: For) -> Across | None:
+    """What ``loop`` stores across the lanes; ``None`` where it does something else."""
+    inner = loop.body
+    if loop.kind is not LoopKind.UNROLLED or not isinstance(inner, For) or inner.kind is not LoopKind.VECTORIZED:
+        return None
+    rows, columns, store = loop.extent, inner.extent, inner.body
+    if not isinstance(rows, Const) or not isinstance(columns, Const) or not isinstance(store, Store):
+        return None
+    found = Across(loop.var, int(rows.value), inner, int(columns.value), vectorized.lanes_of(inner, c.target), store)
+    few = found.columns <= vectorized.UNROLLED_CHUNKS * found.lanes
+    whole = found.rows > 1 and found.lanes > 1 and found.columns % found.lanes == 0
+    return found if whole and few and c.lanes is None and c.guard is None and _strides(c, found) else None
+
+
+def _strides(c: Context, found: Across) -> bool:
+    """Whether memory is contiguous along the iterations and strided along the lanes, and is not what the values are made of."""
+    store, place = found.store, c.places[found.store.buffer]
+    if place.register or any(isinstance(node, Load) and node.buffer is store.buffer for node in walk(store.value)):
+        return False
+    form = flat(store.indices, place.strides)
+    steps = {atom: coefficient for atom, coefficient in form.terms if isinstance(atom, Var)}
+    others = [atom for atom, _ in form.terms if not isinstance(atom, Var)]
+    even = all(dependence(atom).variables.isdisjoint((found.var, found.inner.var)) for atom in others)
+    return even and steps.get(found.var) == 1 and abs(steps.get(found.inner.var, 0)) > 1
+
+
+def emit(c: Context, across: Across) -> None:
+    """Write it, at most as many iterations at once as a vector has elements."""
+    native = memory.masks_natively(c.target, [across.store.buffer.dtype])
+    begin = 0
+    while begin < across.rows:
+        many = min(across.lanes, across.rows - begin)
+        many = many if native else 1 << (many.bit_length() - 1)
+        for first in range(0, across.columns, across.lanes):
+            _block(c, across, range(begin, begin + many), first)
+        begin += many
+
+
+def _block(c: Context, across: Across, rows: range, first: int) -> None:
+    """The vectors that begin at ``first`` of these iterations."""
+    store, lanes = across.store, Lanes(across.inner.var, across.lanes)
+    place, dtype = c.places[store.buffer], store.buffer.dtype
+    values: list[str] = []
+    corner: list[tuple[str, int]] = []
+
+    def value(c: Context, _: Stmt) -> None:
+        with c.scope.layer(statement=True):
+            c.stored = store.buffer
+            computed = spread_over(c, evaluate(c, store.value), dtype, lanes.count)
+            values.append(casts.to_memory(c.b, dtype, lanes.count, computed))
+            if not corner:
+                at = spread(c, flat(store.indices, place.strides))
+                pointer = addresses.base(c, place, dtype, at.terms)[0]
+                corner.append((addresses.element(c, pointer, dtype, at.constant), at.stride))
+
+    for row in rows:
+        with bound(c, across.var, str(row), Interval(row, row)):
+            vectorized.chunk(c, across.inner, str(first), Interval(first, first), lanes, value)
+    c.versions[store.buffer] += 1
+    ((pointer, stride),) = corner
+    _store(c, place, dtype, values, lanes.count, pointer, stride)
+
+
+def _store(c: Context, place: Place, dtype: str, rows: list[str], lanes: int, pointer: str, stride: int) -> None:
+    """Element ``(row, lane)`` at ``pointer + lane * stride + row``."""
+    many = len(rows)
+    width = 1 << (many - 1).bit_length()
+    piece = Lanes(Var("row"), width, None if many == width else types.first_lanes(many, width), active=many)
+    kind, share = types.memory_type(dtype, lanes), lanes // width
+    whole = _interleaved(c.b, kind, rows + ["poison"] * (width - many), lanes)
+    for lane in range(lanes):
+        begin = lane % share * width
+        value = memory.shuffle(c.b, kind, whole[lane // share], "poison", list(range(begin, begin + width)))
+        at = addresses.element(c, pointer, dtype, lane * stride)
+        memory.contiguous_store(c, place, dtype, piece, value, at)
+
+
+def _interleaved(b: Builder, kind: str, rows: list[str], lanes: int) -> list[str]:
+    """The same elements with those of one lane, of all rows, side by side. The number of rows is a power of two.
+
+    Each pass interleaves the first half of the vectors with the second: of an element's index, lane last, the leading bit goes to
+    the end. After as many passes as a row's number has bits, the lane is what counts first.
+    """
+    low = [lane // 2 + lane % 2 * lanes for lane in range(lanes)]
+    high = [pick + lanes // 2 for pick in low]
+    half = len(rows) // 2
+    for _ in range(half.bit_length()):
+        pairs = list(zip(rows[:half], rows[half:], strict=True))
+        rows = [memory.shuffle(b, kind, x, y, picks) for x, y in pairs for picks in (low, high)]
+    return rows

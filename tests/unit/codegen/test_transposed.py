@@ -1,0 +1,49 @@
+"""Vectors stored across their lanes: transposed in registers, right to the element, and nothing beyond is touched."""
+
+import numpy as np
+import pytest
+
+from ansorlite.codegen import build
+from ansorlite.loops.nodes import Function, LoopKind, Stmt
+from ansorlite.runtime.kernel import Kernel
+from ansorlite.target import host
+from ansorlite.te.expr import Expr
+from tests.unit.codegen.test_memory import edge_array
+from tests.unit.loops.build import argument, load, loop, store
+
+TARGET = host(threads=1)
+
+
+def across(rows: int, columns: int, lanes: int, dtype: str) -> Function:
+    """``Z[j, i] = X[i, j] + X[i, j]``, a vector of ``j`` at a time."""
+    x, z = argument("X", rows, columns, dtype=dtype), argument("Z", columns, rows, dtype=dtype)
+
+    def row(i: Expr) -> Stmt:
+        return loop("j", columns, lambda j: store(z, (j, i), load(x, i, j) + load(x, i, j)), LoopKind.VECTORIZED, lanes)
+
+    return Function("f", (x, z), 1, loop("i", rows, row, LoopKind.UNROLLED))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "float16"])
+@pytest.mark.parametrize("rows", [2, 3, 7, 8, 14, 16, 21])
+@pytest.mark.parametrize(("columns", "lanes"), [(8, 8), (16, 16), (24, 8)])
+def test_transposed(rows: int, columns: int, lanes: int, dtype: str) -> None:
+    function = across(rows, columns, lanes, dtype)
+    compiled = build(function, TARGET)
+    assert "shufflevector" in compiled.llvm
+    assert "scatter" not in compiled.llvm
+    with edge_array(rows * columns, dtype) as out:
+        data = np.arange(rows * columns).reshape(rows, columns).astype(dtype)
+        Kernel(compiled, function.params, TARGET).bind(data, out.reshape(columns, rows))()
+        np.testing.assert_array_equal(out.reshape(columns, rows), (data + data).T)
+
+
+def test_what_is_read_where_it_is_stored_keeps_its_order() -> None:
+    z = argument("Z", 16, 8)
+    rows = loop("i", 8, lambda i: loop("j", 16, lambda j: store(z, (j, i), load(z, j, i) + 1.0), LoopKind.VECTORIZED, 16),
+                LoopKind.UNROLLED)  # fmt: skip
+    function = Function("f", (z,), 1, rows)
+    out = np.arange(128, dtype=np.float32).reshape(16, 8)
+    expected = out + 1
+    Kernel(build(function, TARGET), function.params, TARGET).bind(out)()
+    np.testing.assert_array_equal(out, expected)
