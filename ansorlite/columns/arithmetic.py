@@ -6,7 +6,7 @@ Flags are numbers too, 0 and 1: ``both`` is the smaller, ``either`` the larger o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from ansorlite.columns.tape import Column, Number, Op, Tape, bounds
@@ -80,14 +80,10 @@ def maximum(a: Number, b: Number) -> Number:
     return tape.symmetric(_MAX, a.number, b.number if isinstance(b, Column) else tape.number(b), low, high)
 
 
-def both(a: Number, b: Number) -> Number:
-    """Whether two flags are set."""
-    return minimum(a, b)
-
-
-def either(a: Number, b: Number) -> Number:
-    """Whether one of two flags is set."""
-    return maximum(a, b)
+#: Whether two flags are set.
+both = minimum
+#: Whether one of two flags is set.
+either = maximum
 
 
 def negated(flag: Number) -> Number:
@@ -119,13 +115,18 @@ def equal(a: Number, b: Number) -> Number:
 def floor(x: Number) -> Number:
     if not isinstance(x, Column):
         return math.floor(x)
-    return x.tape.write((_FLOOR, x.number), *(math.floor(b) if math.isfinite(b) else b for b in bounds(x)))
+    return x.tape.write((_FLOOR, x.number), *_rounded(math.floor, x))
 
 
 def ceil(x: Number) -> Number:
     if not isinstance(x, Column):
         return math.ceil(x)
-    return x.tape.write((_CEIL, x.number), *(math.ceil(b) if math.isfinite(b) else b for b in bounds(x)))
+    return x.tape.write((_CEIL, x.number), *_rounded(math.ceil, x))
+
+
+def _rounded(how: Callable[[float], int], x: Column) -> tuple[float, float]:
+    """Its bounds."""
+    return how(x.low) if math.isfinite(x.low) else x.low, how(x.high) if math.isfinite(x.high) else x.high
 
 
 def log2(x: Number) -> Number:

@@ -219,6 +219,8 @@ def bounds(value: Number) -> tuple[float, float]:
 def _quotient(tape: Tape, a: Number, b: Number) -> Number:
     (a_low, a_high), (b_low, b_high) = bounds(a), bounds(b)
     node = (_DIV, tape.number(a), tape.number(b))
+    if a_low >= 0 and b_low > 0 and a_high < math.inf and b_high < math.inf:
+        return tape.write(node, a_low / b_high, a_high / b_low)
     if b_low <= 0 <= b_high or not all(map(math.isfinite, (a_low, a_high, b_low, b_high))):
         return tape.write(node, -math.inf, math.inf)
     corners = (a_low / b_low, a_low / b_high, a_high / b_low, a_high / b_high)

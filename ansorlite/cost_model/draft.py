@@ -81,7 +81,8 @@ class Draft:
             return result
 
         def plain(name: str) -> NDArray[np.float64]:
-            return f[COLUMN[name]]
+            result: NDArray[np.float64] = f[COLUMN[name]]
+            return result
 
         iterations, unrolled = magnitude("iterations"), np.maximum(magnitude("unrolled"), 1.0)
         lanes = np.exp2(plain("lanes"))

@@ -84,10 +84,10 @@ def _writes_lines(fixed: Sequence[For], copy: Store) -> bool:
 
 def _stride(load: Load, var: Var) -> int:
     """Elements of the source from the first iteration of a loop to the second, all others at their first."""
-    variables = {v for at in load.indices for v in free_vars(at)}
-
-    def address(value: int) -> float:
-        at_start = {v: (value, value) if v is var else (0, 0) for v in variables}
-        return sum(bounds(at, at_start)[0] * stride for at, stride in zip(load.indices, load.buffer.strides, strict=True))
-
-    return abs(int(address(1) - address(0)))
+    apart = 0.0
+    for at, stride in zip(load.indices, load.buffer.strides, strict=True):
+        variables = free_vars(at)
+        if var in variables:
+            start, end = (bounds(at, {v: (i, i) if v is var else (0, 0) for v in variables})[0] for i in (0, 1))
+            apart += (end - start) * stride
+    return abs(int(apart))
