@@ -17,6 +17,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "bench": "Time a model or a kernel, also against something else.",
     "tasks": "List the tasks that a model consists of.",
     "records": "Look into a database; export, import and repeat measurements.",
+    "report": "Write what a database tells as an HTML page.",
 }
 
 

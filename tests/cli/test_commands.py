@@ -104,6 +104,19 @@ def test_run_makes_the_same_random_inputs_for_the_same_seed(call_json: CallJson)
     assert not np.array_equal(x, z)
 
 
+@pytest.mark.usefixtures("database")
+def test_report_writes_a_page(call: Call, call_json: CallJson) -> None:
+    result = call("report", "t.db", "-o", "page.html")
+    assert result.stdout == "1 task of t.db in page.html\n"
+    told = call_json("report", "t.db", "-o", "again.html")
+    (task,) = told["tasks"]
+    assert task["trials"] == 4
+    assert 0 < task["best_latency"] <= task["naive_latency"]
+    assert task["name"] in Path("again.html").read_text().replace("&gt;", ">")
+    assert Path("page.html").read_text() == Path("again.html").read_text()
+    assert "nowhere/page.html cannot be written (" in call("report", "t.db", "-o", "nowhere/page.html").stderr
+
+
 def test_tensors_that_nobody_named_are_told_apart(call_json: CallJson, folder: Path) -> None:
     (folder / "nameless.py").write_text(
         "from ansorlite import te\n"

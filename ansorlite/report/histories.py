@@ -1,0 +1,71 @@
+"""What a database tells of each task: how its best program came to be, and what went wrong on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ansorlite.records.database import Database
+from ansorlite.records.measurement import Outcome, Record
+from ansorlite.sketch.candidate import NAIVE
+from ansorlite.task import Task
+from ansorlite.te import serialize
+from ansorlite.tuner.result import label
+
+
+@dataclass(frozen=True)
+class History:
+    """One task on one target.
+
+    Attributes:
+        name: of the task, for people.
+        task, target: their keys.
+        naive: seconds of the loops as written; ``None`` if they were never timed.
+        records: every measurement, in the order in which they were made.
+    """
+
+    name: str
+    task: str
+    target: str
+    naive: float | None
+    records: tuple[Record, ...]
+
+    @property
+    def curve(self) -> tuple[float | None, ...]:
+        """Seconds of the best checked program after each measurement; ``None`` before there was one."""
+        best: float | None = None
+        after = []
+        for latency in map(_counted, self.records):
+            best = latency if best is None or (latency is not None and latency < best) else best
+            after.append(best)
+        return tuple(after)
+
+    @property
+    def best(self) -> float | None:
+        """Seconds of the best checked program."""
+        return self.curve[-1]
+
+    @property
+    def failures(self) -> tuple[Record, ...]:
+        """The measurements with which something was wrong."""
+        return tuple(record for record in self.records if record.measurement.outcome.failed)
+
+
+def histories(database: Database) -> tuple[History, ...]:
+    """One for each task and target that the database has measurements of, the longest-running naive program first."""
+    names = {entry.key: label(Task(serialize.load(entry.dag))) for entry in database.tasks()}
+    groups: dict[tuple[str, str], list[Record]] = {}
+    for record in sorted(database.records(), key=lambda record: (record.measurement.when, record.id)):
+        groups.setdefault((record.task, record.target), []).append(record)
+    found = [History(names[task], task, target, _naive(records), tuple(records)) for (task, target), records in groups.items()]
+    return tuple(sorted(found, key=lambda history: -(history.naive or 0.0)))
+
+
+def _counted(record: Record) -> float | None:
+    measurement = record.measurement
+    return measurement.latency if measurement.outcome is Outcome.OK and measurement.checked else None
+
+
+def _naive(records: Iterable[Record]) -> float | None:
+    timed = (record.measurement.latency for record in records if record.measurement.candidate == NAIVE)
+    return min((latency for latency in timed if latency is not None), default=None)
