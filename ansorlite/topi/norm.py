@@ -97,7 +97,45 @@ def lrn(x: Tensor, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: 
         return te.sum(value * value, axis=r)
 
     squares = te.compute(x.shape, square, name="lrn_squares")
-    return elementwise(lambda v, s: v / te.power(s * (alpha / size) + bias, beta), x, squares, name="lrn")
+    return _respond(x, squares, scale=alpha / size, beta=beta, bias=bias)
+
+
+def blocked_lrn(x: Tensor, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Tensor:
+    """:func:`lrn` of blocked data ``(n, c / b, spatial..., b)``.
+
+    Its blocks are laid side by side first, place by place, where any ``b`` neighbouring channels are a vector.
+
+    Raises:
+        ExpressionError: fewer than three dimensions, or a size below 1.
+    """
+    if x.ndim < 3 or size < 1:
+        raise ExpressionError(
+            f"blocked_lrn needs blocks of channels and a positive size; the shape is {x.shape}, the size {size}"
+        )
+    batch, blocks, *spatial, block = x.shape
+    lead = (size - 1) // 2
+    before, after = -(-lead // block), -(-(size - 1 - lead) // block)
+
+    def beside(n: Expr, *i: Expr) -> Expr:
+        *places, c, lane = i
+        read = x[(n, c - before, *places, lane)]
+        return te.if_then_else(te.all(c >= before, c < blocks + before), read, te.cast(0, x.dtype))
+
+    row = te.compute((batch, *spatial, before + blocks + after, block), beside, name="lrn_row")
+    r = te.reduce_axis(size, name="r")
+
+    def square(n: Expr, c: Expr, *i: Expr) -> Expr:
+        *places, lane = i
+        channel = (c + before) * block + lane + r - lead
+        value = row[(n, *places, channel // block, channel % block)]
+        return te.sum(value * value, axis=r)
+
+    squares = te.compute(x.shape, square, name="lrn_squares")
+    return _respond(x, squares, scale=alpha / size, beta=beta, bias=bias)
+
+
+def _respond(x: Tensor, squares: Tensor, *, scale: float, beta: float, bias: float) -> Tensor:
+    return elementwise(lambda v, s: v / te.power(s * scale + bias, beta), x, squares, name="lrn")
 
 
 def lp_normalize(x: Tensor, *, axis: int = -1, p: int = 2) -> Tensor:

@@ -19,6 +19,7 @@ from ansorlite.graph.graph import Array, Graph, Node
 from ansorlite.graph.passes.cleanup import eliminate_dead_nodes, simplify_views
 from ansorlite.topi.blocked import blocked_conv
 from ansorlite.topi.conv import conv
+from ansorlite.topi.norm import blocked_lrn, lrn
 from ansorlite.topi.padding import pad
 from ansorlite.topi.pooling import average_pool, global_average_pool, global_max_pool, lp_pool, max_pool
 from ansorlite.topi.reduction import normalized_axes, reduce_max, reduce_mean, reduce_min, reduce_sum
@@ -129,6 +130,8 @@ class _Sweep:
             if axes and axes[0] < 2:
                 return None
             return self._node(node, node.operator, (self._as_blocked(data),), {**dict(node.attributes), "axes": axes})
+        if node.operator is lrn:
+            return self._node(node, blocked_lrn, (self._as_blocked(data),), dict(node.attributes))
         if node.operator is concat:
             along = normalized_axes([node.attribute("axis")], rank) == (1,)
             whole = all(self.graph.values[name].shape[1] % self.block == 0 for name in node.inputs)

@@ -16,6 +16,7 @@ from ansorlite.topi.activations import relu
 from ansorlite.topi.conv import conv
 from ansorlite.topi.elementwise import add, multiply
 from ansorlite.topi.matmul import gemm
+from ansorlite.topi.norm import lrn
 from ansorlite.topi.padding import PadMode, pad
 from ansorlite.topi.patterns import triangle
 from ansorlite.topi.pooling import average_pool, global_average_pool, global_max_pool, lp_pool, max_pool
@@ -136,6 +137,8 @@ def test_groups_smaller_than_a_block_stay(build):
         (global_max_pool, {}),
         (reduce_mean, {"axes": (-1,), "keepdims": True}),
         (reduce_mean, {"axes": (2, 3), "keepdims": False}),
+        (lrn, {"size": 5, "alpha": 0.2}),
+        (lrn, {"size": 12, "alpha": 0.2, "beta": 0.6, "bias": 1.5}),  # reaches beyond the neighbouring block
         (pad, {"before": (0, 0, 1, 2), "after": (0, 0, 0, 1)}),
         (pad, {"before": (1, 0, 1, 2), "after": (0, 0, 0, 1), "mode": PadMode.REFLECT}),
     ],

@@ -138,6 +138,18 @@ def test_lrn(size):
     np.testing.assert_allclose(meaning(norm.lrn, x, **attributes), expected, **CLOSE)
 
 
+@pytest.mark.parametrize("size", [1, 2, 5, 12])
+@pytest.mark.parametrize("spatial", [(), (3,), (2, 3)])
+def test_blocked_lrn(size, spatial):
+    x = normal(2, 8, *spatial)
+    attributes = {"size": size, "alpha": 0.2, "beta": 0.6, "bias": 1.5}
+    places = range(3, 3 + len(spatial))
+    blocks = np.ascontiguousarray(x.reshape(2, 2, 4, *spatial).transpose(0, 1, *places, 2))
+    found = meaning(norm.blocked_lrn, blocks, **attributes)
+    in_order = np.moveaxis(found, -1, 2).reshape(x.shape)
+    np.testing.assert_allclose(in_order, meaning(norm.lrn, x, **attributes), **CLOSE)
+
+
 @pytest.mark.parametrize("axis", [-1, 1])
 def test_layer_norm_and_rms_norm(axis):
     x = normal(2, 3, 4)
