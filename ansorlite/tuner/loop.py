@@ -108,7 +108,7 @@ class Tuner:
 
     @property
     def _trials_left(self) -> int:
-        kept = 0 if self._confirming else sum(1 for state in self._states if state.first and not state.confirmed)
+        kept = 0 if self._confirming else len(self._unconfirmed)
         return self._limit - len(self._history) - min(kept, self._limit // CONFIRMING)
 
     @property
