@@ -16,8 +16,10 @@ from ansorlite.te.traversal import free_vars
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
-#: Elements that are so many bytes apart are not near.
+#: Elements that are so many bytes apart are in no common cache line.
 _LINE: Final = 64
+#: To start numpy's innermost loop takes as long as so many of its steps.
+_FEW: Final = 8
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ def contract(a: Array, b: Array, of: Contraction, shape: tuple[int, ...]) -> Arr
     def matrices(x: Array, first: tuple[int, ...], second: tuple[int, ...]) -> Array:
         own = {*of.batch, *first, *second}
         whole = np.broadcast_to(x, tuple(extent if d in own else 1 for d, extent in enumerate(shape)))
-        if _run(whole, first) > _run(whole, second):
+        if _ease(whole, first) > _ease(whole, second):
             return matrices(x, second, first).swapaxes(1, 2)
         ordered = whole.transpose(*of.batch, *first, *second, *(d for d in range(len(shape)) if d not in own))
         return ordered.reshape([math.prod(shape[d] for d in dimensions) for dimensions in (of.batch, first, second)])
@@ -105,10 +107,12 @@ def contract(a: Array, b: Array, of: Contraction, shape: tuple[int, ...]) -> Arr
     return product.reshape(tuple(shape[d] for d in order)).transpose(tuple(np.argsort(order)))
 
 
-def _run(x: Array, dimensions: tuple[int, ...]) -> int:
-    """Elements near each other in memory that a copy meets in a row if the last of these dimensions is its innermost."""
+def _ease(x: Array, dimensions: tuple[int, ...]) -> tuple[int, bool, int]:
+    """How well a copy goes whose innermost loop is along the last of these dimensions: not in a few steps, and along memory."""
     last = next((d for d in reversed(dimensions) if x.shape[d] > 1), None)
-    return 1 if last is None or abs(x.strides[last]) >= _LINE else x.shape[last]
+    if last is None:
+        return 1, False, 1
+    return min(x.shape[last], _FEW), abs(x.strides[last]) < _LINE, x.shape[last]
 
 
 def _matmul(a: Array, b: Array) -> Array:
