@@ -129,13 +129,15 @@ def _lines(access: AccessFacts, caches: Sequence[tuple[int, int]]) -> list[_Line
     # The box of the first dimensions, the first two, and so on: what a loop does not move stays as it was around the loop.
     boxes = [_Box(1, 1, 1, 1, (1,) * len(caches))]
     result: list[_Lines] = []
-    for depth in range(len(access.moves) + 1):
-        here = [dim.width[depth] for dim in dims]
-        before = [dim.width[depth - 1] for dim in dims] if depth else []
-        same = next((i for i, (a, b) in enumerate(zip(here, before, strict=False)) if a is not b), len(before))
-        if depth and same == len(dims):
+    if not dims:
+        return [_held(boxes[0], 0, access.item, caches)] * (len(access.moves) + 1)
+    before: tuple[Number, ...] = ()
+    for here in zip(*(dim.width for dim in dims), strict=True):
+        if here == before:
             result.append(result[-1])
             continue
+        same = next((i for i, (a, b) in enumerate(zip(here, before, strict=False)) if a is not b), 0)
+        before = here
         del boxes[same + 1 :]
         for dim, width in zip(dims[same:], here[same:], strict=True):
             boxes.append(_with(boxes[-1], dim, width))

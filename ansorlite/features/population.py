@@ -398,15 +398,13 @@ def _terms(form: Affine | None) -> Hashable:
 
 def _widths(form: Affine, sizes: Mapping[Axis, Numbers], depths: int, extent: Number) -> list[Number]:
     """By depth how many values a form takes, at most ``extent``."""
-    result: list[Number] = []
     used = [axis for axis in sizes if axis in form.variables]
-    before: list[Number] | None = None
-    for depth in range(depths):
-        here = [sizes[axis][depth] for axis in used]
-        if before is not None and all(a is b for a, b in zip(here, before, strict=True)):
-            result.append(result[-1])
-            continue
-        result.append(minimum(width(form, dict(zip(used, here, strict=True))), extent))
+    if not used:
+        return [minimum(width(form, {}), extent)] * depths
+    result: list[Number] = []
+    before: tuple[Number, ...] = ()
+    for here in zip(*(sizes[axis] for axis in used), strict=True):
+        result.append(result[-1] if here == before else minimum(width(form, dict(zip(used, here, strict=True))), extent))
         before = here
     return result
 
@@ -420,5 +418,7 @@ def _sticks_out(box: Box, extent: int) -> bool:
 
 def _moves(form: Affine, loops: _Loops, depth: int) -> Number:
     """Whether the form changes over the iterations of a loop, every other loop at its start."""
-    walked = {axis: loops.sizes[axis][depth + 1] for axis in loops.axes[depth] if axis in form.variables}
-    return moves(form, walked, loops.trips[depth])
+    walked = [axis for axis in loops.axes[depth] if axis in form.variables]
+    if not walked:
+        return 0
+    return moves(form, {axis: loops.sizes[axis][depth + 1] for axis in walked}, loops.trips[depth])
