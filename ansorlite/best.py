@@ -32,16 +32,13 @@ _MANY: Final = 12
 _CHOOSING: Final = 4
 
 
-def compile_candidate(task: Task, candidate: Candidate, rules: Sequence[Rule] | None = None) -> Kernel:
+def compile_candidate(task: Task, candidate: Candidate) -> Kernel:
     """One program of ``task`` as a callable.
-
-    Args:
-        rules: the derivation rules that the candidate comes from; by default those of the target.
 
     Raises:
         TuningError: the task has no such program.
     """
-    return _kernel(task, build_candidate(task, candidate, sketch.derive(task, rules)), Origin(candidate, None))
+    return _kernel(task, build_candidate(task, candidate, sketch.derive(task)), Origin(candidate, None))
 
 
 def _kernel(task: Task, compiled: Object, origin: Origin) -> Kernel:

@@ -16,7 +16,7 @@ from ansorlite.te.tensor import Tensor
 from ansorlite.te.traversal import rewrite
 
 
-def lower_naive(dag: ComputeDAG, name: str = "kernel") -> Function:
+def lower_naive(dag: ComputeDAG) -> Function:
     """The loop IR of ``dag`` as written."""
     buffers = {t: argument(t) for t in (*dag.inputs, *dag.outputs)}
     temporaries = [t for t in dag.computes if t not in buffers]
@@ -25,7 +25,7 @@ def lower_naive(dag: ComputeDAG, name: str = "kernel") -> Function:
     body = block(*(_loops(t, buffers) for t in dag.computes))
     for tensor in reversed(temporaries):
         body = Alloc(buffers[tensor], body)
-    return Function(name, tuple(buffers[t] for t in (*dag.inputs, *dag.outputs)), len(dag.outputs), body)
+    return Function("kernel", tuple(buffers[t] for t in (*dag.inputs, *dag.outputs)), len(dag.outputs), body)
 
 
 def _loops(tensor: Tensor, buffers: dict[Tensor, Buffer]) -> Stmt:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 
 from ansorlite.analysis.access import LEAST_LANES, accesses, contiguous_axis
 from ansorlite.analysis.constants import constant_stages
@@ -31,9 +32,9 @@ def lane_choices(target: Target, tensor: Tensor, widest: int = 1) -> tuple[int, 
     return tuple(sorted({1, max(1, lanes // 2), *(lanes * m for m in (1, 2, 4) if m <= widest)}))
 
 
-def split(stage: Tensor, axis: Axis, parts: int, perfect: bool, max_inner: int, first: int = 0) -> Split:
-    """The split of one axis into ``parts`` loops named ``axis<first> ...``."""
-    loops = tuple(f"{axis.name}{level}" for level in range(first, first + parts))
+def split(stage: Tensor, axis: Axis, parts: int, perfect: bool, max_inner: int) -> Split:
+    """The split of one axis into ``parts`` loops: ``i0 i1 ...`` of axis ``i``."""
+    loops = tuple(f"{axis.name}{level}" for level in range(parts))
     table = tile_table(axis.extent, parts, perfect, max_inner)
     return Split(stage.name, axis.name, loops, Hole(f"{stage.name}.{axis.name}", table=table))
 
@@ -48,7 +49,7 @@ def multi_level_tile(
     max_inner: int = MAX_INNER,
     factor: Axis | None = None,
     counted: Axis | None = None,
-    batch: Axis | None = None,
+    outer: Collection[Axis] = (),
 ) -> tuple[Step, ...]:
     """Splits and a reorder into the bands of ``structure``, and the annotations of the nest.
 
@@ -57,7 +58,7 @@ def multi_level_tile(
         perfect: only tiles that divide (accumulators are in the output itself, which must not be added to twice).
         factor: an axis whose outermost loop makes partial results (rfactor): it leads the first band.
         counted: a reduce axis that only counts the parts of an rfactor: one loop, never split.
-        batch: a space axis that every operand is read along, so that tiles of it reuse nothing: it is in the outer bands only.
+        outer: space axes that are in the outer bands only, as tiles of them further in are worth nothing.
     """
     # An axis of one element needs no loop; a stage of one element has one all the same, to hang annotations on.
     real = [axis for axis in stage.axes if axis.extent > 1] or list(stage.axes[-1:])
@@ -66,7 +67,7 @@ def multi_level_tile(
     levels = {"S": structure.count("S"), "R": structure.count("R")}
     in_lanes = lane is not None and lane.reduce
     inner = PARTIAL_ROWS if in_lanes else max_inner
-    steps: list[Step] = [split(stage, axis, 2 if axis is batch else levels["S"], perfect, inner) for axis in space]
+    steps: list[Step] = [split(stage, axis, 2 if axis in outer else levels["S"], perfect, inner) for axis in space]
     for axis in reduce:
         extra = (axis is factor) + (axis is lane)
         # The inner reduction is a loop, not straight-line code: it may be as long as a panel of the operands.
@@ -80,7 +81,7 @@ def multi_level_tile(
     for kind in structure:
         last_space = kind == "S" and level["S"] == levels["S"] - 1
         members = (order if last_space else space) if kind == "S" else reduce
-        members = [axis for axis in members if axis is not batch or level[kind] < 2]
+        members = [axis for axis in members if axis not in outer or level[kind] < 2]
         names = [f"{axis.name}{level[kind] + (axis is factor)}" for axis in members]
         names += [counted.name] if kind == "R" and counted is not None and level["R"] == 0 else []
         bands.append(tuple(names))
@@ -117,6 +118,21 @@ def space_lanes(stage: Tensor, target: Target) -> tuple[Axis, ...]:
         return (natural,)
     others = [axis for axis in real if axis is not natural and axis.extent >= lanes]
     return (natural, max(others, key=lambda axis: axis.extent)) if others else (natural,)
+
+
+def crossing_lane(stage: Tensor, target: Target) -> Axis | None:
+    """The axis to vectorise besides the natural one, where a window slides along that in strides and so loads no whole vectors.
+
+    It is the longest one that no such window moves along: its elements are then spread over the vectors, which are
+    transposed where they are stored. ``None`` where the natural one does, or where :func:`space_lanes` offers another anyway.
+    """
+    lanes = space_lanes(stage, target)
+    if len(lanes) != 1:
+        return None
+    slid = [access for access in accesses(stage) if (access.stride(lanes[0]) or 0) > 1 and not packable(access)]
+    still = [axis for axis in stage.axes if not any(axis in access.axes for access in slid)]
+    wide = [axis for axis in still if axis.extent >= target.lanes(stage.dtype)]
+    return max(wide, key=lambda axis: axis.extent) if slid and wide else None
 
 
 def packs(state: State, stage: Tensor, lane: Axis, structure: str) -> tuple[tuple[CacheRead, ...], ...] | None:

@@ -32,54 +32,67 @@ def min(body: Expr | Scalar, axis: Axis | Sequence[Axis]) -> Expr:
 
 
 def maximum(a: Expr | Scalar, b: Expr | Scalar) -> Expr:
+    """The greater of two values; NaN wins, as in numpy."""
     return binary(BinaryOp.MAX, a, b)
 
 
 def minimum(a: Expr | Scalar, b: Expr | Scalar) -> Expr:
+    """The lesser of two values; NaN wins, as in numpy."""
     return binary(BinaryOp.MIN, a, b)
 
 
 def power(a: Expr | Scalar, b: Expr | Scalar) -> Expr:
+    """``a`` to the power ``b``, as ``a ** b``."""
     return binary(BinaryOp.POW, a, b)
 
 
 def exp(a: Expr | Scalar) -> Expr:
+    """e to the power ``a``."""
     return unary(UnaryOp.EXP, a)
 
 
 def log(a: Expr | Scalar) -> Expr:
+    """The natural logarithm."""
     return unary(UnaryOp.LOG, a)
 
 
 def sqrt(a: Expr | Scalar) -> Expr:
+    """The square root."""
     return unary(UnaryOp.SQRT, a)
 
 
 def rsqrt(a: Expr | Scalar) -> Expr:
+    """One over the square root."""
     return unary(UnaryOp.RSQRT, a)
 
 
 def tanh(a: Expr | Scalar) -> Expr:
+    """The hyperbolic tangent."""
     return unary(UnaryOp.TANH, a)
 
 
 def sigmoid(a: Expr | Scalar) -> Expr:
+    """``1 / (1 + exp(-a))``."""
     return unary(UnaryOp.SIGMOID, a)
 
 
 def erf(a: Expr | Scalar) -> Expr:
+    """The error function of Gauss."""
     return unary(UnaryOp.ERF, a)
 
 
 def abs(a: Expr | Scalar) -> Expr:
+    """The absolute value."""
     return unary(UnaryOp.ABS, a)
 
 
 def floor(a: Expr | Scalar) -> Expr:
+    """The nearest integer below, in the same dtype."""
     return unary(UnaryOp.FLOOR, a)
 
 
 def ceil(a: Expr | Scalar) -> Expr:
+    """The nearest integer above, in the same dtype."""
     return unary(UnaryOp.CEIL, a)
 
 

@@ -40,9 +40,9 @@ def rebuilt(dag: ComputeDAG, change: Callable[[Tensor, Callable[[Expr], Expr]], 
     return ComputeDAG.of(order)
 
 
-def with_body(tensor: Tensor, body: Expr | None, name: str | None = None) -> Tensor:
+def with_body(tensor: Tensor, body: Expr | None) -> Tensor:
     """``tensor`` with another body over the same axes."""
-    return Tensor(name or tensor.name, tensor.shape, tensor.dtype, tensor.axes, body, tensor.constant)
+    return Tensor(tensor.name, tensor.shape, tensor.dtype, tensor.axes, body, tensor.constant)
 
 
 def redirected(tensor: Tensor, redirect: Callable[[Expr], Expr]) -> Tensor:
