@@ -107,7 +107,12 @@ class DiskCache:
             os.replace(name, self._folder / key)
         except OSError as error:
             self._writable = False
-            _log.warning("compiled programs cannot be kept in %s (%s); set %s", self._folder, error.strerror, CACHE_VARIABLE)
+            _log.warning(
+                "compiled programs cannot be kept in %s (%s); set %s to a folder that may be written to, or to nothing for no cache",
+                self._folder,
+                error.strerror,
+                CACHE_VARIABLE,
+            )
 
     def _trim(self) -> None:
         if self._trimmed:
@@ -133,7 +138,13 @@ def default_cache() -> DiskCache | NoCache:
     if chosen == "":
         return NoCache()
     base = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
-    return DiskCache(Path(chosen) if chosen else Path(base) / "ansorlite")
+    return _disk_cache(Path(chosen) if chosen else Path(base) / "ansorlite")
+
+
+@cache
+def _disk_cache(folder: Path) -> DiskCache:
+    """One for each folder, so that what is wrong with it is said once."""
+    return DiskCache(folder)
 
 
 def key(*parts: object) -> str:
