@@ -108,7 +108,7 @@ class DiskCache:
         except OSError as error:
             self._writable = False
             _log.warning(
-                "compiled programs cannot be kept in %s (%s); set %s to a folder that may be written to, or to nothing for no cache",
+                "compiled programs cannot be kept in %s (%s); set %s to one that can be written, or to nothing for no cache",
                 self._folder,
                 error.strerror,
                 CACHE_VARIABLE,
