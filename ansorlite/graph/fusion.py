@@ -62,7 +62,22 @@ def fuse(graph: Graph) -> tuple[Group, ...]:
         tail = max(joined, key=list(members).index) if joined else None
         # Deleted and added anew, so that the dict stays in the order in which the groups end.
         members[node.output] = [*(members.pop(tail) if tail else ()), node]
-    return tuple(Group.of(nodes) for nodes in members.values())
+    return tuple(Group.of(part) for nodes in members.values() for part in _narrowed(graph, nodes))
+
+
+def _narrowed(graph: Graph, nodes: list[Node]) -> tuple[list[Node], ...]:
+    """``nodes``, cut before a last one that makes its result larger than what it reads, if an element-wise one reads that.
+
+    So that bytes are stored and not the floats that they stand for; it can join its reader.
+    """
+    last = nodes[-1]
+    reader = graph.only_consumer(last.output)
+    source = last.inputs[0]
+    if reader is None or len(nodes) == 1 or source != nodes[-2].output:
+        return (nodes,)
+    aligned = graph.descriptions[reader.output].aligned[reader.inputs.index(last.output)]
+    widens = graph.values[source].nbytes < graph.values[last.output].nbytes
+    return (nodes[:-1], nodes[-1:]) if aligned and widens else (nodes,)
 
 
 def _may_join(graph: Graph, node: Node, tail: str) -> bool:

@@ -38,11 +38,15 @@ def _check(x: Tensor, parameter: Tensor, axis: int, block: int) -> None:
         raise ExpressionError(f"a scale or zero point of shape {parameter.shape} does not fit {x.shape} along dimension {axis}")
 
 
-def _saturated(value: Expr, zero: Expr | None, dtype: str) -> Expr:
+def _limited(value: Expr, zero: Expr | None, dtype: str) -> Expr:
     """``value``, a float32, rounded (halves to even), shifted by ``zero``, and limited to what ``dtype`` can hold."""
     info = np.iinfo(dtype)
     shifted = te.round(value) if zero is None else te.round(value) + te.cast(zero, "float32")
-    return te.cast(te.minimum(te.maximum(shifted, float(info.min)), float(info.max)), dtype)
+    return te.minimum(te.maximum(shifted, float(info.min)), float(info.max))
+
+
+def _saturated(value: Expr, zero: Expr | None, dtype: str) -> Expr:
+    return te.cast(_limited(value, zero, dtype), dtype)
 
 
 def quantize(x: Tensor, scale: Tensor, zero: Tensor | None = None, *, dtype: str, axis: int = 0, block: int = 0) -> Tensor:
@@ -87,6 +91,27 @@ def requantize(total: Tensor, factor: Tensor, zero: Tensor, *, axis: int) -> Ten
         return _saturated(value, _at(zero, axes, axis, 0), zero.dtype)
 
     return te.compute(total.shape, element, name="requantize")
+
+
+def requantize_real(total: Tensor, factor: Tensor, zero: Tensor, shift: Tensor, scale: Tensor, *, axis: int) -> Tensor:
+    """``(requantize(total, factor, zero) - shift) * scale`` in float32, to the bit, without the bytes in between.
+
+    ``shift`` and ``scale`` are scalars.
+    """
+    for parameter in (factor, zero):
+        _check(total, parameter, axis, 0)
+
+    def element(*axes: Expr) -> Expr:
+        value = te.cast(total[axes], "float32") * _at(factor, axes, axis, 0)
+        limited = _limited(value, _at(zero, axes, axis, 0), zero.dtype)
+        return (limited - te.cast(shift[()], "float32")) * scale[()]
+
+    return te.compute(total.shape, element, name="requantize_real")
+
+
+def saturate(x: Tensor, zero: Tensor) -> Tensor:
+    """``round(x) + zero`` in the dtype of ``zero``, a scalar: :func:`quantize` of what is divided by its scale already."""
+    return te.compute(x.shape, lambda *axes: _saturated(x[axes], zero[()], zero.dtype), name="saturate")
 
 
 def _wide(value: Expr) -> Expr:

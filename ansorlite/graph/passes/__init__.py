@@ -19,7 +19,7 @@ from ansorlite.graph.passes.fold_scales import fold_scales_into_weights
 from ansorlite.graph.passes.integers import compute_on_integers
 from ansorlite.graph.passes.known_weights import describe_weights
 from ansorlite.graph.passes.quantize_early import quantize_early
-from ansorlite.graph.passes.requantize import requantize_sums
+from ansorlite.graph.passes.requantize import quantize_sums, requantize_sums, skip_bytes
 from ansorlite.graph.passes.scales_of_products import scale_products
 from ansorlite.topi.quantized import dequantize
 
@@ -30,6 +30,8 @@ PASSES: Final[tuple[Pass, ...]] = (
     quantize_early,
     compute_on_integers,
     requantize_sums,
+    quantize_sums,
+    skip_bytes,
     fold_constants,
     describe_weights,
     simplify_views,

@@ -1,4 +1,4 @@
-"""Sums of integers go to bytes in one step."""
+"""Sums go to bytes in one step, and no further than they need to."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import numpy as np
 
 from ansorlite.graph.graph import Array, Graph, Node
 from ansorlite.graph.passes.cleanup import eliminate_dead_nodes
-from ansorlite.graph.passes.scaling import scaling_of
-from ansorlite.topi.quantized import dequantize, quantize, requantize
+from ansorlite.graph.passes.scaling import Scaling, scaling_of
+from ansorlite.topi.elementwise import add
+from ansorlite.topi.quantized import dequantize, quantize, requantize, requantize_real, saturate
 
 
 def requantize_sums(graph: Graph) -> Graph:
@@ -37,3 +38,64 @@ def requantize_sums(graph: Graph) -> Graph:
         constants[factor], constants[zero] = quotient, np.asarray(after.offset, dtypes[1])
         nodes.append(Node(node.output, requantize, (producer.inputs[0], factor, zero), (("axis", before.axis),), node.label))
     return eliminate_dead_nodes(graph.replaced(nodes, constants=constants))
+
+
+def quantize_sums(graph: Graph) -> Graph:
+    """Sums of two dequantised values, as residual networks have them, are made in units of the result: nothing is divided.
+
+    As above, what is rounded differs by a few roundings of float32 from what was.
+
+    >>> before: y = quantize(dequantize(a, s) + dequantize(b, t), u, z)
+    >>> after:  y = saturate(dequantize(a, s / u) + dequantize(b, t / u), z)
+    """
+    constants: dict[str, Array] = dict(graph.constants)
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        after = scaling_of(node, graph.constants) if node.operator is quantize else None
+        total = graph.producers.get(node.inputs[0]) if after is not None and after.uniform else None
+        if after is None or total is None or total.operator is not add or graph.only_consumer(total.output) is not node:
+            nodes.append(node)
+            continue
+        parts = [graph.producers.get(name) for name in total.inputs]
+        terms = [(part, scaling) for part in parts if part is not None and (scaling := _dequantized(part, graph)) is not None]
+        quotients = [np.asarray(scaling.scale / after.scale) for _, scaling in terms]
+        if len(terms) < len(total.inputs) or not all(np.isfinite(quotient).all() for quotient in quotients):
+            nodes.append(node)
+            continue
+        names = []
+        for number, ((part, scaling), quotient) in enumerate(zip(terms, quotients, strict=True)):
+            name, scale = (graph.fresh(f"{node.output}.{what}{number}") for what in ("term", "scale"))
+            constants[scale] = quotient if scaling.scale.ndim else quotient.reshape(graph.values[part.inputs[1]].shape)
+            nodes.append(Node(name, dequantize, (part.inputs[0], scale, *part.inputs[2:]), part.attributes, part.label))
+            names.append(name)
+        sum_, zero = graph.fresh(f"{node.output}.sum"), graph.fresh(f"{node.output}.zero")
+        constants[zero] = np.asarray(after.offset, graph.values[node.output].dtype)
+        nodes.append(Node(sum_, add, tuple(names), total.attributes, total.label))
+        nodes.append(Node(node.output, saturate, (sum_, zero), (), node.label))
+    return eliminate_dead_nodes(graph.replaced(nodes, constants=constants))
+
+
+def skip_bytes(graph: Graph) -> Graph:
+    """Sums that are requantised only to be dequantised are rounded and limited as floats: the same numbers, fewer conversions.
+
+    >>> before: y = dequantize(requantize(total, f, z), s, z)
+    >>> after:  y = requantize_real(total, f, z, z, s)
+    """
+    constants: dict[str, Array] = dict(graph.constants)
+    nodes = []
+    for node in graph.nodes:
+        scaling = _dequantized(node, graph)
+        producer = graph.producers.get(node.inputs[0]) if scaling is not None and scaling.uniform else None
+        alone = producer is not None and graph.only_consumer(producer.output) is node
+        if scaling is None or producer is None or producer.operator is not requantize or not alone:
+            nodes.append(node)
+            continue
+        shift, scale = graph.fresh(f"{node.output}.shift"), graph.fresh(f"{node.output}.scale")
+        constants[shift], constants[scale] = np.asarray(scaling.offset, np.int32), scaling.scale
+        inputs = (*producer.inputs, shift, scale)
+        nodes.append(Node(node.output, requantize_real, inputs, producer.attributes, producer.label))
+    return eliminate_dead_nodes(graph.replaced(nodes, constants=constants))
+
+
+def _dequantized(node: Node, graph: Graph) -> Scaling | None:
+    return scaling_of(node, graph.constants) if node.operator is dequantize else None
