@@ -110,6 +110,16 @@ def test_export_and_json_do_not_share_stdout(call: Call) -> None:
     assert call("records", "t.db", "--export", "-", "--json").exit_code == 2
 
 
+def test_ctrl_c_is_no_mistake_anywhere(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ansorlite.cli.bench.load_inputs", interrupted)
+    result = call("bench", "kernels.py:scale")
+    assert (result.exit_code, result.stdout) == (130, "")
+    assert result.stderr.endswith("stopped by Ctrl-C\n")
+
+
 def test_a_bug_keeps_its_traceback(call: Call) -> None:
     result = call("tune", "kernels.py:buggy")
     assert isinstance(result.exception, ZeroDivisionError)
