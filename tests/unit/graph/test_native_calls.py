@@ -208,7 +208,7 @@ def test_weights_are_prepared_once_and_then_dropped() -> None:
     (kernel,) = executable._kernels.values()
     assert kernel.compiled.prepared >= weight.nbytes
     # Three steps share what is prepared, and nothing reads the weight as it is.
-    assert executable._weights.nbytes == kernel.compiled.prepared
+    assert executable.weight_bytes == kernel.compiled.prepared
     x = np.random.default_rng(4).standard_normal((4, 64)).astype(np.float32)
     np.testing.assert_allclose(executable(x)["y"], node_by_node(graph, {"x": x})["y"], rtol=1e-4, atol=1e-5)
 
@@ -218,6 +218,6 @@ def test_a_weight_that_something_else_reads_is_kept() -> None:
     (name,) = graph.constants
     given_out = replace(graph, outputs={**graph.outputs, "w": name})
     executable = compile_model(Model.of(given_out), _packing)
-    assert executable._weights.nbytes >= 2 * weight.nbytes
+    assert executable.weight_bytes >= 2 * weight.nbytes
     x = np.zeros((4, 64), np.float32)
     np.testing.assert_array_equal(executable(x)["w"], weight)
