@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ansorlite.analysis.predicates import fusible_consumer, has_data_reuse
 from ansorlite.sketch.state import Rule, State, Verdict
-from ansorlite.sketch.tiling import CPU_STRUCTURE, follow, multi_level_tile, packs, space_lanes
+from ansorlite.sketch.tiling import CPU_STRUCTURE, crossing_lane, follow, multi_level_tile, packs, space_lanes
 
 #: The consumer runs after S, after S S, or after S S R S (if R has one iteration).
 PLACES = (1, 2, 4)
@@ -31,9 +31,15 @@ def _apply(state: State) -> tuple[State, ...]:
     lanes = space_lanes(stage, state.target)
     if not lanes:
         return (state.visited(*multi_level_tile(stage, CPU_STRUCTURE, None, state.target), after),)
+    tiled = [(lane, multi_level_tile(stage, CPU_STRUCTURE, lane, state.target)) for lane in lanes]
+    crossing = crossing_lane(stage, state.target)
+    if crossing is not None:
+        # Register tiles are of neighbours in memory, whose vectors are transposed before they are stored.
+        outer = [axis for axis in stage.axes if axis not in (crossing, *lanes)]
+        tiled.append((crossing, multi_level_tile(stage, CPU_STRUCTURE, crossing, state.target, outer=outer)))
     return tuple(
-        state.visited(*multi_level_tile(stage, CPU_STRUCTURE, lane, state.target), after, *packed)
-        for lane in lanes
+        state.visited(*steps, after, *packed)
+        for lane, steps in tiled
         for packed in packs(state, stage, lane, CPU_STRUCTURE) or ()
     )
 

@@ -165,7 +165,7 @@ def _products(state: State, name: str, local: str) -> tuple[State, ...]:
     batch = next(axis for axis in stage.axes if all(axis in access.axes for access in reads))
     after = follow(tensor_named(state.dag, name), stage, (1, 2))
     nests = (
-        (*multi_level_tile(stage, _STRUCTURE, lane, state.target, batch=batch), after, *packed)
+        (*multi_level_tile(stage, _STRUCTURE, lane, state.target, outer=(batch,)), after, *packed)
         for lane in space_lanes(stage, state.target)
         for packed in packs(state, stage, lane, _STRUCTURE) or ()
     )

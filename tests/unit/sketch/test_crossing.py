@@ -1,0 +1,58 @@
+"""Windows that slide in strides along the natural lanes: another axis is offered, along which they stand still."""
+
+import numpy as np
+
+from ansorlite import te
+from ansorlite.best import compile_candidate
+from ansorlite.schedule.steps import Reorder, Vectorize
+from ansorlite.sketch import default_candidate, derive
+from ansorlite.sketch.sketch import Sketch
+from ansorlite.sketch.tiling import crossing_lane
+from ansorlite.target import host
+from ansorlite.task import Task
+from ansorlite.te.evaluate import evaluate
+from ansorlite.te.tensor import Tensor
+from ansorlite.topi.conv import conv
+
+TARGET = host(threads=1)
+
+
+def convolution(stride: int, size: int = 64) -> Task:
+    x, w = te.placeholder((1, 3, size, size), name="X"), te.placeholder((32, 3, 3, 3), name="W", constant=True)
+    return Task([x, w, conv(x, w, strides=[stride, stride], before=[1, 1], after=[1, 1])], target=TARGET)
+
+
+def lanes(sketch: Sketch, stage: Tensor) -> set[str]:
+    return {step.axis for step in sketch.steps if isinstance(step, Vectorize) and step.stage.startswith(stage.name)}
+
+
+def test_only_where_a_window_moves_in_strides() -> None:
+    strided, plain = convolution(2).dag.outputs[0], convolution(1).dag.outputs[0]
+    assert crossing_lane(strided, TARGET) is strided.axes[1]
+    assert crossing_lane(plain, TARGET) is None
+
+
+def test_the_other_sketches_stay() -> None:
+    stage = convolution(2).dag.outputs[0]
+    found = [lanes(sketch, stage) for sketch in derive(convolution(2))]
+    assert {stage.axes[3].name} in found
+    assert {stage.axes[1].name} in found
+
+
+def test_register_tiles_are_of_neighbours() -> None:
+    """Rows of the image are in the outer bands alone."""
+    stage = convolution(2).dag.outputs[0]
+    (crossing,) = (sketch for sketch in derive(convolution(2)) if lanes(sketch, stage) == {stage.axes[1].name})
+    (reorder,) = (step for step in crossing.steps if isinstance(step, Reorder))
+    assert reorder.bands[-1] == (f"{stage.axes[3].name}3", f"{stage.axes[1].name}3")
+
+
+def test_stores_are_transposed_and_right() -> None:
+    task = convolution(2)
+    stage = task.dag.outputs[0]
+    (crossing,) = (sketch for sketch in derive(task) if lanes(sketch, stage) == {stage.axes[1].name})
+    kernel = compile_candidate(task, default_candidate(task, [crossing]))
+    assert "scatter" not in kernel.source("llvm")
+    rng = np.random.default_rng(0)
+    data = [rng.standard_normal(t.shape).astype(np.float32) for t in task.dag.inputs]
+    np.testing.assert_allclose(kernel(*data), evaluate(task.dag, data)[0], rtol=1e-4, atol=1e-4)
