@@ -21,7 +21,16 @@ from ansorlite.graph.model import Model
 from ansorlite.topi.conv import conv
 from ansorlite.topi.matmul import gemm, matmul
 from ansorlite.topi.pooling import average_pool
-from ansorlite.topi.quantized import dequantize, integer_conv, integer_matmul, integer_sum, integer_window_sum, quantize
+from ansorlite.topi.quantized import (
+    dequantize,
+    integer_conv,
+    integer_matmul,
+    integer_sum,
+    integer_window_sum,
+    quantize,
+    requantize_real,
+    saturate,
+)
 from ansorlite.topi.reduction import reduce_mean
 from benchmarks.models.example import Example
 from benchmarks.models.quantized import static
@@ -191,7 +200,7 @@ CASES: dict[str, tuple[Callable[[], Quantized], set[object], set[object]]] = {
     "transpose": (lambda: _unary(make_node("Transpose", ["x"], ["r"], perm=[0, 2, 3, 1])), {dequantize, quantize}, set()),
     "flatten": (lambda: _unary(make_node("Flatten", ["x"], ["r"])), {dequantize, quantize}, set()),
     "relu alone": (lambda: _unary(make_node("Relu", ["x"], ["r"])), {dequantize, quantize}, set()),
-    "add": (lambda: _binary(make_node("Add", ["x", "y"], ["r"]), 0.09), set(), set()),
+    "add": (lambda: _binary(make_node("Add", ["x", "y"], ["r"]), 0.09), {quantize}, {saturate}),
     "concat": (lambda: _binary(make_node("Concat", ["x", "y"], ["r"], axis=1), 0.07), set(), set()),
 }
 
@@ -278,6 +287,35 @@ def test_limits_are_quantised_limits(limits: tuple[float, float]) -> None:
     assert not _operators(model) & {conv, dequantize, quantize}
     (reference,) = ReferenceEvaluator(model).run(None, dict(case.inputs))
     _within_a_quantum(run(model, case.inputs)["out"], np.asarray(reference))
+
+
+def _residual() -> onnx.ModelProto:
+    """Two convolutions of one input, whose quantised results are added, and quantised."""
+    constants: dict[str, Array] = {"z": np.asarray(7, "uint8"), "zw": np.asarray(0, "int8")}
+    rng = np.random.default_rng(7)
+    for name, scale in {"x": 0.03, "w": 0.004, "u": 0.02, "c": 0.11, "d": 0.13, "out": 0.19}.items():
+        constants[f"{name}_scale"] = np.asarray(scale, "float32")
+    nodes = [make_node("DequantizeLinear", ["x", "x_scale", "z"], ["x_real"])]
+    for weight, result in (("w", "c"), ("u", "d")):
+        constants[weight] = _bytes(rng, "int8", 8, 8, 3, 3, most=_SMALL)
+        nodes += [
+            make_node("DequantizeLinear", [weight, f"{weight}_scale", "zw"], [f"{weight}_real"]),
+            make_node("Conv", ["x_real", f"{weight}_real"], [result], pads=[1, 1, 1, 1]),
+            make_node("QuantizeLinear", [result, f"{result}_scale", "z"], [f"{result}_bytes"]),
+            make_node("DequantizeLinear", [f"{result}_bytes", f"{result}_scale", "z"], [f"{result}_real"]),
+        ]
+    nodes += [make_node("Add", ["c_real", "d_real"], ["s"]), make_node("QuantizeLinear", ["s", "out_scale", "z"], ["out"])]
+    return _model(nodes, {"x": np.zeros((1, 8, 9, 9), "uint8")}, constants, constants["z"])
+
+
+def test_residual_sums_store_bytes_and_no_floats() -> None:
+    model = load_model(_residual(), shapes={}, target="llvm")
+    assert isinstance(model, Model)
+    assert {model.graph.values[group.output].dtype for group in model.groups} == {"uint8"}
+    assert requantize_real in {node.operator for node in model.graph.nodes}
+    x = _bytes(np.random.default_rng(8), "uint8", 1, 8, 9, 9)
+    (reference,) = ReferenceEvaluator(_residual()).run(None, {"x": x})
+    _within_a_quantum(run(_residual(), {"x": x})["out"], np.asarray(reference))
 
 
 def test_a_block_as_the_quantiser_writes_it() -> None:

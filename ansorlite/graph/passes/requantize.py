@@ -49,6 +49,7 @@ def quantize_sums(graph: Graph) -> Graph:
     >>> after:  y = saturate(dequantize(a, s / u) + dequantize(b, t / u), z)
     """
     constants: dict[str, Array] = dict(graph.constants)
+    rank = {node.output: position for position, node in enumerate(graph.nodes)}
     nodes: list[Node] = []
     for node in graph.nodes:
         after = scaling_of(node, graph.constants) if node.operator is quantize else None
@@ -62,15 +63,16 @@ def quantize_sums(graph: Graph) -> Graph:
         if len(terms) < len(total.inputs) or not all(np.isfinite(quotient).all() for quotient in quotients):
             nodes.append(node)
             continue
-        names = []
+        made = {}
         for number, ((part, scaling), quotient) in enumerate(zip(terms, quotients, strict=True)):
             name, scale = (graph.fresh(f"{node.output}.{what}{number}") for what in ("term", "scale"))
             constants[scale] = quotient if scaling.scale.ndim else quotient.reshape(graph.values[part.inputs[1]].shape)
-            nodes.append(Node(name, dequantize, (part.inputs[0], scale, *part.inputs[2:]), part.attributes, part.label))
-            names.append(name)
+            made[name] = Node(name, dequantize, (part.inputs[0], scale, *part.inputs[2:]), part.attributes, part.label)
+        # The sum is fused with the term that comes last: of the two, that is to be what is computed last.
+        nodes += sorted(made.values(), key=lambda term: rank.get(term.inputs[0], -1))
         sum_, zero = graph.fresh(f"{node.output}.sum"), graph.fresh(f"{node.output}.zero")
         constants[zero] = np.asarray(after.offset, graph.values[node.output].dtype)
-        nodes.append(Node(sum_, add, tuple(names), total.attributes, total.label))
+        nodes.append(Node(sum_, add, tuple(made), total.attributes, total.label))
         nodes.append(Node(node.output, saturate, (sum_, zero), (), node.label))
     return eliminate_dead_nodes(graph.replaced(nodes, constants=constants))
 
@@ -78,16 +80,21 @@ def quantize_sums(graph: Graph) -> Graph:
 def skip_bytes(graph: Graph) -> Graph:
     """Sums that are requantised only to be dequantised are rounded and limited as floats: the same numbers, fewer conversions.
 
+    Where a later value is read beside them, that one is fused with the reader, and these are stored, in bytes.
+
     >>> before: y = dequantize(requantize(total, f, z), s, z)
     >>> after:  y = requantize_real(total, f, z, z, s)
     """
     constants: dict[str, Array] = dict(graph.constants)
+    rank = {node.output: position for position, node in enumerate(graph.nodes)}
     nodes = []
     for node in graph.nodes:
         scaling = _dequantized(node, graph)
         producer = graph.producers.get(node.inputs[0]) if scaling is not None and scaling.uniform else None
         alone = producer is not None and graph.only_consumer(producer.output) is node
-        if scaling is None or producer is None or producer.operator is not requantize or not alone:
+        reader = graph.only_consumer(node.output)
+        stored = reader is not None and max(reader.inputs, key=lambda name: rank.get(name, -1)) != node.output
+        if scaling is None or producer is None or producer.operator is not requantize or not alone or stored:
             nodes.append(node)
             continue
         shift, scale = graph.fresh(f"{node.output}.shift"), graph.fresh(f"{node.output}.scale")
