@@ -13,6 +13,7 @@ from ansorlite.schedule.tiles import MAX_INNER, tile_table
 from ansorlite.sketch.state import State
 from ansorlite.target import Target
 from ansorlite.te import dtypes
+from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Axis
 from ansorlite.te.tensor import Tensor
 
@@ -120,11 +121,12 @@ def space_lanes(stage: Tensor, target: Target) -> tuple[Axis, ...]:
     return (natural, max(others, key=lambda axis: axis.extent)) if others else (natural,)
 
 
-def crossing_lane(stage: Tensor, target: Target) -> Axis | None:
+def crossing_lane(dag: ComputeDAG, stage: Tensor, target: Target) -> Axis | None:
     """The axis to vectorise besides the natural one, where a window slides along that in strides and so loads no whole vectors.
 
     It is the longest one that no such window moves along: its elements are then spread over the vectors, which are
-    transposed where they are stored. ``None`` where the natural one does, or where :func:`space_lanes` offers another anyway.
+    transposed where they are stored. ``None`` where the natural one does, or where :func:`space_lanes` offers another anyway;
+    and where more would have to be put in order for it, in every call, than the windows read.
     """
     lanes = space_lanes(stage, target)
     if len(lanes) != 1:
@@ -132,7 +134,12 @@ def crossing_lane(stage: Tensor, target: Target) -> Axis | None:
     slid = [access for access in accesses(stage) if (access.stride(lanes[0]) or 0) > 1 and not packable(access)]
     still = [axis for axis in stage.axes if not any(axis in access.axes for access in slid)]
     wide = [axis for axis in still if axis.extent >= target.lanes(stage.dtype)]
-    return max(wide, key=lambda axis: axis.extent) if slid and wide else None
+    if not slid or not wide:
+        return None
+    crossing, constants = max(wide, key=lambda axis: axis.extent), constant_stages(dag)
+    across = [access.tensor for access in accesses(stage) if access.stride(crossing) not in (0, 1)]
+    packed = sum(math.prod(tensor.shape) for tensor in across if not tensor.constant and tensor not in constants)
+    return crossing if packed <= sum(math.prod(access.tensor.shape) for access in slid) else None
 
 
 def packs(state: State, stage: Tensor, lane: Axis, structure: str) -> tuple[tuple[CacheRead, ...], ...] | None:

@@ -32,7 +32,7 @@ def _apply(state: State) -> tuple[State, ...]:
     if not lanes:
         return (state.visited(*multi_level_tile(stage, CPU_STRUCTURE, None, state.target), after),)
     tiled = [(lane, multi_level_tile(stage, CPU_STRUCTURE, lane, state.target)) for lane in lanes]
-    crossing = crossing_lane(stage, state.target)
+    crossing = crossing_lane(state.dag, stage, state.target)
     if crossing is not None:
         # Register tiles are of neighbours in memory, whose vectors are transposed before they are stored.
         outer = [axis for axis in stage.axes if axis not in (crossing, *lanes)]

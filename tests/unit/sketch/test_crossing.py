@@ -11,6 +11,7 @@ from ansorlite.sketch.tiling import crossing_lane
 from ansorlite.target import host
 from ansorlite.task import Task
 from ansorlite.te.evaluate import evaluate
+from ansorlite.te.expr import Axis
 from ansorlite.te.tensor import Tensor
 from ansorlite.topi.conv import conv
 
@@ -26,10 +27,22 @@ def lanes(sketch: Sketch, stage: Tensor) -> set[str]:
     return {step.axis for step in sketch.steps if isinstance(step, Vectorize) and step.stage.startswith(stage.name)}
 
 
+def crossing(task: Task) -> Axis | None:
+    return crossing_lane(task.dag, task.dag.outputs[0], TARGET)
+
+
 def test_only_where_a_window_moves_in_strides() -> None:
-    strided, plain = convolution(2).dag.outputs[0], convolution(1).dag.outputs[0]
-    assert crossing_lane(strided, TARGET) is strided.axes[1]
-    assert crossing_lane(plain, TARGET) is None
+    strided = convolution(2)
+    assert crossing(strided) is strided.dag.outputs[0].axes[1]
+    assert crossing(convolution(1)) is None
+
+
+def test_only_where_little_is_packed_in_every_call() -> None:
+    """Of a few places of many channels, the weights are more than the image."""
+    for constant, expected in ((False, None), (True, 1)):
+        x, w = te.placeholder((1, 64, 64), name="X"), te.placeholder((64, 64, 3), name="W", constant=constant)
+        task = Task([x, w, conv(x, w, strides=[2], before=[1], after=[1])], target=TARGET)
+        assert crossing(task) is (None if expected is None else task.dag.outputs[0].axes[expected])
 
 
 def test_the_other_sketches_stay() -> None:
@@ -42,16 +55,16 @@ def test_the_other_sketches_stay() -> None:
 def test_register_tiles_are_of_neighbours() -> None:
     """Rows of the image are in the outer bands alone."""
     stage = convolution(2).dag.outputs[0]
-    (crossing,) = (sketch for sketch in derive(convolution(2)) if lanes(sketch, stage) == {stage.axes[1].name})
-    (reorder,) = (step for step in crossing.steps if isinstance(step, Reorder))
+    (other,) = (sketch for sketch in derive(convolution(2)) if lanes(sketch, stage) == {stage.axes[1].name})
+    (reorder,) = (step for step in other.steps if isinstance(step, Reorder))
     assert reorder.bands[-1] == (f"{stage.axes[3].name}3", f"{stage.axes[1].name}3")
 
 
 def test_stores_are_transposed_and_right() -> None:
     task = convolution(2)
     stage = task.dag.outputs[0]
-    (crossing,) = (sketch for sketch in derive(task) if lanes(sketch, stage) == {stage.axes[1].name})
-    kernel = compile_candidate(task, default_candidate(task, [crossing]))
+    (other,) = (sketch for sketch in derive(task) if lanes(sketch, stage) == {stage.axes[1].name})
+    kernel = compile_candidate(task, default_candidate(task, [other]))
     assert "scatter" not in kernel.source("llvm")
     rng = np.random.default_rng(0)
     data = [rng.standard_normal(t.shape).astype(np.float32) for t in task.dag.inputs]
