@@ -106,3 +106,26 @@ def test_resample_is_a_sum_of_taps():
     x, sources = normal(2, 5), np.array([[0, 1], [3, 3], [4, 0]])
     weights = normal(3, 2, seed=1)
     np.testing.assert_allclose(meaning(resample, x, sources, weights, axis=1), (x[:, sources] * weights).sum(-1), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+def test_requantized_reals_are_dequantised_bytes(dtype):
+    total, factor, scale = _RNG.integers(-40_000, 40_000, (3, 5)).astype(np.int32), np.float32(0.004), np.float32(0.3)
+    zero = _small(dtype)
+    stored = meaning(quantized.requantize, total, factor, zero, axis=0)
+    expected = meaning(quantized.dequantize, stored, scale, zero)
+    np.testing.assert_array_equal(meaning(quantized.requantize_real, total, factor, zero, zero, scale, axis=0), expected)
+
+
+def test_saturate_quantises_what_is_in_quanta():
+    x, zero = (normal(3, 4) * 200).astype(np.float32), np.uint8(100)
+    np.testing.assert_array_equal(meaning(quantized.saturate, x, zero), np.clip(np.rint(x) + 100, 0, 255).astype(np.uint8))
+
+
+def test_integer_sums_take_the_zero_point_off_each_element():
+    x = _small("uint8", 2, 3, 6, 6)
+    shifted = x.astype(np.int32) - 9
+    np.testing.assert_array_equal(meaning(quantized.integer_sum, x, zero=9, axes=(2, 3)), shifted.sum(axis=(2, 3)))
+    windows = np.lib.stride_tricks.sliding_window_view(np.pad(shifted, ((0, 0), (0, 0), (1, 1), (1, 1))), (3, 3), axis=(2, 3))
+    found = meaning(quantized.integer_window_sum, x, zero=9, kernel=(3, 3), before=(1, 1), after=(1, 1))
+    np.testing.assert_array_equal(found, windows.sum(axis=(4, 5)))
