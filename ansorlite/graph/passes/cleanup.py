@@ -75,7 +75,9 @@ def merge_equal_constants(graph: Graph) -> Graph:
 
 def _digest(array: Array) -> bytes:
     """Of all bytes; of a splat, of the one element that there is."""
-    return hashlib.blake2b(first(array).tobytes() if is_splat(array) else np.ascontiguousarray(array).view(np.uint8).data).digest()
+    return hashlib.blake2b(
+        first(array).tobytes() if is_splat(array) else np.ascontiguousarray(array).view(np.uint8).data
+    ).digest()
 
 
 def simplify_views(graph: Graph) -> Graph:
