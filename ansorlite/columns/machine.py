@@ -1,7 +1,7 @@
-"""The native code that runs a program of columns: a machine whose registers hold 64 numbers. Compiled once a process.
+"""The native code that runs a program of columns: a machine whose registers hold 128 numbers. Compiled once a process.
 
 An instruction reads and writes whole registers, so that finding out which instruction it is costs little beside doing it, and
-all that a program computes for 64 rows stays in the first two caches.
+all that a program computes for 128 rows stays in the first two caches.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ansorlite.columns.tape import Op
 from ansorlite.native import F64, I64, PTR, compiled, declare, gather, load, loop, splat
 
 #: Rows that a register holds numbers of.
-BLOCK: Final = 64
+BLOCK: Final = 128
 #: An instruction: (op, destination, three operands). A gather's operands are its hole and where its table begins, a select's
 #: its index and where in the code the register of choice 0 is, or would be.
 FIELDS: Final = 5
@@ -62,7 +62,7 @@ def _function() -> ir.Function:
 
 
 def _instruction(b: ir.IRBuilder, a: dict[str, ir.Value], base: ir.Value, start: ir.Value) -> None:
-    """One instruction for the 64 rows from ``base`` on."""
+    """One instruction for the 128 rows from ``base`` on."""
     op, *fields = (load(b, a["code"], b.add(start, I64(field)), I64) for field in range(FIELDS))
     target = _register(b, a, fields[0])
     done = b.function.append_basic_block("done")
