@@ -117,7 +117,7 @@ def largest_power(dtype: str, exponent: float | None) -> tuple[float, tuple[floa
     """(largest error, the base and the exponent it is at), with all exponents or a literal one."""
 
     def value(x: Expr, *y: Expr) -> Expr:
-        return Binary(BinaryOp.POW, x, y[0] if y else const(exponent, dtype), dtype)
+        return Binary(BinaryOp.POW, x, y[0] if exponent is None else const(exponent, dtype), dtype)
 
     kernel = _kernel(value, 2 if exponent is None else 1, dtype)
     wide = np.float64 if dtype == "float32" else np.longdouble

@@ -51,7 +51,8 @@ def expected(x: np.ndarray, y: np.ndarray | float) -> np.ndarray:
     """numpy's power of two arrays, which is C's; with the scalar 0.5 it is a square root, of -0 and -infinity too."""
     wide = WIDER[x.dtype.name]
     with np.errstate(all="ignore"):
-        return np.power(x.astype(wide), np.full(x.shape, y, x.dtype).astype(wide)).astype(x.dtype)
+        result: np.ndarray = np.power(x.astype(wide), np.full(x.shape, y, x.dtype).astype(wide)).astype(x.dtype)
+    return result
 
 
 def assert_signs(found: np.ndarray, wanted: np.ndarray) -> None:
