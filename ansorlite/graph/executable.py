@@ -187,6 +187,10 @@ class Executable:
             TargetError: there is no linker, or it fails.
         """
         assert not self._weights.others
+        if weights not in ("inside", "beside"):
+            raise ArgumentError(
+                f'weights is {weights!r}; it must be "inside" of the library, or "beside" it in a file of their own'
+            )
         file = Path(path)
         steps = [step for step in self._steps if not isinstance(step, PythonStep)]
         if len(steps) < len(self._steps):

@@ -213,6 +213,8 @@ def test_says_where_it_cannot_write(executable: Executable, tmp_path: Path) -> N
         executable.export(tmp_path / "nowhere/model.so")
     with pytest.raises(ArgumentError, match=r"nowhere/model\.weights cannot be written"):
         executable.export(tmp_path / "nowhere/model.so", weights="beside")
+    with pytest.raises(ArgumentError, match=r"weights is 'apart'; it must be \"inside\""):
+        executable.export(tmp_path / "model.so", weights="apart")  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
 
 
