@@ -26,8 +26,8 @@ TARGET = replace(host(), vector_bytes=64)
 SIZES = {
     "light_bvlc_alexnet": (15, 15),
     "light_densenet121": (187, 133),
-    "light_inception_v1": (78, 66),
-    "light_inception_v2": (84, 50),
+    "light_inception_v1": (75, 65),
+    "light_inception_v2": (79, 50),
     "light_resnet50": (57, 32),
     "light_shufflenet": (75, 31),
     "light_squeezenet": (32, 24),
