@@ -141,6 +141,9 @@ def test_the_table_says_what_is_wrong() -> None:
     assert table.rows[1][0] == "b **wrong**"
     assert table.rows[2][2:4] == ("1.00", "0.50")
     assert table.notes == ("b: ours differs from onnxruntime by 1e-02.",)
+    rounded = replace(wrong, differences={OURS: 1e-2, "onnxruntime": 1e-2})
+    assert results({"b": rounded}, {}, {}).rows[0][0] == "b"
+    assert results({"b": replace(rounded, differences={OURS: 2e-2, "onnxruntime": 1e-2})}, {}, {}).rows[0][0] == "b **wrong**"
 
 
 def test_differences_are_relative_to_large_elements_and_to_the_size_of_all() -> None:
