@@ -10,6 +10,7 @@ from ansorlite.cli import options
 from ansorlite.records.database import Database
 from ansorlite.report.histories import histories
 from ansorlite.report.page import page
+from ansorlite.report.text import plural
 from ansorlite.writing import writing
 
 
@@ -42,4 +43,4 @@ def command(database: Path, output: Path, as_json: bool) -> None:
         ]
         options.print_json({"report": str(output), "tasks": tasks})
     else:
-        click.echo(f"{len(told)} task{'' if len(told) == 1 else 's'} of {database} in {output}")
+        click.echo(f"{plural(len(told), 'task')} of {database} in {output}")

@@ -110,7 +110,7 @@ _FLOAT64: Final = Format(
 )
 
 
-class Lanes:
+class FloatLanes:
     """Arithmetic on vectors of one float format, written into a builder."""
 
     def __init__(self, b: Builder, dtype: str, lanes: int) -> None:
@@ -203,17 +203,17 @@ class Lanes:
 
     def round(self, x: str) -> tuple[str, str]:
         """The nearest integer to a number that is small against the mantissa: (as a number, as an integer)."""
-        shifted = self.op("fadd", x, self.number(self.format.magic))
-        return self.op("fsub", shifted, self.number(self.format.magic)), self.word(
-            "sub", self.bits(shifted), self.format.magic_bits
-        )
+        return self._rounded(self.op("fadd", x, self.number(self.format.magic)))
+
+    def _rounded(self, shifted: str) -> tuple[str, str]:
+        """Of what ``magic`` was added to: the integer, as a number and as an integer."""
+        number = self.op("fsub", shifted, self.number(self.format.magic))
+        return number, self.word("sub", self.bits(shifted), self.format.magic_bits)
 
     def reduce_exponent(self, x: str) -> tuple[str, str]:
         """x = n ln 2 + r with |r| <= ln 2 / 2: (n as integer, exp(r) - 1)."""
         f = self.format
-        shifted = self.fma(x, self.number(math.log2(math.e)), self.number(f.magic))
-        count = self.op("fsub", shifted, self.number(f.magic))
-        n = self.word("sub", self.bits(shifted), f.magic_bits)
+        count, n = self._rounded(self.fma(x, self.number(math.log2(math.e)), self.number(f.magic)))
         rest = self.fma(count, self.number(-f.ln2_high), x)
         rest = self.fma(count, self.number(-f.ln2_low), rest)
         square = self.op("fmul", rest, rest)

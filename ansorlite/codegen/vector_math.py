@@ -1,7 +1,7 @@
 """exp, log, tanh, sigmoid and erf as polynomials in LLVM IR, over any number of lanes.
 
 Largest errors over all float32 values are printed by ``benchmarks/math_accuracy.py`` and kept in ``docs/decisions.md``.
-Coefficients: log from FreeBSD's msun, erf after N. Juffa.
+Coefficients: erf after N. Juffa, the others in ``lanes.py``.
 All are right at infinities, NaN, zeros and denormal numbers.
 """
 
@@ -12,7 +12,7 @@ from typing import Final
 
 from ansorlite.codegen.builder import Builder
 from ansorlite.codegen.integer import per_lane
-from ansorlite.codegen.lanes import Lanes
+from ansorlite.codegen.lanes import FloatLanes
 
 #: erf(x) = x + x P(x^2) below the split (highest degree first), and 1 - exp(Q(|x|)) above it.
 _ERF_SPLIT: Final = 0.927734375
@@ -21,7 +21,7 @@ _ERF_LARGE: Final = (-1.72853470e-5, 3.83197126e-4, -3.88396438e-3, 2.42546219e-
 
 
 def exp(b: Builder, dtype: str, lanes: int, x: str) -> str:
-    w = Lanes(b, dtype, lanes)
+    w = FloatLanes(b, dtype, lanes)
     clamped = w.at_most(w.at_least(x, w.format.exp_low), w.format.exp_high)
     n, minus_one = w.reduce_exponent(clamped)
     mantissa = w.op("fadd", minus_one, w.number(1.0))
@@ -33,7 +33,7 @@ def exp(b: Builder, dtype: str, lanes: int, x: str) -> str:
 
 def tanh(b: Builder, dtype: str, lanes: int, x: str) -> str:
     """e / (e + 2) with e = exp(2 |x|) - 1."""
-    w = Lanes(b, dtype, lanes)
+    w = FloatLanes(b, dtype, lanes)
     magnitude = w.unary("fabs", x)
     doubled = w.at_most(w.op("fadd", magnitude, magnitude), w.format.tanh_high)
     n, minus_one = w.reduce_exponent(doubled)
@@ -44,7 +44,7 @@ def tanh(b: Builder, dtype: str, lanes: int, x: str) -> str:
 
 def sigmoid(b: Builder, dtype: str, lanes: int, x: str) -> str:
     """1 / (1 + z) or z / (1 + z) with z = exp(-|x|), so that no side overflows."""
-    w = Lanes(b, dtype, lanes)
+    w = FloatLanes(b, dtype, lanes)
     z = exp(b, dtype, lanes, w.op("fsub", w.number(-0.0), w.unary("fabs", x)))
     numerator = w.select(w.compare("oge", x, 0.0), w.number(1.0), z)
     return w.op("fdiv", numerator, w.op("fadd", z, w.number(1.0)))
@@ -52,7 +52,7 @@ def sigmoid(b: Builder, dtype: str, lanes: int, x: str) -> str:
 
 def log(b: Builder, dtype: str, lanes: int, x: str) -> str:
     """x = 2^k (1 + f); log(1 + f) from s = f / (2 + f)."""
-    w = Lanes(b, dtype, lanes)
+    w = FloatLanes(b, dtype, lanes)
     f = w.format
     exponent, mantissa = w.split(x)
     fraction = w.op("fsub", mantissa, w.number(1.0))
@@ -70,7 +70,7 @@ def log(b: Builder, dtype: str, lanes: int, x: str) -> str:
 
 
 def erf(b: Builder, dtype: str, lanes: int, x: str) -> str:
-    w = Lanes(b, dtype, lanes)
+    w = FloatLanes(b, dtype, lanes)
     if w.dtype == "float64":
         b.module.declare("double @erf(double)")
         return per_lane(b, "double", lanes, "@erf", x)

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from ansorlite.codegen import types
 from ansorlite.codegen.builder import Builder
-from ansorlite.codegen.lanes import Lanes
+from ansorlite.codegen.lanes import FloatLanes
 from ansorlite.te.powers import by_products, has_products
 
 #: log2((1 + s) / (1 - s)) = s P(s^2) for mantissas from [sqrt(1/2), sqrt(2)): to 2^-36, highest degree first.
@@ -47,7 +47,7 @@ _Pair: TypeAlias = tuple[str, str]
 
 
 def power(b: Builder, dtype: str, lanes: int, x: str, y: str) -> str:
-    w = Lanes(b, dtype, lanes)
+    w = FloatLanes(b, dtype, lanes)
     exponent = types.number_of(y)
     if exponent is not None and has_products(exponent):
         return _products(w, x, exponent)
@@ -56,7 +56,7 @@ def power(b: Builder, dtype: str, lanes: int, x: str, y: str) -> str:
     return _with_special_cases(w, x, y, magnitude, value)
 
 
-def _products(w: Lanes, x: str, exponent: float) -> str:
+def _products(w: FloatLanes, x: str, exponent: float) -> str:
     if not exponent.is_integer():
         # Roots of -0 and -infinity are not their powers, which are those of 0 and infinity.
         x = w.select(w.compare("oeq", x, -math.inf), w.number(math.inf), w.op("fadd", x, w.number(0.0)))
@@ -70,13 +70,13 @@ def _products(w: Lanes, x: str, exponent: float) -> str:
     )
 
 
-def _clamped(w: Lanes, x: str, bound: float) -> str:
+def _clamped(w: FloatLanes, x: str, bound: float) -> str:
     return w.at_most(w.at_least(x, -bound), bound)
 
 
-def _single(narrow: Lanes, magnitude: str, y: str) -> str:
+def _single(narrow: FloatLanes, magnitude: str, y: str) -> str:
     """``magnitude ** y`` of finite numbers above 0, in float64."""
-    w = Lanes(narrow.b, "float64", narrow.lanes)
+    w = FloatLanes(narrow.b, "float64", narrow.lanes)
     wide, exponent = (narrow.b.op(f"fpext {narrow.kind} {value} to {w.kind}") for value in (magnitude, y))
     # Every float32 is a normal float64.
     k, mantissa = w.split(wide, denormal=False)
@@ -91,7 +91,7 @@ def _single(narrow: Lanes, magnitude: str, y: str) -> str:
     return narrow.b.op(f"fptrunc {w.kind} {result} to {narrow.kind}")
 
 
-def _double(w: Lanes, magnitude: str, y: str) -> str:
+def _double(w: FloatLanes, magnitude: str, y: str) -> str:
     """``magnitude ** y`` of finite numbers above 0."""
     log2 = _log2_pair(w, magnitude)
     exponent = _clamped(w, y, 2.0**66)
@@ -112,7 +112,7 @@ def _double(w: Lanes, magnitude: str, y: str) -> str:
     return w.op("fmul", scaled, w.power_of_two(w.word("sub", n, half)))
 
 
-def _log2_pair(w: Lanes, x: str) -> _Pair:
+def _log2_pair(w: FloatLanes, x: str) -> _Pair:
     """log2 of finite numbers above 0, to about 2^-65 of it."""
     k, mantissa = w.split(x)
     one = w.number(1.0)
@@ -134,23 +134,23 @@ def _log2_pair(w: Lanes, x: str) -> _Pair:
     return _sum_ordered(w, high, w.op("fadd", error, low))
 
 
-def _sum_ordered(w: Lanes, x: str, y: str) -> _Pair:
+def _sum_ordered(w: FloatLanes, x: str, y: str) -> _Pair:
     """x + y, exactly, where x is 0 or no smaller than y."""
     total = w.op("fadd", x, y)
     return total, w.op("fsub", y, w.op("fsub", total, x))
 
 
-def _times_number(w: Lanes, x: _Pair, y: str) -> _Pair:
+def _times_number(w: FloatLanes, x: _Pair, y: str) -> _Pair:
     high = w.op("fmul", x[0], y)
     return high, w.fma(x[1], y, w.fused(x[0], y, w.op("fsub", w.number(-0.0), high)))
 
 
-def _times(w: Lanes, x: _Pair, y: _Pair) -> _Pair:
+def _times(w: FloatLanes, x: _Pair, y: _Pair) -> _Pair:
     high, low = _times_number(w, x, y[0])
     return high, w.fma(x[0], y[1], low)
 
 
-def _with_special_cases(w: Lanes, x: str, y: str, magnitude: str, value: str) -> str:
+def _with_special_cases(w: FloatLanes, x: str, y: str, magnitude: str, value: str) -> str:
     """``x ** y``, given the power ``value`` of its magnitude where that and ``y`` are ordinary numbers."""
     zero, infinite = w.compare("oeq", magnitude, 0.0), w.compare("oeq", magnitude, math.inf)
     grows = w.join("xor", infinite, w.compare("olt", y, 0.0))

@@ -92,8 +92,7 @@ class Executable:
         weights = layout.packed_weights()
         prepare(model, layout, kernels, weights)
         layout, self._weights = (layout, Weights(weights)) if shared is None else shared.store(layout, weights)
-        blocks = [block.ctypes.data for block in (self._weights.own, *self._weights.others)]
-        self._call = ModelCall(Signature(self.inputs, self.outputs), self._temporaries, *blocks)
+        self._call = ModelCall(Signature(self.inputs, self.outputs), self._temporaries, *self._weights.addresses)
         bound = tuple(bound_steps(model, layout, kernels))
         self.facts = tuple(step.facts for step in bound)
         self._steps = tuple(step.step for step in bound)
@@ -224,8 +223,7 @@ class Executable:
         """The call of a model that is native from end to end, for its temporaries, inputs and outputs."""
         match self._segments:
             case (_NativeSteps() as native,):
-                weights = [block.ctypes.data for block in (self._weights.own, *self._weights.others)]
-                fixed, arguments = direct_arguments(self._call.signature, self._temporaries, *weights)
+                fixed, arguments = direct_arguments(self._call.signature, self._temporaries, *self._weights.addresses)
                 return direct_call(native.loaded.address, fixed, arguments)
             case _:
                 return None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import is_
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -38,6 +39,11 @@ class Node:
         """A keyword argument that this node gives, or else the operator's default."""
         given = dict(self.attributes)
         return given[name] if name in given else inspect.signature(self.operator).parameters[name].default
+
+    def reading(self, same: Mapping[str, str]) -> Node:
+        """This node, reading in the place of its inputs what ``same`` says is equal to them."""
+        inputs = tuple(same.get(name, name) for name in self.inputs)
+        return self if inputs == self.inputs else replace(self, inputs=inputs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,11 +87,17 @@ class Graph:
         return Graph(dict(inputs), dict(outputs), ordered, kept, values, descriptions)
 
     def replaced(
-        self, nodes: Iterable[Node], *, constants: Mapping[str, Array] | None = None, outputs: Mapping[str, str] | None = None
+        self, nodes: Iterable[Node], *, constants: Mapping[str, Array] | None = None, same: Mapping[str, str] | None = None
     ) -> Graph:
-        """This graph with other nodes, constants (added to those here) and outputs."""
-        merged = {**self.constants, **(constants or {})}
-        return Graph.of(self.inputs, self.outputs if outputs is None else outputs, nodes, merged)
+        """This graph with other nodes and constants (added to those here); outputs that ``same`` has are what it says.
+
+        Most passes find nothing in most models: then this is the very same graph.
+        """
+        nodes, merged = tuple(nodes), {**self.constants, **(constants or {})}
+        outputs = {public: (same or {}).get(name, name) for public, name in self.outputs.items()}
+        if len(nodes) == len(self.nodes) and all(map(is_, nodes, self.nodes)) and outputs == self.outputs:
+            return self
+        return Graph.of(self.inputs, outputs, nodes, merged)
 
     def use(self, node: Node) -> Use:
         """How ``node`` uses its operator."""

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from ansorlite.codegen.entry import Address, Move
+from ansorlite.codegen.workspace import aligned
 from ansorlite.graph.fusion import Group
 from ansorlite.graph.graph import Array, Graph
 from ansorlite.graph.memory import Copy, MemoryPlan, Place
-from ansorlite.runtime.arguments import ALIGNMENT
 from ansorlite.runtime.workspace import zeros
 
 TEMPORARIES: Final = 0
@@ -74,7 +74,7 @@ class Layout:
             nonlocal end
             if item not in weights:
                 weights[item] = Address(WEIGHTS, end)
-                end += padded(nbytes)
+                end += aligned(nbytes)
 
         def keep(names: Iterable[str]) -> None:
             for name in names:
@@ -109,7 +109,7 @@ class Layout:
     @property
     def workspace(self) -> Address:
         """Where the kernels' own temporaries begin: behind the arena."""
-        return Address(TEMPORARIES, padded(self.plan.peak))
+        return Address(TEMPORARIES, aligned(self.plan.peak))
 
     def address(self, name: str) -> Address:
         """Where a value lies."""
@@ -149,11 +149,6 @@ class Layout:
 
     def _output(self, public: str) -> int:
         return GIVEN + len(self.graph.inputs) + list(self.graph.outputs).index(public)
-
-
-def padded(nbytes: int) -> int:
-    """``nbytes`` in whole cache lines: what lies behind begins at one."""
-    return -(-nbytes // ALIGNMENT) * ALIGNMENT
 
 
 def _place(plan: MemoryPlan, name: str) -> Place:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ansorlite.codegen.workspace import aligned
 from ansorlite.graph.fusion import Group
 from ansorlite.graph.graph import Graph
 from ansorlite.graph.movement import part_offsets, view_offset
-from ansorlite.runtime.arguments import ALIGNMENT
 
 
 @dataclass(frozen=True)
@@ -154,6 +154,6 @@ def _packed(intervals: Mapping[str, tuple[int, int]], sizes: Mapping[str, int]) 
         for start, stop in others:
             if offset + sizes[name] <= start:
                 break
-            offset = max(offset, -(-stop // ALIGNMENT) * ALIGNMENT)
+            offset = max(offset, aligned(stop))
         offsets[name] = offset
     return offsets

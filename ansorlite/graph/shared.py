@@ -8,8 +8,10 @@ from threading import Lock
 from weakref import WeakValueDictionary
 
 from ansorlite.codegen.entry import Address
+from ansorlite.codegen.workspace import aligned
 from ansorlite.graph.graph import Array
-from ansorlite.graph.layout import WEIGHTS, Layout, padded
+from ansorlite.graph.layout import WEIGHTS, Layout
+from ansorlite.runtime.arguments import address_of
 from ansorlite.runtime.workspace import zeros
 
 
@@ -35,6 +37,11 @@ class Weights:
     others: tuple[Array, ...] = ()
     pieces: tuple[_Piece, ...] = ()
 
+    @property
+    def addresses(self) -> tuple[int, ...]:
+        """Of the blocks, the own one first."""
+        return tuple(address_of(block) for block in (self.own, *self.others))
+
 
 class SharedWeights:
     """What the programs of a model have of weights. Any number of threads may store at once."""
@@ -59,13 +66,13 @@ class SharedWeights:
         with self._lock:
             known = {digest: piece for digest in digests.values() if (piece := self._known.get(digest)) is not None}
             fresh = {digest: item for item, digest in digests.items() if digest not in known}
-            own = zeros(sum(padded(layout.weight_bytes_of(item)) for item in fresh.values()))
+            own = zeros(sum(aligned(layout.weight_bytes_of(item)) for item in fresh.values()))
             end = 0
             for digest, item in fresh.items():
                 size, begin = layout.weight_bytes_of(item), layout.weights[item].offset
                 own[end : end + size] = weights[begin : begin + size]
                 self._known[digest] = known[digest] = _Piece(own, end)
-                end += padded(size)
+                end += aligned(size)
         others = {id(piece.block): piece.block for piece in known.values() if piece.block is not own}
         numbers = {id(own): WEIGHTS} | {block: layout.blocks + number for number, block in enumerate(others)}
         places = {item: Address(numbers[id(known[digest].block)], known[digest].offset) for item, digest in digests.items()}

@@ -9,7 +9,7 @@ from typing import Final
 
 from ansorlite.records.measurement import Record
 from ansorlite.report.histories import History
-from ansorlite.report.text import duration, speed_up, times
+from ansorlite.report.text import duration, plural, speed_up, times
 
 _STYLE: Final = """
 :root { color-scheme: light dark }
@@ -32,7 +32,7 @@ def page(title: str, histories: Sequence[History]) -> str:
     return "\n".join(
         [
             f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{escape(title)}</title>\n<style>{_STYLE}</style>',
-            f"<h1>{escape(title)}</h1>\n<p>{_plural(len(histories), 'task')}, {_plural(trials, 'measurement')}</p>",
+            f"<h1>{escape(title)}</h1>\n<p>{plural(len(histories), 'task')}, {plural(trials, 'measurement')}</p>",
             _table(histories),
             *(_section(number, history) for number, history in enumerate(histories)),
             "</html>\n",
@@ -59,7 +59,7 @@ def _section(number: int, history: History) -> str:
     return (
         f'<h2 id="task{number}">{escape(history.name)}</h2>\n<p class="dim">{escape(history.target)}</p>\n'
         f"{_curve(history.curve)}\n<p><code>{escape(history.task)}</code></p>"
-        + (f"\n<p>{_plural(len(history.failures), 'failure')}, the latest:</p>\n<ul>\n{failures}\n</ul>" if failures else "")
+        + (f"\n<p>{plural(len(history.failures), 'failure')}, the latest:</p>\n<ul>\n{failures}\n</ul>" if failures else "")
     )
 
 
@@ -89,7 +89,3 @@ def _curve(curve: Sequence[float | None]) -> str:
         f'aria-label="from {first} to {last}"><polyline points="{" ".join(points)}"/></svg>\n'
         f'<p class="dim">{first} after measurement {begin}, {last} after {len(curve)} (logarithmic)</p>'
     )
-
-
-def _plural(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

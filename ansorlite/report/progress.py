@@ -16,7 +16,7 @@ from rich.text import Text
 
 from ansorlite.report.board import Board
 from ansorlite.report.tables import standing
-from ansorlite.report.text import clock, duration, percent, speed_up, times
+from ansorlite.report.text import clock, duration, percent, plural, speed_up, times
 from ansorlite.tuner.events import Event, Listener, RoundFinished, Started
 
 
@@ -95,6 +95,6 @@ class LineProgress:
 
 def _standing_line(board: Board, elapsed: float) -> str:
     gain = times(speed_up(board.naive, board.best))
-    errors = f"{board.errors} error{'' if board.errors == 1 else 's'}"
+    errors = plural(board.errors, "error")
     best = f"best {duration(board.best)} ({gain} naive)"
     return f"{board.done}/{board.trials} trials · {best} · {errors} · {clock(board.seconds_left(elapsed))} left"

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ansorlite.report.board import Line
-from ansorlite.report.text import duration, speed_up, times
+from ansorlite.report.text import duration, plural, speed_up, times
 from ansorlite.tuner.result import TuneResult
 
 
@@ -35,8 +35,7 @@ def standing(lines: Sequence[Line], current: int | None, room: int) -> Table:
             style="bold" if index == current else "",
         )
     if len(latest) < len(lines):
-        hidden = len(lines) - len(latest)
-        table.caption = f"and {hidden} more task{'' if hidden == 1 else 's'}"
+        table.caption = f"and {plural(len(lines) - len(latest), 'more task')}"
     return table
 
 
@@ -76,7 +75,7 @@ def summary(result: TuneResult) -> str:
     faster = f", {times(gain)} as fast as the loops as written" if math.isfinite(gain) else ""
     restored = f" ({result.restored} of them from earlier runs)" if result.restored else ""
     spent = ", ".join(f"{phase} {duration(seconds)}" for phase, seconds in result.phases.items() if seconds >= 0.005)
-    trials = f"{result.trials} trial{'' if result.trials == 1 else 's'}"
+    trials = plural(result.trials, "trial")
     stopped = "stopped by Ctrl-C: " if result.interrupted else ""
     return f"{stopped}{won}{faster}; {trials}{restored} in {duration(result.seconds)} ({spent or 'nothing to do'})"
 

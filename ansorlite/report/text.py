@@ -37,6 +37,15 @@ def percent(share: float) -> str:
     return f"{float(f'{share * 100:.2g}'):g} %" if math.isfinite(share) else "-"
 
 
+def plural(number: int, noun: str) -> str:
+    """So many of a thing.
+
+    >>> plural(1, "task"), plural(0, "task")
+    ('1 task', '0 tasks')
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def clock(seconds: float | None) -> str:
     """Minutes and seconds of waiting.
 

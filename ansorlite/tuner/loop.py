@@ -182,7 +182,8 @@ class Tuner:
                     self._observe(index, self._measure(measurer, index, first))
 
     def _proposals(self, state: TaskState) -> dict[str, Candidate]:
-        size = min(self._trials_left, self._round_size(state, self._trials_left))
+        left = self._trials_left
+        size = min(left, self._round_size(state, left))
         return state.unseen(state.strategy.propose(size))
 
     def _round_size(self, state: TaskState, left: int) -> int:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from ansorlite.frontends import onnx
+from ansorlite.frontends import onnx as frontend
 from ansorlite.frontends.onnx.file import File, Source
 from ansorlite.graph import stored
 from ansorlite.graph.model import Model
@@ -39,7 +39,7 @@ def load_kept(
         ModelError, ArgumentError, TargetError: as for that function.
     """
     if not isinstance(source, bytes | str | os.PathLike):
-        return onnx.load_any(source, shapes, dims, target, blocked=blocked)
+        return frontend.load_any(source, shapes, dims, target, blocked=blocked)
     machine, file, cache = resolve(target), File.of(source), default_cache()
     # SHA-1 is twice as fast as others, and nobody gains by two models of his own that are taken for each other.
     digest = hashlib.sha1(file.data, usedforsecurity=False).hexdigest()
@@ -48,7 +48,7 @@ def load_kept(
     known = cache.get_parts(key)
     if known is not None:
         return stored.loads(known)
-    model = onnx.load_any(file, shapes, dims, machine, blocked=blocked)
+    model = frontend.load_any(file, shapes, dims, machine, blocked=blocked)
     if isinstance(model, Model) and _EXTERNAL not in file.data:
         cache.put_parts(key, stored.dumps(model))
     return model

@@ -35,8 +35,7 @@ def combine_affine(graph: Graph) -> Graph:
     sweep = _Sweep(graph)
     for node in graph.nodes:
         sweep.place(node)
-    outputs = {public: sweep.same.get(name, name) for public, name in graph.outputs.items()}
-    return eliminate_dead_nodes(graph.replaced(sweep.nodes.values(), constants=sweep.constants, outputs=outputs))
+    return eliminate_dead_nodes(graph.replaced(sweep.nodes.values(), constants=sweep.constants, same=sweep.same))
 
 
 class _Sweep:
@@ -59,8 +58,7 @@ class _Sweep:
         self.nodes.pop(node.output, None)
         found = by_constant(self.graph, node, self.constants)
         if found is None:
-            inputs = tuple(self.same.get(name, name) for name in node.inputs)
-            self.nodes[node.output] = Node(node.output, node.operator, inputs, node.attributes, node.label)
+            self.nodes[node.output] = node.reading(self.same)
             return
         variable, constant = found
         operator = multiply if node.operator is multiply else add

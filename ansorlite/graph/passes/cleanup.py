@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import zlib
 from collections import defaultdict
 from collections.abc import Hashable
 from typing import Any, Final
@@ -12,7 +12,7 @@ import numpy as np
 
 from ansorlite.graph.constants import first, is_splat
 from ansorlite.graph.describe import Operator
-from ansorlite.graph.graph import Array, Graph, Node
+from ansorlite.graph.graph import Array, Graph
 from ansorlite.graph.order import dependencies
 from ansorlite.topi.shape import reshape
 
@@ -39,13 +39,13 @@ def eliminate_common_subexpressions(graph: Graph) -> Graph:
     same: dict[str, str] = {}
     kept = []
     for node in graph.nodes:
-        inputs = tuple(same.get(name, name) for name in node.inputs)
-        original = seen.setdefault((node.operator, inputs, tuple(sorted(node.attributes))), node.output)
+        renamed = node.reading(same)
+        original = seen.setdefault((node.operator, renamed.inputs, tuple(sorted(node.attributes))), node.output)
         if original == node.output:
-            kept.append(Node(node.output, node.operator, inputs, node.attributes, node.label))
+            kept.append(renamed)
         else:
             same[node.output] = original
-    return graph.replaced(kept, outputs={public: same.get(name, name) for public, name in graph.outputs.items()})
+    return graph.replaced(kept, same=same)
 
 
 #: Elements by which constants are told apart before all of their bytes are looked at.
@@ -65,19 +65,17 @@ def merge_equal_constants(graph: Graph) -> Graph:
     same: dict[str, str] = {}
     for glance, names in alike.items():
         for name in names if len(names) > 1 else ():
-            same[name] = originals.setdefault((glance, _digest(graph.constants[name])), name)
-    nodes = (
-        Node(node.output, node.operator, tuple(same.get(name, name) for name in node.inputs), node.attributes, node.label)
-        for node in graph.nodes
-    )
-    return graph.replaced(nodes, outputs={public: same.get(name, name) for public, name in graph.outputs.items()})
+            content = _content(graph.constants[name])
+            original = originals.setdefault((glance, zlib.crc32(content.data)), name)
+            if original != name and np.array_equal(content, _content(graph.constants[original])):
+                same[name] = original
+    return graph.replaced((node.reading(same) for node in graph.nodes), same=same)
 
 
-def _digest(array: Array) -> bytes:
-    """Of all bytes; of a splat, of the one element that there is."""
-    return hashlib.blake2b(
-        first(array).tobytes() if is_splat(array) else np.ascontiguousarray(array).view(np.uint8).data
-    ).digest()
+def _content(array: Array) -> Array:
+    """All bytes; of a splat, those of the one element that there is."""
+    dense = np.asarray(first(array)) if is_splat(array) else np.ascontiguousarray(array)
+    return dense.reshape(-1).view(np.uint8)
 
 
 def simplify_views(graph: Graph) -> Graph:
@@ -90,13 +88,12 @@ def simplify_views(graph: Graph) -> Graph:
     same: dict[str, str] = {}
     nodes = []
     for node in graph.nodes:
-        inputs = tuple(same.get(name, name) for name in node.inputs)
+        renamed = node.reading(same)
         if node.operator is reshape:
-            source = origin[node.output] = origin.get(inputs[0], inputs[0])
+            source = origin[node.output] = origin.get(renamed.inputs[0], renamed.inputs[0])
             if graph.values[source] == graph.values[node.output]:
                 same[node.output] = source
                 continue
-            inputs = (source,)
-        nodes.append(Node(node.output, node.operator, inputs, node.attributes, node.label))
-    outputs = {public: same.get(name, name) for public, name in graph.outputs.items()}
-    return eliminate_dead_nodes(graph.replaced(nodes, outputs=outputs))
+            renamed = renamed.reading({renamed.inputs[0]: source})
+        nodes.append(renamed)
+    return eliminate_dead_nodes(graph.replaced(nodes, same=same))

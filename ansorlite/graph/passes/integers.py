@@ -104,7 +104,7 @@ class _Sweep:
     def bias(self, node: Node) -> bool:
         for name, other in (node.inputs, node.inputs[::-1]):
             total, given = self.nodes.get(name), self._known(other)
-            known = None if total is None else scaling_of(total, self.constants)
+            known = scaling_of(total, dequantize, self.constants)
             if total is None or known is None or given is None or total.inputs[0] not in self.most:
                 continue
             values, scale = given
@@ -152,7 +152,7 @@ class _Sweep:
     def _bytes(self, name: str) -> tuple[str, Scaling] | None:
         """What ``name`` is dequantised from, if that is bytes."""
         node = self.nodes.get(name)
-        scaling = scaling_of(node, self.constants) if node is not None and node.operator is dequantize else None
+        scaling = scaling_of(node, dequantize, self.constants)
         if node is None or scaling is None or dtypes.size(self.graph.values[node.inputs[0]].dtype) > 1:
             return None
         return node.inputs[0], scaling
@@ -171,7 +171,7 @@ class _Sweep:
         node, shape = self.nodes.get(name), self.graph.values[name].shape
         if node is not None and node.operator is reshape:
             node = self.nodes.get(node.inputs[0])
-        scaling = scaling_of(node, self.constants) if node is not None and node.operator is dequantize else None
+        scaling = scaling_of(node, dequantize, self.constants)
         if node is None or scaling is None or scaling.zero is not None or node.inputs[0] not in self.constants:
             return None
         values = self.constants[node.inputs[0]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -33,4 +34,4 @@ def _described(node: Node, weight: Array, graph: Graph) -> Node:
     zero = graph.constants.get(node.inputs[position]) if len(node.inputs) > position else np.zeros((), weight.dtype)
     if zero is not None and zero.size == 1 and np.abs(weight.astype(np.int32) - int(zero.reshape(()))).max(initial=0) <= _SMALL:
         given["most"] = _SMALL
-    return Node(node.output, node.operator, node.inputs, tuple(given.items()), node.label)
+    return replace(node, attributes=tuple(given.items()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -39,8 +40,7 @@ def quantize_early(graph: Graph) -> Graph:
     sweep = _Sweep(graph)
     for node in graph.nodes:
         sweep.place(node)
-    outputs = {public: sweep.same.get(name, name) for public, name in graph.outputs.items()}
-    return eliminate_dead_nodes(graph.replaced(sweep.nodes, constants=sweep.constants, outputs=outputs))
+    return eliminate_dead_nodes(graph.replaced(sweep.nodes, constants=sweep.constants, same=sweep.same))
 
 
 class _Sweep:
@@ -59,22 +59,21 @@ class _Sweep:
         self.same: dict[str, str] = {}
 
     def place(self, node: Node) -> None:
-        scaling = scaling_of(node, self.constants) if node.operator is quantize else None
+        scaling = scaling_of(node, quantize, self.constants)
         if scaling is not None and scaling.uniform:
             self.same[node.output] = self._quantized(node.inputs[0], node, scaling)
             return
-        inputs = tuple(self.same.get(name, name) for name in node.inputs)
-        self.nodes.append(Node(node.output, node.operator, inputs, node.attributes, node.label))
+        self.nodes.append(node.reading(self.same))
 
     def _quantized(self, name: str, node: Node, scaling: Scaling) -> str:
         """The value ``name``, quantised as by ``node``."""
         producer = self.graph.producers.get(name)
         dtype = self.graph.values[node.output].dtype
-        if producer is not None and producer.operator is dequantize:
-            known = scaling_of(producer, self.constants)
-            source = self.same.get(producer.inputs[0], producer.inputs[0])
-            if known is not None and known.is_same(scaling) and self.graph.values[producer.inputs[0]].dtype == dtype:
-                return source
+        known = scaling_of(producer, dequantize, self.constants)
+        if producer is not None and known is not None and known.is_same(scaling):
+            source = producer.inputs[0]
+            if self.graph.values[source].dtype == dtype:
+                return self.same.get(source, source)
         alone = producer is not None and self.graph.only_consumer(name) is not None
         if producer is not None and alone and producer.operator in _CHOOSING:
             # What a gather reads besides its data are places.
@@ -104,5 +103,5 @@ class _Sweep:
     def _new(self, name: str, node: Node) -> str:
         """``node``, with a name of its own made from ``name``."""
         output = self.graph.fresh(f"{name}.quantized.{len(self.nodes)}")
-        self.nodes.append(Node(output, node.operator, node.inputs, node.attributes, node.label))
+        self.nodes.append(replace(node, output=output))
         return output

@@ -6,7 +6,7 @@ import numpy as np
 
 from ansorlite.graph.graph import Array, Graph, Node
 from ansorlite.graph.passes.cleanup import eliminate_dead_nodes
-from ansorlite.graph.passes.scaling import Scaling, scaling_of
+from ansorlite.graph.passes.scaling import scaling_of
 from ansorlite.topi.elementwise import add
 from ansorlite.topi.quantized import dequantize, quantize, requantize, requantize_real, saturate
 
@@ -23,9 +23,9 @@ def requantize_sums(graph: Graph) -> Graph:
     constants: dict[str, Array] = dict(graph.constants)
     nodes = []
     for node in graph.nodes:
-        after = scaling_of(node, graph.constants) if node.operator is quantize else None
+        after = scaling_of(node, quantize, graph.constants)
         producer = graph.producers.get(node.inputs[0]) if after is not None else None
-        before = scaling_of(producer, graph.constants) if producer is not None and producer.operator is dequantize else None
+        before = scaling_of(producer, dequantize, graph.constants)
         if after is None or producer is None or before is None or not after.uniform or before.zero is not None:
             nodes.append(node)
             continue
@@ -52,13 +52,14 @@ def quantize_sums(graph: Graph) -> Graph:
     rank = {node.output: position for position, node in enumerate(graph.nodes)}
     nodes: list[Node] = []
     for node in graph.nodes:
-        after = scaling_of(node, graph.constants) if node.operator is quantize else None
+        after = scaling_of(node, quantize, graph.constants)
         total = graph.producers.get(node.inputs[0]) if after is not None and after.uniform else None
         if after is None or total is None or total.operator is not add or graph.only_consumer(total.output) is not node:
             nodes.append(node)
             continue
         parts = [graph.producers.get(name) for name in total.inputs]
-        terms = [(part, scaling) for part in parts if part is not None and (scaling := _dequantized(part, graph)) is not None]
+        found = [(part, scaling_of(part, dequantize, graph.constants)) for part in parts]
+        terms = [(part, scaling) for part, scaling in found if part is not None and scaling is not None]
         quotients = [np.asarray(scaling.scale / after.scale) for _, scaling in terms]
         if len(terms) < len(total.inputs) or not all(np.isfinite(quotient).all() for quotient in quotients):
             nodes.append(node)
@@ -89,7 +90,7 @@ def skip_bytes(graph: Graph) -> Graph:
     rank = {node.output: position for position, node in enumerate(graph.nodes)}
     nodes = []
     for node in graph.nodes:
-        scaling = _dequantized(node, graph)
+        scaling = scaling_of(node, dequantize, graph.constants)
         producer = graph.producers.get(node.inputs[0]) if scaling is not None and scaling.uniform else None
         alone = producer is not None and graph.only_consumer(producer.output) is node
         reader = graph.only_consumer(node.output)
@@ -102,7 +103,3 @@ def skip_bytes(graph: Graph) -> Graph:
         inputs = (*producer.inputs, shift, scale)
         nodes.append(Node(node.output, requantize_real, inputs, producer.attributes, producer.label))
     return eliminate_dead_nodes(graph.replaced(nodes, constants=constants))
-
-
-def _dequantized(node: Node, graph: Graph) -> Scaling | None:
-    return scaling_of(node, graph.constants) if node.operator is dequantize else None

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ansorlite.graph.describe import Operator
 from ansorlite.graph.graph import Array, Node
-from ansorlite.topi.quantized import dequantize, quantize
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +46,13 @@ class Scaling:
         return result.astype(dtype)
 
 
-def scaling_of(node: Node | None, constants: Mapping[str, Array]) -> Scaling | None:
-    """The scaling of a ``quantize`` or ``dequantize`` node with known float32 scales, not in blocks; else ``None``."""
-    if node is None or node.operator not in (quantize, dequantize) or node.attribute("block"):
+def scaling_of(node: Node | None, operator: Operator, constants: Mapping[str, Array]) -> Scaling | None:
+    """The scaling of a node with known float32 scales, not in blocks; ``None`` if it is no such node.
+
+    Args:
+        operator: ``quantize`` or ``dequantize``, which the node is to be.
+    """
+    if node is None or node.operator is not operator or node.attribute("block"):
         return None
     if any(name not in constants for name in node.inputs[1:]):
         return None

@@ -9,7 +9,7 @@ from ansorlite.graph.builder import GraphBuilder
 from ansorlite.graph.constants import combine, is_splat, reshaped, splat
 from ansorlite.graph.describe import Value
 from ansorlite.graph.graph import Graph
-from ansorlite.graph.passes import optimize
+from ansorlite.graph.passes import PASSES, optimize
 from ansorlite.graph.passes.affine import combine_affine
 from ansorlite.graph.passes.cleanup import (
     eliminate_common_subexpressions,
@@ -100,6 +100,12 @@ def test_the_steps_of_a_network_share_constants_that_passes_have_made(build):
     after = optimize(build.finish({"y": value}))
     assert len({node.inputs for node in after.nodes}) == 6
     assert len(after.constants) == 2
+
+
+@pytest.mark.parametrize("rewrite", PASSES)
+def test_a_pass_that_finds_nothing_gives_the_same_graph(build, rewrite):
+    graph = build.finish({"y": build.apply(relu, build.apply(conv, "x", build.constant(f32(4, 3, 3, 3))))})
+    assert rewrite(graph) is graph
 
 
 def test_views_of_views_read_the_origin_and_empty_views_go(build):

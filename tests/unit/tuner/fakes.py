@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from ansorlite import te
+from ansorlite.records.database import Database
 from ansorlite.records.measurement import Measurement, Outcome, Seconds
 from ansorlite.search import RoundLog
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.task import Task
+from ansorlite.task_scheduler import RoundRobin, TaskInfo
+from ansorlite.tuner.events import Event
+from ansorlite.tuner.loop import Tuner
+from ansorlite.tuner.result import TuneResult
+from ansorlite.tuner.state import TaskState
 
 SKETCH = "s"
 
@@ -101,3 +108,24 @@ class FakeMeasurer:
                 seconds=Seconds(0.0, 0.0, 0.0),
                 when=float(len(self.asked)),
             )
+
+
+def run(
+    states: list[TaskState],
+    trials: int,
+    path: Path,
+    measurer: FakeMeasurer | None = None,
+    events: list[Event] | None = None,
+    time_limit: float | None = None,
+) -> TuneResult:
+    """Tune the tasks in turns, with a database at ``path``."""
+    with Database(path) as database:
+        return Tuner(
+            states,
+            trials=trials,
+            time_limit=time_limit,
+            database=database,
+            scheduler=RoundRobin([TaskInfo()] * len(states)),
+            open_measurer=measurer or FakeMeasurer(),
+            listener=(events if events is not None else []).append,
+        ).run()

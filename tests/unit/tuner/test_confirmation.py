@@ -13,12 +13,11 @@ from ansorlite.records.database import Database
 from ansorlite.records.measurement import Measurement
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.task import Task
-from ansorlite.task_scheduler import RoundRobin, TaskInfo
 from ansorlite.tuner.clock import PhaseClock
-from ansorlite.tuner.loop import CONFIRMING, Tuner
-from ansorlite.tuner.result import Stop, TuneResult
+from ansorlite.tuner.loop import CONFIRMING
+from ansorlite.tuner.result import Stop
 from ansorlite.tuner.state import TaskState
-from tests.unit.tuner.fakes import SKETCH, FakeMeasurer, ListStrategy, PlainKeys, candidate, scale_task
+from tests.unit.tuner.fakes import SKETCH, FakeMeasurer, ListStrategy, PlainKeys, candidate, run, scale_task
 
 DEFAULT = Candidate(SKETCH, (10_000,))
 EXTENTS = (8, 16, 24)
@@ -64,19 +63,6 @@ class DisturbedMeasurer(FakeMeasurer):
 
 def states(count: int = 1) -> list[TaskState]:
     return [TaskState(scale_task(e), (1,), ListStrategy(), PlainKeys(), (DEFAULT,)) for e in EXTENTS[:count]]
-
-
-def run(tasks: list[TaskState], trials: int, path: Path, measurer: FakeMeasurer, time_limit: float | None = None) -> TuneResult:
-    with Database(path) as database:
-        return Tuner(
-            tasks,
-            trials=trials,
-            time_limit=time_limit,
-            database=database,
-            scheduler=RoundRobin([TaskInfo()] * len(tasks)),
-            open_measurer=measurer,
-            listener=lambda _: None,
-        ).run()
 
 
 def disturbed_measurer(seed: int, trials: int = 64) -> DisturbedMeasurer:

@@ -11,36 +11,13 @@ from ansorlite.errors import TuningError
 from ansorlite.records.database import Database
 from ansorlite.records.measurement import Outcome
 from ansorlite.sketch.candidate import NAIVE, Candidate
-from ansorlite.task_scheduler import RoundRobin, TaskInfo
 from ansorlite.tuner.events import Event, Finished, Measured, RoundFinished, Started
-from ansorlite.tuner.loop import Tuner
-from ansorlite.tuner.result import TuneResult
 from ansorlite.tuner.state import TaskState
-from tests.unit.tuner.fakes import SKETCH, FakeMeasurer, ListStrategy, PlainKeys, candidate, scale_task
+from tests.unit.tuner.fakes import SKETCH, FakeMeasurer, ListStrategy, PlainKeys, candidate, run, scale_task
 
 
 def state(extent: int = 8, weight: int = 1, size: int = 1000, first: tuple[Candidate, ...] = ()) -> TaskState:
     return TaskState(scale_task(extent), (weight,), ListStrategy(size), PlainKeys(), first)
-
-
-def run(
-    states: list[TaskState],
-    trials: int,
-    path: Path,
-    measurer: FakeMeasurer | None = None,
-    events: list[Event] | None = None,
-    time_limit: float | None = None,
-) -> TuneResult:
-    with Database(path) as database:
-        return Tuner(
-            states,
-            trials=trials,
-            time_limit=time_limit,
-            database=database,
-            scheduler=RoundRobin([TaskInfo()] * len(states)),
-            open_measurer=measurer or FakeMeasurer(),
-            listener=(events if events is not None else []).append,
-        ).run()
 
 
 def test_naive_is_measured_first_and_the_best_is_kept(tmp_path: Path) -> None:
