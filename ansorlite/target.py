@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import llvmlite.binding as llvm
 
@@ -29,18 +29,8 @@ _DOTS: Final[tuple[tuple[str, BinaryOp], ...]] = (
 )
 
 
-class _Facts(type):
-    """Metaclass: who gives less than a machine's facts is told how to name one."""
-
-    def __call__(cls, *facts: Any, **named: Any) -> Any:
-        missing = sum(field.default is MISSING for field in fields(cls)) - len(facts) - len(named)  # type: ignore[arg-type]
-        if missing > 0:
-            raise TargetError(f'a target is given by its name, as in target="llvm"; its own facts are {missing} more than these')
-        return super().__call__(*facts, **named)
-
-
 @dataclass(frozen=True)
-class Target(metaclass=_Facts):
+class Target:
     """A CPU as the search and the code generator see it.
 
     Attributes:

@@ -84,18 +84,20 @@ def tune(
     maker = STRATEGIES.get(strategy) if isinstance(strategy, str) else strategy
     if not callable(maker):
         raise ArgumentError(f"unknown strategy {strategy!r}; the strategies are: {', '.join(STRATEGIES)}")
-    streams = np.random.default_rng(seed).spawn(len(tasks))
+    wanted = objective_of(objective, goals)
     own = None if rules is None else rules_from(rules)
-    states = [task_state(task, uses, maker, rng, own) for (task, uses), rng in zip(tasks, streams, strict=True)]
+    streams = np.random.default_rng(seed).spawn(len(tasks))
     with ExitStack() as stack:
+        records = stack.enter_context(opened(database))  # before deriving sketches, which takes seconds
+        states = [task_state(task, uses, maker, rng, own) for (task, uses), rng in zip(tasks, streams, strict=True)]
         tuner = Tuner(
             states,
             trials=TRIALS * len(tasks) if trials is None else trials,
             time_limit=time_limit,
-            database=stack.enter_context(opened(database)),
+            database=records,
             scheduler=GradientScheduler(
                 [describe(task, uses) for task, uses in tasks],
-                objective_of(objective, goals),
+                wanted,
                 GradientSettings(stop_below=stop_below),
             ),
             open_measurer=lambda: Measurer(tasks[0][0].target, MeasureSettings(seed=seed, rules=rules)),

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from ansorlite.cli import options
 from ansorlite.cli.program import Array, Program, fixed, load_inputs
@@ -16,6 +15,7 @@ from ansorlite.graph.hybrid import AnyModel
 from ansorlite.report import profile as profiles
 from ansorlite.report.compare import Comparison, compare, time_alone
 from ansorlite.report.peers import onnxruntime_session
+from ansorlite.report.screen import screen
 from ansorlite.report.text import duration, times
 from ansorlite.task import Task
 
@@ -72,8 +72,8 @@ def command(
     if result.against is not None and result.ratio is not None:
         click.echo(f"{against:<12} {duration(result.against)}\nratio        {times(result.ratio)}")
     if steps:
-        screen = Console(highlight=False)
-        screen.print("", profiles.table(steps, _ROWS, screen.width >= _WIDE), sep="\n")
+        printed = screen()
+        printed.print("", profiles.table(steps, _ROWS, printed.width >= _WIDE), sep="\n")
 
 
 def _other(against: str, source: str, workload: Task | AnyModel, arrays: Mapping[str, Array]) -> Callable[[], object]:

@@ -16,7 +16,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "run": "Run a model or a kernel with the best programs known.",
     "bench": "Time a model or a kernel, also against something else.",
     "tasks": "List the tasks that a model consists of.",
-    "records": "Look into a database; export, import and repeat measurements.",
+    "records": "Look into a database; export and import measurements.",
     "report": "Write what a database tells as an HTML page.",
 }
 

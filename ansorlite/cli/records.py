@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import shlex
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from ansorlite.cli import options
@@ -15,8 +15,9 @@ from ansorlite.errors import RecordsError
 from ansorlite.records.database import Database
 from ansorlite.records.jsonlines import export_lines, import_lines, measurement_json
 from ansorlite.records.measurement import Outcome, Record
+from ansorlite.report.screen import screen
 from ansorlite.report.tables import cropped
-from ansorlite.report.text import duration
+from ansorlite.report.text import duration, plural
 from ansorlite.writing import writing
 
 
@@ -60,7 +61,7 @@ def command(
         options.print_json({"outcomes": counts, "records": [_json(record) for record in found], "imported": added})
     elif export_path is None:
         if added is not None:
-            click.echo(f"{added} new measurements from {import_path}")
+            click.echo(f"{plural(added, 'new measurement')} from {import_path}")
         _print(counts, found, limit)
 
 
@@ -91,9 +92,9 @@ def _json(record: Record) -> dict[str, Any]:
 
 
 def _print(counts: dict[str, int], records: list[Record], limit: int) -> None:
-    screen = Console()
+    printed = screen()
     total = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
-    screen.print(f"{sum(counts.values())} measurements: {total or 'none'}", highlight=False)
+    printed.print(f"{plural(sum(counts.values()), 'measurement')}: {total or 'none'}")
     if not records or not limit:
         return
     table = Table(box=None, pad_edge=False, header_style="dim")
@@ -111,9 +112,8 @@ def _print(counts: dict[str, int], records: list[Record], limit: int) -> None:
             cropped(f"{measurement.candidate.sketch} {row}"),
             cropped(record.task),
         )
-    screen.print(table)
+    printed.print(table)
     failures = [record for record in records[-limit:] if record.measurement.outcome.failed]
     for record in failures[-3:]:
         reason = record.measurement.error.partition("\n")[0]
-        again = " ".join(record.command)
-        screen.print(f"{record.id}: {reason}\n    again: {again}", highlight=False, soft_wrap=True, markup=False)
+        printed.print(f"{record.id}: {reason}\n    again: {shlex.join(record.command)}", soft_wrap=True)

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
 from ansorlite.cli import options
 from ansorlite.cli.program import Program, fixed, load_inputs
 from ansorlite.cli.source import load_open
+from ansorlite.report.screen import screen
 from ansorlite.writing import writing
 
 
@@ -69,7 +69,7 @@ def command(
         table.add_row(
             name, "x".join(map(str, array.shape)), array.dtype.name, written.get(name, "(not written: no --output-dir)")
         )
-    Console().print(table)
+    screen().print(table)
 
 
 def _given(inputs: tuple[str, ...]) -> set[str]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from ansorlite.cli import options
 from ansorlite.cli.source import load
 from ansorlite.graph.hybrid import HostStep, HybridModel
+from ansorlite.report.screen import screen
 from ansorlite.task import Task
 from ansorlite.tuner.result import label
 from ansorlite.tuner.workload import parts_of, tasks_of
@@ -43,9 +43,9 @@ def command(
     table.add_column("Mflop", justify="right")
     for number, (task, weight) in enumerate(tasks, 1):
         table.add_row(str(number), label(task), str(weight), f"{task.dag.flops / 1e6:.2f}")
-    console = Console()
-    console.print(table)
+    printed = screen()
+    printed.print(table)
     if fallbacks:
-        console.print(f"\nrun in Python, as they are no tensor expressions here ({len(fallbacks)}):")
+        printed.print(f"\nrun in Python, as they are no tensor expressions here ({len(fallbacks)}):")
     for step in fallbacks:
-        console.print(f"  {step.title}: {step.reason}", highlight=False, markup=False)
+        printed.print(f"  {step.title}: {step.reason}")

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 from ansorlite.api.tune import tune
 from ansorlite.cli import goals, options
 from ansorlite.cli.main import INTERRUPTED
 from ansorlite.cli.source import load
 from ansorlite.report.models import models, objective_value, verdict
+from ansorlite.report.screen import screen
 from ansorlite.report.tables import outcome, summary
 from ansorlite.search import STRATEGIES
 from ansorlite.tuner.result import TaskResult, TuneResult
@@ -90,13 +90,11 @@ def command(
             }
         )
     else:
-        screen = Console()
-        screen.print(outcome(result))
+        printed = screen()
+        printed.print(outcome(result))
         if len(sources) > 1:
-            screen.print(models(sources, wanted, objective, result))
-        screen.print(
-            f"{summary(result)}\n{verdict(objective, wanted, result)}\nkept in {database}", highlight=False, soft_wrap=True
-        )
+            printed.print(models(sources, wanted, objective, result))
+        printed.print(f"{summary(result)}\n{verdict(objective, wanted, result)}\nkept in {database}", soft_wrap=True)
     if result.interrupted:
         raise click.exceptions.Exit(INTERRUPTED)
 

@@ -54,13 +54,24 @@ _TABLES: Final = (
     "CREATE INDEX by_key ON measurements (task, target, key)",
 )
 
+#: What sqlite3 says of a mistake of the caller's -> what we say.
+_MISUSES: Final = {
+    "closed database": "this database was closed; open it again",
+    "same thread": "a Database serves the thread that opened it; open one in each thread, or give its path",
+}
+
 
 @contextlib.contextmanager
 def sqlite_errors(path: Path) -> Iterator[None]:
     """Turn what sqlite3 raises about the file at ``path`` into a :class:`RecordsError`."""
     try:
         yield
-    except (sqlite3.ProgrammingError, sqlite3.IntegrityError):
+    except sqlite3.ProgrammingError as error:
+        misuse = next((told for what, told in _MISUSES.items() if what in str(error)), None)
+        if misuse is None:
+            raise
+        raise RecordsError(f"{path}: {misuse}") from error
+    except sqlite3.IntegrityError:
         raise
     except sqlite3.DatabaseError as error:
         raise RecordsError(f"{path}: {_explain(error)}") from error
@@ -106,7 +117,7 @@ def connect(path: Path, create: bool) -> sqlite3.Connection:
         connection = sqlite3.connect(name, timeout=BUSY_SECONDS, isolation_level=None, uri=to_be_read)
         try:
             if to_be_read:
-                _is_empty(connection, path)
+                _check(connection, path)
             else:
                 _use_wal(connection)
                 _check_or_create(connection, path)
@@ -142,28 +153,32 @@ def _use_wal(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA foreign_keys = ON")
 
 
-def _is_empty(connection: sqlite3.Connection, path: Path) -> bool:
-    """Whether there are no tables in it yet; if there are, they are ours.
+def _is_empty(connection: sqlite3.Connection) -> bool:
+    """Whether there are no tables in it yet."""
+    return connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
+
+
+def _check(connection: sqlite3.Connection, path: Path) -> None:
+    """If there are tables in it, they are ours.
 
     Raises:
         RecordsError: they are not, or they are those of a newer ansorlite.
     """
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     application = connection.execute("PRAGMA application_id").fetchone()[0]
-    empty: bool = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
-    if application != APPLICATION and not empty:
+    if application != APPLICATION and not _is_empty(connection):
         raise RecordsError(f"{path} is an SQLite file, but not a tuning database; give another path")
     if version > VERSION:
         raise RecordsError(
             f"{path} was written by a newer ansorlite (schema {version}; this one knows {VERSION}); "
             "upgrade ansorlite, or use another database"
         )
-    return empty
 
 
 def _check_or_create(connection: sqlite3.Connection, path: Path) -> None:
     with transaction(connection):
-        if _is_empty(connection, path):
+        _check(connection, path)
+        if _is_empty(connection):
             for statement in _TABLES:
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {VERSION}")

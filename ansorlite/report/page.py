@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Sequence
 from html import escape
 from typing import Final
@@ -66,7 +67,7 @@ def _section(number: int, history: History) -> str:
 def _failure(record: Record) -> str:
     measurement = record.measurement
     reason = measurement.error.partition("\n")[0]
-    return f"<li>{measurement.outcome.value}: {escape(reason)}<br><code>{escape(' '.join(record.command))}</code>"
+    return f"<li>{measurement.outcome.value}: {escape(reason)}<br><code>{escape(shlex.join(record.command))}</code>"
 
 
 def _curve(curve: Sequence[float | None]) -> str:

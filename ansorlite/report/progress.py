@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ansorlite.report.board import Board
+from ansorlite.report.screen import screen
 from ansorlite.report.tables import standing
 from ansorlite.report.text import clock, duration, percent, plural, speed_up, times
 from ansorlite.tuner.events import Event, Listener, RoundFinished, Started
@@ -28,12 +29,12 @@ def listener(progress: bool | None, console: Console | None = None) -> AbstractC
             ``None`` shows it on a terminal only.
         console: where; by default stderr.
     """
-    screen = console or Console(stderr=True)
+    where = console or screen(stderr=True)
     if progress is None:
-        progress = screen.is_terminal
+        progress = where.is_terminal
     if not progress:
         return nullcontext(_ignore)
-    return LiveProgress(screen) if screen.is_terminal else nullcontext(LineProgress(screen))
+    return LiveProgress(where) if where.is_terminal else nullcontext(LineProgress(where))
 
 
 def _ignore(_event: Event) -> None:
@@ -90,7 +91,7 @@ class LineProgress:
             text = (
                 f"{_standing_line(self._board, time.monotonic() - self._begin)} · {line.name}: {duration(line.best)}{trust}{gain}"
             )
-            self._console.print(text, highlight=False, soft_wrap=True)
+            self._console.print(text, soft_wrap=True)
 
 
 def _standing_line(board: Board, elapsed: float) -> str:

@@ -12,6 +12,7 @@ import pytest
 from click.testing import Result
 
 from ansorlite.cli.main import COMMANDS
+from ansorlite.report.text import duration
 from tests.cli.conftest import TUNE
 
 Call = Callable[..., Result]
@@ -199,3 +200,14 @@ def test_bench_of_a_model_shows_each_kernel(call: Call, call_json: CallJson, fol
     for column in ("task", "time", "share", "GFLOP/s", "GB/s", "roofline", "of record"):
         assert column in shown
     assert call_json("bench", "relu.onnx", "--seconds", 0.01, "--no-profile")["steps"] is None
+
+
+def test_names_with_brackets_are_printed_as_they_are(database: dict[str, Any], call: Call, folder: Path) -> None:
+    ends = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [8]) for name in ("x", "y[/b]")]
+    node = onnx.helper.make_node("Relu", ["x"], ["y[/b]"])
+    onnx.save(onnx.helper.make_model(onnx.helper.make_graph([node], "g", ends[:1], ends[1:])), folder / "brackets.onnx")
+    assert "y[/b]" in call("run", "brackets.onnx").stdout
+    (folder / "t.db").rename(folder / "[red].db")
+    told = call(*TUNE[:-1], "[red].db", "--no-progress").stdout
+    assert f"best {duration(database['best_latency'])}" in told
+    assert "kept in [red].db" in told

@@ -54,6 +54,12 @@ def test_of_tune(named: dict[str, Any], told: str) -> None:
     assert told in wrong(al.tune, TASK, **{"trials": 1, **named})
 
 
+@pytest.mark.parametrize("named", [{"database": "nowhere/t.db"}, {"objective": "bounds"}, {"rules": "nowhere.py:RULES"}])
+def test_of_tune_before_sketches_are_derived(named: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ansorlite.api.tune.task_state", lambda *_: pytest.fail("a model's take seconds"))
+    assert wrong(al.tune, TASK, **named)
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -92,9 +98,8 @@ def test_of_expressions_and_goals() -> None:
     assert "constant of W is 'no'; it must be True or False" in wrong(te.placeholder, (4,), name="W", constant="no")
 
 
-@pytest.mark.parametrize("facts", [(), (5,), ("llvm",)])
-def test_of_targets(facts: tuple[Any, ...]) -> None:
-    assert 'a target is given by its name, as in target="llvm"' in wrong(al.Target, *facts)
+def test_of_targets() -> None:
+    assert "unknown target 5; the targets are: llvm" in wrong(al.Task, TASK.dag, 5)
 
 
 def test_of_timing(kernel: al.Kernel) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -74,3 +75,11 @@ def test_unknown_ids_and_tasks_are_errors(tmp_path: Path) -> None:
             database.record(7)
         with pytest.raises(RecordsError, match="has no task"):
             database.task("nothing")
+
+
+def test_a_database_that_was_closed_or_is_another_threads(tmp_path: Path) -> None:
+    with Database(tmp_path / "db") as database, ThreadPoolExecutor(1) as pool:
+        elsewhere = pool.submit(database.tasks)
+        assert "serves the thread that opened it; open one in each thread" in str(elsewhere.exception())
+    with pytest.raises(RecordsError, match="this database was closed; open it again"):
+        database.tasks()

@@ -57,7 +57,7 @@ class Texts(HTMLParser):
 
 
 def test_the_page_tells_it_whatever_the_names(tmp_path: Path) -> None:
-    with filled(tmp_path / "db") as database:
+    with filled(tmp_path / "a db") as database:
         texts = Texts()
         texts.feed(page("a & b", histories(database)))
     assert "a & b" in texts.found
@@ -65,6 +65,6 @@ def test_the_page_tells_it_whatever_the_names(tmp_path: Path) -> None:
     first = texts.found.index("times<64> 64 -> 64")
     assert [text for text in texts.found[first + 1 :] if text][:5] == ["5", "1", "8.00 ms", "2.00 ms", "4.00x"]
     assert "crash: signal 11 <SEGV>" in texts.found
-    assert f"python -m ansorlite.measure.replay {tmp_path / 'db'} 1" in texts.found
+    assert f"python -m ansorlite.measure.replay '{tmp_path / 'a db'}' 1" in texts.found
     assert "no program ran" in texts.found
     assert texts.points == ["0,0 333.3,0.0 333.3,100.0 1000.0,100.0 1000.0,100.0"]
