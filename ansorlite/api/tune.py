@@ -15,7 +15,7 @@ from ansorlite.measure.rules import rules_from
 from ansorlite.measure.settings import MeasureSettings
 from ansorlite.report.progress import listener
 from ansorlite.search import STRATEGIES, StrategyMaker
-from ansorlite.task_scheduler import Goal, GradientScheduler, GradientSettings, describe, objective_of
+from ansorlite.task_scheduler import SCHEDULERS, Goal, SchedulerMaker, describe, objective_of
 from ansorlite.tuner.loop import Tuner
 from ansorlite.tuner.result import TuneResult
 from ansorlite.tuner.start import task_state
@@ -38,6 +38,7 @@ def tune(
     objective: str = "latency",
     goals: Sequence[Goal] | None = None,
     stop_below: float = 0.0,
+    scheduler: str | SchedulerMaker = "gradient",
 ) -> TuneResult:
     """Find fast programs by measuring on this machine.
 
@@ -58,10 +59,12 @@ def tune(
         goals: weight, bound and reference of each model, in order.
         stop_below: a task gets no more trials once the next round of it is expected to lower the objective by less than this
             share of itself; tuning ends when that is so for every task. It goes on, from records, with a lower one.
+        scheduler: which task of several gets the next trials: a key of ``ansorlite.task_scheduler.SCHEDULERS``, or a function as
+            those in it, of your own.
 
     Raises:
-        ArgumentError: no task, an unknown strategy or objective, goals that do not fit, a limit that is not positive, or a
-            number that is none.
+        ArgumentError: no task, an unknown strategy, scheduler or objective, goals that do not fit, a limit that is not positive,
+            or a number that is none.
         RecordsError: the database cannot be used.
         TuningError: no program runs at all, or there are no such rules.
     """
@@ -84,7 +87,10 @@ def tune(
     maker = STRATEGIES.get(strategy) if isinstance(strategy, str) else strategy
     if not callable(maker):
         raise ArgumentError(f"unknown strategy {strategy!r}; the strategies are: {', '.join(STRATEGIES)}")
-    wanted = objective_of(objective, goals)
+    schedule = SCHEDULERS.get(scheduler) if isinstance(scheduler, str) else scheduler
+    if not callable(schedule):
+        raise ArgumentError(f"unknown scheduler {scheduler!r}; the schedulers are: {', '.join(SCHEDULERS)}")
+    scheduling = schedule([describe(task, uses) for task, uses in tasks], objective_of(objective, goals), stop_below)
     own = None if rules is None else rules_from(rules)
     streams = np.random.default_rng(seed).spawn(len(tasks))
     with ExitStack() as stack:
@@ -95,11 +101,7 @@ def tune(
             trials=TRIALS * len(tasks) if trials is None else trials,
             time_limit=time_limit,
             database=records,
-            scheduler=GradientScheduler(
-                [describe(task, uses) for task, uses in tasks],
-                wanted,
-                GradientSettings(stop_below=stop_below),
-            ),
+            scheduler=scheduling,
             open_measurer=lambda: Measurer(tasks[0][0].target, MeasureSettings(seed=seed, rules=rules)),
             listener=stack.enter_context(listener(progress)),
         )

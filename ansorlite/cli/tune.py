@@ -15,6 +15,7 @@ from ansorlite.report.models import models, objective_value, verdict
 from ansorlite.report.screen import screen
 from ansorlite.report.tables import outcome, summary
 from ansorlite.search import STRATEGIES
+from ansorlite.task_scheduler import SCHEDULERS
 from ansorlite.tuner.result import TaskResult, TuneResult
 
 
@@ -27,6 +28,7 @@ from ansorlite.tuner.result import TaskResult, TuneResult
 @options.target
 @options.rules
 @click.option("--strategy", type=click.Choice(list(STRATEGIES)), default="evolutionary", show_default=True, help="How to search.")
+@click.option("--scheduler", type=click.Choice(list(SCHEDULERS)), default="gradient", show_default=True, help="What is next.")
 @options.seed
 @click.option("--progress/--no-progress", default=None, help="Show progress on stderr. [default: on a terminal only]")
 @options.as_json
@@ -46,6 +48,7 @@ def command(
     target: str,
     rules: str | None,
     strategy: str,
+    scheduler: str,
     seed: int,
     progress: bool | None,
     as_json: bool,
@@ -73,6 +76,7 @@ def command(
         time_limit=time_limit,
         database=database,
         strategy=strategy,
+        scheduler=scheduler,
         seed=seed,
         progress=progress,
         rules=rules,

@@ -5,14 +5,17 @@ from ansorlite.task_scheduler.gradient import GradientScheduler, GradientSetting
 from ansorlite.task_scheduler.objectives import OBJECTIVES, Goal, Objective, objective_of
 from ansorlite.task_scheduler.protocol import TaskInfo, TaskScheduler
 from ansorlite.task_scheduler.round_robin import RoundRobin
+from ansorlite.task_scheduler.schedulers import SCHEDULERS, SchedulerMaker
 
 __all__ = [
     "OBJECTIVES",
+    "SCHEDULERS",
     "Goal",
     "GradientScheduler",
     "GradientSettings",
     "Objective",
     "RoundRobin",
+    "SchedulerMaker",
     "TaskInfo",
     "TaskScheduler",
     "describe",

@@ -14,6 +14,7 @@ class Curve:
         best: the lowest latency so far, seconds; ``inf`` if no program has run.
         after: ``best`` after each share.
         retired: whether the task has nothing left to try.
+        handed_out: whether the task has been given a share that nothing is known of yet.
     """
 
     best: float = math.inf

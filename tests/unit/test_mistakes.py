@@ -47,6 +47,8 @@ def wrong(function: Callable[..., Any], *arguments: Any, **named: Any) -> str:
         ({"database": 5}, "a database is given by the path of its file, not by 5"),
         ({"strategy": 5}, "unknown strategy 5"),
         ({"strategy": []}, "unknown strategy []"),
+        ({"scheduler": "by_hand"}, "unknown scheduler 'by_hand'; the schedulers are: gradient, round_robin"),
+        ({"scheduler": "round_robin", "stop_below": 0.1}, "'round_robin' forecasts nothing, so stop_below=0.1"),
         ({"objective": ["latency"]}, "objective is ['latency']; it must be the name of one"),
     ],
 )

@@ -7,9 +7,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ansorlite.task_scheduler import GradientScheduler, RoundRobin, TaskInfo, TaskScheduler
+from ansorlite import task_scheduler
+from ansorlite.task_scheduler import Goal, GradientScheduler, SchedulerMaker, TaskInfo, TaskScheduler, objective_of
 
-SCHEDULERS: list[Callable[[Sequence[TaskInfo]], TaskScheduler]] = [GradientScheduler, RoundRobin]
+
+def of_one_model(make: SchedulerMaker) -> Callable[[Sequence[TaskInfo]], TaskScheduler]:
+    return lambda tasks: make(tasks, objective_of("latency", [Goal()]), 0.0)
+
+
+SCHEDULERS = [of_one_model(make) for make in task_scheduler.SCHEDULERS.values()]
 Curves = Sequence[Sequence[float | None]]
 
 
