@@ -20,11 +20,14 @@ from ansorlite.native import F64, I64, PTR, compiled, declare, gather, load, loo
 #: Rows that a register holds numbers of.
 BLOCK: Final = 128
 #: An instruction: (op, destination, three operands). A gather's operands are its hole and where its table begins, a select's
-#: its index and where in the code the register of choice 0 is, or would be.
+#: its index and where in the code the register of choice 0 is, or would be; a call's, which has no destination, are the address
+#: of a function, where in the code the registers of its arguments and results are, and how many items it folds.
 FIELDS: Final = 5
-_LANES: Final = 8
-_VECTOR: Final = ir.VectorType(F64, _LANES)
-_BITS: Final = ir.VectorType(I64, _LANES)
+#: Numbers that are computed at once.
+LANES: Final = 8
+VECTOR: Final = ir.VectorType(F64, LANES)
+_BITS: Final = ir.VectorType(I64, LANES)
+_CALLEE: Final = ir.FunctionType(ir.VoidType(), [PTR, PTR, I64])
 _ARGUMENTS: Final = (
     ("rows", PTR),  # (n, holes) int64
     ("holes", I64),
@@ -53,10 +56,10 @@ def _function() -> ir.Function:
         with loop(b, I64(0), a["instructions"]) as number:
             _instruction(b, a, base, b.mul(number, I64(FIELDS)))
         with loop(b, I64(0), a["outputs"]) as output:
-            source = _register(b, a, load(b, a["results"], output, I64))
+            source = register(b, a["registers"], load(b, a["results"], output, I64))
             place = b.gep(a["out"], [b.add(b.mul(output, a["stride"]), base)], source_etype=F64)
-            with loop(b, I64(0), I64(BLOCK), _LANES) as lane:
-                b.store(_read(b, source, lane), b.gep(place, [lane], source_etype=F64), align=8)
+            with loop(b, I64(0), I64(BLOCK), LANES) as lane:
+                b.store(read(b, source, lane), b.gep(place, [lane], source_etype=F64), align=8)
     b.ret_void()
     return function
 
@@ -64,33 +67,36 @@ def _function() -> ir.Function:
 def _instruction(b: ir.IRBuilder, a: dict[str, ir.Value], base: ir.Value, start: ir.Value) -> None:
     """One instruction for the 128 rows from ``base`` on."""
     op, *fields = (load(b, a["code"], b.add(start, I64(field)), I64) for field in range(FIELDS))
-    target = _register(b, a, fields[0])
+    target = register(b, a["registers"], fields[0])
     done = b.function.append_basic_block("done")
     unknown = b.function.append_basic_block("unknown")
     switch = b.switch(op, unknown)
     b.position_at_end(unknown)
     b.unreachable()
-    for each, (operands, emit) in _EMIT.items():
+    for each, (operands, emit) in EMIT.items():
         with _case(b, switch, each, done):
-            sources = [_register(b, a, field) for field in fields[1 : 1 + operands]]
-            with loop(b, I64(0), I64(BLOCK), _LANES) as lane:
-                value = emit(b, *(_read(b, source, lane) for source in sources))
+            sources = [register(b, a["registers"], field) for field in fields[1 : 1 + operands]]
+            with loop(b, I64(0), I64(BLOCK), LANES) as lane:
+                value = emit(b, *(read(b, source, lane) for source in sources))
                 b.store(value, b.gep(target, [lane], source_etype=F64), align=8)
     with _case(b, switch, Op.GATHER, done):
         hole, table = fields[1], b.gep(a["tables"], [fields[2]], source_etype=F64)
-        with loop(b, I64(0), I64(BLOCK), _LANES) as lane:
-            last = splat(b, b.sub(a["n"], I64(1)), _LANES)
+        with loop(b, I64(0), I64(BLOCK), LANES) as lane:
+            last = splat(b, b.sub(a["n"], I64(1)), LANES)
             here = _lanes(b, b.add(base, lane))
             rows = b.select(b.icmp_signed("<", here, last), here, last)  # what is past the end repeats the last row
-            places = b.add(b.mul(rows, splat(b, a["holes"], _LANES)), splat(b, hole, _LANES))
+            places = b.add(b.mul(rows, splat(b, a["holes"], LANES)), splat(b, hole, LANES))
             values = gather(b, table, gather(b, a["rows"], places, I64), F64)
             b.store(values, b.gep(target, [lane], source_etype=F64), align=8)
     with _case(b, switch, Op.SELECT, done):
-        which, choices = _register(b, a, fields[1]), b.gep(a["code"], [fields[2]], source_etype=I64)
-        with loop(b, I64(0), I64(BLOCK), _LANES) as lane:
-            chosen = gather(b, choices, b.fptosi(_read(b, which, lane), _BITS), I64)
-            places = b.add(b.mul(chosen, splat(b, I64(BLOCK), _LANES)), _lanes(b, lane))
+        which, choices = register(b, a["registers"], fields[1]), b.gep(a["code"], [fields[2]], source_etype=I64)
+        with loop(b, I64(0), I64(BLOCK), LANES) as lane:
+            chosen = gather(b, choices, b.fptosi(read(b, which, lane), _BITS), I64)
+            places = b.add(b.mul(chosen, splat(b, I64(BLOCK), LANES)), _lanes(b, lane))
             b.store(gather(b, a["registers"], places, F64), b.gep(target, [lane], source_etype=F64), align=8)
+    with _case(b, switch, Op.CALL, done):
+        callee = b.inttoptr(fields[1], _CALLEE.as_pointer())
+        b.call(callee, [a["registers"], b.gep(a["code"], [fields[2]], source_etype=I64), fields[3]])
     b.position_at_end(done)
 
 
@@ -105,53 +111,56 @@ def _case(b: ir.IRBuilder, switch: ir.SwitchInstr, op: Op, done: ir.Block) -> It
 
 
 def _lanes(b: ir.IRBuilder, first: ir.Value) -> ir.Value:
-    return b.add(splat(b, first, _LANES), ir.Constant(_BITS, list(range(_LANES))))
+    return b.add(splat(b, first, LANES), ir.Constant(_BITS, list(range(LANES))))
 
 
-def _register(b: ir.IRBuilder, a: dict[str, ir.Value], number: ir.Value) -> ir.Value:
-    return b.gep(a["registers"], [b.mul(number, I64(BLOCK))], source_etype=F64)
+def register(b: ir.IRBuilder, registers: ir.Value, number: ir.Value) -> ir.Value:
+    """Where a register begins."""
+    return b.gep(registers, [b.mul(number, I64(BLOCK))], source_etype=F64)
 
 
-def _read(b: ir.IRBuilder, register: ir.Value, lane: ir.Value) -> ir.Value:
-    return b.load(b.gep(register, [lane], source_etype=F64), typ=_VECTOR, align=8)
+def read(b: ir.IRBuilder, source: ir.Value, lane: ir.Value) -> ir.Value:
+    """The numbers of a register from ``lane`` on."""
+    return b.load(b.gep(source, [lane], source_etype=F64), typ=VECTOR, align=8)
 
 
-def _constant(value: float) -> ir.Constant:
-    return ir.Constant(_VECTOR, [value] * _LANES)
+def constant(value: float) -> ir.Constant:
+    """One number in all lanes."""
+    return ir.Constant(VECTOR, [value] * LANES)
 
 
 def _call(b: ir.IRBuilder, name: str, x: ir.Value) -> ir.Value:
-    full = f"{name}.v{_LANES}f64"
+    full = f"{name}.v{LANES}f64"
     known = b.module.globals.get(full)
     return b.call(known or ir.Function(b.module, ir.FunctionType(x.type, [x.type]), full), [x])
 
 
 def _flag(predicate: str) -> Callable[[ir.IRBuilder, ir.Value, ir.Value], ir.Value]:
-    return lambda b, x, y: b.select(b.fcmp_ordered(predicate, x, y), _constant(1.0), _constant(0.0))
+    return lambda b, x, y: b.select(b.fcmp_ordered(predicate, x, y), constant(1.0), constant(0.0))
 
 
 def _log2(b: ir.IRBuilder, x: ir.Value) -> ir.Value:
     """Of positive normal numbers: ``x = 2^e m`` with m near 1, and the series of ``atanh((m - 1) / (m + 1))``, to 1e-14."""
     bits = b.bitcast(x, _BITS)
-    root = ir.Constant(_BITS, [0x3FE6A09E667F3BCD] * _LANES)  # sqrt(1/2): m lies between it and sqrt(2)
+    root = ir.Constant(_BITS, [0x3FE6A09E667F3BCD] * LANES)  # sqrt(1/2): m lies between it and sqrt(2)
     shifted = b.sub(bits, root)
-    exponent = b.ashr(shifted, ir.Constant(_BITS, [52] * _LANES))
-    m = b.bitcast(b.sub(bits, b.shl(exponent, ir.Constant(_BITS, [52] * _LANES))), _VECTOR)
-    s = b.fdiv(b.fsub(m, _constant(1.0)), b.fadd(m, _constant(1.0)))
+    exponent = b.ashr(shifted, ir.Constant(_BITS, [52] * LANES))
+    m = b.bitcast(b.sub(bits, b.shl(exponent, ir.Constant(_BITS, [52] * LANES))), VECTOR)
+    s = b.fdiv(b.fsub(m, constant(1.0)), b.fadd(m, constant(1.0)))
     square = b.fmul(s, s)
-    series: ir.Value = _constant(0.0)
+    series: ir.Value = constant(0.0)
     for power in reversed(range(1, 18, 2)):
-        series = b.fadd(b.fmul(series, square), _constant(2.0 / (power * log(2.0))))
-    return b.fadd(b.sitofp(exponent, _VECTOR), b.fmul(series, s))
+        series = b.fadd(b.fmul(series, square), constant(2.0 / (power * log(2.0))))
+    return b.fadd(b.sitofp(exponent, VECTOR), b.fmul(series, s))
 
 
 def _low_bit(b: ir.IRBuilder, x: ir.Value) -> ir.Value:
     whole = b.fptosi(x, _BITS)
-    return b.sitofp(b.and_(whole, b.neg(whole)), _VECTOR)
+    return b.sitofp(b.and_(whole, b.neg(whole)), VECTOR)
 
 
 #: How many operands an instruction has, and what it does to vectors of them.
-_EMIT: Final[dict[Op, tuple[int, Callable[..., ir.Value]]]] = {
+EMIT: Final[dict[Op, tuple[int, Callable[..., ir.Value]]]] = {
     Op.ADD: (2, lambda b, x, y: b.fadd(x, y)),
     Op.SUB: (2, lambda b, x, y: b.fsub(x, y)),
     Op.MUL: (2, lambda b, x, y: b.fmul(x, y)),
@@ -161,7 +170,7 @@ _EMIT: Final[dict[Op, tuple[int, Callable[..., ir.Value]]]] = {
     Op.LESS: (2, _flag("<")),
     Op.AT_MOST: (2, _flag("<=")),
     Op.EQUAL: (2, _flag("==")),
-    Op.WHERE: (3, lambda b, flag, x, y: b.select(b.fcmp_ordered("!=", flag, _constant(0.0)), x, y)),
+    Op.WHERE: (3, lambda b, flag, x, y: b.select(b.fcmp_ordered("!=", flag, constant(0.0)), x, y)),
     Op.FLOOR: (1, lambda b, x: _call(b, "llvm.floor", x)),
     Op.CEIL: (1, lambda b, x: _call(b, "llvm.ceil", x)),
     Op.LOG2: (1, _log2),

@@ -13,6 +13,7 @@ from ansorlite.columns.tape import Number, Op, Tape
 
 _CONSTANT, _GATHER, _WHERE, _SELECT = (int(op) for op in (Op.CONSTANT, Op.GATHER, Op.WHERE, Op.SELECT))
 _ADD, _EQUAL = int(Op.ADD), int(Op.EQUAL)  # all between have two operands
+_CALL, _RESULT = int(Op.CALL), int(Op.RESULT)
 
 
 class ColumnProgram:
@@ -46,6 +47,16 @@ class ColumnProgram:
             op = node[0]
             if op == _CONSTANT:
                 continue
+            if op == _RESULT:
+                register[node[1]] = place  # any: it is needed
+                continue
+            if op == _CALL:
+                made = [needed(number + result) for result in range(1, 1 + node[3])]
+                free += made
+                code += (node[2], len(lists), node[1], 0, op)
+                lists += [needed(argument) for argument in node[4:]]
+                lists += made
+                continue
             free.append(place)
             if _ADD <= op <= _EQUAL:
                 # Nearly all are such, so these are not left to what follows.
@@ -67,8 +78,8 @@ class ColumnProgram:
             else:
                 code += (0, 0, needed(node[1]), place, op)
         instructions = np.array(code[::-1], dtype=np.int64).reshape(-1, FIELDS)
-        # Lists of registers to select from are behind the code.
-        instructions[instructions[:, 0] == _SELECT, 3] += instructions.size
+        # Lists of registers, to select from or to call with, are behind the code.
+        instructions[instructions[:, 0] >= _SELECT, 3] += instructions.size
         self._instructions = len(instructions)
         self._code = np.concatenate([instructions.ravel(), np.array(lists, dtype=np.int64)])
         self._tables = np.concatenate([np.zeros(0), *tape.tables])

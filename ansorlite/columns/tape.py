@@ -41,11 +41,13 @@ class Op(IntEnum):
     LOG2 = 14
     LOW_BIT = 15
     SELECT = 16  # one of many columns
+    CALL = 17  # a compound operation, which has several results
+    RESULT = 18  # one of them
 
 
 _CONSTANT: Final = (int(Op.CONSTANT),)
 _GATHER, _ADD, _SUB, _MUL, _DIV = (int(op) for op in (Op.GATHER, Op.ADD, Op.SUB, Op.MUL, Op.DIV))
-_LESS, _AT_MOST = int(Op.LESS), int(Op.AT_MOST)
+_LESS, _AT_MOST, _CALL, _RESULT = (int(op) for op in (Op.LESS, Op.AT_MOST, Op.CALL, Op.RESULT))
 
 
 class Column:
@@ -154,7 +156,8 @@ class Tape:
 
     Attributes:
         nodes: ``(op, *arguments)``, by number. Arguments are numbers of earlier columns; a gather's are its hole and its table,
-            and after its index a select has what the first of its choices is chosen by.
+            and after its index a select has what the first of its choices is chosen by. In front of its arguments a call
+            has the address of its function, how many items it folds and how many results it has, the nodes behind it.
         constants: the value of each constant column.
         tables: what gathers read.
     """
@@ -164,6 +167,7 @@ class Tape:
         self.constants: dict[int, float] = {}
         self.tables: list[np.ndarray] = []
         self._known: dict[tuple[int, ...], Column] = {}
+        self._called: dict[tuple[int, ...], tuple[Column, ...]] = {}
         self._numbers: dict[float, int] = {}
         self._places: dict[bytes, int] = {}
 
@@ -195,6 +199,19 @@ class Tape:
         nodes.append(node)
         return made
 
+    def call(
+        self, address: int, items: int, arguments: Sequence[Number], bounds: Sequence[tuple[float, float]]
+    ) -> tuple[Number, ...]:
+        """The columns that a compound operation gives, between their bounds."""
+        node = (_CALL, address, items, len(bounds), *map(self.number, arguments))
+        found = self._called.get(node)
+        if found is None:
+            call = len(self.nodes)
+            self.nodes += (node, *[(_RESULT, call)] * len(bounds))
+            found = tuple([Column(self, number, *between) for number, between in enumerate(bounds, call + 1)])
+            self._called[node] = found
+        return found
+
     def number(self, value: Number) -> int:
         """The number of a column; a constant becomes one."""
         if isinstance(value, Column):
@@ -209,6 +226,7 @@ class Tape:
     def close(self) -> None:
         """Forget the columns: they know their tape, so that together they would wait for the garbage collector."""
         self._known.clear()
+        self._called.clear()
 
 
 def bounds(value: Number) -> tuple[float, float]:

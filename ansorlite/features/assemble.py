@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ansorlite.columns.arithmetic import both, ceil, either, equal, every, log2, maximum, minimum, negated, product, total, where
 from ansorlite.columns.tape import Number
 from ansorlite.features.facts import ALWAYS, AccessFacts, Numbers, StatementFacts
@@ -51,20 +53,22 @@ def assemble(s: StatementFacts, target: Target) -> list[Number]:
 
 def _operations(s: StatementFacts) -> list[Number]:
     """Operations of each kind, as often as they are done: what no loop changes is computed before it, once for all lanes."""
-    times = [(_times(s, sources), counts) for sources, counts in s.operations.items()]
-    kinds = ([counts.cheap, counts.mul, counts.div, counts.math] for _, counts in times)
+    # Elements that walk in step have the facts of one: so have many operations on them.
+    operands = [(ALWAYS in of, tuple(dict.fromkeys(s.accesses[i] for i in sorted(of - {ALWAYS})))) for of in s.operations]
+    known = {each: _times(s, *each) for each in dict.fromkeys(operands)}
+    kinds = ([counts.cheap, counts.mul, counts.div, counts.math] for counts in s.operations.values())
     return [
-        total(n * count for (n, _), count in zip(times, column, strict=True) if count) for column in zip(*kinds, strict=True)
+        total(known[each] * count for each, count in zip(operands, column, strict=True) if count)
+        for column in zip(*kinds, strict=True)
     ] or [0] * 4
 
 
-def _times(s: StatementFacts, sources: frozenset[int]) -> Number:
-    """How often an operation on the accesses ``sources`` is done; a vector of equal lanes counts as a vector."""
+def _times(s: StatementFacts, always: bool, read: Sequence[AccessFacts]) -> Number:
+    """How often an operation on the accesses ``read`` is done; a vector of equal lanes counts as a vector."""
     result: Number = 1
-    needed: Number = ALWAYS in sources
+    needed: Number = always
     for depth in reversed(range(len(s.trips))):
         trip = s.trips[depth]
-        read = [s.accesses[source] for source in sorted(sources - {ALWAYS})]
         # Threads compute it each for themselves.
         for reason in (s.parallel[depth], *(a.moves[depth] for a in read), *(a.renewed[depth] for a in read)):
             needed = either(needed, both(reason, trip > 1))

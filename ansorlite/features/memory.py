@@ -8,12 +8,14 @@ those few have room. Addresses of pages are kept in a cache, too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import inf, prod
 from typing import Final, NamedTuple
 
 from ansorlite.columns.arithmetic import both, ceil, largest, low_bit, maximum, minimum, select, total, where
-from ansorlite.columns.tape import Number
+from ansorlite.columns.compound import Compound
+from ansorlite.columns.tape import Number, bounds
 from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
 from ansorlite.target import Target
 
@@ -42,39 +44,21 @@ class Memory:
     pages: Number
 
 
-@dataclass(frozen=True, eq=False)
-class _Dim:
+class _Dim(NamedTuple):
     """One dimension of an access.
 
     Attributes:
         width: by depth: how many of its elements the loops below touch.
         extent: of the buffer.
         dense: the share of a page that lies between two neighbours of it, at most one.
-        begins: for the first and the second cache: in how many sets the rows along it begin, at most.
+        first, second: in how many sets of the first and of the second cache the rows along it begin, at most.
     """
 
     width: Numbers
     extent: Number
     dense: Number
-    begins: tuple[Number, ...]
-
-
-class _Box(NamedTuple):
-    """What an access touches of its innermost dimensions.
-
-    Attributes:
-        run: elements of the longest run of neighbours.
-        full: whether all dimensions so far are walked whole: then the next is part of a run of neighbours.
-        rows: how many runs.
-        pages: that the runs begin on.
-        places: for the first and the second cache: how many sets the runs begin in.
-    """
-
-    run: Number
-    full: Number
-    rows: Number
-    pages: Number
-    places: tuple[Number, ...]
+    first: Number
+    second: Number
 
 
 class _Lines(NamedTuple):
@@ -82,14 +66,15 @@ class _Lines(NamedTuple):
 
     Attributes:
         fetched: how many.
-        held: for the first and the second cache: how many lines of it keeping them takes. Lines that fall into few sets
+        first, second: how many lines of the first and the second cache keeping them takes. Lines that fall into few sets
             take as much as if all sets were as full.
         run: the longest run of neighbours.
         pages: that they are on.
     """
 
     fetched: Number
-    held: tuple[Number, ...]
+    first: Number
+    second: Number
     run: Number
     pages: Number
 
@@ -104,8 +89,8 @@ def memory(s: StatementFacts, looping: Numbers, target: Target) -> Memory:
         outer.append(outer[-1] * trip)
     fetched = [[here.fetched for here in line] for line in lines]
     pages = [[here.pages for here in line] for line in lines]
-    room = [_sums([[here.held[level] for here in line] for line in lines]) for level in range(len(caches))]
-    levels = zip((*room, _sums(fetched)), (target.l1, target.l2, target.l3), strict=True)
+    first, second = (_sums([[here[level] for here in line] for line in lines]) for level in (1, 2))
+    levels = zip((first, second, _sums(fetched)), (target.l1, target.l2, target.l3), strict=True)
     traffic = tuple(
         [lines * _LINE for lines in _traffic(fetched, outer, _fitting(held, capacity / _LINE))] for held, capacity in levels
     )
@@ -120,29 +105,38 @@ def memory(s: StatementFacts, looping: Numbers, target: Target) -> Memory:
 
 
 def _sums(parts: Sequence[Numbers]) -> list[Number]:
-    return [total(here) for here in zip(*parts, strict=True)]
+    result: list[Number] = []
+    before: tuple[Number, ...] = ()
+    for here in zip(*parts, strict=True):
+        result.append(result[-1] if here == before else total(here))
+        before = here
+    return result
 
 
 def _lines(access: AccessFacts, caches: Sequence[tuple[int, int]]) -> list[_Lines]:
     """By depth; ``caches``: the bytes and the sets of each."""
     dims = _dims(access, caches)
-    # The box of the first dimensions, the first two, and so on: what a loop does not move stays as it was around the loop.
-    boxes = [_Box(1, 1, 1, 1, (1,) * len(caches))]
+    scales = [size / _LINE / (size // (sets * _LINE) - 1) if len(dims) > 1 else 0 for size, sets in caches]
+    depths = len(access.moves) + 1
     result: list[_Lines] = []
-    if not dims:
-        return [_held(boxes[0], 0, access.item, caches)] * (len(access.moves) + 1)
-    before: tuple[Number, ...] = ()
-    for here in zip(*(dim.width for dim in dims), strict=True):
-        if here == before:
-            result.append(result[-1])
-            continue
-        same = next((i for i, (a, b) in enumerate(zip(here, before, strict=False)) if a is not b), 0)
+    before: tuple[Number, ...] | None = None
+    for here in zip(*(dim.width for dim in dims), strict=True) if dims else [()] * depths:
+        if here != before:
+            items = [(width, *dim[1:]) for width, dim in _walked(here, dims)]
+            most = (1, prod(map(largest, here)))
+            lines = _Lines(*_BOX(items, (access.item / _LINE, *scales), (most, (1, inf), (1, inf), most, most)))
+        result.append(lines)
         before = here
-        del boxes[same + 1 :]
-        for dim, width in zip(dims[same:], here[same:], strict=True):
-            boxes.append(_with(boxes[-1], dim, width))
-        result.append(_held(boxes[-1], len(dims), access.item, caches))
     return result
+
+
+def _walked(widths: Sequence[Number], dims: Sequence[_Dim]) -> Iterator[tuple[Number, _Dim]]:
+    """The dimensions that matter: one element more of a box that is not full changes nothing."""
+    full = True
+    for width, dim in zip(widths, dims, strict=True):
+        if full or width != 1:
+            yield width, dim
+        full = full and largest(width) >= bounds(dim.extent)[0]
 
 
 def _dims(access: AccessFacts, caches: Sequence[tuple[int, int]]) -> list[_Dim]:
@@ -152,31 +146,51 @@ def _dims(access: AccessFacts, caches: Sequence[tuple[int, int]]) -> list[_Dim]:
     for width, extent in zip(reversed(access.widths), reversed(access.extents), strict=True):
         if largest(extent) > 1:
             # Rows whose distance is a multiple of a large power of two begin in few sets.
-            begins = tuple(maximum(sets * _LINE / low_bit(stride), 1) for _, sets in caches) if result else ()
-            result.append(_Dim(width, extent, minimum(stride / _PAGE, 1), begins))
+            begins = [maximum(sets * _LINE / low_bit(stride), 1) for _, sets in caches]
+            result.append(_Dim(width, extent, minimum(stride / _PAGE, 1), *begins))
             stride = stride * extent
     return result
 
 
-def _with(box: _Box, dim: _Dim, width: Number) -> _Box:
-    """``box`` with one more dimension."""
-    run = where(box.full, box.run * width, box.run)
-    full = both(box.full, width >= dim.extent)
-    if not dim.begins:
-        return _Box(run, full, box.rows, box.pages, box.places)
-    rows = where(box.full, 1, width)
-    places = tuple(place * minimum(rows, begins) for place, begins in zip(box.places, dim.begins, strict=True))
-    return _Box(run, full, box.rows * rows, box.pages * maximum(dim.dense * rows, 1), places)
+def _with_dimension(
+    run: Number, full: Number, rows: Number, pages: Number, first: Number, second: Number,
+    width: Number, extent: Number, dense: Number, begins_first: Number, begins_second: Number,
+) -> tuple[Number, ...]:  # fmt: skip
+    """What an access touches of its innermost dimensions, with one more of them.
+
+    Args:
+        run: elements of the longest run of neighbours.
+        full: whether all dimensions so far are walked whole: then the next is part of a run of neighbours.
+        rows: how many runs.
+        pages: that the runs begin on.
+        first, second: how many sets of the first and of the second cache the runs begin in.
+        width, extent, dense, begins_first, begins_second: of the next dimension.
+    """
+    times = where(full, 1, width)
+    return (
+        where(full, run * width, run),
+        both(full, width >= extent),
+        rows * times,
+        pages * maximum(dense * times, 1),
+        first * minimum(times, begins_first),
+        second * minimum(times, begins_second),
+    )
 
 
-def _held(box: _Box, dims: int, item: int, caches: Sequence[tuple[int, int]]) -> _Lines:
-    row = ceil(box.run * (item / _LINE))
-    lines = row * box.rows
-    held: list[Number] = []
-    for (size, sets), place in zip(caches, box.places, strict=True):
-        spread = (lines / minimum(row * place, sets) - 1) * (size / _LINE / (size // (sets * _LINE) - 1))
-        held.append(maximum(spread, lines) if dims > 1 else lines)
-    return _Lines(lines, tuple(held), row, box.pages * maximum(row * (_LINE / _PAGE), 1))
+def _lines_of_box(
+    run: Number, _: Number, rows: Number, pages: Number, first: Number, second: Number,
+    share: Number, scale_first: Number, scale_second: Number,
+) -> tuple[Number, ...]:  # fmt: skip
+    """As :class:`_Lines` has them; ``share``: of a line that an element is; ``scale``: from lines to the sets they fill."""
+    row = ceil(run * share)
+    lines = row * rows
+    places = zip((first, second), (scale_first, scale_second), _SETS, strict=True)
+    held = [maximum((lines / minimum(row * place, sets) - 1) * scale, lines) for place, scale, sets in places]
+    return lines, *held, row, pages * maximum(row * (_LINE / _PAGE), 1)
+
+
+#: From the dimensions of an access, the innermost first, to its lines.
+_BOX: Final = Compound((1, 1, 1, 1, 1, 1), _with_dimension, 5, _lines_of_box, 3)
 
 
 def _innermost(s: StatementFacts, looping: Numbers) -> Number:
@@ -198,7 +212,8 @@ def _fitting(held: Numbers, capacity: float) -> Number:
     last = len(held) - 1
     result: Number = max(last - 1, 0)
     for depth in reversed(range(last)):
-        result = where(held[depth] <= capacity, max(depth - 1, 0), result)
+        if depth == 0 or held[depth] is not held[depth - 1]:
+            result = where(held[depth] <= capacity, max(depth - 1, 0), result)
     return result
 
 

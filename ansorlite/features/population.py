@@ -93,6 +93,7 @@ class _NestView:
         self.parallel = [nest.loops.index(loop) < nest.parallel for loop in self.loops]
         self.places = {stage.tensor: stage.at for stage in nest.attached}
         self.sizes = {axis: self.axis_sizes(axis) for axis in axes_of(nest.anchor)}
+        self.flags: dict[Number, Numbers] = {}
 
     def axis_sizes(self, axis: Axis) -> Numbers:
         """By depth how much of an anchor's axis the loops below walk."""
@@ -108,7 +109,9 @@ class _NestView:
 
     def outside(self, at: Number) -> Numbers:
         """By loop of the nest: whether it is around place ``at``."""
-        return [band < at for band in self.bands]
+        if at not in self.flags:
+            self.flags[at] = [band < at for band in self.bands]
+        return self.flags[at]
 
     # The anchor and its epilogue --------------------------------------------------------------------------------------
 

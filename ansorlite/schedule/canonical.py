@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansorlite.analysis.access import positions
-from ansorlite.columns.arithmetic import equal, largest, select, where
+from ansorlite.columns.arithmetic import equal, select, where
 from ansorlite.columns.tape import Number
 from ansorlite.schedule.nest import Nest, Program
 
@@ -24,7 +24,7 @@ def _nest(nest: Nest) -> list[Number]:
     # With the steps of the loops so far, a step tells the iterations, too.
     axes = 2 * len(number)
     values = [loop.step * axes + (2 * number[loop.axis] + loop.unrolled) for loop in nest.loops]
-    result = _in_front([where(flag, 1 + value, 0) for flag, value in zip(real, values, strict=True)], before)
+    result = _in_front(real, [1 + value for value in values])
     starts = [before[nest.band_start(band)] for band in range(len(nest.bands) + 1)]
 
     def place(bands: Number) -> Number:
@@ -38,14 +38,9 @@ def _nest(nest: Nest) -> list[Number]:
     return result + [where(equal(pack.at, 0), 0, 1 + place(pack.at)) for pack in nest.packed]
 
 
-def _in_front(values: Sequence[Number], before: Sequence[Number]) -> list[Number]:
-    """The values that are not zero in their order, then zeros; ``before``: how many of them are in front of each."""
+def _in_front(flags: Sequence[Number], values: Sequence[Number]) -> list[Number]:
+    """The values whose flags are set in their order, then zeros."""
     result: list[Number] = []
-    for position in range(len(values)):
-        found: Number = 0
-        for loop in range(position, len(values)):
-            if largest(before[loop]) >= position:
-                # The last one that has so many in front is not zero, if any is.
-                found = where(equal(before[loop], position), values[loop], found)
-        result.append(found)
+    for flag, value in zip(reversed(flags), reversed(values), strict=True):
+        result = [where(flag, yes, no) for yes, no in zip([value, *result], [*result, 0], strict=True)]
     return result

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansorlite.columns.arithmetic import both, ceil, either, equal, floor, log2, low_bit, maximum, minimum, negated, select, where
+from ansorlite.columns.compound import Compound
 from ansorlite.columns.program import ColumnProgram
 from ansorlite.columns.tape import Column, Number, Tape
 
@@ -104,3 +105,39 @@ def test_a_column_is_no_number() -> None:
         bool(column)
     with pytest.raises(TypeError, match="not one number"):
         int(column)  # type: ignore[arg-type]
+
+
+#: How many have been counted, and their product; then a mean and a bit of each.
+FOLD = Compound(
+    (0, 1),
+    lambda count, product, x, y: (count + where(x > 2, 1, 0), product * maximum(x, y)),
+    2,
+    lambda count, product, scale: (count * scale, minimum(product / scale, 1000), log2(1 + product)),
+    1,
+)
+ANYTHING = ((-np.inf, np.inf),) * 3
+
+
+def folded(holes: Sequence[Number], items: int) -> list[Number]:
+    """Two folds, of which the second one takes what the first one gives."""
+    first = FOLD([(holes[item % 3], holes[0]) for item in range(items)], (holes[1],), ANYTHING)
+    return [*first, *FOLD([(first[1], 2)] * items, (holes[2],), ANYTHING)]
+
+
+@pytest.mark.parametrize("items", range(5))
+def test_a_compound_operation_of_a_population_is_that_of_its_rows(items: int) -> None:
+    rows = np.random.default_rng(items).integers([len(table) for table in TABLES], size=(150, len(TABLES)))
+    tape = Tape()
+    outputs = folded([tape.gather(hole, table) for hole, table in enumerate(TABLES)], items)
+    together = ColumnProgram(tape, outputs).run(rows)
+    alone = [folded([table[choice] for table, choice in zip(TABLES, row, strict=True)], items) for row in rows.tolist()]
+    np.testing.assert_allclose(together.T, np.array(alone, dtype=np.float64), rtol=1e-12, atol=1e-12)
+
+
+def test_equal_compound_operations_are_one() -> None:
+    tape = Tape()
+    x, y = tape.gather(0, [1, 2]), tape.gather(1, [3, 5])
+    assert FOLD([(x, y)], (3,), ANYTHING) is FOLD([(x, y)], (3,), ANYTHING)
+    assert FOLD([(1, 3)], (3,), ANYTHING) == (0, 1, 2)
+    only_one_result = ColumnProgram(tape, [FOLD([(x, y)], (3,), ANYTHING)[1]])
+    assert len(only_one_result) == 3
