@@ -21,6 +21,23 @@ def writing(path: Path) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise ArgumentError(
-            f"{path} cannot be written ({error.strerror}); free some space there, or give another path"
-        ) from error
+        reason = error.strerror or error  # numpy gives no number
+        raise ArgumentError(f"{path} cannot be written ({reason}); free some space there, or give another path") from error
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A file to be written inside, which then takes the place of ``path``: whole, or not at all.
+
+    Whoever has the file open that was there goes on undisturbed.
+
+    Raises:
+        ArgumentError: as :func:`writing`.
+    """
+    new = path.with_name(f".{path.name}.new")
+    with writing(path):
+        try:
+            yield new
+            new.replace(path)
+        finally:
+            new.unlink(missing_ok=True)

@@ -20,7 +20,7 @@ from ansorlite.export.link import link
 from ansorlite.runtime.arguments import Array
 from ansorlite.runtime.team import spin
 from ansorlite.target import Target
-from ansorlite.writing import writing
+from ansorlite.writing import replacing, writing
 
 #: Code and its data must lie within 2 GiB of each other, and this much is left for all that is not weights.
 _INSIDE_AT_MOST = (2 << 30) - (64 << 20)
@@ -57,10 +57,11 @@ def write_library(model: NativeModel, description: Description, path: Path) -> N
         raise ArgumentError("these weights are too large to be inside of a library; export with weights='beside'")
     with tempfile.TemporaryDirectory(prefix="ansorlite-") as name:
         folder = Path(name)
-        weights = folder / "weights" if description.weights is None else path.with_name(description.weights)
-        with writing(weights):
-            model.weights.tofile(weights)
-        public = public_side.text(description, weights if description.weights is None else None, target)
+        inside = folder / "weights" if description.weights is None else None
+        if inside is not None:
+            with writing(inside):
+                model.weights.tofile(inside)
+        public = public_side.text(description, inside, target)
         codes = [
             *model.objects.values(),
             _assembled(entry.text(public_side.ENTRY, model.steps, target), target),
@@ -73,12 +74,13 @@ def write_library(model: NativeModel, description: Description, path: Path) -> N
             file.write_bytes(code)
         linked = folder / path.name
         link(objects, linked, (*public_side.functions(description.name), MODEL), folder)
-        # Whole or not at all: whoever runs the library that was there goes on undisturbed.
-        temporary = path.with_name(f".{path.name}.new")
-        with writing(path):
-            shutil.move(linked, temporary)
-            temporary.replace(path)
-            path.with_suffix(".h").write_text(header.text(description))
+        if description.weights is not None:
+            with replacing(path.with_name(description.weights)) as new:
+                model.weights.tofile(new)
+        with replacing(path) as new:
+            shutil.move(linked, new)
+        with replacing(path.with_suffix(".h")) as new:
+            new.write_text(header.text(description))
 
 
 def _assembled(text: str, target: Target) -> Any:

@@ -28,6 +28,9 @@ class Value:
     shape: tuple[int, ...]
     dtype: str
 
+    def __str__(self) -> str:
+        return f"{self.dtype}[{'x'.join(map(str, self.shape))}]"
+
     @property
     def nbytes(self) -> int:
         return math.prod(self.shape) * dtypes.size(self.dtype)

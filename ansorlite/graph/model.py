@@ -16,7 +16,7 @@ from ansorlite.target import Target, resolve
 from ansorlite.task import Task
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Model:
     """A model on one target. Make one with :meth:`of`, or with ``ansorlite.from_onnx``.
 
@@ -62,6 +62,10 @@ class Model:
         first = {task.key: task for task in reversed(known.values())}
         tasks = tuple((first[key], count) for key, count in counts.items())
         return Model(optimized, groups, tuple(positions[key] for key in keys), tasks, machine)
+
+    def __repr__(self) -> str:
+        inputs, outputs = (", ".join(f"{name} {v}" for name, v in ends.items()) for ends in (self.inputs, self.outputs))
+        return f"Model({inputs} -> {outputs}; {len(self.groups)} kernels of {len(self.tasks)} tasks, {self.target.key!r})"
 
     @property
     def inputs(self) -> Mapping[str, Value]:

@@ -126,14 +126,6 @@ class Database:
         record = next(found, None)
         return None if record is None else record.measurement
 
-    def keys(self, task: str, target: str) -> set[str]:
-        """The canonical keys measured so far, whatever the outcome: none of them need ever be measured again."""
-        rows = self._rows(
-            "SELECT DISTINCT m.key FROM measurements AS m JOIN tasks AS t ON t.id = m.task WHERE t.key = ? AND m.target = ?",
-            (task, target),
-        )
-        return {key for (key,) in rows}
-
     def record(self, identity: int) -> Record:
         """The record of that id.
 

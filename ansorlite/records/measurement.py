@@ -72,6 +72,11 @@ class Measurement:
     version: str = ""
     when: float = 0.0
 
+    @property
+    def sound(self) -> bool:
+        """Whether it may count as the best: the program ran, and was found right."""
+        return self.outcome is Outcome.OK and self.checked and self.latency is not None
+
 
 @dataclass(frozen=True)
 class Record:

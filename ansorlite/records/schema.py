@@ -51,7 +51,6 @@ _TABLES: Final = (
     )
     """,
     "CREATE INDEX by_latency ON measurements (task, target, outcome, checked, latency)",
-    "CREATE INDEX by_key ON measurements (task, target, key)",
 )
 
 #: What sqlite3 says of a mistake of the caller's -> what we say.

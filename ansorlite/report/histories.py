@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ansorlite.records.database import Database
-from ansorlite.records.measurement import Outcome, Record
+from ansorlite.records.measurement import Record
 from ansorlite.sketch.candidate import NAIVE
 from ansorlite.task import Task
 from ansorlite.te import serialize
@@ -35,7 +35,8 @@ class History:
         """Seconds of the best checked program after each measurement; ``None`` before there was one."""
         best: float | None = None
         after = []
-        for latency in map(_counted, self.records):
+        for measurement in (record.measurement for record in self.records):
+            latency = measurement.latency if measurement.sound else None
             best = latency if best is None or (latency is not None and latency < best) else best
             after.append(best)
         return tuple(after)
@@ -59,11 +60,6 @@ def histories(database: Database) -> tuple[History, ...]:
         groups.setdefault((record.task, record.target), []).append(record)
     found = [History(names[task], task, target, _naive(records), tuple(records)) for (task, target), records in groups.items()]
     return tuple(sorted(found, key=lambda history: -(history.naive or 0.0)))
-
-
-def _counted(record: Record) -> float | None:
-    measurement = record.measurement
-    return measurement.latency if measurement.outcome is Outcome.OK and measurement.checked else None
 
 
 def _naive(records: Iterable[Record]) -> float | None:

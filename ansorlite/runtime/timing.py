@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -21,7 +21,7 @@ class Timing:
 
     median: float
     best: float
-    repeats: tuple[float, ...]
+    repeats: tuple[float, ...] = field(repr=False)
 
     @staticmethod
     def of(repeats: list[float]) -> Timing:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from ansorlite.records.measurement import Outcome
@@ -97,7 +97,7 @@ class TuneResult:
     trials: int
     restored: int
     seconds: float
-    history: tuple[Trial, ...]
+    history: tuple[Trial, ...] = field(repr=False)
     tasks: tuple[TaskResult, ...]
     phases: Mapping[str, float]
     stopped: Stop

@@ -16,6 +16,7 @@ from ansorlite.target import host
 from ansorlite.topi.blocked import blocked_conv
 from ansorlite.topi.conv import conv
 from ansorlite.topi.shape import transpose
+from ansorlite.tuner.workload import parts_of, tasks_of
 from benchmarks.models.light import spread_weights
 from tests.onnx.support import LIGHT_MODELS, Meaning, light_input, light_model, light_output
 
@@ -51,6 +52,19 @@ def test_every_model_is_cut_into_tasks(name):
     assert [value.shape for value in model.outputs.values()] == [light_output(name).shape]
     # Nothing is left of batch normalisation where a convolution comes before it.
     assert not any(group.name.startswith("conv+multiply") for group in model.groups)
+
+
+@pytest.mark.parametrize("name", ["light_densenet121", "light_shufflenet"])
+def test_steps_use_tasks_in_the_order_in_which_they_are_listed(name):
+    """``ansorlite bench`` numbers tasks by their first use among the steps, ``ansorlite tasks`` as it lists them."""
+    model = load_model(light_model(name))
+    facts = compile_model(model, Meaning).facts
+    assert list(dict.fromkeys(step.task for step in facts if step.task)) == [task.key for task, _ in tasks_of(parts_of(model))]
+
+
+def test_a_model_shows_itself_in_a_line():
+    shown = repr(load_model(light_model("light_squeezenet"), target=TARGET))
+    assert shown.startswith("Model(data_0 float32[1x3x224x224] -> softmaxout_1 float32[1x1000x1x1]; 32 kernels of 24 tasks, ")
 
 
 def test_equal_residual_blocks_are_one_task():

@@ -46,7 +46,7 @@ def test_best_is_the_fastest_checked_one_of_that_task_and_target(tmp_path: Path)
         assert database.best(task().key, "another machine") is None
 
 
-def test_filters_counts_keys_and_targets(tmp_path: Path) -> None:
+def test_filters_counts_and_targets(tmp_path: Path) -> None:
     with Database(tmp_path / "db") as database:
         database.add(task(1), measurement(1))
         database.add(task(2), measurement(2))
@@ -57,7 +57,6 @@ def test_filters_counts_keys_and_targets(tmp_path: Path) -> None:
         assert [r.id for r in database.records(since=1, limit=1)] == [2]
         assert database.outcomes() == {Outcome.OK: 2, Outcome.COMPILE_ERROR: 1}
         assert database.outcomes(task=task(1).key) == {Outcome.OK: 1}
-        assert database.keys(task(2).key, task().target.key) == {"02", "03"}
         assert database.targets(task(1).key) == (task().target.key,)
         assert database.targets(task(7).key) == ()
 
