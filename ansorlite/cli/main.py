@@ -15,6 +15,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "tune": "Find fast programs for a model or a kernel, and keep them in a database.",
     "run": "Run a model or a kernel with the best programs known.",
     "bench": "Time a model or a kernel, also against something else.",
+    "export": "Write a model as a shared library for C and Python.",
     "tasks": "List the tasks that a model consists of.",
     "records": "Look into a database; export and import measurements.",
     "report": "Write what a database tells as an HTML page.",

@@ -11,6 +11,7 @@ import onnx
 import pytest
 from click.testing import Result
 
+import ansorlite as al
 from ansorlite.cli.main import COMMANDS
 from ansorlite.report.text import duration
 from tests.cli.conftest import TUNE
@@ -181,6 +182,18 @@ def test_imported_measurements_are_taken_up(database: dict[str, Any], call: Call
     call("records", "other.db", "--import", "t.jsonl")
     again = call_json(*TUNE[:-1], "other.db")
     assert (again["restored"], again["best_latency"]) == (4, database["best_latency"])
+
+
+def test_export_writes_a_library(call: Call, call_json: CallJson, folder: Path) -> None:
+    node = onnx.helper.make_node("Relu", ["x"], ["y"])
+    x, y = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["n", 8]) for name in "xy")
+    onnx.save(onnx.helper.make_model(onnx.helper.make_graph([node], "relu", [x], [y])), folder / "relu.onnx")
+    assert call_json("export", "relu.onnx", "--dim", "n=4", "-o", "m.so") == {"library": "m.so", "header": "m.h"}
+    assert np.array_equal(al.load("m.so")(x=np.full((4, 8), -1, np.float32))["y"], np.zeros((4, 8)))
+    told = call("export", "relu.onnx", "--dim", "n=4", "-o", "m.so", "--name", "relu").stdout
+    assert told == "relu.onnx in m.so, its C functions in m.h\n"
+    assert "relu_create(" in Path("m.h").read_text()
+    assert "dimension 'n' is open" in call("export", "relu.onnx", "-o", "m.so").stderr
 
 
 def test_bench_of_a_model_shows_each_kernel(call: Call, call_json: CallJson, folder: Path) -> None:

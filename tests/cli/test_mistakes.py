@@ -45,6 +45,7 @@ SQUEEZENET = Path(onnx.__file__).parent / "backend/test/data/light/light_squeeze
         ("run kernels.py:scale --input a", "'a' should be a name, '=' and a value, as in --input data=x.npy"),
         ("run kernels.py:scale --database kernels.py", "this is not a tuning database"),
         ("bench kernels.py:scale --against onnxruntime", "onnxruntime runs ONNX models"),
+        ("export kernels.py:scale -o scale.so", "kernels.py:scale is a function in a Python file; only models are exported"),
         ("tasks broken.py:f", "broken.py:2 is no Python: expected ':'; correct it"),
         ("tasks lonely.py:f", "lonely.py imports what cannot be imported: No module named 'no_such_module'"),
         ("records nowhere.db", "there is no tuning database at nowhere.db"),
