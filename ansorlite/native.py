@@ -38,9 +38,23 @@ def compiled(function: ir.Function) -> tuple[Any, Callable[..., None]]:
     passes.add_simplify_cfg_pass()
     passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2)))
     engine = llvm.create_mcjit_compiler(module, machine)
-    engine.finalize_object()
+    with without_strength_reduction():
+        engine.finalize_object()
     types = [_CTYPES[argument.type] for argument in function.args]
     return engine, ctypes.CFUNCTYPE(None, *types)(engine.get_function_address(function.name))
+
+
+@contextmanager
+def without_strength_reduction() -> Iterator[None]:
+    """Keep LLVM from reducing strength in loops, up to half of its time: what is emitted has cheap addresses already.
+
+    The option holds for the whole process, so it is set back. (llvmlite lets one thread at a time into LLVM.)
+    """
+    llvm.set_option("ansorlite", "-disable-lsr=true")
+    try:
+        yield
+    finally:
+        llvm.set_option("ansorlite", "-disable-lsr=false")
 
 
 def load(b: ir.IRBuilder, array: ir.Value, index: ir.Value, kind: ir.Type) -> ir.Value:

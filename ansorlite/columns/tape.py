@@ -203,7 +203,8 @@ class Tape:
         self, address: int, items: int, arguments: Sequence[Number], bounds: Sequence[tuple[float, float]]
     ) -> tuple[Number, ...]:
         """The columns that a compound operation gives, between their bounds."""
-        node = (_CALL, address, items, len(bounds), *map(self.number, arguments))
+        numbers = [each.number if isinstance(each, Column) else self.number(each) for each in arguments]
+        node = (_CALL, address, items, len(bounds), *numbers)
         found = self._called.get(node)
         if found is None:
             call = len(self.nodes)
