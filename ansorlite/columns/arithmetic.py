@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 from ansorlite.columns.tape import Column, Number, Op, Tape, bounds
 
 _MIN, _MAX, _EQUAL, _WHERE = (int(op) for op in (Op.MIN, Op.MAX, Op.EQUAL, Op.WHERE))
 _FLOOR, _CEIL, _LOG2, _LOW_BIT = (int(op) for op in (Op.FLOOR, Op.CEIL, Op.LOG2, Op.LOW_BIT))
 _SELECT: Final = int(Op.SELECT)
+T = TypeVar("T")
 
 
 def where(flag: Number, yes: Number, no: Number) -> Number:
@@ -171,6 +172,16 @@ def select(choices: Sequence[Number], which: Number) -> Number:
     tape = which.tape
     lows, highs = zip(*map(bounds, open_), strict=True)
     return tape.write((_SELECT, which.number, first, *map(tape.number, open_)), min(lows), max(highs))
+
+
+def along(function: Callable[..., T], *numbers: Sequence[Number]) -> list[T]:
+    """``function`` of the first of all ``numbers``, of the second, and so on; where nothing has changed it is not asked again."""
+    result: list[T] = []
+    before: tuple[Number, ...] = ()
+    for here in zip(*numbers, strict=True):
+        result.append(result[-1] if here == before else function(*here))
+        before = here
+    return result
 
 
 def largest(x: Number) -> float:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import inf, prod
 from typing import Final, NamedTuple
 
-from ansorlite.columns.arithmetic import both, ceil, largest, low_bit, maximum, minimum, select, total, where
+from ansorlite.columns.arithmetic import along, both, ceil, largest, low_bit, maximum, minimum, select, total, where
 from ansorlite.columns.compound import Compound
 from ansorlite.columns.tape import Number, bounds
 from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
@@ -105,29 +105,20 @@ def memory(s: StatementFacts, looping: Numbers, target: Target) -> Memory:
 
 
 def _sums(parts: Sequence[Numbers]) -> list[Number]:
-    result: list[Number] = []
-    before: tuple[Number, ...] = ()
-    for here in zip(*parts, strict=True):
-        result.append(result[-1] if here == before else total(here))
-        before = here
-    return result
+    return along(lambda *here: total(here), *parts)
 
 
 def _lines(access: AccessFacts, caches: Sequence[tuple[int, int]]) -> list[_Lines]:
     """By depth; ``caches``: the bytes and the sets of each."""
     dims = _dims(access, caches)
     scales = [size / _LINE / (size // (sets * _LINE) - 1) if len(dims) > 1 else 0 for size, sets in caches]
-    depths = len(access.moves) + 1
-    result: list[_Lines] = []
-    before: tuple[Number, ...] | None = None
-    for here in zip(*(dim.width for dim in dims), strict=True) if dims else [()] * depths:
-        if here != before:
-            items = [(width, *dim[1:]) for width, dim in _walked(here, dims)]
-            most = (1, prod(map(largest, here)))
-            lines = _Lines(*_BOX(items, (access.item / _LINE, *scales), (most, (1, inf), (1, inf), most, most)))
-        result.append(lines)
-        before = here
-    return result
+
+    def lines(*widths: Number) -> _Lines:
+        items = [(width, *dim[1:]) for width, dim in _walked(widths, dims)]
+        most = (1, prod(map(largest, widths)))
+        return _Lines(*_BOX(items, (access.item / _LINE, *scales), (most, (1, inf), (1, inf), most, most)))
+
+    return along(lines, *(dim.width for dim in dims)) if dims else [lines()] * (len(access.moves) + 1)
 
 
 def _walked(widths: Sequence[Number], dims: Sequence[_Dim]) -> Iterator[tuple[Number, _Dim]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -10,6 +10,7 @@ from ansorlite.analysis.access import Access, accesses, axes_of, positions
 from ansorlite.analysis.affine import Affine
 from ansorlite.analysis.branches import branch_axes, region_loops
 from ansorlite.columns.arithmetic import (
+    along,
     both,
     ceil,
     either,
@@ -231,11 +232,13 @@ class _NestView:
         else:
             d = positions(stage.tensor)[axis]
             box, extent, length = stage.region[d], stage.tensor.shape[d], stage.lengths[d]
-            result = []
             # Below the place the box is fixed, and so it is at the root, where all of the stage is computed.
-            for depth, inside in enumerate((equal(stage.at, 0), *map(negated, outside))):
-                here = extent if box is None else box.length({a: self.sizes[a][depth] for a, _ in box.terms}, extent)
-                result.append(where(inside, length, here))
+            fixed = (equal(stage.at, 0), *map(negated, outside))
+            around: list[Number] = [extent] * len(fixed)
+            if box is not None:
+                axes = [a for a, _ in box.terms]
+                around = _by_depth(lambda left: box.length(left, extent), self.sizes, axes, len(fixed))
+            result = [where(inside, length, here) for inside, here in zip(fixed, around, strict=True)]
         for loop in own:
             result.append(minimum(loop.step, result[-1]) if loop.axis is axis else result[-1])
         return result
@@ -311,10 +314,11 @@ class _NestView:
             return loops.sizes
         moving = both(stage.at > 0, stage.lengths[dim] < tensor.shape[dim])
         place = where(moving, total(self.outside(stage.at)), 0)
+        before = [depth < place for depth in range(len(loops.trips) + 1)]
 
         def at_the_place(sizes: Numbers) -> Numbers:
             there = select(sizes, place)
-            return [where(depth < place, there, size) for depth, size in enumerate(sizes)]
+            return [where(flag, there, size) for flag, size in zip(before, sizes, strict=True)]
 
         plain = (term for term in form.coefficients if isinstance(term, Axis))
         return {**loops.sizes, **{axis: at_the_place(loops.sizes[axis]) for axis in plain}}
@@ -336,7 +340,10 @@ class _NestView:
                 widths.append(
                     _widths(form, self.sizes_in_box(access.tensor, position, form, loops), len(loops.trips) + 1, extent)
                 )
-                here = [_moves(form, loops, depth) for depth in range(len(loops.trips))]
+                here = [
+                    _moves(form, walked & form.variables, loops, depth) if not walked.isdisjoint(form.variables) else 0
+                    for depth, walked in enumerate(loops.axes)
+                ]
                 if lane is not None and lane in form.variables:
                     lane_moves = True
                     apart = apart + product(extents[position + 1 :]) * step_to(form, lane)
@@ -402,14 +409,16 @@ def _terms(form: Affine | None) -> Hashable:
 def _widths(form: Affine, sizes: Mapping[Axis, Numbers], depths: int, extent: Number) -> list[Number]:
     """By depth how many values a form takes, at most ``extent``."""
     used = [axis for axis in sizes if axis in form.variables]
-    if not used:
-        return [minimum(width(form, {}), extent)] * depths
-    result: list[Number] = []
-    before: tuple[Number, ...] = ()
-    for here in zip(*(sizes[axis] for axis in used), strict=True):
-        result.append(result[-1] if here == before else minimum(width(form, dict(zip(used, here, strict=True))), extent))
-        before = here
-    return result
+    return _by_depth(lambda left: minimum(width(form, left), extent), sizes, used, depths)
+
+
+def _by_depth(
+    function: Callable[[Mapping[Axis, Number]], Number], sizes: Mapping[Axis, Numbers], axes: Sequence[Axis], depths: int
+) -> list[Number]:
+    """``function`` of how much of ``axes`` is left."""
+    if not axes:
+        return [function({})] * depths
+    return along(lambda *left: function(dict(zip(axes, left, strict=True))), *(sizes[axis] for axis in axes))
 
 
 def _sticks_out(box: Box, extent: int) -> bool:
@@ -419,9 +428,6 @@ def _sticks_out(box: Box, extent: int) -> bool:
     return low < 0 or high >= extent
 
 
-def _moves(form: Affine, loops: _Loops, depth: int) -> Number:
-    """Whether the form changes over the iterations of a loop, every other loop at its start."""
-    walked = [axis for axis in loops.axes[depth] if axis in form.variables]
-    if not walked:
-        return 0
+def _moves(form: Affine, walked: Iterable[Axis], loops: _Loops, depth: int) -> Number:
+    """Whether the form changes over the iterations of a loop that walks some of its axes, every other loop at its start."""
     return moves(form, {axis: loops.sizes[axis][depth + 1] for axis in walked}, loops.trips[depth])
