@@ -11,7 +11,8 @@ from onnx.reference import ReferenceEvaluator
 
 from ansorlite.frontends.onnx import load_model
 from ansorlite.frontends.onnx.operators.table import CONVERTERS
-from tests.onnx.support import make_model, run
+from ansorlite.graph.hybrid import compile_any
+from tests.onnx.support import Meaning, make_model, run
 
 _RNG = np.random.default_rng(0)
 
@@ -182,6 +183,13 @@ def test_split_gives_its_parts_in_order():
     np.testing.assert_array_equal(results["b"], x[:, 4:])
     sizes = make_model([helper.make_node("Split", ["x", "s"], ["a", "b"], axis=-1)], {"x": x}, ["a", "b"], {"s": i64(1, 6)})
     np.testing.assert_array_equal(run(sizes, {"x": x})["b"], x[:, 1:])
+
+
+def test_inputs_are_in_the_order_of_the_model_and_not_of_their_first_use():
+    x, y, unread = f32(2, 3), f32(2, 3), f32(1)
+    model = load_model(make_model([helper.make_node("Sub", ["y", "x"], ["z"])], {"x": x, "unread": unread, "y": y}, ["z"]))
+    assert list(model.inputs) == ["x", "unread", "y"]
+    np.testing.assert_array_equal(compile_any(model, Meaning)(x, unread, y)["z"], y - x)
 
 
 def test_results_besides_the_first():

@@ -77,3 +77,10 @@ class Half(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return x.bfloat16() * 2
+
+
+class Nothing(nn.Module):
+    """Returns a tensor without elements."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.relu(x)[2:]

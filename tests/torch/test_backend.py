@@ -73,6 +73,15 @@ def test_arguments_and_results_that_are_no_single_tensor() -> None:
     same(found["pair"], (torch.relu(x), x.sum()))
 
 
+def test_arguments_go_where_they_belong_whichever_is_read_first() -> None:
+    attention = torch.nn.functional.scaled_dot_product_attention
+    compiled = torch.compile(attention, backend="ansorlite")
+    query, key, value = (random(2, 4, 16, 8) for _ in range(3))
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.filterwarnings("error", message="ansorlite leaves")
+        same(compiled(query, key, value), attention(query, key, value))
+
+
 def test_new_shapes_are_compiled_for() -> None:
     module = modules.mlp()
     compiled = torch.compile(module, backend="ansorlite")
@@ -112,6 +121,7 @@ def test_modules_of_one_class_keep_their_own_parameters() -> None:
         (modules.Counting(), "changes tensors in place"),
         (modules.Flat(), "views of one tensor"),
         (modules.Half(), "numpy cannot view"),
+        (modules.Nothing(), "has no elements"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, torch.nn.Module) else "",
 )

@@ -7,7 +7,7 @@ segment that comes after all it reads.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -114,10 +114,11 @@ class Segments:
         return bool(self._hosts)
 
     def graph(self, inputs: Mapping[str, Slot], outputs: Mapping[str, Slot]) -> Graph:
-        """All of it as one graph, if there are no host steps; ``inputs`` are there whether or not anything reads them."""
+        """All of it as one graph, if there are no host steps. It has all of ``inputs``, read or not, in this order."""
         for slot in inputs.values():
             self.bring(slot, 0)
-        return self.builder(0).finish({name: self.bring(slot, 0) for name, slot in outputs.items()})
+        graph = self.builder(0).finish({name: self.bring(slot, 0) for name, slot in outputs.items()})
+        return replace(graph, inputs={name: graph.inputs[name] for name in inputs})
 
     def steps(self) -> Sequence[Graph | HostStep]:
         """Segments that hand something on, and host steps, in running order."""

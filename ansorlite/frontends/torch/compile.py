@@ -84,6 +84,8 @@ def _executable(graph: torch.fx.GraphModule, arguments: Sequence[Any], free: Seq
     except AnsorliteError as error:
         raise NotCompiledError(str(error)) from error
     if isinstance(model, HybridModel):
+        if not model.fallbacks:
+            raise NotCompiledError("a tensor that it takes or returns has no elements")
         fallback = model.fallbacks[0]
         raise NotCompiledError(f"{fallback.title} would run in Python: {fallback.reason}")
     if not isinstance(model, Model):
