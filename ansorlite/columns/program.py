@@ -13,6 +13,7 @@ from ansorlite.columns.tape import Number, Op, Tape
 
 _CONSTANT, _GATHER, _WHERE, _SELECT = (int(op) for op in (Op.CONSTANT, Op.GATHER, Op.WHERE, Op.SELECT))
 _ADD, _EQUAL = int(Op.ADD), int(Op.EQUAL)  # all between have two operands
+_LINE = 8  # numbers of a cache line
 _CALL, _RESULT = int(Op.CALL), int(Op.RESULT)
 
 
@@ -95,8 +96,8 @@ class ColumnProgram:
         rows = np.ascontiguousarray(rows, dtype=np.int64)
         n, holes = rows.shape
         stride = -(-n // BLOCK) * BLOCK
-        out = np.empty((len(self._results), stride))
-        registers = np.empty((self._registers, BLOCK))
+        out = _aligned(len(self._results), stride)
+        registers = _aligned(self._registers, BLOCK)
         registers[: len(self._constants)] = self._constants[:, None]
         _, run = machine()
         code, results = self._code, self._results
@@ -105,3 +106,10 @@ class ColumnProgram:
             registers.ctypes.data, results.ctypes.data, len(results), out.ctypes.data, stride,
         )  # fmt: skip
         return out[:, :n]
+
+
+def _aligned(rows: int, columns: int) -> NDArray[np.float64]:
+    """``(rows, columns)`` in which no vector lies in two cache lines; ``columns`` is a multiple of a line's."""
+    room = np.empty(rows * columns + _LINE)
+    first = -room.ctypes.data % (8 * _LINE) // 8
+    return room[first : first + rows * columns].reshape(rows, columns)
