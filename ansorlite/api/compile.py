@@ -60,9 +60,9 @@ def compile(
         keep: of an open model, how many programs to keep; by default 16. What is the same of their weights is kept once.
 
     Raises:
-        ArgumentError: what is neither a task nor a model; or ``keep`` is less than 1, or the model is not open.
+        ArgumentError: what is neither a task nor a model; ``keep`` is less than 1, or the model is not open; there are no such
+            rules.
         RecordsError: the database cannot be used.
-        TuningError: there are no such rules.
     """
     # Those first that need no more imports.
     if not isinstance(workload, Task | Model) and not isinstance(workload, graphs.HybridModel | graphs.OpenModel):

@@ -64,9 +64,9 @@ def tune(
 
     Raises:
         ArgumentError: no task, an unknown strategy, scheduler or objective, goals that do not fit, a limit that is not positive,
-            or a number that is none.
+            a number that is none, or rules that are not there.
         RecordsError: the database cannot be used.
-        TuningError: no program runs at all, or there are no such rules.
+        TuningError: no program runs at all.
     """
     if trials is not None:
         check_integer("trials", trials, least=1)

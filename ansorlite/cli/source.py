@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import inspect
 import sys
 import traceback
@@ -16,6 +15,7 @@ from ansorlite.api.from_onnx import from_onnx
 from ansorlite.errors import ArgumentError, ExpressionError, ModelError
 from ansorlite.graph.hybrid import AnyModel
 from ansorlite.graph.open_model import OpenModel
+from ansorlite.python_file import module_of
 from ansorlite.task import Task
 
 
@@ -71,28 +71,11 @@ def load_open(
 
 
 def _load_kernel(path: Path, name: str, sizes: Sequence[int], target: str) -> Task:
-    if not path.is_file():
-        raise ArgumentError(f"there is no file {path}")
     # What the user's file prints must not get between us and whoever reads our stdout.
     with contextlib.redirect_stdout(sys.stderr), _errors_name_the_line(path):
-        function = _function(_import(path), path, name)
+        function = _function(module_of(path), path, name)
         _check_call(function, f"{path}:{name}", sizes)
         return Task(function(*sizes), target)
-
-
-def _import(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules.setdefault(path.stem, module)
-    try:
-        spec.loader.exec_module(module)
-    except SyntaxError as error:
-        raise ArgumentError(f"{error.filename}:{error.lineno} is no Python: {error.msg}; correct it") from error
-    except ImportError as error:
-        raise ArgumentError(f"{path} imports what cannot be imported: {error}; install or correct it") from error
-    return module
 
 
 def _function(module: ModuleType, path: Path, name: str) -> Callable[..., Any]:

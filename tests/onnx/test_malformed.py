@@ -85,6 +85,13 @@ def test_an_operator_of_another_domain_is_named_with_it():
         load_model(model)
 
 
+def test_an_opset_that_is_not_known_yet_is_not_guessed_at():
+    model = _relu()
+    model.opset_import[0].version = 99
+    with pytest.raises(ModelError, match=r"is of opset 99, and the onnx that is installed knows those up to \d+; upgrade onnx"):
+        load_model(model)
+
+
 def test_open_dimensions_are_named_with_the_cure():
     with pytest.raises(
         ModelError, match=r"dimension 0 \('batch'\) of input 'x' is open; give it with shapes=\{\"x\": \(\.\.\.\)\}"

@@ -49,6 +49,10 @@ def _checked(model: onnx.ModelProto, what: str, path: Path | None) -> onnx.Model
         onnx.checker.check_model(outline(model) if path is None or not _external(model) else str(path))
     except (onnx.checker.ValidationError, ValueError, OSError, RuntimeError) as error:
         raise ModelError(f"{what} breaks the rules of ONNX: {_one_line(error)}") from None
+    newest = onnx.defs.onnx_opset_version()
+    given = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 0)
+    if given > newest:
+        raise ModelError(f"{what} is of opset {given}, and the onnx that is installed knows those up to {newest}; upgrade onnx")
     if path is not None:
         _load_external_data(model, what, path.parent)
     return _inlined(model, what) if model.functions else model

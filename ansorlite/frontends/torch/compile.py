@@ -47,7 +47,8 @@ def compile_graph(graph: torch.fx.GraphModule, arguments: Sequence[Any], constan
     Raises:
         NotCompiledError: the graph has to be left to PyTorch.
         RecordsError: the database cannot be used.
-        TuningError: tuning cannot go on, or there are no such rules.
+        ArgumentError: there are no such rules.
+        TuningError: tuning cannot go on.
     """
     tensors = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):

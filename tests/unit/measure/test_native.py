@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ansorlite.errors import TuningError
+from ansorlite.errors import ArgumentError
 from ansorlite.measure import Measurer, MeasureSettings
 from ansorlite.measure.rules import rules_from
 from ansorlite.records import Outcome
@@ -71,5 +71,5 @@ def test_rules_that_are_not_there_are_named(place: str) -> None:
         ("no_such_module:RULES", "cannot be loaded"),
         ("RULES", "does not name rules"),
     ]:
-        with pytest.raises(TuningError, match=message):
+        with pytest.raises(ArgumentError, match=message):
             rules_from(wrong)
