@@ -94,10 +94,10 @@ def _is_int(word: str) -> bool:
     return word.removeprefix("-").isdecimal()
 
 
-def shapes_by_source(sources: tuple[str, ...], shapes: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+def by_source(sources: tuple[str, ...], items: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     """``a.onnx:data=1,3`` is for the source ``a.onnx``, and ``data=1,3`` for each of them."""
     of: dict[str, tuple[str, ...]] = dict.fromkeys(sources, ())
-    for item in shapes:
+    for item in items:
         owner = next((source for source in sources if item.startswith(f"{source}:")), None)
         for source in sources if owner is None else (owner,):
             of[source] += (item if owner is None else item.removeprefix(f"{owner}:"),)

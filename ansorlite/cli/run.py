@@ -60,7 +60,7 @@ def command(
             {"name": name, "shape": list(array.shape), "dtype": array.dtype.name, "file": written.get(name)}
             for name, array in outputs.items()
         ]
-        options.print_json({"outputs": entries, "random_inputs": sorted(set(arrays) - _given(inputs))})
+        options.print_json({"outputs": entries, "random_inputs": sorted(arrays.keys() - files)})
         return
     table = Table(box=None, pad_edge=False, header_style="dim")
     for title in ("output", "shape", "dtype", "file"):
@@ -70,10 +70,6 @@ def command(
             name, "x".join(map(str, array.shape)), array.dtype.name, written.get(name, "(not written: no --output-dir)")
         )
     screen().print(table)
-
-
-def _given(inputs: tuple[str, ...]) -> set[str]:
-    return {item.partition("=")[0] for item in inputs}
 
 
 def _file_name(name: str) -> str:

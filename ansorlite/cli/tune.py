@@ -65,8 +65,8 @@ def command(
     ansorlite tune a.onnx b.onnx --objective bounds --bound a.onnx=5ms --stop-below 0.1%
     """
     wanted = goals.goals(sources, bounds, references, weights)
-    of = options.shapes_by_source(sources, shapes)
-    open_dims = options.shapes_by_source(sources, dims)
+    of = options.by_source(sources, shapes)
+    open_dims = options.by_source(sources, dims)
     workload = [
         load(source, sizes, options.parse_shapes(of[source]), options.parse_dims(open_dims[source]), target) for source in sources
     ]
