@@ -88,7 +88,16 @@ def _vectors(triple: str, features: dict[str, bool]) -> tuple[int, int]:
 
 
 def host(threads: int | None = None) -> Target:
-    """The machine this runs on."""
+    """The machine this runs on.
+
+    Args:
+        threads: how many a kernel runs on; by default one for each core that this process may use.
+
+    Raises:
+        TargetError: ``threads`` is no integer, or less than 1.
+    """
+    if threads is not None and (not isinstance(threads, int) or threads < 1):
+        raise TargetError(f"threads is {threads!r}; it must be an integer, 1 or more")
     triple = llvm.get_process_triple()
     features = llvm.get_host_cpu_features()
     vector_bytes, vector_registers = _vectors(triple, features)

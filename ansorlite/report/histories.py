@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ansorlite.records.database import Database
 from ansorlite.records.measurement import Record
 from ansorlite.sketch.candidate import NAIVE
+from ansorlite.target import host
 from ansorlite.task import Task
 from ansorlite.te import serialize
 from ansorlite.tuner.result import label
@@ -54,7 +55,8 @@ class History:
 
 def histories(database: Database) -> tuple[History, ...]:
     """One for each task and target that the database has measurements of, the longest-running naive program first."""
-    names = {entry.key: label(Task(serialize.load(entry.dag))) for entry in database.tasks()}
+    machine = host()  # a name does not depend on it, and to read its facts takes longer than all the rest
+    names = {entry.key: label(Task(serialize.load(entry.dag), machine)) for entry in database.tasks()}
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in sorted(database.records(), key=lambda record: (record.measurement.when, record.id)):
         groups.setdefault((record.task, record.target), []).append(record)

@@ -10,6 +10,7 @@ import pytest
 
 import ansorlite as al
 from ansorlite import te
+from ansorlite.target import host
 
 A = te.placeholder((4,), name="A")
 W = te.placeholder((4,), name="W", constant=True)
@@ -102,6 +103,8 @@ def test_of_expressions_and_goals() -> None:
 
 def test_of_targets() -> None:
     assert "unknown target 5; the targets are: llvm" in wrong(al.Task, TASK.dag, 5)
+    for threads in (0, -1, 1.5, "2"):
+        assert f"threads is {threads!r}; it must be an integer, 1 or more" in wrong(host, threads)
 
 
 def test_of_timing(kernel: al.Kernel) -> None:
