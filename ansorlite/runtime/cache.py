@@ -102,9 +102,13 @@ class DiskCache:
             self._trim()
             # Whole or not at all, also for a process that reads it just now.
             descriptor, name = tempfile.mkstemp(dir=self._folder, prefix=".")
-            with os.fdopen(descriptor, "wb") as file:
-                write(file)
-            os.replace(name, self._folder / key)
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    write(file)
+                os.replace(name, self._folder / key)
+            except BaseException:
+                Path(name).unlink(missing_ok=True)
+                raise
         except OSError as error:
             self._writable = False
             _log.warning(

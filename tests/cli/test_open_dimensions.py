@@ -109,3 +109,10 @@ def test_the_tasks_of_a_model_that_runs_in_python_are_none(folder: Path, call: C
     assert told["tasks"] == []
     assert [step["operator"] for step in told["fallbacks"]] == ["NonZero"]
     assert "there is no task to tune" in call("tune", "places.onnx", "--database", "t.db").stderr
+
+
+def test_a_model_without_elements_is_left_to_python(folder: Path, call: Call) -> None:
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [0, 8]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "nothing", ends[:1], ends[1:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), folder / "nothing.onnx")
+    assert "input 'x' is no tensor of numbers, or one without elements" in call("run", "nothing.onnx").stderr

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
 from ansorlite.runtime.cache import CACHE_VARIABLE, DiskCache, NoCache, default_cache, key
+from ansorlite.runtime.parts import Part
 
 DATA = bytes(range(256)) * 8
 
@@ -93,3 +97,13 @@ def test_what_would_take_much_of_the_cache_is_not_kept(tmp_path: Path) -> None:
     assert cache.get_parts("large") is None
     cache.put_parts("small", [DATA])
     assert cache.get_parts("small") is not None
+
+
+def test_a_full_disk_leaves_no_half_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(file: BinaryIO, _: Sequence[Part]) -> None:
+        file.write(DATA)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("ansorlite.runtime.cache.write_parts", full)
+    DiskCache(tmp_path).put_parts("a", [DATA])
+    assert list(tmp_path.iterdir()) == []
