@@ -64,7 +64,7 @@ class Program:
 def _of_model(model: AnyModel, executable: Executable | HybridExecutable) -> Program:
     unusual = [name for name, value in model.inputs.items() if value is None or 0 in value.shape]
     if unusual:
-        raise ArgumentError(f"input {unusual[0]!r} is no tensor of numbers, or one without elements; such a model runs only in Python")
+        raise ArgumentError(f"input {unusual[0]!r} is no tensor of numbers, or one without elements; run the model in Python")
     inputs = tuple(placeholder(value.shape, value.dtype, name) for name, value in model.inputs.items() if value)
     return Program(inputs, lambda rng: make_inputs(ComputeDAG(inputs, (), inputs), rng), executable, executable.profile)
 
