@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
@@ -57,16 +57,11 @@ class EvolutionarySearch:
         model: CostModel,
         rng: np.random.Generator,
         settings: EvolutionarySettings = EvolutionarySettings(),
-        task: str = "",
-        others: Callable[[], Sequence[Group]] = tuple,
     ) -> None:
-        """``others`` gives measured groups of other tasks, that the model is fitted to as well; see :meth:`groups`."""
         self._problem = problem
         self._model = model
         self._rng = rng
         self._settings = settings
-        self._task = task
-        self._others = others
         self._position = {signature: position for position, signature in enumerate(problem.signatures)}
         self._arms = [Arm(space) for space in problem.spaces]
         self._rounds: list[Round] = []
@@ -81,7 +76,7 @@ class EvolutionarySearch:
     def groups(self) -> list[Group]:
         """Everything measured so far, as a cost model takes it: one group a sketch."""
         return [
-            Group(self._problem.features(position, arm.rows), arm.latencies, self._task)
+            Group(self._problem.features(position, arm.rows), arm.latencies)
             for position, arm in enumerate(self._arms)
             if len(arm.latencies)
         ]
@@ -125,7 +120,7 @@ class EvolutionarySearch:
     def _fit(self) -> int:
         groups = self.groups()
         if self._stale:
-            self._model.fit([*groups, *self._others()])
+            self._model.fit(groups)
             self._stale = False
         return sum(len(group.latencies) for group in groups)
 

@@ -119,18 +119,3 @@ def test_programs_of_one_batch_are_kept_apart() -> None:
     rows = np.asarray([candidate.row for candidate in strategy.propose(8)])
     differing = (rows[:, None] != rows[None, :]).sum(axis=2)
     assert (differing[~np.eye(8, dtype=bool)] >= 3).all()
-
-
-def test_groups_of_other_tasks_train_the_model_too() -> None:
-    seen: list[int] = []
-
-    class Listening(GBDT):
-        def fit(self, groups, offsets=None):  # type: ignore[no-untyped-def]
-            seen.append(len(groups))
-            super().fit(groups, offsets)
-
-    other = EvolutionarySearch(PROBLEM, GBDT(), np.random.default_rng(0), SETTINGS, task="other")
-    tune(other, 16)
-    ours = EvolutionarySearch(PROBLEM, Listening(), np.random.default_rng(0), SETTINGS, task="ours", others=other.groups)
-    tune(ours, 32)
-    assert seen == [2, 4]
