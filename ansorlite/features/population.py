@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from ansorlite.analysis.access import Access, accesses, axes_of, positions
 from ansorlite.analysis.affine import Affine
@@ -104,6 +104,17 @@ class _NestView:
         for loop in self.loops:
             result.append(loop.step if loop.axis is axis else result[-1])
         return result
+
+    @cached_property
+    def reaches(self) -> Mapping[Axis, Numbers]:
+        """As ``sizes``, with the last run of a reduction loop counted whole."""
+        found = dict(self.sizes)
+        for axis in self.nest.anchor.reduce_axes:
+            below: list[Number] = [self.sizes[axis][-1]]
+            for loop in reversed(self.loops):
+                below.append((loop.trip - 1) * loop.step + below[-1] if loop.axis is axis else below[-1])
+            found[axis] = below[::-1]
+        return found
 
     def extent(self, axis: Axis) -> Number:
         return self.parts.get(axis, axis.extent)
@@ -237,7 +248,7 @@ class _NestView:
             around: list[Number] = [extent] * len(fixed)
             if box is not None:
                 axes = [a for a, _ in box.terms]
-                around = _by_depth(lambda left: box.length(left, extent), self.sizes, axes, len(fixed))
+                around = _by_depth(lambda left: box.length(left, extent), self.reaches, axes, len(fixed))
             result = [where(inside, length, here) for inside, here in zip(fixed, around, strict=True)]
         for loop in own:
             result.append(minimum(loop.step, result[-1]) if loop.axis is axis else result[-1])

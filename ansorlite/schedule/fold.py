@@ -73,7 +73,10 @@ class _Fold:
 
     def program(self) -> Program:
         position = {tensor.name: i for i, tensor in enumerate(self.dag.tensors)}
-        reorders = sorted((s for s in self.steps if isinstance(s, Reorder)), key=lambda s: position[s.stage])
+        # A nest ends with its epilogue, which may read what other nests compute.
+        last = {step.leader: step.stage for step in self.steps if isinstance(step, Follow)}
+        found = [step for step in self.steps if isinstance(step, Reorder)]
+        reorders = sorted(found, key=lambda step: position[last.get(step.stage, step.stage)])
         # Producers first: partial results are counted before the nest that folds them is shaped.
         nests = []
         for reorder in reorders:
@@ -197,13 +200,15 @@ class _Fold:
                     at = minimum(at, nest.epilogue_at)
             # What is prepared has no loops around it.
             at = places[tensor] = 0 if tensor in self.constant else normalised(at)
-            result.append(self.region_stage(nest, tensor, forms[tensor], at))
+            inner = any(consumer in places for consumer in self.dag.consumers(tensor))
+            result.append(self.region_stage(nest, tensor, forms[tensor], at, inner))
         return tuple(reversed(result))
 
-    def region_stage(self, nest: Nest, tensor: Tensor, region: Region, at: Number) -> Attached:
+    def region_stage(self, nest: Nest, tensor: Tensor, region: Region, at: Number, whole_runs: bool) -> Attached:
         lengths: list[Number] = []
+        tiles = nest.reaches if whole_runs else nest.sizes
         for extent, box in zip(tensor.shape, region, strict=True):
-            per_band = [extent, *(extent if box is None else box.length(sizes, extent) for sizes in nest.sizes[1:])]
+            per_band = [extent, *(extent if box is None else box.length(sizes, extent) for sizes in tiles[1:])]
             lengths.append(select(per_band, at))
         number, lane_axis = positions(tensor), self.lane_axis(tensor)
         lanes: Number = 1
@@ -212,7 +217,7 @@ class _Fold:
             lanes = minimum(self.chosen(Vectorize, tensor.name, 1), width)
         others = [lengths[number[axis]] for axis in region_loops(tensor, lane_axis)]
         parallel = where(equal(at, 0), self.parallel(tensor.name, others), 0)
-        return Attached(tensor, region, at, tuple(lengths), lane_axis, lanes, parallel, tensor in self.constant)
+        return Attached(tensor, region, at, tuple(lengths), lane_axis, lanes, parallel, tensor in self.constant, whole_runs)
 
     def packed(self, anchor: Tensor, step: CacheRead, normalised: Callable[[Number], Number]) -> Packed:
         tensor = self.tensors[step.tensor]

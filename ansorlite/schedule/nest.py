@@ -55,6 +55,8 @@ class Attached:
         lanes: vector width, 1 for a scalar.
         parallel: how many of its outermost loops are fused and parallel; 0 unless at the root.
         prepared: whether it is computed once, before the first call; then it is at the root.
+        whole_runs: whether a stage that may be further in reads it: the boxes of that one are of full length even where the
+            last run of a reduction loop is a short one, and this one's hold them.
     """
 
     tensor: Tensor
@@ -65,6 +67,7 @@ class Attached:
     lanes: Number
     parallel: Number
     prepared: bool
+    whole_runs: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,6 +190,19 @@ class Nest:
             current |= {loop.axis: loop.step for loop in self.loops if loop.band == band}
             result.append(dict(current))
         return tuple(result)
+
+    @cached_property
+    def reaches(self) -> tuple[dict[Axis, Number], ...]:
+        """As :attr:`sizes`, with the last run of a reduction loop, which may be a short one, counted whole."""
+        current: dict[Axis, Number] = dict(self.sizes[-1])
+        result = [dict(current)]
+        for band in reversed(range(len(self.bands))):
+            current |= {axis: size for axis, size in self.sizes[band].items() if not axis.reduce}
+            for loop in reversed(self.loops):
+                if loop.band == band and loop.axis.reduce:
+                    current[loop.axis] = (loop.trip - 1) * loop.step + current[loop.axis]
+            result.append(dict(current))
+        return tuple(reversed(result))
 
 
 @dataclass(frozen=True, eq=False)
