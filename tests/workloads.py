@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ansorlite import te
+from ansorlite.topi.quantized import integer_conv
 
 Tensors = list[te.Tensor]
 
@@ -271,3 +272,16 @@ def quantised_conv2d(
         return te.sum((value - zero if zero else value) * te.cast(weight[o, rc, ry, rx], "int32"), axis=(rc, ry, rx))
 
     return [x, weight, te.compute((1, co, oh, ow), element, name="conv")]
+
+
+def quantised_conv2d_in_blocks(border: int = 1, block: int = 8) -> Tensors:
+    """Blocks of channels side by side, uint8, by int8 weights; the border is the zero point."""
+    x, weight = te.placeholder((1, 2, 4, 5, block), "uint8", name="X"), te.placeholder((8, 2 * block, 3, 3), "int8", name="W")
+    pads = (border, border)
+    return [x, weight, integer_conv(x, weight, zero=7, apart=True, block=4, before=pads, after=pads)]
+
+
+def quantised_conv2d_apart() -> Tensors:
+    """uint8 by int8, less the zero point times the weights' sums: two reductions, of which what comes last reads both."""
+    x, weight = te.placeholder((1, 16, 4, 5), "uint8", name="X"), te.placeholder((8, 16, 3, 3), "int8", name="W")
+    return [x, weight, integer_conv(x, weight, zero=7, apart=True, before=(1, 1), after=(1, 1))]

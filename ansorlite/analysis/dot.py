@@ -8,7 +8,7 @@ from functools import cached_property
 from math import prod
 
 from ansorlite.analysis.access import axes_of
-from ansorlite.analysis.affine import affine
+from ansorlite.analysis.affine import Affine, affine
 from ansorlite.te.expr import Axis, Binary, Expr, Read, Reduce, Var
 from ansorlite.te.intervals import bounds
 from ansorlite.te.ops import DOTS, BinaryOp, ReduceOp
@@ -29,12 +29,19 @@ class Factor:
     Attributes:
         value: the factor.
         read: the read of the element.
-        dim: the dimension of the tensor read that the dotted axis indexes, alone.
+        dim: the only dimension of the tensor read that the dotted axis moves along, a step at a time.
+        start: what its index is besides the axis.
     """
 
     value: Expr
     read: Read
     dim: int
+    start: Affine
+
+    @property
+    def adjacent(self) -> bool:
+        """Whether the steps of the dotted axis lie next to each other in memory."""
+        return self.dim == self.read.tensor.ndim - 1
 
     @cached_property
     def places(self) -> dict[Axis, int]:
@@ -60,9 +67,10 @@ class DotProduct:
 def dot_product(tensor: Tensor, ops: Sequence[BinaryOp]) -> DotProduct | None:
     """How ``tensor`` can be computed with dot products of words, or ``None`` if it cannot.
 
-    It must be an int32 sum of products; in both factors a reduce axis must index one dimension by itself, and their
-    values, by the dtypes of what they read, must fit into the pieces of a word. Zero points that are subtracted from
-    the factors are part of these values.
+    It must be an int32 sum of products; in both factors a reduce axis must move along one dimension, from the start of a
+    word on, and their values, by the dtypes of what they read, must fit into the pieces of a word. Zero points that are
+    subtracted from the factors are part of these values. Of several such axes the best is one whose steps lie next to each
+    other in memory, then the longest.
 
     Args:
         ops: the dot products that the machine has, the best first.
@@ -74,15 +82,15 @@ def dot_product(tensor: Tensor, ops: Sequence[BinaryOp]) -> DotProduct | None:
     if not isinstance(product, Binary) or product.op is not BinaryOp.MUL:
         return None
     elements = [_read(value) for value in (product.a, product.b)]
-    for axis in sorted(body.axes, key=lambda axis: -axis.extent):
-        factors = [_factor(tensor, value, read, axis) for value, read in zip((product.a, product.b), elements, strict=True)]
-        if factors[0] is None or factors[1] is None:
-            continue
+    found: list[tuple[Axis, Factor, Factor]] = []
+    for axis in body.axes:
+        a, b = (_factor(tensor, value, read, axis) for value, read in zip((product.a, product.b), elements, strict=True))
+        if a is not None and b is not None:
+            found.append((axis, a, b))
+    for axis, *factors in sorted(found, key=lambda each: (not (each[1].adjacent or each[2].adjacent), -each[0].extent)):
         for op in ops:
             for a, b in (factors, reversed(factors)):
-                assert a is not None
-                assert b is not None
-                if all(_fits(factor.value, pieces, axis) for factor, pieces in zip((a, b), DOTS[op], strict=True)):
+                if all(_fits(factor, pieces, axis) for factor, pieces in zip((a, b), DOTS[op], strict=True)):
                     return DotProduct(op, axis, a, b)
     return None
 
@@ -121,13 +129,17 @@ def _factor(tensor: Tensor, value: Expr, read: Read | None, axis: Axis) -> Facto
     form = affine(read.indices[at[0]])
     used = free_vars(read)
     reuse = prod(other.extent for other in axes_of(tensor) if other not in used)
-    if form is None or form.plain is not axis or reuse < _LEAST_REUSE:
+    if form is None or form.coefficients.get(axis) != 1 or reuse < _LEAST_REUSE:
         return None
-    return Factor(value, read, at[0])
+    start = form + Affine(((axis, -1),), 0)
+    return Factor(value, read, at[0], start) if axis not in start.variables else None
 
 
-def _fits(value: Expr, pieces: Pieces, axis: Axis) -> bool:
-    least, greatest = bounds(value)
+def _fits(factor: Factor, pieces: Pieces, axis: Axis) -> bool:
+    least, greatest = bounds(factor.value)
     words = -(-axis.extent // pieces.count)
     padding = words * pieces.count / axis.extent - 1
+    start = (*factor.start.coefficients.values(), factor.start.constant)
+    if any(start) and (padding or any(number % pieces.count for number in start)):
+        return False
     return pieces.range[0] <= least and greatest <= pieces.range[1] and padding <= _MOST_PADDING

@@ -22,6 +22,7 @@ from ansorlite.loops.nodes import statements as statements_of
 from ansorlite.loops.peel import peel
 from ansorlite.loops.prepare import Parts, split
 from ansorlite.target import Target
+from ansorlite.te.words import WORD
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,8 @@ def emit(module: Module, entry: str, function: Function, given: Arguments) -> in
             pointer = _argument(b, given.positions[buffer], buffer.nbytes)
         else:
             pointer = b.op(f"getelementptr i8, ptr {block}, i64 {inside}")
-        c.places[buffer] = Place(pointer, buffer.strides, 0, module.new_scope(), padded=inside is not None)
+        words = inside is None and buffer.dtype == WORD
+        c.places[buffer] = Place(pointer, buffer.strides, 0, module.new_scope(), padded=inside is not None, unaligned=words)
     c.workspace = _argument(b, count, max(1, plan.total(target.threads)))
     statements.emit(c, function.body)
     b.do("ret void")

@@ -14,6 +14,7 @@ from ansorlite.codegen.scope import Scope
 from ansorlite.codegen.workspace import Layout
 from ansorlite.loops.nodes import Buffer
 from ansorlite.target import Target
+from ansorlite.te import dtypes
 from ansorlite.te.expr import Var
 
 
@@ -29,6 +30,7 @@ class Place:
         padded: whether a load may run past the end by less than a vector.
         register: whether it is to become registers,
         row: and then, elements of a row with its padding.
+        unaligned: whether elements may lie at any address, as words of a caller's bytes do.
     """
 
     pointer: str
@@ -38,6 +40,11 @@ class Place:
     padded: bool
     register: bool = False
     row: int = 0
+    unaligned: bool = False
+
+    def alignment(self, dtype: str) -> int:
+        """What addresses of elements are multiples of."""
+        return 1 if self.unaligned else dtypes.size(dtype)
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def scalar_load(c: Context, place: Place, dtype: str, pointer: str) -> str:
             c.b.module.define(_NOWHERE, f"@{_NOWHERE} = internal constant [8 x i8] zeroinitializer, align 8")
         pointer = c.b.op(f"select i1 {guard}, ptr {pointer}, ptr @{_NOWHERE}")
     memory = types.MEMORY[dtype]
-    loaded = c.b.op(f"load {memory}, ptr {pointer}, align {dtypes.size(dtype)}{alias(place.scope)}")
+    loaded = c.b.op(f"load {memory}, ptr {pointer}, align {place.alignment(dtype)}{alias(place.scope)}")
     return casts.from_memory(c.b, dtype, 1, loaded)
 
 
@@ -85,11 +85,11 @@ def vector_load(c: Context, place: Place, dtype: str, lanes: Lanes, pointer: str
         offsets: a vector of int64 elements to add, when the addresses are not evenly spaced.
     """
     b, n = c.b, lanes.count
-    kind, size = types.memory_type(dtype, n), dtypes.size(dtype)
+    kind, alignment = types.memory_type(dtype, n), place.alignment(dtype)
     mask = None if place.padded and lanes.overrun and stride == 1 else lanes.mask
 
     def load(at: str) -> str:
-        return b.op(f"load {kind}, ptr {at}, align {size}{alias(place.scope)}")
+        return b.op(f"load {kind}, ptr {at}, align {alignment}{alias(place.scope)}")
 
     if offsets is None and stride == 1 and mask is None:
         loaded = load(pointer)
@@ -136,7 +136,7 @@ def _one_by_one(b: Builder, place: Place, dtype: str, n: int, active: int, point
     memory, result = types.MEMORY[dtype], "poison"
     for lane in range(active):
         at = _offset(b, dtype, pointer, lane * stride)
-        element = b.op(f"load {memory}, ptr {at}, align {dtypes.size(dtype)}{alias(place.scope)}")
+        element = b.op(f"load {memory}, ptr {at}, align {place.alignment(dtype)}{alias(place.scope)}")
         result = b.op(f"insertelement {types.memory_type(dtype, n)} {result}, {memory} {element}, i64 {lane}")
     return result
 
@@ -147,8 +147,8 @@ def _masked(c: Context, place: Place, operation: str, dtype: str, lanes: int, po
     mangled = f"{types.suffix(types.MEMORY[dtype], lanes)}.{'p0' if operation == 'load' else f'v{lanes}p0'}"
     name = f"llvm.masked.{operation}.{mangled}"
     c.b.module.declare(f"{kind} @{name}({pointers}, i32, <{lanes} x i1>, {kind})")
-    call = f"call {kind} @{name}({pointers} {pointer}, i32 {dtypes.size(dtype)}, <{lanes} x i1> {mask}, {kind} zeroinitializer)"
-    return c.b.op(call + alias(place.scope))
+    operands = f"{pointers} {pointer}, i32 {place.alignment(dtype)}, <{lanes} x i1> {mask}, {kind} zeroinitializer"
+    return c.b.op(f"call {kind} @{name}({operands}){alias(place.scope)}")
 
 
 def vector_store(

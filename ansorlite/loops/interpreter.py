@@ -15,6 +15,7 @@ from ansorlite.errors import ArgumentError
 from ansorlite.loops.nodes import Buffer, Function
 from ansorlite.loops.python_source import OutOfBoundsError, translate
 from ansorlite.te import dtypes
+from ansorlite.te.words import WORD
 
 __all__ = ["OutOfBoundsError", "interpret"]
 
@@ -32,7 +33,7 @@ def interpret(
 
     Args:
         arrays: one per param, of its dtype and number of elements. The elements are taken in row-major order, so that
-            a schedule may have merged neighbouring dimensions of an argument.
+            a schedule may have merged neighbouring dimensions of an argument; and bytes may be given for words of them.
         check: raise on an index outside of its buffer. Without it, such an access is undefined.
         reorder: if given, the promises of the loop kinds are put to the test: PARALLEL loops run in an order drawn from
             it, and VECTORIZED loops in lockstep, ``lanes`` iterations at a time. The results of a legal function are
@@ -44,9 +45,7 @@ def interpret(
     """
     if len(arrays) != len(function.params):
         raise ArgumentError(f"{function.name} takes {len(function.params)} arrays, not {len(arrays)}")
-    for buffer, array in zip(function.params, arrays, strict=True):
-        _check_array(buffer, array)
-    flat = [list(array.ravel()) for array in arrays]
+    flat = [list(_elements(buffer, array)) for buffer, array in zip(function.params, arrays, strict=True)]
     run = _translate(function, check=check, lockstep=reorder is not None)
     with np.errstate(all="ignore"):
         run(*flat, range if reorder is None else _shuffled(reorder))
@@ -54,9 +53,13 @@ def interpret(
         array[...] = np.array(values, dtypes.NUMPY[buffer.dtype]).reshape(array.shape)
 
 
-def _check_array(buffer: Buffer, array: np.ndarray) -> None:
-    if array.size != buffer.size or array.dtype != dtypes.NUMPY[buffer.dtype]:
+def _elements(buffer: Buffer, array: np.ndarray) -> np.ndarray:
+    flat = array.ravel()
+    if buffer.dtype == WORD and array.itemsize == 1 and array.nbytes == 4 * buffer.size:
+        flat = flat.view(WORD)
+    if flat.size != buffer.size or flat.dtype != dtypes.NUMPY[buffer.dtype]:
         raise ArgumentError(f"{buffer.name} is {buffer.dtype}{list(buffer.shape)}, not {array.dtype}{list(array.shape)}")
+    return flat
 
 
 def _shuffled(rng: np.random.Generator) -> Callable[[int], list[int]]:

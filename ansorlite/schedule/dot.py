@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from ansorlite.analysis.affine import Affine
 from ansorlite.analysis.dot import DotProduct, Factor
+from ansorlite.te import dtypes
 from ansorlite.te.dag import ComputeDAG
-from ansorlite.te.expr import Axis, Binary, Expr, Read, Reduce, Var, const, select
+from ansorlite.te.expr import Axis, Binary, Cast, Const, Expr, Read, Reduce, Select, Var, const, select
 from ansorlite.te.intervals import bounds
 from ansorlite.te.ops import DOTS
 from ansorlite.te.rewriting import rebuilt, redirected, tensor_named, with_body
 from ansorlite.te.tensor import Tensor
-from ansorlite.te.traversal import rewrite, substitute
+from ansorlite.te.traversal import free_vars, reads, rewrite, substitute
 from ansorlite.te.words import WORD, Pieces
 
 
@@ -21,30 +23,100 @@ def dot_words(dag: ComputeDAG, stage: str, how: DotProduct, names: tuple[str, st
         C[i] = sum(A[i, k] * B[k], k)   ->   A_w[i, w] = word(A[i, 4w], ..., A[i, 4w + 3]); B_w[w] = ...
                                              C[i] = sum(dot(A_w[i, w], B_w[w]), w)
 
-    Pieces past the end of the axis are 0, in both words.
+    Pieces past the end of the axis are 0, in both words. Where the words of an operand are what memory has already, it becomes
+    a tensor of words itself, and no stage makes them.
     """
     target = tensor_named(dag, stage)
+    pieces = DOTS[how.op]
+    lying = {t: pieces_ for factor, pieces_ in zip((how.a, how.b), pieces, strict=True) for t in _lying(dag, factor, pieces_)}
 
     def change(tensor: Tensor, redirect: Callable[[Expr], Expr]) -> Tensor:
+        if tensor in lying:
+            return _seen_in_words(tensor, lying[tensor], redirect)
         if tensor is not target:
             return redirected(tensor, redirect)
         assert isinstance(target.body, Reduce)
         words = Axis(how.axis.name, extent=-(-how.axis.extent // how.width), reduce=True)
-        pieces = DOTS[how.op]
-        a, b = (
-            _read_of(_packed(factor, how.axis, kind, name, redirect), factor, how.axis, words)
-            for factor, kind, name in zip((how.a, how.b), pieces, names, strict=True)
-        )
+
+        def operand(factor: Factor, kind: Pieces, name: str) -> Read:
+            source = redirect(factor.read)
+            assert isinstance(source, Read)
+            made = source.tensor if factor.read.tensor in lying else _packed(factor, how.axis, kind, name, redirect)
+            return _read_of(made, factor, how.axis, words, kind.count)
+
+        a, b = map(operand, (how.a, how.b), pieces, names)
         axes = tuple(words if axis is how.axis else axis for axis in target.body.axes)
         return with_body(target, Reduce(target.body.op, Binary(how.op, a, b, WORD), axes, WORD))
 
     return rebuilt(dag, change)
 
 
+def _lying(dag: ComputeDAG, factor: Factor, pieces: Pieces) -> list[Tensor]:
+    """The tensors that can be seen as words, producers first, if the bytes of the factor's words lie side by side in memory.
+
+    The input of the computation is one of them; the others, if any, move bytes of it or put words of equal bytes between
+    them (a border). Nothing else may read them, as bytes. Constants are none of these: their words are made once, in the
+    order of use.
+    """
+    source, value = factor.read.tensor, factor.value
+    as_it_is = value is factor.read or (isinstance(value, Cast) and value.a is factor.read)
+    if not (factor.adjacent and as_it_is and pieces.bits == 8 * dtypes.size(source.dtype)) or source.shape[-1] % pieces.count:
+        return []
+    found: list[Tensor] = []
+    while len(dag.consumers(source)) == 1 and not source.constant and source not in dag.outputs:
+        found.insert(0, source)
+        if source.body is None:
+            return found
+        moved = [read for read in reads(source.body) if read.tensor.dtype == source.dtype]
+        if len(moved) != 1 or not _moves_words(source.body, source.axes[-1], moved[0], source.shape[-1]):
+            return []
+        source = moved[0].tensor
+    return []
+
+
+def _moves_words(body: Expr, last: Axis, moved: Read, extent: int) -> bool:
+    """Whether ``body`` is ``moved``, or a constant, as conditions say that do not know ``last``; which runs along whole rows."""
+    match body:
+        case Select(cond, then, otherwise):
+            return last not in free_vars(cond) and all(_moves_words(arm, last, moved, extent) for arm in (then, otherwise))
+        case Read():
+            rest = (last not in free_vars(index) for index in body.indices[:-1])
+            return body is moved and body.indices[-1] is last and body.tensor.shape[-1] == extent and all(rest)
+    return isinstance(body, Const)
+
+
+def _seen_in_words(tensor: Tensor, pieces: Pieces, redirect: Callable[[Expr], Expr]) -> Tensor:
+    """``tensor`` with a word in the place of the pieces that are one in memory, lowest first (machines are little-endian)."""
+    words = tensor.shape[-1] // pieces.count
+    last = Axis(tensor.axes[-1].name, extent=words) if tensor.axes else None
+    shape = (*tensor.shape[:-1], words)
+    if tensor.body is None:
+        return Tensor(tensor.name, shape, WORD, (), None, tensor.constant)
+    assert last is not None
+
+    def rule(node: Expr) -> Expr | None:
+        if isinstance(node, Const) and node.dtype == tensor.dtype:
+            return const(pieces.word([int(node.value)] * pieces.count), WORD)
+        if isinstance(node, Read):
+            moved = redirect(node)
+            assert isinstance(moved, Read)
+            return Read(moved.tensor, (*node.indices[:-1], last), WORD) if node.dtype == tensor.dtype else moved
+        return None
+
+    return Tensor(tensor.name, shape, WORD, (*tensor.axes[:-1], last), _retyped(rewrite(tensor.body, rule)))
+
+
+def _retyped(body: Expr) -> Expr:
+    """``body`` whose leaves became words."""
+    return Select(body.cond, _retyped(body.then), _retyped(body.otherwise), WORD) if isinstance(body, Select) else body
+
+
 def _packed(factor: Factor, axis: Axis, pieces: Pieces, name: str, redirect: Callable[[Expr], Expr]) -> Tensor:
     """The stage that makes words of a factor: over the dimensions of the tensor read, that of ``axis`` in words."""
     source = factor.read.tensor
-    count = -(-axis.extent // pieces.count)
+    whole = bool(factor.start.terms) or bool(factor.start.constant)
+    length = source.shape[factor.dim] // pieces.count * pieces.count if whole else axis.extent
+    count = -(-length // pieces.count)
     shape = tuple(count if d == factor.dim else extent for d, extent in enumerate(source.shape))
     axes = tuple(Axis(f"d{d}" if d != factor.dim else axis.name, extent=extent) for d, extent in enumerate(shape))
     word: Expr | None = None
@@ -53,8 +125,8 @@ def _packed(factor: Factor, axis: Axis, pieces: Pieces, name: str, redirect: Cal
         step = axes[factor.dim] * pieces.count + number
         read = Read(source, tuple(step if d == factor.dim else a for d, a in enumerate(axes)), source.dtype)
         piece = redirect(_at(factor, places | {axis: step}, read))
-        if (count - 1) * pieces.count + number >= axis.extent:
-            piece = select(step < axis.extent, piece, const(0, WORD))
+        if (count - 1) * pieces.count + number >= length:
+            piece = select(step < length, piece, const(0, WORD))
         if number < pieces.count - 1 and bounds(piece)[0] < 0:
             # The sign would run into the pieces above.
             piece = piece & ((1 << pieces.bits) - 1)
@@ -71,7 +143,12 @@ def _at(factor: Factor, places: Mapping[Var, Expr], read: Read) -> Expr:
     return substitute(open_, {**places, element: read})
 
 
-def _read_of(packed: Tensor, factor: Factor, axis: Axis, words: Axis) -> Read:
+def _read_of(made: Tensor, factor: Factor, axis: Axis, words: Axis, count: int) -> Read:
     """The word in which the factor's element is."""
     at: dict[Var, Expr] = {axis: words}
-    return Read(packed, tuple(substitute(i, at) for i in factor.read.indices), WORD)
+    start = Affine(
+        tuple((term, coefficient // count) for term, coefficient in factor.start.terms), factor.start.constant // count
+    )
+    place = (start + Affine(((words, 1),), 0)).expr()
+    indices = (place if d == factor.dim else substitute(i, at) for d, i in enumerate(factor.read.indices))
+    return Read(made, tuple(indices), WORD)

@@ -112,15 +112,16 @@ class Rfactor:
 
 @dataclass(frozen=True)
 class Dot:
-    """``tensorize``: the products along ``axis`` are summed by dot products of words; ``words`` are the operands' stages."""
+    """``tensorize``: the products along ``axis`` are summed by dot products of words; ``words`` are the stages that make them."""
 
     stage: str
     axis: str
     op: BinaryOp
-    words: tuple[str, str]
+    words: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"tensorize  {self.stage}.{self.axis} by {self.op.value} of {', '.join(self.words)}"
+        made = f" of {', '.join(self.words)}" if self.words else ""
+        return f"tensorize  {self.stage}.{self.axis} by {self.op.value}{made}"
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ those of another, and adds the products up in 32 bits. The first piece is the lo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -47,6 +48,11 @@ class Pieces:
             return -self.most, self.most
         info = np.iinfo(self.dtype)
         return int(info.min), int(info.max)
+
+    def word(self, pieces: Sequence[int]) -> int:
+        """The word of these ``pieces``, the lowest first, as an int32."""
+        bits = sum((piece & ((1 << self.bits) - 1)) << number * self.bits for number, piece in enumerate(pieces))
+        return bits - (1 << 32) if bits >> 31 else bits
 
     def piece(self, words: Any, number: int) -> Any:
         """One piece of every word; ``words`` are int64, or Python ints."""

@@ -8,11 +8,11 @@ of any other data.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ansorlite import te
 from ansorlite.errors import ExpressionError
-from ansorlite.te.expr import Expr
+from ansorlite.te.expr import Expr, Scalar
 from ansorlite.te.tensor import Tensor
 from ansorlite.topi.conv import axis_names
 from ansorlite.topi.padding import pad
@@ -38,6 +38,34 @@ def blocked_conv(
     Raises:
         ExpressionError: ranks, channels or groups that do not fit together, or a group's channels that are no whole blocks.
     """
+    return convolve_blocks(
+        x,
+        weight,
+        lambda value, tap, _: value * tap,
+        block=block,
+        strides=strides,
+        before=before,
+        after=after,
+        dilations=dilations,
+        groups=groups,
+    )
+
+
+def convolve_blocks(
+    x: Tensor,
+    weight: Tensor,
+    product: Callable[[Expr, Expr, Expr], Expr],
+    *,
+    block: int,
+    border: Scalar = 0,
+    strides: Sequence[int] | None = None,
+    before: Sequence[int] | None = None,
+    after: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    groups: int = 1,
+    name: str = "conv",
+) -> Tensor:
+    """:func:`blocked_conv`, with something else in the place of a product, as in :func:`ansorlite.topi.conv.convolve`."""
     rank = weight.ndim - 2
     blocked = x.ndim == rank + 3
     if rank < 1 or not (blocked or x.ndim == rank + 2):
@@ -57,8 +85,8 @@ def blocked_conv(
     slide = window(weight.shape[2:], strides=strides, before=before, after=after, dilations=dilations)
     spatial = x.shape[2 : 2 + rank]
     lead, tail = (0, 0), (0,) * (x.ndim - 2 - rank)
-    padded = pad(x, before=(*lead, *slide.before, *tail), after=(*lead, *slide.after, *tail))
-    taps = [te.reduce_axis(extent, name=name) for extent, name in zip(slide.kernel, axis_names("r", rank), strict=True)]
+    padded = pad(x, before=(*lead, *slide.before, *tail), after=(*lead, *slide.after, *tail), value=border)
+    taps = [te.reduce_axis(extent, name=label) for extent, label in zip(slide.kernel, axis_names("r", rank), strict=True)]
     slices = 1 if depthwise else depth // inner
     rb, rc = te.reduce_axis(slices, name="rb"), te.reduce_axis(inner, name="rc")
 
@@ -67,11 +95,12 @@ def blocked_conv(
         at = [p * s + tap * d for p, s, tap, d in zip(places, slide.strides, taps, slide.dilations, strict=True)]
         filters = co * block + lane
         if depthwise:
-            return te.sum(padded[(n, co, *at, lane)] * weight[(filters, 0, *taps)], axis=taps)
+            return te.sum(product(padded[(n, co, *at, lane)], weight[(filters, 0, *taps)], filters), axis=taps)
         source = rb if groups == 1 else co // (outputs // groups // block) * slices + rb
-        if blocked:
-            return te.sum(padded[(n, source, *at, rc)] * weight[(filters, rb * inner + rc, *taps)], axis=[rb, *taps, rc])
-        return te.sum(padded[(n, source, *at)] * weight[(filters, rb, *taps)], axis=[rb, *taps])
+        if not blocked:
+            return te.sum(product(padded[(n, source, *at)], weight[(filters, rb, *taps)], filters), axis=[rb, *taps])
+        value, tap = padded[(n, source, *at, rc)], weight[(filters, rb * inner + rc, *taps)]
+        return te.sum(product(value, tap, filters), axis=[rb, *taps, rc])
 
     shape = (x.shape[0], outputs // block, *slide.outputs(spatial), block)
-    return te.compute(shape, element, name="depthwise_conv" if depthwise else "conv")
+    return te.compute(shape, element, name=f"depthwise_{name}" if depthwise else name)

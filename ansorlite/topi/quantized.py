@@ -7,6 +7,7 @@ instructions are found.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from ansorlite import te
 from ansorlite.errors import ExpressionError
 from ansorlite.te.expr import Expr
 from ansorlite.te.tensor import Tensor
+from ansorlite.topi.blocked import convolve_blocks
 from ansorlite.topi.conv import convolve
 from ansorlite.topi.elementwise import broadcast_read
 from ansorlite.topi.matmul import multiply_matrices
@@ -23,9 +25,11 @@ from ansorlite.topi.windows import window
 
 
 def _at(parameter: Tensor, axes: Sequence[Expr], axis: int, block: int) -> Expr:
-    """The scale or zero point of an element: one for all, one for each position along ``axis``, or one for each block."""
+    """The scale or zero point of an element: one for all, for each position along ``axis``, for each block, or broadcast."""
     if parameter.ndim == 0:
         return parameter[()]
+    if parameter.ndim == len(axes) > 1 and not block:
+        return parameter[tuple(0 if extent == 1 else a for extent, a in zip(parameter.shape, axes, strict=True))]
     if block:
         return parameter[tuple(a // block if d == axis else a for d, a in enumerate(axes))]
     return parameter[0] if parameter.shape[0] == 1 else parameter[axes[axis]]
@@ -33,7 +37,8 @@ def _at(parameter: Tensor, axes: Sequence[Expr], axis: int, block: int) -> Expr:
 
 def _check(x: Tensor, parameter: Tensor, axis: int, block: int) -> None:
     expected = tuple(-(-e // block) if d == axis else e for d, e in enumerate(x.shape)) if block else None
-    fits = parameter.shape == expected if block else parameter.shape in ((), (1,), x.shape[axis : axis + 1])
+    spread = parameter.ndim == x.ndim and all(own in (1, extent) for own, extent in zip(parameter.shape, x.shape, strict=True))
+    fits = parameter.shape == expected if block else spread or parameter.shape in ((), (1,), x.shape[axis : axis + 1])
     if parameter.ndim and not fits:
         raise ExpressionError(f"a scale or zero point of shape {parameter.shape} does not fit {x.shape} along dimension {axis}")
 
@@ -81,7 +86,7 @@ def dequantize(x: Tensor, scale: Tensor, zero: Tensor | None = None, *, axis: in
 def requantize(total: Tensor, factor: Tensor, zero: Tensor, *, axis: int) -> Tensor:
     """``round(total * factor) + zero`` in the dtype of ``zero``, for sums of products in int32.
 
-    ``factor`` and ``zero`` are scalars, or there is one for each position along ``axis``.
+    ``factor`` and ``zero`` are scalars, or there is one for each position along ``axis``, or they are broadcast.
     """
     for parameter in (factor, zero):
         _check(total, parameter, axis, 0)
@@ -188,6 +193,7 @@ def integer_conv(
     zero: int = 0,
     most: int | None = None,
     apart: bool = False,
+    block: int | None = None,
     strides: Sequence[int] | None = None,
     before: Sequence[int] | None = None,
     after: Sequence[int] | None = None,
@@ -202,6 +208,8 @@ def integer_conv(
         most: what no ``weight - weight_zero`` exceeds in magnitude, if that is known: smaller factors may be multiplied faster.
         apart: compute it as a convolution of ``x``, less ``zero`` times the sum of a channel's weights, so that the elements
             of ``x`` stay bytes. It pays where the weight is constant, for then the sums are.
+        block: channels of the result side by side, as in :func:`ansorlite.topi.blocked.blocked_conv`, of plain data or of data
+            in blocks, in which the channels of a word are neighbours; by default the result is plain.
     """
 
     def factor(tap: Expr, channel: Expr) -> Expr:
@@ -210,7 +218,7 @@ def integer_conv(
     def product(value: Expr, tap: Expr, channel: Expr) -> Expr:
         return (_wide(value) if apart or not zero else _wide(value) - zero) * factor(tap, channel)
 
-    total = convolve(
+    total = (convolve if block is None else partial(convolve_blocks, block=block))(
         x,
         weight,
         product,
@@ -226,7 +234,11 @@ def integer_conv(
         return total
     taps = [te.reduce_axis(extent, name=f"k{d}") for d, extent in enumerate(weight.shape[1:])]
     sums = te.compute(weight.shape[:1], lambda co: te.sum(factor(weight[(co, *taps)], co), axis=taps), name="tap_sums")
-    return te.compute(total.shape, lambda n, co, *spatial: total[(n, co, *spatial)] - sums[co] * zero, name="corrected")
+
+    def corrected(*axes: Expr) -> Expr:
+        return total[axes] - sums[axes[1] if block is None else axes[1] * block + axes[-1]] * zero
+
+    return te.compute(total.shape, corrected, name="corrected")
 
 
 def integer_sum(x: Tensor, *, zero: int = 0, axes: Sequence[int] | None = None, keepdims: bool = False) -> Tensor:

@@ -61,6 +61,9 @@ NAMED: Final[Mapping[str, Callable[[], list[te.Tensor]]]] = {
     "square": square,
     "convolution": lambda: workloads.quantised_conv2d(6, 4, 5, 4),
     "convolution, strided, zero point": lambda: workloads.quantised_conv2d(4, 5, 5, 4, stride=2, zero=7),
+    "convolution, zero point apart": workloads.quantised_conv2d_apart,
+    "convolution of blocks": workloads.quantised_conv2d_in_blocks,
+    "convolution of blocks without a border": lambda: workloads.quantised_conv2d_in_blocks(border=0),
 }
 
 #: Every computation in halves, which most of them need; and some in bytes.
@@ -70,6 +73,8 @@ CASES: Final = [
     ("product of small bytes", "small bytes"),
     ("product, zero points", "bytes"),
     ("convolution", "bytes"),
+    ("convolution of blocks", "bytes"),
+    ("convolution of blocks without a border", "bytes"),
     ("product of signed bytes", "bytes of one sign"),
     ("square", "bytes of one sign"),
 ]

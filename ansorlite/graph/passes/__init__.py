@@ -21,6 +21,7 @@ from ansorlite.graph.passes.known_weights import describe_weights
 from ansorlite.graph.passes.quantize_early import quantize_early
 from ansorlite.graph.passes.requantize import quantize_sums, requantize_sums, skip_bytes
 from ansorlite.graph.passes.scales_of_products import scale_products
+from ansorlite.graph.passes.spread_scales import spread_scales
 from ansorlite.topi.quantized import dequantize
 
 PASSES: Final[tuple[Pass, ...]] = (
@@ -34,6 +35,7 @@ PASSES: Final[tuple[Pass, ...]] = (
     skip_bytes,
     fold_constants,
     describe_weights,
+    spread_scales,
     simplify_views,
     eliminate_common_subexpressions,
     scale_products,

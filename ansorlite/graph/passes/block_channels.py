@@ -22,19 +22,22 @@ from ansorlite.topi.conv import conv
 from ansorlite.topi.norm import blocked_lrn, lrn
 from ansorlite.topi.padding import pad
 from ansorlite.topi.pooling import average_pool, global_average_pool, global_max_pool, lp_pool, max_pool
+from ansorlite.topi.quantized import integer_conv, integer_sum, integer_window_sum
 from ansorlite.topi.reduction import normalized_axes, reduce_max, reduce_mean, reduce_min, reduce_sum
 from ansorlite.topi.shape import concat, reshape, transpose
 
+#: Convolutions, and the dtype of their results where blocks pay.
+_CONVOLUTIONS: Final[dict[Operator, str]] = {conv: "float32", integer_conv: "int32"}
 #: Operators of windows, which see the places of a block as one more spatial dimension, with these attributes along it.
-_WINDOWS: Final[tuple[Operator, ...]] = (max_pool, average_pool, lp_pool)
+_WINDOWS: Final[tuple[Operator, ...]] = (max_pool, average_pool, lp_pool, integer_window_sum)
 _ALONG_BLOCK: Final = {"kernel": 1, "strides": 1, "before": 0, "after": 0, "dilations": 1}
-_FOLDS: Final[tuple[Operator, ...]] = (reduce_mean, reduce_max, reduce_min, reduce_sum)
+_FOLDS: Final[tuple[Operator, ...]] = (reduce_mean, reduce_max, reduce_min, reduce_sum, integer_sum)
 #: Folds of all spatial dimensions, by the fold that it is.
 _GLOBAL: Final[dict[Operator, Operator]] = {global_average_pool: reduce_mean, global_max_pool: reduce_max}
 
 
 def block_channels(graph: Graph, block: int) -> Graph:
-    """Convolutions with constant weights, and what lies between them, keep ``block`` neighbouring channels side by side.
+    """Convolutions with constant weights, of floats and bytes, and what lies between them keep ``block`` channels side by side.
 
     Values are put back in order where something else reads them; that must happen less often than convolutions gain by it:
     of values that depend on one another, all stay as they are unless there are more such convolutions than conversions.
@@ -45,7 +48,7 @@ def block_channels(graph: Graph, block: int) -> Graph:
     """
     if block < 2:
         return graph
-    convolutions = {node.output for node in graph.nodes if node.operator is conv and node.inputs[1] in graph.constants}
+    convolutions = {node.output for node in graph.nodes if node.operator in _CONVOLUTIONS and node.inputs[1] in graph.constants}
     while True:
         sweep = _Sweep(graph, block, convolutions)
         unpaid = sweep.unpaid()
@@ -106,7 +109,7 @@ class _Sweep:
         shape = self.graph.values[node.output].shape
         if len(shape) < 2 or shape[1] % self.block:
             return None
-        if node.operator is conv:
+        if node.operator in _CONVOLUTIONS:
             return self._convolution(node) if node.output in self._convolutions else None
         if not any(name in self.blocked for name in node.inputs):
             return None
@@ -139,10 +142,13 @@ class _Sweep:
         return self._pointwise(node)
 
     def _convolution(self, node: Node) -> Node | None:
-        data, weight = node.inputs
+        data, weight, *zeros = node.inputs
         channels, (outputs, depth) = self.graph.values[data].shape[1], self.graph.values[weight].shape[:2]
         groups = node.attribute("groups")
-        if self.graph.values[node.output].dtype != "float32":
+        if self.graph.values[node.output].dtype != _CONVOLUTIONS[node.operator]:
+            return None
+        if any(math.prod(self.graph.values[zero].shape) > 1 for zero in zeros):
+            # A zero point for each filter: its taps are no bytes, and no words of them are made.
             return None
         if groups > 1:
             depthwise = depth == 1 and channels == outputs
@@ -150,7 +156,8 @@ class _Sweep:
             if data not in self.blocked or not (depthwise or whole):
                 return None
         source = self.blocked[data] if data in self.blocked else self._as_plain(data)
-        return self._node(node, blocked_conv, (source, weight), {**dict(node.attributes), "block": self.block})
+        operator = blocked_conv if node.operator is conv else node.operator
+        return self._node(node, operator, (source, weight, *zeros), {**dict(node.attributes), "block": self.block})
 
     def _pointwise(self, node: Node) -> Node | None:
         """An operator that computes each element from those at the same place, wherever that is."""

@@ -1,8 +1,8 @@
 """DotProduct (ours): sums of products of small integers are computed a word of them at a time.
 
 It is asked about the expression alone: which dot products the machine has, and whether the values of both factors fit
-into the pieces of their words. The words are stages of their own, which are then given a place like any other; the
-sum over words is visited again, and tiled like any other sum. Without such an instruction nothing changes.
+into the pieces of their words. The words are stages of their own, which are then given a place like any other, or what memory has
+anyway; the sum over words is visited again, and tiled like any other sum. Without such an instruction nothing changes.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ def _apply(state: State) -> tuple[State, ...]:
     how = dot_product(stage, state.target.dots)
     assert how is not None
     names = (_unused(state.dag, f"{stage.name}_a"), _unused(state.dag, f"{stage.name}_b"))
-    step = Dot(stage.name, how.axis.name, how.op, names)
-    return (state.visited(step, dag=dot_words(state.dag, stage.name, how, names), first=(stage.name, *names)),)
+    dag = dot_words(state.dag, stage.name, how, names)
+    made = tuple(name for name in names if any(tensor.name == name for tensor in dag.tensors))
+    return (state.visited(Dot(stage.name, how.axis.name, how.op, made), dag=dag, first=(stage.name, *made)),)
 
 
 def _unused(dag: ComputeDAG, name: str) -> str:

@@ -115,3 +115,22 @@ def test_factors_that_are_used_once_or_words_that_are_mostly_padding_do_not_pay(
     narrow = dot_product(product("uint8", "int8", k=2), BYTES.dots)
     assert narrow is not None
     assert narrow.op is BinaryOp.DOT_S16S16
+
+
+def conv_of_blocks(block: int) -> te.Tensor:
+    dag = ComputeDAG.of(workloads.quantised_conv2d_in_blocks(block=block))
+    return next(t for t in dag.computes if t.name == "integer_conv")
+
+
+def test_the_channels_of_a_block_are_dotted_from_the_start_of_a_word_on() -> None:
+    found = dot_product(conv_of_blocks(8), BYTES.dots)
+    assert found is not None
+    # Not the blocks, which lie a picture apart; the weight's channels are those of all blocks.
+    assert (found.axis.name, found.a.dim, found.b.dim) == ("rc", 4, 1)
+    assert found.a.adjacent
+    assert not found.b.adjacent
+    halves = dot_product(conv_of_blocks(6), BYTES.dots)
+    # Blocks of six start in the middle of a word of four bytes, but of none of two halves.
+    assert halves is not None
+    assert halves.op is BinaryOp.DOT_S16S16
+    assert dot_product(conv_of_blocks(5), BYTES.dots) is None

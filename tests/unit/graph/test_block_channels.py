@@ -12,6 +12,7 @@ from ansorlite.graph.constants import splat
 from ansorlite.graph.describe import Value
 from ansorlite.graph.graph import Graph
 from ansorlite.graph.passes.block_channels import block_channels
+from ansorlite.graph.passes.spread_scales import spread_scales
 from ansorlite.topi.activations import relu
 from ansorlite.topi.conv import conv
 from ansorlite.topi.elementwise import add, multiply
@@ -20,6 +21,7 @@ from ansorlite.topi.norm import lrn
 from ansorlite.topi.padding import PadMode, pad
 from ansorlite.topi.patterns import triangle
 from ansorlite.topi.pooling import average_pool, global_average_pool, global_max_pool, lp_pool, max_pool
+from ansorlite.topi.quantized import dequantize, integer_conv, integer_sum, integer_window_sum, quantize, requantize
 from ansorlite.topi.reduction import reduce_mean
 from ansorlite.topi.shape import broadcast_to, concat, reshape, transpose
 from ansorlite.topi.softmax import softmax
@@ -239,3 +241,35 @@ def test_a_constant_of_one_value_takes_no_memory(build):
     after = blocked(build.finish({"y": filters(build, y, 8)}))
     (constant,) = (array for name, array in after.constants.items() if ".blocked" in name)
     assert constant.strides == (0,) * 5
+
+
+def bytes_through_two_layers(build: GraphBuilder, factor: np.ndarray, zeros: int = 1) -> Graph:
+    """Quantised data, two convolutions in bytes, a sum with what came in between, means over windows."""
+    rng = np.random.default_rng(1)
+    scale, offset = build.constant(np.float32(0.1)), build.constant(np.uint8(3))
+    x = build.apply(quantize, "x", scale, offset, dtype="uint8")
+    for outputs in (8, 16):
+        weight = rng.integers(-64, 65, (outputs, build.value(x).shape[1], 3, 3), np.int8)
+        zero = build.constant(np.zeros(zeros if zeros == 1 else outputs, np.int8))
+        given = {"zero": 3, "apart": True, "most": 64, "before": (1, 1), "after": (1, 1)}
+        total = build.apply(integer_conv, x, build.constant(weight), zero, **given)
+        total = build.apply(add, total, build.constant(rng.integers(-999, 999, (outputs, 1, 1), np.int32)))
+        scales = build.constant(factor if factor.ndim == 0 else np.resize(factor, outputs))
+        x = build.apply(requantize, total, scales, offset, axis=1)
+    sums = build.apply(integer_window_sum, x, zero=3, kernel=(2, 2), strides=(2, 2))
+    real = build.apply(dequantize, sums, scales, axis=1)
+    return spread_scales(build.finish({"y": real, "mean": build.apply(integer_sum, x, zero=3, axes=(2, 3), keepdims=True)}))
+
+
+@pytest.mark.parametrize("factor", [np.float32(2e-3), np.array([1e-3, 2e-3, 4e-3], np.float32)], ids=["one", "each channel"])
+def test_convolutions_of_bytes(build, factor):
+    after = blocked(bytes_through_two_layers(build, factor))
+    layer = ["integer_conv", "add", "requantize"]
+    ending = ["integer_window_sum", "dequantize", "integer_sum", "transpose", "reshape", "reshape"]
+    assert operators(after) == ["quantize", *layer, *layer, *ending]
+    assert [node.attribute("block") for node in after.nodes if node.operator is integer_conv] == [BLOCK, BLOCK]
+
+
+def test_filters_with_a_zero_point_each_stay(build):
+    after = blocked(bytes_through_two_layers(build, np.array(2e-3, np.float32), zeros=8))
+    assert [node.attribute("block") for node in after.nodes if node.operator is integer_conv] == [None, None]

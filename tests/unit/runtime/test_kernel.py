@@ -7,12 +7,17 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from ansorlite.best import Programs
 from ansorlite.codegen import build
 from ansorlite.errors import ArgumentError, TargetError
 from ansorlite.loops.nodes import Alloc, Buffer, Function, LoopKind, Scope, Stmt, block
+from ansorlite.runtime.arguments import address_of
+from ansorlite.runtime.cache import NoCache
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.target import host
+from ansorlite.task import Task
 from ansorlite.te.expr import Var
+from tests import workloads
 from tests.unit.loops.build import argument, load, loop, store
 
 TARGET = host(threads=2)
@@ -157,3 +162,13 @@ def test_benchmark(kernel: Kernel, arrays: tuple[np.ndarray, np.ndarray]) -> Non
     timing = kernel.benchmark(*arrays)
     assert len(timing.repeats) >= 5
     assert 0 < timing.best <= timing.median
+
+
+def test_bytes_that_are_read_in_words_may_lie_anywhere() -> None:
+    task = Task(workloads.quantised_matmul(8, 32, 16, most=64), TARGET)
+    rng = np.random.default_rng(0)
+    a = np.frombuffer(rng.bytes(8 * 16 + 1), np.uint8)[1:].reshape(8, 16)
+    b = rng.integers(-64, 65, (16, 32), np.int8)
+    assert address_of(a) % 4
+    product = Programs(None, cache=NoCache()).kernel(task)
+    np.testing.assert_array_equal(product(a, b), a.astype(np.int32) @ b.astype(np.int32))

@@ -76,6 +76,17 @@ def test_the_border_of_an_integer_convolution_is_the_zero_point(known, groups):
     np.testing.assert_array_equal(found, np.concatenate(parts, axis=1))
 
 
+@pytest.mark.parametrize("blocked", [False, True], ids=["plain data", "data in blocks"])
+@pytest.mark.parametrize("known", [{}, {"apart": True, "most": 200}], ids=["", "apart"])
+def test_an_integer_convolution_in_blocks_is_that_of_plain_data(known, blocked):
+    x, weight, zeros = _small("uint8", 1, 8, 5, 5), _small("int8", 8, 8, 3, 3), _small("int8", 8) // 2
+    given = {"zero": 7, "before": (1, 1), "after": (0, 1), "strides": (2, 1), **known}
+    plain = meaning(quantized.integer_conv, x, weight, zeros, **given)
+    data = np.moveaxis(x.reshape(1, 2, 4, 5, 5), 2, -1) if blocked else x
+    found = meaning(quantized.integer_conv, np.ascontiguousarray(data), weight, zeros, block=2, **given)
+    np.testing.assert_array_equal(np.moveaxis(found, -1, 2).reshape(plain.shape), plain)
+
+
 def test_requantize():
     total = _RNG.integers(-(10**6), 10**6, (2, 4)).astype(np.int32)
     factor, zero = np.array([1e-4, 2e-4, 1e-3, 5e-5], np.float32), np.asarray(3, np.int8)
