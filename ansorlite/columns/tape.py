@@ -167,7 +167,7 @@ class Tape:
         self.constants: dict[int, float] = {}
         self.tables: list[np.ndarray] = []
         self._known: dict[tuple[int, ...], Column] = {}
-        self._called: dict[tuple[int, ...], tuple[Column, ...]] = {}
+        self._called: dict[tuple[int, ...], tuple[Number, ...]] = {}
         self._numbers: dict[float, int] = {}
         self._places: dict[bytes, int] = {}
 
@@ -202,14 +202,15 @@ class Tape:
     def call(
         self, address: int, items: int, arguments: Sequence[Number], bounds: Sequence[tuple[float, float]]
     ) -> tuple[Number, ...]:
-        """The columns that a compound operation gives, between their bounds."""
+        """What a compound operation gives: columns, and numbers where the bounds leave only one."""
         numbers = [each.number if isinstance(each, Column) else self.number(each) for each in arguments]
         node = (_CALL, address, items, len(bounds), *numbers)
         found = self._called.get(node)
         if found is None:
             call = len(self.nodes)
             self.nodes += (node, *[(_RESULT, call)] * len(bounds))
-            found = tuple([Column(self, number, *between) for number, between in enumerate(bounds, call + 1)])
+            made = enumerate(bounds, call + 1)
+            found = tuple([low if low == high else Column(self, number, low, high) for number, (low, high) in made])
             self._called[node] = found
         return found
 

@@ -8,9 +8,9 @@ those few have room. Addresses of pages are kept in a cache, too.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import inf, prod
 from typing import Final, NamedTuple
 
 from ansorlite.columns.arithmetic import along, both, ceil, largest, low_bit, maximum, minimum, select, total, where
@@ -110,13 +110,14 @@ def _sums(parts: Sequence[Numbers]) -> list[Number]:
 
 def _lines(access: AccessFacts, caches: Sequence[tuple[int, int]]) -> list[_Lines]:
     """By depth; ``caches``: the bytes and the sets of each."""
-    dims = _dims(access, caches)
+    dims, share = _dims(access, caches), access.item / _LINE
     scales = [size / _LINE / (size // (sets * _LINE) - 1) if len(dims) > 1 else 0 for size, sets in caches]
 
     def lines(*widths: Number) -> _Lines:
         items = [(width, *dim[1:]) for width, dim in _walked(widths, dims)]
-        most = (1, prod(map(largest, widths)))
-        return _Lines(*_BOX(items, (access.item / _LINE, *scales), (most, (1, inf), (1, inf), most, most)))
+        inner, *outer = map(largest, widths or (1,))
+        most = (1, math.ceil(inner * share) * math.prod(outer))
+        return _Lines(*_BOX(items, (share, *scales), (most, (1, math.inf), (1, math.inf), most, most)))
 
     return along(lines, *(dim.width for dim in dims)) if dims else [lines()] * (len(access.moves) + 1)
 
