@@ -28,11 +28,16 @@ def dot_words(dag: ComputeDAG, stage: str, how: DotProduct, names: tuple[str, st
     """
     target = tensor_named(dag, stage)
     pieces = DOTS[how.op]
-    lying = {t: pieces_ for factor, pieces_ in zip((how.a, how.b), pieces, strict=True) for t in _lying(dag, factor, pieces_)}
+    factors = (how.a, how.b)
+    views = [_words_in_memory(dag, factor, kind) for factor, kind in zip(factors, pieces, strict=True)]
+    if how.a.read.tensor is how.b.read.tensor and not all(views):
+        # What is read along another dimension, too, is read as bytes.
+        views = [[], []]
+    in_place = {tensor: kind for view, kind in zip(views, pieces, strict=True) for tensor in view}
 
     def change(tensor: Tensor, redirect: Callable[[Expr], Expr]) -> Tensor:
-        if tensor in lying:
-            return _seen_in_words(tensor, lying[tensor], redirect)
+        if tensor in in_place:
+            return _seen_in_words(tensor, in_place[tensor], redirect)
         if tensor is not target:
             return redirected(tensor, redirect)
         assert isinstance(target.body, Reduce)
@@ -41,17 +46,17 @@ def dot_words(dag: ComputeDAG, stage: str, how: DotProduct, names: tuple[str, st
         def operand(factor: Factor, kind: Pieces, name: str) -> Read:
             source = redirect(factor.read)
             assert isinstance(source, Read)
-            made = source.tensor if factor.read.tensor in lying else _packed(factor, how.axis, kind, name, redirect)
+            made = source.tensor if factor.read.tensor in in_place else _packed(factor, how.axis, kind, name, redirect)
             return _read_of(made, factor, how.axis, words, kind.count)
 
-        a, b = map(operand, (how.a, how.b), pieces, names)
+        a, b = map(operand, factors, pieces, names)
         axes = tuple(words if axis is how.axis else axis for axis in target.body.axes)
         return with_body(target, Reduce(target.body.op, Binary(how.op, a, b, WORD), axes, WORD))
 
     return rebuilt(dag, change)
 
 
-def _lying(dag: ComputeDAG, factor: Factor, pieces: Pieces) -> list[Tensor]:
+def _words_in_memory(dag: ComputeDAG, factor: Factor, pieces: Pieces) -> list[Tensor]:
     """The tensors that can be seen as words, producers first, if the bytes of the factor's words lie side by side in memory.
 
     The input of the computation is one of them; the others, if any, move bytes of it or put words of equal bytes between

@@ -41,9 +41,9 @@ def test_products(pair: tuple[str, str], k: int, halves: bool) -> None:
     rng = np.random.default_rng(k)
     inputs = [extremes(t.shape, t.dtype, rng) for t in dag.inputs]
     np.testing.assert_array_equal(evaluate(words, as_read(words, inputs))[0], evaluate(dag, inputs)[0])
-    lying = k % 4 == 0 and not halves
-    assert f"{op.value}({'A' if lying else 'A_words'}[" in text(words)
-    operand = words.inputs[0] if lying else words.computes[0]
+    in_place = k % 4 == 0 and not halves
+    assert f"{op.value}({'A' if in_place else 'A_words'}[" in text(words)
+    operand = words.inputs[0] if in_place else words.computes[0]
     assert operand.shape[1] == -(-k // DOTS[op][0].count)
 
 
@@ -101,3 +101,15 @@ def test_bytes_that_are_read_as_bytes_too_or_not_in_whole_words_stay_bytes() -> 
         words = dot_words(dag, stage, how, ("a", "b"))
         assert [t.dtype for t in words.inputs] == ["uint8", "int8"]
         assert "a" in [t.name for t in words.computes]
+
+
+def test_a_matrix_by_itself_is_read_as_bytes_down_its_columns() -> None:
+    a = te.placeholder((8, 8), "uint8", name="A")
+    k = te.reduce_axis(8, name="k")
+    square = te.compute((8, 8), lambda i, j: te.sum(te.cast(a[i, k], "int32") * te.cast(a[k, j], "int32"), axis=k), name="C")
+    dag = ComputeDAG.of([a, square])
+    how = dot_product(square, (BinaryOp.DOT_U8U8,))
+    assert how is not None
+    words = dot_words(dag, "C", how, ("a", "b"))
+    (numbers,) = (extremes(t.shape, t.dtype, np.random.default_rng(6)) for t in dag.inputs)
+    np.testing.assert_array_equal(evaluate(words, [numbers])[0], evaluate(dag, [numbers])[0])
