@@ -10,6 +10,8 @@ from typing import Any, Final
 import llvmlite.binding as llvm
 from llvmlite import ir
 
+from ansorlite.llvm_option import without_strength_reduction
+
 I32, I64, F32, F64, PTR = ir.IntType(32), ir.IntType(64), ir.FloatType(), ir.DoubleType(), ir.PointerType()
 _CTYPES: Final = {I64: ctypes.c_int64, PTR: ctypes.c_void_p}
 
@@ -42,19 +44,6 @@ def compiled(function: ir.Function) -> tuple[Any, Callable[..., None]]:
         engine.finalize_object()
     types = [_CTYPES[argument.type] for argument in function.args]
     return engine, ctypes.CFUNCTYPE(None, *types)(engine.get_function_address(function.name))
-
-
-@contextmanager
-def without_strength_reduction() -> Iterator[None]:
-    """Keep LLVM from reducing strength in loops, up to half of its time: what is emitted has cheap addresses already.
-
-    The option holds for the whole process, so it is set back. (llvmlite lets one thread at a time into LLVM.)
-    """
-    llvm.set_option("ansorlite", "-disable-lsr=true")
-    try:
-        yield
-    finally:
-        llvm.set_option("ansorlite", "-disable-lsr=false")
 
 
 def load(b: ir.IRBuilder, array: ir.Value, index: ir.Value, kind: ir.Type) -> ir.Value:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
-
-import llvmlite.binding as llvm
 
 from ansorlite.codegen import statements
 from ansorlite.codegen.builder import Builder, Module
@@ -15,6 +12,7 @@ from ansorlite.codegen.context import Context, Place
 from ansorlite.codegen.machine import machine, optimise
 from ansorlite.codegen.object import Object
 from ansorlite.codegen.workspace import aligned, layout
+from ansorlite.llvm_option import without_strength_reduction
 from ansorlite.loops import printer
 from ansorlite.loops.interchange import interchange
 from ansorlite.loops.nodes import Buffer, Function, Role, Scope, Store
@@ -95,19 +93,6 @@ end:
 }"""
 
 
-@contextmanager
-def _without_strength_reduction() -> Iterator[None]:
-    """Keep LLVM from reducing strength in loops, half of its time: the emitter's pointers step along with them already.
-
-    The option holds for the whole process, so it is set back. (llvmlite lets one thread at a time into LLVM.)
-    """
-    llvm.set_option("ansorlite", "-disable-lsr=true")
-    try:
-        yield
-    finally:
-        llvm.set_option("ansorlite", "-disable-lsr=false")
-
-
 def _for_machines(function: Function) -> Function:
     """What back ends do to loops first."""
     return peel(interchange(function))
@@ -125,7 +110,7 @@ def build(function: Function, target: Target) -> Object:
         prepare_workspace = emit(module, f"{entry}_prepare", _for_machines(parts.prepare), given)
     text, promotes = module.text(), adds_in_memory(function)
     optimised = optimise(text, target, promotes)
-    with _without_strength_reduction():
+    with without_strength_reduction():
         code = machine(target).emit_object(optimised)
     unread = tuple(number for buffer, number in given.positions.items() if buffer not in parts.main.params)
     loops = "\n\n".join(printer.text(part) for part in (parts.prepare, parts.main) if part is not None)
@@ -144,5 +129,5 @@ def adds_in_memory(function: Function) -> bool:
 def assembly(compiled: Object, target: Target) -> str:
     """The machine code of ``compiled``, as people read it."""
     optimised = optimise(compiled.llvm, target, compiled.promotes)
-    with _without_strength_reduction():
+    with without_strength_reduction():
         return str(machine(target).emit_assembly(optimised))
