@@ -13,7 +13,6 @@ from functools import cache, cached_property
 from itertools import pairwise
 
 import numpy as np
-import scipy
 
 #: The innermost step count of a chain is at most this (Ansor: max_innermost_split_factor = 64).
 MAX_INNER = 64
@@ -24,6 +23,8 @@ MAX_ROWS = 3000
 #: Inner spans that are worth trying though they do not divide the extent.
 _NICE = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096)
 _NEIGHBOURS = 12
+#: Of so many rows at once the distances from all others are in memory.
+_AT_ONCE = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +127,15 @@ def _neighbours(spans: np.ndarray) -> np.ndarray:
     count = min(_NEIGHBOURS, len(spans) - 1)
     if count <= 0:
         return np.zeros((len(spans), 0), dtype=np.int64)
-    points = np.log2(spans.astype(np.float64))
-    _, found = scipy.spatial.cKDTree(points).query(points, k=count + 1)
-    # A row is its own nearest neighbour, but not necessarily in the first place when two rows coincide (they never do).
-    return np.asarray(found[:, 1:], dtype=np.int64)
+    points = np.log2(spans.astype(np.float32))
+    lengths = (points**2).sum(axis=1)
+    found = np.empty((len(spans), count), np.int64)
+    for start in range(0, len(spans), _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        apart = lengths[part, None] + lengths - 2 * points[part] @ points.T
+        # Of rows that are equally far the first ones, whatever the order in which floats are added.
+        keys = np.rint(apart * 1024).astype(np.int64) * len(spans) + np.arange(len(spans))
+        keys[np.arange(len(keys)), np.arange(start, start + len(keys))] = np.iinfo(np.int64).max
+        nearest = np.partition(keys, count - 1, axis=1)[:, :count]
+        found[part] = np.sort(nearest, axis=1) % len(spans)
+    return found
