@@ -14,7 +14,7 @@ from ansorlite.columns.tape import Column, Number, Op, Tape, bounds
 _MIN, _MAX, _EQUAL, _WHERE = (int(op) for op in (Op.MIN, Op.MAX, Op.EQUAL, Op.WHERE))
 _FLOOR, _CEIL, _LOG2, _LOW_BIT = (int(op) for op in (Op.FLOOR, Op.CEIL, Op.LOG2, Op.LOW_BIT))
 _SELECT: Final = int(Op.SELECT)
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 def where(flag: Number, yes: Number, no: Number) -> Number:
@@ -174,9 +174,9 @@ def select(choices: Sequence[Number], which: Number) -> Number:
     return tape.write((_SELECT, which.number, first, *map(tape.number, open_)), min(lows), max(highs))
 
 
-def along(function: Callable[..., T], *numbers: Sequence[Number]) -> list[T]:
+def along(function: Callable[..., _T], *numbers: Sequence[Number]) -> list[_T]:
     """``function`` of the first of all ``numbers``, of the second, and so on; where nothing has changed it is not asked again."""
-    result: list[T] = []
+    result: list[_T] = []
     before: tuple[Number, ...] = ()
     for here in zip(*numbers, strict=True):
         result.append(result[-1] if here == before else function(*here))

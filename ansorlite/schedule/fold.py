@@ -12,7 +12,7 @@ in normal form, so that rows that mean the same program give the same ones (see 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import TypeVar
@@ -200,13 +200,15 @@ class _Fold:
                     at = minimum(at, nest.epilogue_at)
             # What is prepared has no loops around it.
             at = places[tensor] = 0 if tensor in self.constant else normalised(at)
-            inner = any(consumer in places for consumer in self.dag.consumers(tensor))
-            result.append(self.region_stage(nest, tensor, forms[tensor], at, inner))
+            # The boxes of a stage further in are of full length, whatever is left for the last run of a reduction loop.
+            read_inside = any(consumer in places for consumer in self.dag.consumers(tensor))
+            tiles = nest.reaches if read_inside else nest.sizes
+            result.append(self.region_stage(tensor, forms[tensor], at, tiles))
         return tuple(reversed(result))
 
-    def region_stage(self, nest: Nest, tensor: Tensor, region: Region, at: Number, whole_runs: bool) -> Attached:
+    def region_stage(self, tensor: Tensor, region: Region, at: Number, tiles: Sequence[Mapping[Axis, Number]]) -> Attached:
+        """``tiles``: for each number of bands entered, how much of the anchor's axes the region is to hold."""
         lengths: list[Number] = []
-        tiles = nest.reaches if whole_runs else nest.sizes
         for extent, box in zip(tensor.shape, region, strict=True):
             per_band = [extent, *(extent if box is None else box.length(sizes, extent) for sizes in tiles[1:])]
             lengths.append(select(per_band, at))
@@ -217,7 +219,7 @@ class _Fold:
             lanes = minimum(self.chosen(Vectorize, tensor.name, 1), width)
         others = [lengths[number[axis]] for axis in region_loops(tensor, lane_axis)]
         parallel = where(equal(at, 0), self.parallel(tensor.name, others), 0)
-        return Attached(tensor, region, at, tuple(lengths), lane_axis, lanes, parallel, tensor in self.constant, whole_runs)
+        return Attached(tensor, region, at, tuple(lengths), lane_axis, lanes, parallel, tensor in self.constant)
 
     def packed(self, anchor: Tensor, step: CacheRead, normalised: Callable[[Number], Number]) -> Packed:
         tensor = self.tensors[step.tensor]

@@ -55,8 +55,6 @@ class Attached:
         lanes: vector width, 1 for a scalar.
         parallel: how many of its outermost loops are fused and parallel; 0 unless at the root.
         prepared: whether it is computed once, before the first call; then it is at the root.
-        whole_runs: whether a stage that may be further in reads it: the boxes of that one are of full length even where the
-            last run of a reduction loop is a short one, and this one's hold them.
     """
 
     tensor: Tensor
@@ -67,7 +65,6 @@ class Attached:
     lanes: Number
     parallel: Number
     prepared: bool
-    whole_runs: bool
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import numpy as np
 from ansorlite.graph.describe import Operator
 from ansorlite.graph.graph import Array, Graph, Node
 from ansorlite.graph.passes.cleanup import eliminate_dead_nodes
-from ansorlite.graph.passes.scaling import Scaling, scaling_of
+from ansorlite.graph.passes.scaling import Scaling, scaling_of, spread
 from ansorlite.te import dtypes
 from ansorlite.topi.conv import conv
 from ansorlite.topi.elementwise import add
@@ -111,7 +111,7 @@ class _Sweep:
             shape = self.graph.values[node.output].shape
             if self.graph.values[name].shape != shape:
                 continue
-            wanted = _spread(known.scale, known.axis, len(shape))
+            wanted = spread(known.scale, known.axis, len(shape))
             most = self.most[total.inputs[0]] + int(np.abs(values.astype(np.int64)).max(initial=0))
             if most >= _LIMIT or not (np.broadcast_to(scale, np.broadcast_shapes(scale.shape, wanted.shape)) == wanted).all():
                 continue
@@ -160,7 +160,7 @@ class _Sweep:
     def _reach(self, name: str, scaling: Scaling) -> int:
         """The largest magnitude of the integers ``name`` less their zero points."""
         if name in self.constants:
-            zero = _spread(scaling.zero, scaling.axis, self.constants[name].ndim) if scaling.zero is not None else np.int32(0)
+            zero = spread(scaling.zero, scaling.axis, self.constants[name].ndim) if scaling.zero is not None else np.int32(0)
             return int(np.abs(self.constants[name].astype(np.int32) - zero.astype(np.int32)).max(initial=0))
         info = np.iinfo(self.graph.values[name].dtype)
         zero = np.asarray(0 if scaling.zero is None else scaling.zero, np.int32)
@@ -177,7 +177,7 @@ class _Sweep:
         values = self.constants[node.inputs[0]]
         if values.dtype != np.int32:
             return None
-        scale = np.broadcast_to(_spread(scaling.scale, scaling.axis, values.ndim), values.shape)
+        scale = np.broadcast_to(spread(scaling.scale, scaling.axis, values.ndim), values.shape)
         return values.reshape(shape), scale.reshape(shape)
 
     def _zero(self, node: Node, zero: Array | None) -> tuple[str, ...]:
@@ -224,11 +224,6 @@ def _product(one: Scaling, other: Scaling) -> Array | None:
     """The scale of a product; ``None`` if that is no normal number."""
     scale = np.asarray(one.scale * other.scale)
     return scale if (scale >= np.finfo(np.float32).tiny).all() and np.isfinite(scale).all() else None
-
-
-def _spread(parameter: Array, axis: int, rank: int) -> Array:
-    """A scale or zero point, shaped to be broadcast along ``axis`` of an array."""
-    return parameter if parameter.ndim == 0 else parameter.reshape(tuple(-1 if d == axis else 1 for d in range(rank)))
 
 
 _CONVERTERS: Final[Mapping[Operator, Callable[[_Sweep, Node], bool]]] = {

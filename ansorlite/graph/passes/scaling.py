@@ -65,3 +65,8 @@ def scaling_of(node: Node | None, operator: Operator, constants: Mapping[str, Ar
 
 def _vector(array: Array) -> Array:
     return array.reshape(()) if array.size == 1 else array
+
+
+def spread(parameter: Array, axis: int, rank: int) -> Array:
+    """A scale or zero point, shaped to be broadcast along ``axis`` of an array."""
+    return parameter if parameter.ndim == 0 else parameter.reshape(tuple(-1 if d == axis else 1 for d in range(rank)))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
-from ansorlite.graph.constants import reshaped
 from ansorlite.graph.describe import Operator
 from ansorlite.graph.graph import Array, Graph
+from ansorlite.graph.passes.scaling import spread
 from ansorlite.topi.quantized import dequantize, quantize, requantize, requantize_real
-from ansorlite.topi.reduction import normalized_axes
 
 #: Operators whose other operands may be one number for each position along a dimension, which an attribute names.
 _SCALED: Final[tuple[Operator, ...]] = (quantize, dequantize, requantize, requantize_real)
@@ -27,15 +25,12 @@ def spread_scales(graph: Graph) -> Graph:
     nodes = []
     for node in graph.nodes:
         rank = len(graph.values[node.output].shape)
-        if node.operator not in _SCALED or rank < 2:
-            nodes.append(node)
-            continue
-        (axis,) = normalized_axes([node.attribute("axis")], rank)
-        inputs = list(node.inputs)
-        for position, name in enumerate(inputs[1:], 1):
+        spreads: dict[str, str] = {}
+        for name in node.inputs[1:] if node.operator in _SCALED and rank > 1 else ():
             known = graph.constants.get(name)
             if known is not None and known.ndim == 1 and known.size > 1:
-                inputs[position] = graph.fresh(f"{name}.{axis}of{rank}")
-                constants[inputs[position]] = reshaped(known, tuple(known.size if d == axis else 1 for d in range(rank)))
-        nodes.append(node if inputs == list(node.inputs) else replace(node, inputs=tuple(inputs)))
+                axis = node.attribute("axis")
+                spreads[name] = graph.fresh(f"{name}.{axis}of{rank}")
+                constants[spreads[name]] = spread(known, axis, rank)
+        nodes.append(node.reading(spreads))
     return graph.replaced(nodes, constants=constants)
