@@ -14,11 +14,14 @@ from ansorlite.codegen.object import Object
 from ansorlite.codegen.workspace import aligned, layout
 from ansorlite.llvm_option import without_strength_reduction
 from ansorlite.loops import printer
+from ansorlite.loops.fetch_ahead import fetch_ahead
 from ansorlite.loops.interchange import interchange
 from ansorlite.loops.nodes import Buffer, Function, Role, Scope, Store
 from ansorlite.loops.nodes import statements as statements_of
 from ansorlite.loops.peel import peel
 from ansorlite.loops.prepare import Parts, split
+from ansorlite.loops.simplify import simplify
+from ansorlite.loops.transposing import transposing
 from ansorlite.target import Target
 from ansorlite.te.words import WORD
 
@@ -93,9 +96,9 @@ end:
 }"""
 
 
-def _for_machines(function: Function) -> Function:
+def _for_machines(function: Function, target: Target) -> Function:
     """What back ends do to loops first."""
-    return peel(interchange(function))
+    return transposing(simplify(peel(interchange(fetch_ahead(function, target)))), target)
 
 
 def build(function: Function, target: Target) -> Object:
@@ -104,10 +107,10 @@ def build(function: Function, target: Target) -> Object:
     given = arguments(function, parts, target)
     module = Module(target)
     entry = "ansorlite_" + re.sub(r"\W", "_", function.name, flags=re.ASCII)
-    workspace, prepare_workspace = emit(module, entry, _for_machines(parts.main), given), 0
+    workspace, prepare_workspace = emit(module, entry, _for_machines(parts.main, target), given), 0
     module.define(f"{entry}_repeat", _REPEAT.replace("$entry", entry))
     if parts.prepare is not None:
-        prepare_workspace = emit(module, f"{entry}_prepare", _for_machines(parts.prepare), given)
+        prepare_workspace = emit(module, f"{entry}_prepare", _for_machines(parts.prepare, target), given)
     text, promotes = module.text(), adds_in_memory(function)
     optimised = optimise(text, target, promotes)
     with without_strength_reduction():

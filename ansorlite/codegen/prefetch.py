@@ -10,9 +10,13 @@ from __future__ import annotations
 from typing import Final
 
 from ansorlite.codegen.context import Context, Counter, Lanes
+from ansorlite.loops.copies import CACHE_LINE
 from ansorlite.te import dtypes
 
-_CACHE_LINE: Final = 64
+#: LLVM's names for where a line is wanted.
+FIRST_CACHE: Final = 3
+SECOND_CACHE: Final = 2
+
 #: How far ahead, bytes. Half as much and four times as much were no better.
 _DISTANCE: Final = 1024
 #: Bytes of an iteration, at most: straight-line code of 34 lines, of a 3x3 convolution, took 1.8 times as long with prefetches.
@@ -43,13 +47,17 @@ def emit(c: Context, counter: Counter, trips: int) -> None:
         for pointer, stream in own.items()
         if stream.continuous and stream.step <= _MOST and trips * stream.step >= _DISTANCE
     }
-    lines = [(pointer, line) for pointer, stream in ahead.items() for line in range(-(-stream.step // _CACHE_LINE))]
+    lines = [(pointer, number) for pointer, stream in ahead.items() for number in range(-(-stream.step // CACHE_LINE))]
     loads = sum(len(stream.loads) for stream in own.values())
     for pointer in own:
         del c.streams[pointer]
     if loads + len(lines) > c.registers.stores:
         return
-    for pointer, line in lines:
-        c.b.module.declare("void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-        at = c.b.op(f"getelementptr i8, ptr {pointer}, i64 {_DISTANCE + line * _CACHE_LINE}")
-        c.b.do(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)")
+    for pointer, number in lines:
+        line(c, c.b.op(f"getelementptr i8, ptr {pointer}, i64 {_DISTANCE + number * CACHE_LINE}"), FIRST_CACHE)
+
+
+def line(c: Context, pointer: str, cache: int) -> None:
+    """Ask for the line at ``pointer``: into the first cache, or the second."""
+    c.b.module.declare("void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+    c.b.do(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 {cache}, i32 1)")

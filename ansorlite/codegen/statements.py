@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ansorlite.codegen import addresses, control, memory, parallel, transposed, types, vectorized
+from ansorlite.codegen import addresses, control, memory, parallel, prefetch, transposed, types, vectorized
 from ansorlite.codegen.affine import flat
 from ansorlite.codegen.context import Context, Lanes, Place
 from ansorlite.codegen.expressions import Spread, conjunction, evaluate, spread, spread_over
 from ansorlite.codegen.ranges import Interval, interval
-from ansorlite.loops.nodes import Alloc, Block, Buffer, For, If, LoopKind, Scope, Stmt, Store
+from ansorlite.loops.nodes import Alloc, Block, Buffer, For, If, LoopKind, Prefetch, Scope, Stmt, Store
 from ansorlite.target import Target
 
 
@@ -28,6 +28,8 @@ def emit(c: Context, stmt: Stmt) -> None:
             _condition(c, stmt)
         case Alloc():
             _allocate(c, stmt)
+        case Prefetch():
+            _prefetch(c, stmt)
         case _:
             raise TypeError(f"{type(stmt).__name__} is not a statement of the loop IR")
 
@@ -75,6 +77,14 @@ def _condition(c: Context, stmt: If) -> None:
         assert c.lanes is not None
         with c.within(conjunction(c, c.lanes, condition), c.guard), c.scope.inside(c.b.slot()):
             emit(c, stmt.body)
+
+
+def _prefetch(c: Context, stmt: Prefetch) -> None:
+    place = c.places[stmt.load.buffer]
+    with c.scope.layer(statement=True):
+        at = spread(c, flat(stmt.load.indices, place.strides))
+        pointer, _ = addresses.base(c, place, stmt.load.dtype, at.terms)
+        prefetch.line(c, addresses.element(c, pointer, stmt.load.dtype, at.constant), prefetch.SECOND_CACHE)
 
 
 def _padded(buffer: Buffer, target: Target) -> Buffer:

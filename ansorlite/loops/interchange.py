@@ -17,14 +17,12 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from ansorlite.loops.nodes import For, Function, Load, LoopKind, Scope, Stmt, Store
-from ansorlite.loops.visit import loads, map_stmt
+from ansorlite.loops.copies import CACHE_LINE, copy_of
+from ansorlite.loops.nodes import For, Function, LoopKind, Stmt, Store
+from ansorlite.loops.visit import map_stmt
 from ansorlite.te import dtypes
-from ansorlite.te.expr import Const, Var
-from ansorlite.te.intervals import bounds
-from ansorlite.te.traversal import free_vars
+from ansorlite.te.expr import Const
 
-_CACHE_LINE: Final = 64
 #: A parallel loop of so many iterations is enough for all threads.
 _ENOUGH: Final = 16
 _MOVABLE: Final = (LoopKind.SERIAL, LoopKind.PARALLEL)
@@ -38,18 +36,14 @@ def interchange(function: Function) -> Function:
 
 def _interchanged(nest: For) -> Stmt | None:
     """The loops of one copy in another order; ``None`` where that is not known to be right, or no gain."""
-    loops: list[For] = []
-    inner: Stmt = nest
-    while isinstance(inner, For):
-        loops.append(inner)
-        inner = inner.body
-    if not isinstance(inner, Store) or not isinstance(inner.value, Load):
+    copy = copy_of(nest)
+    if copy is None or not all(isinstance(loop.extent, Const) for loop in copy.loops):
         return None
-    load, fixed = inner.value, [loop for loop in loops if loop.kind not in _MOVABLE]
-    movable = loops[: len(loops) - len(fixed)]
-    if any(loop in fixed for loop in movable) or not _independent(loops, inner) or not _writes_lines(fixed, inner):
+    fixed = [loop for loop in copy.loops if loop.kind not in _MOVABLE]
+    movable = list(copy.loops[: len(copy.loops) - len(fixed)])
+    if any(loop in fixed for loop in movable) or not _writes_lines(fixed, copy.store):
         return None
-    order = sorted(movable, key=lambda loop: -_stride(load, loop.var))
+    order = sorted(movable, key=lambda loop: -copy.read(loop))
     if nest.kind is LoopKind.PARALLEL:
         first = next(loop for loop in order if _trips(loop) >= min(_trips(nest), _ENOUGH))
         order = [first, *(loop for loop in order if loop is not first)]
@@ -59,13 +53,6 @@ def _interchanged(nest: For) -> Stmt | None:
     for place, loop in reversed(list(zip(movable, order, strict=True))):
         body = For(loop.var, loop.extent, place.kind, body)
     return body
-
-
-def _independent(loops: Sequence[For], copy: Store) -> bool:
-    """Whether the loops run as often in any order, and each has an index of the copy to itself."""
-    alone = all(isinstance(loop.extent, Const) and loop.var in copy.indices for loop in loops)
-    looked_up = any(True for load in loads(copy.value) for at in load.indices for _ in loads(at))
-    return alone and not looked_up and copy.buffer.scope in (Scope.GLOBAL, Scope.LOCAL)
 
 
 def _trips(loop: For) -> int:
@@ -79,15 +66,4 @@ def _writes_lines(fixed: Sequence[For], copy: Store) -> bool:
     last = copy.indices[len(copy.indices) - len(fixed) :]
     nbytes = math.prod(run) * dtypes.size(copy.buffer.dtype)
     whole = all(loop.var is at and _trips(loop) == extent for loop, at, extent in zip(fixed, last, run, strict=True))
-    return bool(fixed) and whole and nbytes % _CACHE_LINE == 0
-
-
-def _stride(load: Load, var: Var) -> int:
-    """Elements of the source from the first iteration of a loop to the second, all others at their first."""
-    apart = 0.0
-    for at, stride in zip(load.indices, load.buffer.strides, strict=True):
-        variables = free_vars(at)
-        if var in variables:
-            start, end = (bounds(at, {v: (i, i) if v is var else (0, 0) for v in variables})[0] for i in (0, 1))
-            apart += (end - start) * stride
-    return abs(int(apart))
+    return bool(fixed) and whole and nbytes % CACHE_LINE == 0

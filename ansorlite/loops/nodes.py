@@ -165,6 +165,13 @@ class Alloc(Stmt):
 
 
 @dataclass(frozen=True, eq=False)
+class Prefetch(Stmt):
+    """A wish that what ``load`` reads be brought into the second cache: it will be read soon. It changes nothing."""
+
+    load: Load
+
+
+@dataclass(frozen=True, eq=False)
 class Function:
     """A whole kernel.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ansorlite.loops.nodes import Alloc, Block, Buffer, For, Function, If, Load, LoopKind, Role, Scope, Stmt, Store
+from ansorlite.loops.nodes import Alloc, Block, Buffer, For, Function, If, Load, LoopKind, Prefetch, Role, Scope, Stmt, Store
 from ansorlite.te.expr import Expr, Var
 from ansorlite.te.printer import Names, expression
 from ansorlite.te.tensor import Tensor
@@ -78,6 +78,8 @@ class _Printer:
             case Alloc(buffer, body):
                 yield f"{indent}alloc {self.declaration(buffer)} in {buffer.scope.name}{'' if last else ':'}"
                 yield from self.statement(body, depth if last else depth + 1, last=True)
+            case Prefetch(load):
+                yield f"{indent}prefetch {self.expression(load)}"
             case _:
                 raise TypeError(f"not a statement of the loop IR: {stmt!r}")
 

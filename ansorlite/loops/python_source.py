@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ansorlite.loops.nodes import Alloc, Block, Buffer, For, Function, If, Load, LoopKind, Stmt, Store
+from ansorlite.loops.nodes import Alloc, Block, Buffer, For, Function, If, Load, LoopKind, Prefetch, Stmt, Store
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Cast, Const, Expr, Select, Unary, Var
 from ansorlite.te.ops import BINARY, UNARY, BinaryOp
@@ -144,6 +144,8 @@ class _Writer:
             case If(cond, body):
                 self.line(depth, f"if {self.expr(cond)}:")
                 self.statement(body, depth + 1)
+            case Prefetch(load):
+                self.line(depth, self.expr(load))
             case Alloc(buffer, body):
                 fill = self.constant(garbage(buffer.dtype), "garbage")
                 self.line(depth, f"{self.symbol(buffer)} = [{fill}] * {buffer.size}")

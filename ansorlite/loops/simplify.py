@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ansorlite.loops.index_algebra import IndexAlgebra
-from ansorlite.loops.nodes import Alloc, Block, For, Function, If, Stmt, Store, block
+from ansorlite.loops.nodes import Alloc, Block, For, Function, If, Load, Prefetch, Stmt, Store, block
 from ansorlite.te.expr import Const
 
 
@@ -34,6 +34,10 @@ def _simplified(stmt: Stmt, algebra: IndexAlgebra) -> Stmt:
         case Alloc(buffer, body):
             inner = _simplified(body, algebra)
             return inner if _is_empty(inner) else Alloc(buffer, inner)
+        case Prefetch(load):
+            simple_load = algebra.simplify(load)
+            assert isinstance(simple_load, Load)
+            return Prefetch(simple_load)
     raise TypeError(f"not a statement of the loop IR: {stmt!r}")
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from ansorlite.loops import checks
 from ansorlite.loops.index_algebra import IndexAlgebra
-from ansorlite.loops.nodes import Alloc, Block, Buffer, For, Function, If, Load, Stmt, Store, children
+from ansorlite.loops.nodes import Alloc, Block, Buffer, For, Function, If, Load, Prefetch, Stmt, Store, children
 from ansorlite.loops.printer import text
 from ansorlite.loops.visit import expressions
 from ansorlite.te.expr import Expr, Select, Var
@@ -38,6 +38,7 @@ CHECKS: Final[Checks] = {
     If: (checks.condition_is_bool,),
     Alloc: (checks.buffer_is_new, checks.scope_suits_the_place),
     Block: (),
+    Prefetch: (),
     Var: (checks.variable_is_in_scope,),
     Load: (
         checks.buffer_exists,

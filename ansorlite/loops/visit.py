@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ansorlite.loops.nodes import Alloc, Block, For, If, Load, Stmt, Store, block, statements
+from ansorlite.loops.nodes import Alloc, Block, For, If, Load, Prefetch, Stmt, Store, block, statements
 from ansorlite.te.expr import Expr
 from ansorlite.te.traversal import walk
 
@@ -48,6 +48,10 @@ def map_exprs(stmt: Stmt, fn: Callable[[Expr], Expr]) -> Stmt:
                 new_indices, new_value = tuple(map(fn, indices)), fn(value)
                 same = new_value is value and _same(new_indices, indices)
                 return None if same else Store(buffer, new_indices, new_value, stage, role)
+            case Prefetch(load):
+                fresh = fn(load)
+                assert isinstance(fresh, Load)
+                return None if fresh is load else Prefetch(fresh)
         return None
 
     return map_stmt(stmt, rule)
@@ -62,6 +66,8 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             return (cond,)
         case Store():
             return (*stmt.indices, stmt.value)
+        case Prefetch(load):
+            return (load,)
         case _:
             return ()
 

@@ -125,13 +125,11 @@ def crossing_lane(dag: ComputeDAG, stage: Tensor, target: Target) -> Axis | None
     """The axis to vectorise besides the natural one, where a window slides along that in strides and so loads no whole vectors.
 
     It is the longest one that no such window moves along: its elements are then spread over the vectors, which are
-    transposed where they are stored. ``None`` where the natural one does, or where :func:`space_lanes` offers another anyway;
+    transposed where they are stored. ``None`` where the natural one does, or where :func:`space_lanes` offers that one anyway;
     and where more would have to be put in order for it, in every call, than the windows read.
     """
     lanes = space_lanes(stage, target)
-    if len(lanes) != 1:
-        return None
-    slid = [access for access in accesses(stage) if (access.stride(lanes[0]) or 0) > 1 and not packable(access)]
+    slid = [access for access in accesses(stage) if (access.stride(lanes[0]) or 0) > 1 and not packable(access)] if lanes else []
     still = [axis for axis in stage.axes if not any(axis in access.axes for access in slid)]
     wide = [axis for axis in still if axis.extent >= target.lanes(stage.dtype)]
     if not slid or not wide:
@@ -139,7 +137,7 @@ def crossing_lane(dag: ComputeDAG, stage: Tensor, target: Target) -> Axis | None
     crossing, constants = max(wide, key=lambda axis: axis.extent), constant_stages(dag)
     across = [access.tensor for access in accesses(stage) if access.stride(crossing) not in (0, 1)]
     packed = sum(math.prod(tensor.shape) for tensor in across if not tensor.constant and tensor not in constants)
-    return crossing if packed <= sum(math.prod(access.tensor.shape) for access in slid) else None
+    return crossing if crossing not in lanes and packed <= sum(math.prod(access.tensor.shape) for access in slid) else None
 
 
 def packs(state: State, stage: Tensor, lane: Axis, structure: str) -> tuple[tuple[CacheRead, ...], ...] | None:

@@ -36,7 +36,9 @@ _SEEDS: Final = range(5)
 @click.option(
     "--suite", "suite_names", multiple=True, default=("all",), help="A suite's name, or all. May be given several times."
 )
-@click.option("--case", "pattern", default="", metavar="TEXT", help="Only cases with this in their name.")
+@click.option(
+    "--case", "patterns", multiple=True, metavar="TEXT", help="Only cases with this in their name; may be given several times."
+)
 @click.option("--trials", default=64, show_default=True, type=click.IntRange(min=0), help="For each case; 0: no tuning.")
 @click.option("--against", default="torch,onnxruntime,numpy", show_default=True, help="Peers, separated by commas; may be empty.")
 @click.option("--untuned", is_flag=True, help="Also time the program that there is without any trial.")
@@ -54,7 +56,7 @@ _SEEDS: Final = range(5)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def main(
     suite_names: tuple[str, ...],
-    pattern: str,
+    patterns: tuple[str, ...],
     trials: int,
     against: str,
     untuned: bool,
@@ -73,9 +75,11 @@ def main(
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     screen = Console(stderr=True, highlight=False)
     suites = chosen(suite_names, SUITES, "suite")
-    cases = [(suite, case) for suite in suites for case in SUITES[suite] if pattern in case.name]
-    if not cases:
-        raise click.UsageError(f"no case of {', '.join(suites)} has {pattern!r} in its name")
+    known_cases = [(suite, case) for suite in suites for case in SUITES[suite]]
+    for pattern in patterns:
+        if not any(pattern in case.name for _, case in known_cases):
+            raise click.UsageError(f"no case of {', '.join(suites)} has {pattern!r} in its name")
+    cases = [(suite, case) for suite, case in known_cases if not patterns or any(pattern in case.name for pattern in patterns)]
     run = Run(threads or host().threads, trials, seed)
     peers = present(against, PEERS, lambda name: PEERS[name].missing(), screen)
     records = database.with_suffix(".peers") if database else None

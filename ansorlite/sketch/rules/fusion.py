@@ -35,7 +35,7 @@ def _apply(state: State) -> tuple[State, ...]:
     crossing = crossing_lane(state.dag, stage, state.target)
     if crossing is not None:
         # Register tiles are of neighbours in memory, whose vectors are transposed before they are stored.
-        outer = [axis for axis in stage.axes if axis not in (crossing, *lanes)]
+        outer = [axis for axis in stage.axes if axis not in (crossing, lanes[0])]
         tiled.append((crossing, multi_level_tile(stage, CPU_STRUCTURE, crossing, state.target, outer=outer)))
     return tuple(
         state.visited(*steps, after, *packed)

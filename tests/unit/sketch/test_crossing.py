@@ -37,6 +37,12 @@ def test_only_where_a_window_moves_in_strides() -> None:
     assert crossing(convolution(1)) is None
 
 
+def test_also_where_another_axis_is_offered_along_which_it_slides() -> None:
+    """Rows of 35 are no whole vectors, so the rows themselves are offered as lanes, which load no better."""
+    ragged = convolution(2, size=70)
+    assert crossing(ragged) is ragged.dag.outputs[0].axes[1]
+
+
 def test_only_where_little_is_packed_in_every_call() -> None:
     """Of a few places of many channels, the weights are more than the image."""
     for constant, expected in ((False, None), (True, 1)):

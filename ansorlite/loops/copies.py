@@ -1,0 +1,70 @@
+"""Copies: nests of loops around one statement that stores what it loads, which back ends may put into another order."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from ansorlite.loops.nodes import For, Load, Scope, Stmt, Store
+from ansorlite.loops.visit import loads
+from ansorlite.te.expr import Expr, Var
+from ansorlite.te.intervals import bounds
+from ansorlite.te.traversal import free_vars
+
+#: Bytes.
+CACHE_LINE: Final = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Copy:
+    """``store`` in ``loops``, each of which has an index of the copy to itself: they may run in any order.
+
+    Attributes:
+        loops: outermost first. An extent may depend on the variables of loops further out.
+        load: what is stored.
+    """
+
+    loops: tuple[For, ...]
+    store: Store
+    load: Load
+
+    def read(self, loop: For) -> int:
+        """Elements of the source from the first iteration of ``loop`` to the second, all others at their first."""
+        return _apart(self.load, loop.var)
+
+    def written(self, loop: For) -> int:
+        """Elements of the copy from one iteration of ``loop`` to the next."""
+        return _apart(self.store, loop.var)
+
+
+def copy_of(stmt: Stmt) -> Copy | None:
+    """``stmt`` as a copy into a temporary; ``None`` where it is something else."""
+    loops: list[For] = []
+    while isinstance(stmt, For):
+        loops.append(stmt)
+        stmt = stmt.body
+    if not loops or not isinstance(stmt, Store) or not isinstance(stmt.value, Load):
+        return None
+    variables = frozenset(loop.var for loop in loops)
+    looked_up = any(True for at in stmt.value.indices for _ in loads(at))
+    endless = any(math.isinf(bounds(loop.extent)[1]) for loop in loops)
+    if looked_up or endless or stmt.buffer.scope not in (Scope.GLOBAL, Scope.PREPARED, Scope.LOCAL):
+        return None
+    alone = all(at in variables or free_vars(at).isdisjoint(variables) for at in stmt.indices)
+    return Copy(tuple(loops), stmt, stmt.value) if alone and variables.issubset(stmt.indices) else None
+
+
+def most(extent: Expr) -> int:
+    """How many iterations there are at most."""
+    return int(bounds(extent)[1])
+
+
+def _apart(access: Load | Store, var: Var) -> int:
+    apart = 0.0
+    for at, stride in zip(access.indices, access.buffer.strides, strict=True):
+        variables = free_vars(at)
+        if var in variables:
+            start, end = (bounds(at, {v: (i, i) if v is var else (0, 0) for v in variables})[0] for i in (0, 1))
+            apart += (end - start) * stride
+    return abs(int(apart))
