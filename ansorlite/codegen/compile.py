@@ -20,7 +20,6 @@ from ansorlite.loops.nodes import Buffer, Function, Role, Scope, Store
 from ansorlite.loops.nodes import statements as statements_of
 from ansorlite.loops.peel import peel
 from ansorlite.loops.prepare import Parts, split
-from ansorlite.loops.simplify import simplify
 from ansorlite.loops.transposing import transposing
 from ansorlite.target import Target
 from ansorlite.te.words import WORD
@@ -98,7 +97,7 @@ end:
 
 def _for_machines(function: Function, target: Target) -> Function:
     """What back ends do to loops first."""
-    return transposing(simplify(peel(interchange(fetch_ahead(function, target)))), target)
+    return transposing(peel(interchange(fetch_ahead(function, target))), target)
 
 
 def build(function: Function, target: Target) -> Object:

@@ -21,6 +21,7 @@ from typing import Final
 
 from ansorlite.loops.copies import CACHE_LINE, Copy, copy_of, most
 from ansorlite.loops.nodes import Alloc, Block, For, Function, Load, LoopKind, Prefetch, Scope, Stmt, block, index
+from ansorlite.loops.simplify import simplify
 from ansorlite.loops.visit import loads, map_stmt
 from ansorlite.target import Target
 from ansorlite.te import dtypes
@@ -42,7 +43,7 @@ def fetch_ahead(function: Function, target: Target) -> Function:
         return _ahead(stmt, target) if isinstance(stmt, For) and stmt.kind is LoopKind.SERIAL else None
 
     body = map_stmt(function.body, rule)
-    return function if body is function.body else Function(function.name, function.params, function.outputs, body)
+    return function if body is function.body else simplify(Function(function.name, function.params, function.outputs, body))
 
 
 def _ahead(loop: For, target: Target) -> Stmt | None:
