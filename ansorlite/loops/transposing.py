@@ -67,9 +67,10 @@ def _in_blocks(copy: Copy, ranges: Ranges, target: Target) -> Stmt | None:
     """The loops of one copy over blocks; ``None`` where it is no such copy, or has no whole block."""
     last, lanes = copy.loops[-1], target.lanes(copy.store.buffer.dtype)
     height = last.extent
-    across = copy.written(last) == 1 and copy.read(last) > 1 and isinstance(height, Const) and height.value > 1
-    run = _run(copy)
-    if not across or not run or lanes < 2 or dtypes.size(copy.store.buffer.dtype) < _LEAST_BYTES:
+    if lanes < 2 or dtypes.size(copy.store.buffer.dtype) < _LEAST_BYTES or not isinstance(height, Const) or height.value < 2:
+        return None
+    run = _run(copy) if copy.written(last) == 1 and copy.read(last) > 1 else []
+    if not run:
         return None
     for loop in copy.loops:
         ranges = _within(loop, ranges)
@@ -77,7 +78,6 @@ def _in_blocks(copy: Copy, ranges: Ranges, target: Target) -> Stmt | None:
     length = run[0].extent * inside
     if bounds(length, ranges)[0] < lanes:
         return None
-    assert isinstance(height, Const)
     many = min(int(height.value), lanes)
     first, begin, row, column = (Var(loop.var.name) for loop in (run[0], last, last, run[0]))
     place = _begin(first, lanes, length) + column

@@ -8,7 +8,9 @@ from collections.abc import Callable
 import numpy as np
 from hypothesis import strategies as st
 
+from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.nodes import Alloc, Buffer, For, Function, If, Load, LoopKind, Scope, Stmt, Store, block, index
+from ansorlite.loops.verifier import verify
 from ansorlite.te.expr import Const, Expr, Var, binary, cast, select
 from ansorlite.te.functions import maximum, minimum
 from ansorlite.te.ops import BinaryOp
@@ -115,3 +117,14 @@ def functions(draw: st.DrawFn, depth: int = 5) -> Function:
 def arguments(function: Function, rng: np.random.Generator) -> list[np.ndarray]:
     """Small random numbers for every param, the outputs too."""
     return [rng.integers(-9, 9, buffer.shape).astype(buffer.dtype) for buffer in function.params]
+
+
+def assert_legal_and_the_same(fresh: Function, function: Function) -> None:
+    """``fresh`` is legal loop IR, and leaves in every param what ``function`` does."""
+    verify(fresh)
+    mine = arguments(function, np.random.default_rng(0))
+    theirs = [array.copy() for array in mine]
+    interpret(function, mine)
+    interpret(fresh, theirs)
+    for x, y in zip(mine, theirs, strict=True):
+        np.testing.assert_array_equal(x, y)

@@ -13,14 +13,13 @@ from ansorlite.loops.fetch_ahead import fetch_ahead
 from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.nodes import Function, Prefetch, statements
 from ansorlite.loops.printer import text
-from ansorlite.loops.verifier import verify
 from ansorlite.loops.visit import map_stmt
 from ansorlite.target import host
 from ansorlite.te.expr import const
 
 from .build import argument, store
 from .copying import assert_copies, blocks_of_rows
-from .strategies import arguments, functions
+from .strategies import assert_legal_and_the_same, functions
 
 #: A machine for which 6 KiB do not fit into the second cache.
 SMALL = replace(host(), l1=1024, l2=4096)
@@ -78,12 +77,4 @@ def test_people_and_machines_read_it() -> None:
 @given(functions())
 @settings(max_examples=50, deadline=None)
 def test_any_function_stays_legal_and_means_the_same(function: Function) -> None:
-    fresh = fetch_ahead(function, replace(SMALL, l2=64))
-    verify(fresh)
-    rng = np.random.default_rng(0)
-    mine = arguments(function, rng)
-    theirs = [array.copy() for array in mine]
-    interpret(function, mine)
-    interpret(fresh, theirs)
-    for x, y in zip(mine, theirs, strict=True):
-        np.testing.assert_array_equal(x, y)
+    assert_legal_and_the_same(fetch_ahead(function, replace(SMALL, l2=64)), function)

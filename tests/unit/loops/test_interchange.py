@@ -14,7 +14,7 @@ from ansorlite.loops.verifier import verify
 from ansorlite.te.expr import Var
 
 from .build import argument, load, store
-from .strategies import arguments, functions
+from .strategies import assert_legal_and_the_same, functions
 
 
 def packing(panels: int, width: int, blocks: int = 1, kind: LoopKind = LoopKind.SERIAL, shift: int = 0) -> Function:
@@ -74,12 +74,4 @@ def test_the_copy_is_the_same(panels: int, width: int, blocks: int, shift: int, 
 @given(functions())
 @settings(max_examples=50, deadline=None)
 def test_any_function_stays_legal_and_means_the_same(function: Function) -> None:
-    fresh = interchange(function)
-    verify(fresh)
-    rng = np.random.default_rng(0)
-    mine = arguments(function, rng)
-    theirs = [array.copy() for array in mine]
-    interpret(function, mine)
-    interpret(fresh, theirs)
-    for x, y in zip(mine, theirs, strict=True):
-        np.testing.assert_array_equal(x, y)
+    assert_legal_and_the_same(interchange(function), function)

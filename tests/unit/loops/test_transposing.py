@@ -8,16 +8,14 @@ from hypothesis import given, settings
 
 from ansorlite import te
 from ansorlite.codegen import build
-from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.nodes import Alloc, Buffer, For, Function, LoopKind, Scope, block, statements
 from ansorlite.loops.transposing import transposing
-from ansorlite.loops.verifier import verify
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.target import host
 
 from .build import argument, load, loop, store
 from .copying import assert_copies, blocks_of_rows
-from .strategies import arguments, functions
+from .strategies import assert_legal_and_the_same, functions
 
 TARGET = host(threads=1)
 LANES = TARGET.lanes("float32")
@@ -105,12 +103,4 @@ def test_other_copies_are_left_alone(function: Function) -> None:
 @given(functions())
 @settings(max_examples=50, deadline=None)
 def test_any_function_stays_legal_and_means_the_same(function: Function) -> None:
-    fresh = transposing(function, TARGET)
-    verify(fresh)
-    rng = np.random.default_rng(0)
-    mine = arguments(function, rng)
-    theirs = [array.copy() for array in mine]
-    interpret(function, mine)
-    interpret(fresh, theirs)
-    for x, y in zip(mine, theirs, strict=True):
-        np.testing.assert_array_equal(x, y)
+    assert_legal_and_the_same(transposing(function, TARGET), function)
