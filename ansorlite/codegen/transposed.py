@@ -120,9 +120,16 @@ def _store(c: Context, place: Place, dtype: str, rows: list[str], lanes: int, po
     whole = _interleaved(c.b, kind, rows + ["poison"] * (width - many), lanes)
     for lane in range(lanes):
         begin = lane % share * width
-        value = memory.shuffle(c.b, kind, whole[lane // share], "poison", list(range(begin, begin + width)))
+        value = _neighbours(c.b, kind, whole[lane // share], begin, width)
         at = addresses.element(c, pointer, dtype, lane * stride)
         memory.contiguous_store(c, place, dtype, piece, value, at)
+
+
+def _neighbours(b: Builder, kind: str, x: str, begin: int, count: int) -> str:
+    """``count`` elements of ``x`` from ``begin`` on. One alone, of a row that is left over, is a scalar: see ``types.vector``."""
+    if count == 1:
+        return b.op(f"extractelement {kind} {x}, i64 {begin}")
+    return memory.shuffle(b, kind, x, "poison", list(range(begin, begin + count)))
 
 
 def _interleaved(b: Builder, kind: str, rows: list[str], lanes: int) -> list[str]:
