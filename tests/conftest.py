@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from typing import Any
 
 import pytest
 
 from ansorlite.runtime.cache import CACHE_VARIABLE
+from tests import running
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -20,6 +22,14 @@ def pytest_configure(config: pytest.Config) -> None:
     """No test reads what was compiled before, or leaves anything behind. Processes of one session share a cache."""
     if not hasattr(config, "workerinput"):
         os.environ[CACHE_VARIABLE] = tempfile.mkdtemp(prefix="ansorlite-tests-")
+
+
+    running.check_emulator()
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Which target was run, and how."""
+    terminalreporter.write_line(running.summary())
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ansorlite.codegen import types
+from ansorlite.codegen import half, types
 from ansorlite.codegen.builder import Builder
 from ansorlite.te import dtypes
 
@@ -11,9 +11,7 @@ def round_to_storage(b: Builder, dtype: str, lanes: int, x: str) -> str:
     """A float value rounded to what ``dtype`` (float16 or bfloat16) holds, half to even; still a float value."""
     kind = types.vector("float", lanes)
     if dtype == "float16":
-        half = types.vector("half", lanes)
-        narrow = b.op(f"fptrunc {kind} {x} to {half}")
-        return b.op(f"fpext {half} {narrow} to {kind}")
+        return half.widen(b, lanes, half.narrow(b, lanes, x))
     words = types.vector("i32", lanes)
     splat = {n: types.splat(str(n), "i32", lanes) for n in (1, 16, 0x7FFF, 0x0040_0000, -0x1_0000)}
     pattern = b.op(f"bitcast {kind} {x} to {words}")
@@ -35,8 +33,7 @@ def from_memory(b: Builder, dtype: str, lanes: int, x: str) -> str:
     if dtype == "bool":
         return b.op(f"icmp ne {memory} {x}, {types.splat('0', 'i8', lanes)}")
     if dtype == "float16":
-        half = types.vector("half", lanes)
-        return b.op(f"fpext {half} {b.op(f'bitcast {memory} {x} to {half}')} to {kind}")
+        return half.widen(b, lanes, x)
     if dtype == "bfloat16":
         words = types.vector("i32", lanes)
         wide = b.op(f"zext {memory} {x} to {words}")
@@ -51,8 +48,7 @@ def to_memory(b: Builder, dtype: str, lanes: int, x: str) -> str:
     if dtype == "bool":
         return b.op(f"zext {kind} {x} to {memory}")
     if dtype == "float16":
-        half = types.vector("half", lanes)
-        return b.op(f"bitcast {half} {b.op(f'fptrunc {kind} {x} to {half}')} to {memory}")
+        return half.narrow(b, lanes, x)
     if dtype == "bfloat16":
         words = types.vector("i32", lanes)
         pattern = b.op(f"bitcast {kind} {x} to {words}")

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from ansorlite.errors import ArgumentError, ModelError
+from ansorlite import processor
+from ansorlite.errors import ArgumentError, ModelError, TargetError
 from ansorlite.export.description import MODEL, Description, Parameter, parse
-from ansorlite.export.processor import check_features
 from ansorlite.runtime.arguments import Array, Signature
 from ansorlite.runtime.builtin import Direct, builtin
 from ansorlite.runtime.model_call import ModelCall, direct_arguments
@@ -58,7 +58,10 @@ def load(path: str | os.PathLike[str]) -> LoadedModel:
     except (OSError, ValueError) as error:
         raise ModelError(f"{os.fspath(path)} is not a model that ansorlite exported ({error})") from error
     description = parse((symbols.description or b"").decode(errors="replace"))
-    check_features(description.features)
+    if lacking := processor.missing(description.features):
+        raise TargetError(
+            f"the model was compiled for a processor with {', '.join(lacking)}, which this one lacks; export it here"
+        )
     return LoadedModel(description, library, symbols, _weights(description, file))
 
 

@@ -27,7 +27,7 @@ from ansorlite.measure.settings import BUILDER_ENVIRONMENT, MeasureSettings
 from ansorlite.measure.verdict import Streak, Verdict, build_verdict, run_verdict
 from ansorlite.records.measurement import Measurement, Outcome, Seconds
 from ansorlite.sketch.candidate import NAIVE, Candidate
-from ansorlite.target import Target, resolve
+from ansorlite.target import Target, check_runs, resolve
 from ansorlite.task import Task
 
 _log = logging.getLogger(__name__)
@@ -78,8 +78,12 @@ class Measurer:
         Args:
             target: the machine to measure on: this one.
             settings: limits, repeats, number of workers.
+
+        Raises:
+            TargetError: an unknown target, or one whose code cannot run here.
         """
         self.target = resolve(target)
+        check_runs(self.target)
         self.settings = settings or MeasureSettings()
         self._folder = Path(tempfile.mkdtemp(prefix="ansorlite-"))
         self._files = itertools.count()

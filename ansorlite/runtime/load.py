@@ -11,9 +11,9 @@ from typing import Any, Final
 import llvmlite.binding as llvm
 
 from ansorlite.codegen import entry, team
-from ansorlite.codegen.machine import machine
 from ansorlite.codegen.object import Object
 from ansorlite.errors import TargetError
+from ansorlite.runtime.linker import linker
 from ansorlite.runtime.modules import object_code
 from ansorlite.runtime.team import address
 from ansorlite.target import Target
@@ -46,10 +46,11 @@ class Loaded:
         """Link ``compiled`` into this process.
 
         Raises:
-            TargetError: it was compiled for another target, or needs a library that is not there.
+            TargetError: it was compiled for another target, cannot run here, or needs a library that is not there.
         """
         if compiled.target != target.key:
             raise TargetError(f"this kernel was compiled for {compiled.target}, not for {target.key}; compile it again")
+        self._linker = linker(target)
         _library(_MATH)
         library = llvm.JITLibraryBuilder().add_object_img(compiled.code).add_current_process()
         library.export_symbol(compiled.entry).export_symbol(compiled.repeat)
@@ -57,7 +58,6 @@ class Loaded:
             library.import_symbol(team.RUN, address())
         if compiled.prepared:
             library.export_symbol(compiled.prepare)
-        self._linker = _linker(target)
         self._tracker: Any = library.link(self._linker, f"kernel{next(_serial)}")
         self.address = self._tracker[compiled.entry]
         self.entry = _Entry(self.address)
@@ -89,7 +89,7 @@ class LoadedEntry:
         for name, address_ in kernels.items():
             library.import_symbol(name, address_)
         library.export_symbol(_ENTRY).export_symbol(entry.profiled(_ENTRY))
-        self._linker = _linker(target)
+        self._linker = linker(target)
         self._tracker: Any = library.link(self._linker, f"entry{next(_serial)}")
         self.address = self._tracker[_ENTRY]
         self.run = _Entry(self.address)
@@ -106,8 +106,3 @@ def _library(name: str) -> None:
         llvm.load_library_permanently(name)
     except RuntimeError as error:
         raise TargetError(f"kernels need {name}, which cannot be loaded ({error}); install it") from error
-
-
-@cache
-def _linker(target: Target) -> Any:
-    return llvm.create_lljit_compiler(machine(target), use_jit_link=True)

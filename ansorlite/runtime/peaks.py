@@ -18,6 +18,7 @@ import numpy as np
 
 from ansorlite.codegen.builder import Module
 from ansorlite.codegen.machine import machine, optimise
+from ansorlite.runtime.linker import linker
 from ansorlite.target import Target
 
 #: Chains of multiply-adds: more than latency times units (4 x 2 on today's cores), few enough for the registers.
@@ -156,7 +157,7 @@ class Loops:
         library = llvm.JITLibraryBuilder().add_object_img(code)
         for symbol in ("multiply_adds", "read", "copy"):
             library.export_symbol(symbol)
-        self._linker = llvm.create_lljit_compiler(machine(target), use_jit_link=True)
+        self._linker = linker(target)
         self._tracker: Any = library.link(self._linker, "peaks")
         self.sink = aligned(target.vector_bytes)
         count, pointer = ctypes.c_int64, ctypes.c_void_p

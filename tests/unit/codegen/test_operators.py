@@ -5,13 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ansorlite.codegen import build
 from ansorlite.loops.nodes import Buffer, Function, LoopKind, Stmt, block
-from ansorlite.runtime.kernel import Kernel
 from ansorlite.target import host
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Cast, Expr, Unary, Var, binary, const
 from ansorlite.te.ops import BINARY, UNARY, BinaryOp, UnaryOp
+from tests.running import called, run
 from tests.unit.loops.build import argument, load, loop, store
 
 TARGET = host(threads=1)
@@ -58,7 +57,9 @@ def samples(dtype: str, n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def compiled(function: Function, *arrays: np.ndarray, out: list[np.ndarray] | None = None) -> Any:
-    return Kernel(build(function, TARGET), function.params, TARGET)(*arrays, out=out)
+    if out is None:
+        return called(function, TARGET, *arrays)
+    run(function, TARGET, *arrays, *out)
 
 
 def assert_same(found: np.ndarray, expected: np.ndarray, ulps: int = 0) -> None:
@@ -175,4 +176,4 @@ def test_element_by_element_every_operation_is_rounded(dtype: str) -> None:
 
     function = Function("chain", (x, y, out), 1, loop("i", n, body, LoopKind.VECTORIZED, 16))
     a, b = (rng.uniform(-1, 1, n).astype(dtype) for _ in range(2))
-    np.testing.assert_array_equal(Kernel(build(function, TARGET), function.params, TARGET)(a, b), a * b + a - a * b)
+    np.testing.assert_array_equal(called(function, TARGET, a, b), a * b + a - a * b)
