@@ -24,7 +24,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[CACHE_VARIABLE] = tempfile.mkdtemp(prefix="ansorlite-tests-")
 
 
-    running.check_emulator()
+    running.check_target()
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

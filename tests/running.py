@@ -15,6 +15,7 @@ import pytest
 
 from ansorlite.codegen import build
 from ansorlite.codegen.object import Object
+from ansorlite.errors import TargetError
 from ansorlite.loops.nodes import Buffer, Function
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.target import Target, host, obstacle
@@ -49,11 +50,14 @@ def summary() -> str:
     return f"target: {target.key}: {chosen.value}{why}"
 
 
-def check_emulator() -> None:
+def check_target() -> None:
     """Raises:
-    pytest.UsageError: in CI, if a target that could be emulated cannot be for want of a package.
+    pytest.UsageError: there is no such target; or in CI, what emulates it is not installed.
     """
-    target = host()
+    try:
+        target = host()
+    except TargetError as error:
+        raise pytest.UsageError(str(error)) from None
     if os.environ.get("CI") and target.triple.startswith("aarch64") and how(target) is How.COMPILED:
         raise pytest.UsageError(f"CI runs every target that it can: {reason(target)}")
 
