@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from threading import Lock
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 import llvmlite.binding as llvm
 
@@ -17,8 +18,6 @@ from ansorlite.errors import TargetError
 from ansorlite.runtime.modules import object_code
 from ansorlite.runtime.team import address
 from ansorlite.target import Target
-
-_serial = itertools.count()
 
 _Entry = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 _ENTRY: Final = "ansorlite_entry"
@@ -57,12 +56,11 @@ class Loaded:
             library.import_symbol(team.RUN, address())
         if compiled.prepared:
             library.export_symbol(compiled.prepare)
-        self._linker = _linker(target)
-        self._tracker: Any = library.link(self._linker, f"kernel{next(_serial)}")
-        self.address = self._tracker[compiled.entry]
+        self._linked = linked = _Linked(library, target)
+        self.address = linked[compiled.entry]
         self.entry = _Entry(self.address)
-        self.repeat = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int64)(self._tracker[compiled.repeat])
-        self.prepare = _Entry(self._tracker[compiled.prepare]) if compiled.prepared else _nothing
+        self.repeat = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int64)(linked[compiled.repeat])
+        self.prepare = _Entry(linked[compiled.prepare]) if compiled.prepared else _nothing
 
 
 class LoadedEntry:
@@ -89,11 +87,10 @@ class LoadedEntry:
         for name, address_ in kernels.items():
             library.import_symbol(name, address_)
         library.export_symbol(_ENTRY).export_symbol(entry.profiled(_ENTRY))
-        self._linker = _linker(target)
-        self._tracker: Any = library.link(self._linker, f"entry{next(_serial)}")
-        self.address = self._tracker[_ENTRY]
+        self._linked = linked = _Linked(library, target)
+        self.address = linked[_ENTRY]
         self.run = _Entry(self.address)
-        self.profile = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)(self._tracker[entry.profiled(_ENTRY)])
+        self.profile = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)(linked[entry.profiled(_ENTRY)])
 
 
 def _nothing(_: bytes) -> None:
@@ -108,6 +105,41 @@ def _library(name: str) -> None:
         raise TargetError(f"kernels need {name}, which cannot be loaded ({error}); install it") from error
 
 
-@cache
-def _linker(target: Target) -> Any:
-    return llvm.create_lljit_compiler(machine(target), use_jit_link=True)
+class _Linker:
+    """One of LLVM's in-memory linkers.
+
+    Of whatever it links it keeps 9 KiB after that is unloaded, until it goes itself. So it goes with the last of a few.
+
+    Attributes:
+        links: how many libraries it was asked to link.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self.jit: Any = llvm.create_lljit_compiler(machine(target), use_jit_link=True)
+        self.links = 0
+
+
+#: To make a linker takes as long as to link a kernel, so the kernels of a model share some.
+_LINKS_OF_ONE: Final = 32
+
+#: Target → the linker for what is linked next, for as long as something that it linked is in use.
+_linkers: Final[WeakValueDictionary[Target, _Linker]] = WeakValueDictionary()
+_linkers_lock: Final = Lock()
+
+
+class _Linked:
+    """Functions in this process by their symbols, for as long as this exists."""
+
+    def __init__(self, library: llvm.JITLibraryBuilder, target: Target) -> None:
+        with _linkers_lock:
+            linker = _linkers.get(target)
+            if linker is None or linker.links == _LINKS_OF_ONE:
+                linker = _linkers[target] = _Linker(target)
+            linker.links += 1
+            name = f"library{linker.links}"
+        self._tracker: Any = library.link(linker.jit, name)
+        self._linker = linker
+
+    def __getitem__(self, symbol: str) -> int:
+        address: int = self._tracker[symbol]
+        return address
