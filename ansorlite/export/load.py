@@ -17,6 +17,7 @@ from ansorlite.export.processor import check_features
 from ansorlite.runtime.arguments import Array, Signature
 from ansorlite.runtime.builtin import Direct, builtin
 from ansorlite.runtime.model_call import ModelCall, direct_arguments
+from ansorlite.runtime.not_copied import NotCopied
 
 _RUN: Final = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 _PROFILE: Final = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)
@@ -74,13 +75,15 @@ def _weights(description: Description, library: Path) -> Array | None:
     return np.memmap(file, np.uint8, "r")
 
 
-class LoadedModel:
+class LoadedModel(NotCopied):
     """A model that runs. Any number of threads may call it at once.
 
     Attributes:
         inputs, outputs: name → shape and dtype.
         description: what the library says about itself.
     """
+
+    elsewhere = "load its library with ansorlite.load(path)"
 
     def __init__(self, description: Description, library: ctypes.CDLL, symbols: _Symbols, weights: Array | None) -> None:
         self.description = description
