@@ -11,12 +11,13 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from ansorlite.codegen import direct, entry, team
+from ansorlite.codegen import checksum, direct, entry, team
 from ansorlite.codegen.machine import machine, optimise
 from ansorlite.errors import ArgumentError
 from ansorlite.export import header, public_side
 from ansorlite.export.description import MODEL, Description
 from ansorlite.export.link import link
+from ansorlite.export.seal import seal
 from ansorlite.runtime.arguments import Array
 from ansorlite.runtime.team import spin
 from ansorlite.target import Target
@@ -67,6 +68,7 @@ def write_library(model: NativeModel, description: Description, path: Path) -> N
             _assembled(entry.text(public_side.ENTRY, model.steps, target), target),
             _assembled(direct.text(target, description.object_head), target),
             machine(target).emit_object(optimise(team.text(target, spin()), target)),
+            machine(target).emit_object(optimise(checksum.text(target), target)),
             _assembled(public, target),
         ]
         objects = [folder / f"{number}.o" for number in range(len(codes))]
@@ -74,6 +76,7 @@ def write_library(model: NativeModel, description: Description, path: Path) -> N
             file.write_bytes(code)
         linked = folder / path.name
         link(objects, linked, (*public_side.functions(description.name), MODEL), folder)
+        seal(linked)
         if description.weights is not None:
             with replacing(path.with_name(description.weights)) as new:
                 model.weights.tofile(new)
@@ -81,6 +84,11 @@ def write_library(model: NativeModel, description: Description, path: Path) -> N
             shutil.move(linked, new)
         with replacing(path.with_suffix(".h")) as new:
             new.write_text(header.text(description))
+
+
+def checksum_of(weights: Array) -> str:
+    """As :class:`Description` has it."""
+    return f"{checksum.checksum(weights):016x}"
 
 
 def _assembled(text: str, target: Target) -> Any:

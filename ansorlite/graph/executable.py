@@ -212,6 +212,7 @@ class Executable(NotCopied):
             tuple(values[len(self.inputs) :]),
             self._temporaries,
             self.weight_bytes,
+            export.checksum_of(self._weights.own),
             file.with_suffix(".weights").name if weights == "beside" and self.weight_bytes else None,
             self.facts,
             object.__basicsize__,
