@@ -9,7 +9,6 @@ whatever else the machine does meanwhile.
 from __future__ import annotations
 
 import itertools
-import logging
 import shutil
 import tempfile
 import time
@@ -19,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from ansorlite import __version__
+from ansorlite import __version__, visible
 from ansorlite.errors import TuningError
 from ansorlite.measure.pool import Death, Job, Pool
 from ansorlite.measure.protocol import Answer, Build, Phase, Prepare, Run
@@ -30,7 +29,7 @@ from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.target import Target, resolve
 from ansorlite.task import Task
 
-_log = logging.getLogger(__name__)
+_log = visible.logger(__name__)
 
 #: Candidates per builder in one batch: enough that no builder waits long for the slowest, few enough that results flow.
 _BATCH_PER_BUILDER: Final = 8

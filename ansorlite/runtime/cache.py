@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import logging
 import os
 import re
 import secrets
@@ -23,9 +22,10 @@ from typing import BinaryIO, Final, Protocol, TypeVar
 import llvmlite
 
 import ansorlite
+from ansorlite import visible
 from ansorlite.runtime.parts import Part, read_parts, write_parts
 
-_log = logging.getLogger(__name__)
+_log = visible.logger(__name__)
 
 #: Environment variable: where the cache is; empty for none.
 CACHE_VARIABLE: Final = "ANSORLITE_CACHE_DIR"
