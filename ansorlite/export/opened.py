@@ -5,13 +5,13 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-import tempfile
 from pathlib import Path
 from threading import Lock
 from typing import Final
 
 from ansorlite.errors import ModelError
 from ansorlite.export.seal import sealed
+from ansorlite.writing import temporary_folder
 
 #: Digest → the library. The system's loader knows libraries by name, and by file; they are never unloaded.
 _opened: Final[dict[bytes, ctypes.CDLL]] = {}
@@ -68,8 +68,8 @@ def _loaded(copy: int, name: str) -> tuple[ctypes.CDLL, bool]:
     path = _DESCRIPTORS / f"{copy}"
     if path.exists():
         return ctypes.CDLL(str(path)), True
-    with tempfile.TemporaryDirectory(prefix="ansorlite-") as folder:  # a system without /proc
-        elsewhere = Path(folder) / name
+    with temporary_folder() as folder:  # a system without /proc
+        elsewhere = folder / name
         with elsewhere.open("wb") as new, open(copy, "rb", closefd=False) as whole:
             whole.seek(0)
             while chunk := whole.read(1 << 24):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ from ansorlite.export.seal import seal
 from ansorlite.runtime.arguments import Array
 from ansorlite.runtime.team import spin
 from ansorlite.target import Target
-from ansorlite.writing import replacing, writing
+from ansorlite.writing import replacing, temporary_folder, writing
 
 #: Code and its data must lie within 2 GiB of each other, and this much is left for all that is not weights.
 _INSIDE_AT_MOST = (2 << 30) - (64 << 20)
@@ -56,8 +55,7 @@ def write_library(model: NativeModel, description: Description, path: Path) -> N
         raise ArgumentError(f"{path} is a folder; give the path of the library to be written, as {path / 'model.so'}")
     if description.weights is None and model.weights.nbytes > _INSIDE_AT_MOST:
         raise ArgumentError("these weights are too large to be inside of a library; export with weights='beside'")
-    with tempfile.TemporaryDirectory(prefix="ansorlite-") as name:
-        folder = Path(name)
+    with temporary_folder() as folder:
         inside = folder / "weights" if description.weights is None else None
         if inside is not None:
             with writing(inside):
@@ -72,8 +70,9 @@ def write_library(model: NativeModel, description: Description, path: Path) -> N
             _assembled(public, target),
         ]
         objects = [folder / f"{number}.o" for number in range(len(codes))]
-        for file, code in zip(objects, codes, strict=True):
-            file.write_bytes(code)
+        with writing(folder):
+            for file, code in zip(objects, codes, strict=True):
+                file.write_bytes(code)
         linked = folder / path.name
         link(objects, linked, (*public_side.functions(description.name), MODEL), folder)
         seal(linked)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -28,6 +27,7 @@ from ansorlite.records.measurement import Measurement, Outcome, Seconds
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.target import Target, resolve
 from ansorlite.task import Task
+from ansorlite.writing import make_temporary_folder
 
 _log = visible.logger(__name__)
 
@@ -80,7 +80,7 @@ class Measurer:
         """
         self.target = resolve(target)
         self.settings = settings or MeasureSettings()
-        self._folder = Path(tempfile.mkdtemp(prefix="ansorlite-"))
+        self._folder = make_temporary_folder()
         self._files = itertools.count()
         self._references: dict[str, Path] = {}
         self._bests: dict[str, _Best] = {}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +31,7 @@ from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.program import lower
 from ansorlite.task import Task
 from ansorlite.te.serialize import load
+from ansorlite.writing import temporary_folder
 
 
 def recorded_task(database: Database, record: Record) -> Task:
@@ -54,8 +54,8 @@ def replay_here(task: Task, record: Record) -> Measurement:
     """Measure the candidate of ``record`` again in this process. Whatever is wrong with it happens here."""
     settings = MeasureSettings()
     bench = Bench(native, settings, lambda _phase: None)
-    with tempfile.TemporaryDirectory() as folder:
-        reference, artifact = Path(folder) / "reference", Path(folder) / "program"
+    with temporary_folder() as folder:
+        reference, artifact = folder / "reference", folder / "program"
         artifact.write_bytes(native.build(task, record.measurement.candidate))
         bench.prepare(task, Prepare(task.key, str(reference)))
         answer = bench.run(task, Run(task.key, str(artifact), str(reference), best=None, rival=None))

@@ -235,6 +235,18 @@ def test_needs_a_linker(executable: Executable, tmp_path: Path, monkeypatch: pyt
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_linker_that_is_not_there_is_named(executable: Executable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler -O2")
+    with pytest.raises(TargetError, match=r"no-such-compiler cannot be run \(No such file or directory\); set CC"):
+        executable.export(tmp_path / "m.so")
+
+
+def test_needs_a_folder_for_temporary_files(executable: Executable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
+    with pytest.raises(ArgumentError, match=r"no folder for temporary files \(No such file or directory\); set TMPDIR to one"):
+        executable.export(tmp_path / "m.so")
+
+
 def test_a_linker_by_itself_is_enough(
     executable: Executable, image: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
