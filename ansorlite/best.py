@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from ansorlite import measure, sketch
+from ansorlite import measure, sketch, visible
 from ansorlite.codegen.object import Object
 from ansorlite.loops.arguments import argument
 from ansorlite.records.database import Database
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from ansorlite.sketch.sketch import Sketch
     from ansorlite.sketch.state import Rule
 
-_log = logging.getLogger(__name__)
+_log = visible.logger(__name__)
 
 #: So many programs to compile are worth the start of other processes, which takes as long as some of them.
 _MANY: Final = 12

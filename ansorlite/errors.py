@@ -5,8 +5,14 @@ The command line turns an :class:`AnsorliteError` into one sentence and exit cod
 """
 
 
+from ansorlite.visible import visible
+
+
 class AnsorliteError(Exception):
-    """Base of all errors that come from what the user gave, not from a bug."""
+    """Base of all errors that come from what the user gave, not from a bug. What it says has no control characters."""
+
+    def __str__(self) -> str:
+        return visible(super().__str__())
 
 
 class ExpressionError(AnsorliteError, ValueError):

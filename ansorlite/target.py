@@ -77,10 +77,14 @@ class Target:
 
 
 def _cache_bytes(level: int, default: int) -> int:
+    """What Linux says; ``default`` where it says nothing, as in many virtual machines and containers."""
     for entry in sorted(_CACHES.glob("index*")):
-        if (entry / "level").read_text().strip() == str(level) and (entry / "type").read_text().strip() != "Instruction":
-            size = (entry / "size").read_text().strip()
-            return int(size.rstrip("KM")) * {"K": 1 << 10, "M": 1 << 20}.get(size[-1], 1)
+        try:
+            found, kind, size = ((entry / name).read_text().strip() for name in ("level", "type", "size"))
+            if found == str(level) and kind != "Instruction":
+                return int(size.rstrip("KM")) * {"K": 1 << 10, "M": 1 << 20}.get(size[-1], 1)
+        except (OSError, ValueError, IndexError):
+            continue
     return default
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
 from ansorlite import graph as graphs
-from ansorlite import measure
+from ansorlite import measure, visible
 from ansorlite.api.checks import check_integer, check_rules
 from ansorlite.api.database import Given, opened
 from ansorlite.best import Programs
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from ansorlite.graph.shared import SharedWeights
     from ansorlite.sketch.state import Rule
 
-_log = logging.getLogger(__name__)
+_log = visible.logger(__name__)
 
 
 @overload

@@ -15,7 +15,7 @@ from ansorlite.errors import RecordsError
 from ansorlite.records.database import Database
 from ansorlite.records.jsonlines import export_lines, import_lines, measurement_json
 from ansorlite.records.measurement import Outcome, Record
-from ansorlite.report.screen import screen
+from ansorlite.report.screen import say, screen
 from ansorlite.report.tables import cropped
 from ansorlite.report.text import duration, plural
 from ansorlite.writing import writing
@@ -61,7 +61,7 @@ def command(
         options.print_json({"outcomes": counts, "records": [_json(record) for record in found], "imported": added})
     elif export_path is None:
         if added is not None:
-            click.echo(f"{plural(added, 'new measurement')} from {import_path}")
+            say(f"{plural(added, 'new measurement')} from {import_path}")
         _print(counts, found, limit)
 
 

@@ -10,6 +10,7 @@ from ansorlite.cli import options
 from ansorlite.records.database import Database
 from ansorlite.report.histories import histories
 from ansorlite.report.page import page
+from ansorlite.report.screen import say
 from ansorlite.report.text import plural
 from ansorlite.writing import writing
 
@@ -43,4 +44,4 @@ def command(database: Path, output: Path, as_json: bool) -> None:
         ]
         options.print_json({"report": str(output), "tasks": tasks})
     else:
-        click.echo(f"{plural(len(told), 'task')} of {database} in {output}")
+        say(f"{plural(len(told), 'task')} of {database} in {output}")

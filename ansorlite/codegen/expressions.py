@@ -240,7 +240,7 @@ def _logic(c: Context, expr: Binary, x: Value) -> Value:
 
 def _load(c: Context, expr: Load) -> Value:
     place = c.places[expr.buffer]
-    s = spread(c, flat(expr.indices, place.strides))
+    s = spread(c, flat(expr, place.strides))
     lanes = None if s.uniform else c.lanes
     guarded = c.guard is not None or (c.lanes is not None and c.lanes.guarded)
     if place.register:

@@ -67,7 +67,7 @@ def _strides(c: Context, found: Across) -> bool:
     store, place = found.store, c.places[found.store.buffer]
     if place.register or any(isinstance(node, Load) and node.buffer is store.buffer for node in walk(store.value)):
         return False
-    form = flat(store.indices, place.strides)
+    form = flat(store, place.strides)
     steps = {atom: coefficient for atom, coefficient in form.terms if isinstance(atom, Var)}
     others = [atom for atom, _ in form.terms if not isinstance(atom, Var)]
     even = all(dependence(atom).variables.isdisjoint((found.var, found.inner.var)) for atom in others)
@@ -99,7 +99,7 @@ def _block(c: Context, across: Across, rows: range, first: int) -> None:
             computed = spread_over(c, evaluate(c, store.value), dtype, lanes.count)
             values.append(casts.to_memory(c.b, dtype, lanes.count, computed))
             if not corner:
-                at = spread(c, flat(store.indices, place.strides))
+                at = spread(c, flat(store, place.strides))
                 pointer = addresses.base(c, place, dtype, at.terms)[0]
                 corner.append((addresses.element(c, pointer, dtype, at.constant), at.stride))
 

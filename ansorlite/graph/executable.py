@@ -28,6 +28,7 @@ from ansorlite.runtime.direct import direct_call
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.runtime.load import LoadedEntry
 from ansorlite.runtime.model_call import ModelCall, direct_arguments
+from ansorlite.runtime.not_copied import NotCopied
 from ansorlite.task import Task
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class _NativeSteps:
 _Segment: TypeAlias = PythonStep | _NativeSteps
 
 
-class Executable:
+class Executable(NotCopied):
     """A model that runs. Any number of threads may call it at once; each call has temporaries of its own.
 
     Attributes:
@@ -73,6 +74,8 @@ class Executable:
         plan: where values live; ``plan.peak`` and ``plan.total`` are bytes with and without reuse.
         facts: what each step is, in order.
     """
+
+    elsewhere = "load what its method export(path) wrote with ansorlite.load(path)"
 
     def __init__(self, model: Model, kernels: Sequence[Bindable], shared: SharedWeights | None = None) -> None:
         """Give every value of ``model`` a place, prepare constants, and make one native function of what calls ``kernels``.
@@ -209,6 +212,7 @@ class Executable:
             tuple(values[len(self.inputs) :]),
             self._temporaries,
             self.weight_bytes,
+            export.checksum_of(self._weights.own),
             file.with_suffix(".weights").name if weights == "beside" and self.weight_bytes else None,
             self.facts,
             object.__basicsize__,

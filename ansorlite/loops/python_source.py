@@ -117,7 +117,7 @@ class _Writer:
     def symbol(self, owner: Var | Buffer) -> str:
         """The Python name of a loop variable or buffer, made up when it is first met."""
         if owner not in self.symbols:
-            self.symbols[owner] = f"{re.sub(r'[^A-Za-z0-9]', '_', owner.name)}_{len(self.symbols)}"
+            self.symbols[owner] = f"_{re.sub(r'[^A-Za-z0-9]', '_', owner.name)}_{len(self.symbols)}"
         return self.symbols[owner]
 
     def fresh(self, stem: str) -> str:
@@ -302,6 +302,6 @@ def translate(function: Function, *, check: bool, lockstep: bool) -> Callable[..
     writer.statement(function.body, 1)
     source = "\n".join(writer.lines)
     # The source is made of numbers, operators and names that were made up above; nothing in it comes from outside.
-    exec(compile(source, f"<loops of {function.name}>", "exec"), writer.names)
+    exec(compile(source, "<loops>", "exec"), writer.names)
     result: Callable[..., None] = writer.names["function"]
     return result

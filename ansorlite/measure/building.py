@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from ansorlite.measure.protocol import Answer, Build, Phase
 from ansorlite.measure.settings import BUILDER_ENVIRONMENT, MeasureSettings
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.task import Task
+from ansorlite.writing import temporary_folder
 
 #: Seconds for choosing a default program, on however busy a machine.
 _CHOOSING: Final = 60.0
@@ -38,8 +38,7 @@ def build_all(programs: Sequence[tuple[Task, Candidate | None]], processes: int)
     settings = MeasureSettings()
     start = {"do": "start", "target": asdict(programs[0][0].target), "settings": asdict(settings)}
     results: list[Built | None] = [None] * len(programs)
-    with tempfile.TemporaryDirectory(prefix="ansorlite-") as name:
-        folder = Path(name)
+    with temporary_folder() as folder:
         numbers: dict[str, int] = {str(folder / f"{n}"): n for n in range(len(programs))}
         jobs = [
             Job(task, Build(task.key, candidate, file), {Phase.WORKING: settings.build_seconds + _CHOOSING * (candidate is None)})

@@ -9,9 +9,7 @@ whatever else the machine does meanwhile.
 from __future__ import annotations
 
 import itertools
-import logging
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -19,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from ansorlite import __version__
+from ansorlite import __version__, visible
 from ansorlite.errors import TuningError
 from ansorlite.measure.pool import Death, Job, Pool
 from ansorlite.measure.protocol import Answer, Build, Phase, Prepare, Run
@@ -29,8 +27,9 @@ from ansorlite.records.measurement import Measurement, Outcome, Seconds
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.target import Target, check_runs, resolve
 from ansorlite.task import Task
+from ansorlite.writing import make_temporary_folder
 
-_log = logging.getLogger(__name__)
+_log = visible.logger(__name__)
 
 #: Candidates per builder in one batch: enough that no builder waits long for the slowest, few enough that results flow.
 _BATCH_PER_BUILDER: Final = 8
@@ -85,7 +84,7 @@ class Measurer:
         self.target = resolve(target)
         check_runs(self.target)
         self.settings = settings or MeasureSettings()
-        self._folder = Path(tempfile.mkdtemp(prefix="ansorlite-"))
+        self._folder = make_temporary_folder()
         self._files = itertools.count()
         self._references: dict[str, Path] = {}
         self._bests: dict[str, _Best] = {}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -27,10 +26,12 @@ from ansorlite.measure.verdict import run_verdict
 from ansorlite.records.database import Database
 from ansorlite.records.jsonlines import measurement_json
 from ansorlite.records.measurement import Measurement, Outcome, Record, Seconds
+from ansorlite.report.screen import say
 from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.program import lower
 from ansorlite.task import Task
 from ansorlite.te.serialize import load
+from ansorlite.writing import temporary_folder
 
 
 def recorded_task(database: Database, record: Record) -> Task:
@@ -53,8 +54,8 @@ def replay_here(task: Task, record: Record) -> Measurement:
     """Measure the candidate of ``record`` again in this process. Whatever is wrong with it happens here."""
     settings = MeasureSettings()
     bench = Bench(native, settings, lambda _phase: None)
-    with tempfile.TemporaryDirectory() as folder:
-        reference, artifact = Path(folder) / "reference", Path(folder) / "program"
+    with temporary_folder() as folder:
+        reference, artifact = folder / "reference", folder / "program"
         artifact.write_bytes(native.build(task, record.measurement.candidate))
         bench.prepare(task, Prepare(task.key, str(reference)))
         answer = bench.run(task, Run(task.key, str(artifact), str(reference), best=None, rival=None))
@@ -86,20 +87,20 @@ def main(database: Path, record_id: int, loops: bool, here: bool, as_json: bool)
         now = replay_here(task, record) if here else replay(task, record)
         program = printer.text(lower(task, now.candidate, derive(task))) if loops else ""
     except AnsorliteError as error:
-        click.echo(f"Error: {error}", err=True)
+        say(f"Error: {error}", stderr=True)
         sys.exit(2)
     if as_json:
         again = replace(record, target=task.target.key, measurement=now)
         click.echo(json.dumps({"recorded": measurement_json(record), "now": measurement_json(again)}))
         return
     if task.target.key != record.target:
-        click.echo(f"recorded on another machine: {record.target} (this is {task.target.key})")
-    click.echo(f"task:      {record.task}\ncandidate: {now.candidate.sketch} {list(now.candidate.row)}")
+        say(f"recorded on another machine: {record.target} (this is {task.target.key})")
+    say(f"task:      {record.task}\ncandidate: {now.candidate.sketch} {list(now.candidate.row)}")
     if program:
-        click.echo(program)
-    click.echo(f"recorded:  {_line(record.measurement)}\nnow:       {_line(now)}")
+        say(program)
+    say(f"recorded:  {_line(record.measurement)}\nnow:       {_line(now)}")
     if now.error:
-        click.echo(now.error)
+        say(now.error)
 
 
 def _line(measurement: Measurement) -> str:

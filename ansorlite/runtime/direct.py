@@ -27,9 +27,10 @@ def _code() -> int:
     code = object_code(direct.text(target, object.__basicsize__), target)
     library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
     library.export_symbol(direct.DIRECT)
-    tracker = library.link(linker(target), "direct")
+    made = linker(target)
+    tracker = library.link(made, "direct")
     # Functions may outlive this module in the interpreter's last collection.
-    for owner in (linker(target), tracker):
+    for owner in (made, tracker):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
     address: int = tracker[direct.DIRECT]
     return address

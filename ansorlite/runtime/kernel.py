@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from ansorlite.runtime.arguments import Array, address_of
 from ansorlite.runtime.builtin import Argument, Direct
 from ansorlite.runtime.direct import direct_call
 from ansorlite.runtime.load import Loaded
+from ansorlite.runtime.not_copied import NotCopied
 from ansorlite.runtime.timing import Timing, TimingSettings, measure
 from ansorlite.runtime.workspace import Workspace, WorkspacePool, workspace_shape
 from ansorlite.sketch.candidate import Candidate
@@ -80,12 +80,14 @@ class Origin:
     latency: float | None
 
 
-class Kernel:
+class Kernel(NotCopied):
     """A compiled computation. Any number of Python threads may call it at once.
 
     Constant inputs are prepared (packed, transformed) before they are used: by a call each time, by :meth:`bind` and
     :meth:`benchmark` once. :meth:`prepare` does it once for any number of calls, which then take the other inputs only.
     """
+
+    elsewhere = "compile the task, which can be pickled"
 
     def __init__(self, compiled: Object, params: Sequence[Buffer], target: Target, origin: Origin | None = None) -> None:
         """Link ``compiled`` into this process.
@@ -202,7 +204,8 @@ class Kernel:
             addresses[number[name]] = address_of(array)
         self.prepare_at(addresses)
         left = [position for position in range(len(self._params)) if position not in number.values()]
-        result = copy.copy(self)
+        result = object.__new__(Kernel)
+        result.__dict__.update(self.__dict__)
         result._params = tuple(self._params[position] for position in left)
         result._checks = [self._checks[position] for position in left]
         result.inputs = result._params[: len(left) - len(self.outputs)]

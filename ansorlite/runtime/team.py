@@ -33,9 +33,10 @@ def address() -> int:
     code = object_code(team.text(target, spin()), target, optimised=True)
     library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
     library.export_symbol(team.RUN).export_symbol(team.FORGET)
-    tracker = library.link(linker(target), "team")
+    made = linker(target)
+    tracker = library.link(made, "team")
     # Helpers run this code until the process ends, so not even the interpreter's last collection may free it.
-    for owner in (linker(target), tracker):
+    for owner in (made, tracker):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
     os.register_at_fork(after_in_child=ctypes.CFUNCTYPE(None)(tracker[team.FORGET]))
     return int(tracker[team.RUN])

@@ -23,6 +23,7 @@ from ansorlite.errors import ExpressionError
 from ansorlite.te import dtypes
 from ansorlite.te.operators import Operators
 from ansorlite.te.ops import BINARY, UNARY, BinaryOp, OpInfo, ReduceOp, UnaryOp
+from ansorlite.visible import visible
 
 if TYPE_CHECKING:
     from ansorlite.te.tensor import Tensor
@@ -105,7 +106,7 @@ class Axis(Var):
     reduce: bool = False
 
     def __repr__(self) -> str:
-        return f"Axis({self.name}, {self.extent}{', reduce' if self.reduce else ''})"
+        return f"Axis({visible(self.name)}, {self.extent}{', reduce' if self.reduce else ''})"
 
 
 @dataclass(frozen=True, eq=False)

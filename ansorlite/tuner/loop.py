@@ -5,12 +5,12 @@ Nothing here knows how any of them does its work; each is handed in, so that tes
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Final, Protocol
 
+from ansorlite import visible
 from ansorlite.errors import TuningError
 from ansorlite.records.database import Database
 from ansorlite.records.measurement import Measurement, Outcome
@@ -23,7 +23,7 @@ from ansorlite.tuner.interrupt import deferred_interrupt
 from ansorlite.tuner.result import Stop, Trial, TuneResult
 from ansorlite.tuner.state import TaskState
 
-_log = logging.getLogger(__name__)
+_log = visible.logger(__name__)
 
 #: The most candidates that one round measures, so that the model is fitted anew at least this often.
 MAX_ROUND: Final = 16

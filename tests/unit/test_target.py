@@ -15,6 +15,7 @@ import pytest
 
 import ansorlite as al
 from ansorlite import processor
+from ansorlite import target as targets
 from ansorlite.codegen import assembly, build, direct, team
 from ansorlite.codegen.machine import machine
 from ansorlite.errors import TargetError
@@ -125,3 +126,20 @@ def test_dot_products_of_the_named() -> None:
     assert NAMED["aarch64"].dots == ()
     assert {op.name for op in NAMED["aarch64+dotprod"].dots} == {"DOT_S8S8", "DOT_U8U8"}
     assert {op.name for op in NAMED["x86-64-v3"].dots} == {"DOT_U8S7", "DOT_S16S16"}
+
+
+def test_caches_that_linux_does_not_tell_of_have_default_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No folder; no file of the size, as on many virtual machines; nothing in it; and what it looks like else."""
+    monkeypatch.setattr(targets, "_CACHES", tmp_path)
+    assert targets._cache_bytes(1, 5) == 5
+    for number, size in enumerate((None, "", "unknown", "48K", "2M")):
+        entry = tmp_path / f"index{number}"
+        entry.mkdir()
+        (entry / "level").write_text("2\n" if size == "2M" else "1\n")
+        (entry / "type").write_text("Data\n")
+        if size is not None:
+            (entry / "size").write_text(size)
+        assert targets._cache_bytes(1, 5) == (48 << 10 if number >= 3 else 5)
+    assert targets._cache_bytes(2, 5) == 2 << 20
+    monkeypatch.delenv(TARGET_VARIABLE, raising=False)
+    assert host().l1 == 48 << 10
