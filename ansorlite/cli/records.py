@@ -88,7 +88,7 @@ def _json(record: Record) -> dict[str, Any]:
         "id": record.id,
         "here": record.measurement.here,
         "candidate": {"sketch": candidate.sketch, "row": list(candidate.row)},
-        **{name: fields[name] for name in fields if name not in ("kind", "schema", "sketch", "row")},
+        **{name: fields[name] for name in fields if name not in ("kind", "schema", "sketch", "row", "seal")},
         "command": list(record.command),
     }
 

@@ -108,8 +108,7 @@ class Database:
     def merge(self, tasks: Sequence[TaskEntry], records: Sequence[Record]) -> int:
         """Add what another database held, all of it or nothing. What is here already is not added again.
 
-        Wherever they say that they come from, to this machine these are measurements of another one: of latencies it
-        believes only those that it takes itself.
+        What this machine has measured, and nobody has changed since, it knows by its seal; the rest counts as another's.
 
         Args:
             tasks: must hold, or this database must know, the task of every record.
@@ -121,7 +120,7 @@ class Database:
         with sqlite_errors(self.path), transaction(self._connection):
             for entry in tasks:
                 self._add_task(entry)
-            added = (self._add_measurement(record.task, record.target, record.measurement, "") for record in records)
+            added = (self._add_measurement(record.task, record.target, record.measurement, record.seal) for record in records)
             return sum(identity != 0 for identity in added)
 
     def _add_task(self, entry: TaskEntry) -> None:

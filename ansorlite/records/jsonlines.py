@@ -5,9 +5,10 @@ A task line comes before the measurements of that task::
     {"kind": "task", "schema": 1, "key": "...", "dag": {...}, "first_seen": 1.7e9}
     {"kind": "measurement", "schema": 1, "task": "...", "target": "...", "sketch": "...", "row": [4, 1], "key": "9f...",
      "outcome": "ok", "latency": 1.2e-4, "checked": true, "error": "", "build_seconds": 0.03, "run_seconds": 0.05,
-     "check_seconds": 0.001, "version": "0.1.0", "time": 1.7e9}
+     "check_seconds": 0.001, "version": "0.1.0", "time": 1.7e9, "seal": "3e..."}
 
-Which machine measured is not among the fields: what comes in a file was not measured here, whatever it says.
+What a file says of latencies is believed only where the seal shows that this machine took them (``records/machine.py``), and
+that nobody has changed the line since. Older files have no seals.
 """
 
 from __future__ import annotations
@@ -60,7 +61,22 @@ def measurement_json(record: Record) -> dict[str, Any]:
         "check_seconds": measurement.seconds.check,
         "version": measurement.version,
         "time": measurement.when,
+        "seal": record.seal,
     }
+
+
+def measurement_from(value: Any, place: str) -> Measurement:
+    """What :func:`measurement_json` made an object of.
+
+    Args:
+        place: what an error says is wrong.
+
+    Raises:
+        RecordsError: it is something else.
+    """
+    if not isinstance(value, dict):
+        raise RecordsError(f"{place}: this is not a JSON object")
+    return _record(_Fields(value, place)).measurement
 
 
 def import_lines(database: Database, path: str | os.PathLike[str]) -> int:
@@ -193,4 +209,5 @@ def _record(fields: _Fields) -> Record:
         version=fields.text("version"),
         when=fields.seconds("time"),
     )
-    return Record(0, fields.text("task"), fields.text("target"), measurement, "")
+    seal = fields.text("seal") if "seal" in fields.value else ""
+    return Record(0, fields.text("task"), fields.text("target"), measurement, "", seal)

@@ -95,6 +95,7 @@ class Record:
         target: key of the target.
         measurement: what was measured.
         database: path of the database.
+        seal: of the machine that measured it; see ``records/machine.py``.
     """
 
     id: int
@@ -102,6 +103,7 @@ class Record:
     target: str
     measurement: Measurement
     database: str
+    seal: str = field(default="", compare=False)
 
     @property
     def command(self) -> tuple[str, ...]:

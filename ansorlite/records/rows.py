@@ -88,10 +88,11 @@ def to_record(row: tuple[Any, ...], database: str, machine: Machine) -> Record:
             when=seconds(cells["time"], "time"),
         )
         task, target = text(task, "task"), text(target, "target")
-        made = machine.made(task, target, measurement, text(cells["seal"], "seal"))
+        seal = text(cells["seal"], "seal")
     except ValueError as problem:
         raise RecordsError(f"{database}: record {identity} is damaged ({problem}); the others can be used") from problem
-    return Record(identity, task, target, replace(measurement, here=made), database)
+    here = machine.made(task, target, measurement, seal)
+    return Record(identity, task, target, replace(measurement, here=here), database, seal)
 
 
 # One cell each; a ValueError says what is wrong -------------------------------------------------------------------

@@ -126,15 +126,31 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
             import_lines(database, tmp_path / "binary")
 
 
-def test_what_comes_in_a_file_was_not_measured_here(tmp_path: Path, lines: list[dict[str, Any]]) -> None:
+def sealed_here(path: Path) -> list[bool]:
     with Database(":memory:") as database:
+        import_lines(database, path)
+        return [record.measurement.here for record in database.records()]
+
+
+def test_what_was_measured_here_is_known_again_unless_it_was_changed(tmp_path: Path, lines: list[dict[str, Any]]) -> None:
+    path = tmp_path / "lines"
+    assert sealed_here(write(path, lines)) == [True, True]
+    changes = {"latency": 1e-12, "row": [1, 3], "sketch": "x", "target": "x", "time": 1.0, "checked": False}
+    for field, value in changes.items():
+        assert sealed_here(write(path, [lines[0], {**lines[1], field: value}])) == [False], field
+    assert sealed_here(write(path, [lines[0], {**lines[1], "seal": lines[2]["seal"]}])) == [False]
+    assert sealed_here(write(path, [{k: v for k, v in line.items() if k != "seal"} for line in lines])) == [False, False]
+
+
+def test_another_machine_s_measurements_are_not_its_own(
+    tmp_path: Path, lines: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANSORLITE_CACHE_DIR", str(tmp_path / "another"))
+    assert sealed_here(write(tmp_path / "lines", lines)) == [False, False]
+    with Database(":memory:") as database:
+        import_lines(database, tmp_path / "lines")
+        assert database.best(task().key, task().target.key) is None
         database.add(task(), measurement(7, latency=1.0))
-        (own,) = database.records()
-        seal = database.machine.seal(own.task, own.target, measurement(1, 2))
-        for line in lines:
-            line["here"], line["seal"] = True, seal
-        import_lines(database, write(tmp_path / "lines", lines))
-        assert [record.measurement.here for record in database.records()] == [True, False, False]
         assert database.best(task().key, task().target.key) == measurement(7, latency=1.0)
 
 
@@ -144,9 +160,8 @@ def test_whatever_stands_in_a_line_is_one_sentence(data: st.DataObject) -> None:
     with Database(":memory:") as database:
         database.add(task(), measurement(1, 2))
         good = [json.loads(line) for line in export_lines(database)]
-    anything = st.recursive(
-        st.none() | st.booleans() | st.integers() | st.floats() | st.text(), lambda x: st.lists(x) | st.dictionaries(TEXT, x), max_leaves=4
-    )
+    plain = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
+    anything = st.recursive(plain, lambda x: st.lists(x) | st.dictionaries(TEXT, x), max_leaves=4)
     spoilt, number = json.loads(json.dumps(good)), data.draw(st.integers(0, 1))
     place: Any = spoilt[number]
     while True:  # somewhere inside of the line
@@ -157,13 +172,13 @@ def test_whatever_stands_in_a_line_is_one_sentence(data: st.DataObject) -> None:
             break
         place = inner
     with tempfile.TemporaryDirectory() as folder, Database(":memory:") as database:
+        error = None
         try:
             import_lines(database, write(Path(folder) / "lines", spoilt))
-        except RecordsError as error:
-            assert f"line {number + 1}" in str(error) or "line 2: the task" in str(error)
-            assert database.records() == []
-        else:
-            database.records()
+        except RecordsError as raised:
+            error = str(raised)
+        assert error is None or f"line {number + 1}" in error or "line 2: the task" in error
+        assert error is None or database.records() == []
 
 
 def test_deep_lines_are_one_sentence(tmp_path: Path, lines: list[dict[str, Any]]) -> None:
