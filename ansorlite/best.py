@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from ansorlite import __version__, measure, sketch
 from ansorlite.codegen.object import Object
-from ansorlite.errors import BrokenProgramWarning, RecordsError, TargetError, TuningError
+from ansorlite.errors import BrokenProgramWarning, MemoryLimitError, RecordsError, TargetError, TuningError
 from ansorlite.loops.arguments import argument
 from ansorlite.measure import replaying
 from ansorlite.records.database import Database
@@ -125,6 +125,7 @@ class Programs:
 
         Raises:
             TargetError: this machine cannot run programs for the task's target.
+            MemoryLimitError: it has less memory than the outputs need.
         """
         self._judge(task)
         origin, kernel = self._first(task, lambda origin: _kernel(task, unpack(self._packed(task, origin.candidate)), origin))
@@ -191,8 +192,8 @@ class Programs:
                 continue
             try:
                 return origin, make(origin)
-            except TargetError:
-                raise
+            except (TargetError, MemoryLimitError):
+                raise  # so would the others
             except Exception as error:
                 if origin.candidate == NAIVE:
                     raise

@@ -38,6 +38,10 @@ class TargetError(AnsorliteError, ValueError):
     """A target that is unknown, or that this machine cannot serve."""
 
 
+class MemoryLimitError(AnsorliteError, MemoryError):
+    """A computation that needs more memory than the machine has."""
+
+
 class TuningError(AnsorliteError):
     """Tuning cannot go on at all, for example because not even the naive program runs."""
 
