@@ -44,5 +44,16 @@ class TargetError(AnsorliteError, ValueError):
     """A target that is unknown, or that this machine cannot serve."""
 
 
+class MemoryLimitError(AnsorliteError, MemoryError):
+    """A computation that needs more memory than the machine has."""
+
+
 class TuningError(AnsorliteError):
     """Tuning cannot go on at all, for example because not even the naive program runs."""
+
+
+class BrokenProgramWarning(RuntimeWarning):
+    """A program that does not compile, so that the next best one was taken: a bug in ansorlite, not a mistake of the user's.
+
+    ``warnings.simplefilter("error", BrokenProgramWarning)`` makes it an error; the tests of ansorlite do so.
+    """

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ansorlite.errors import BrokenProgramWarning
 from ansorlite.runtime.cache import CACHE_VARIABLE
 from tests import running
 
@@ -19,7 +20,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """No test reads what was compiled before, or leaves anything behind. Processes of one session share a cache."""
+    """No program fails to compile unseen. No test reads what was compiled before, or leaves anything behind.
+
+    Processes of one session share a cache.
+    """
+    # Elsewhere the next best program is taken, and the show goes on.
+    config.addinivalue_line("filterwarnings", f"error::{BrokenProgramWarning.__module__}.{BrokenProgramWarning.__name__}")
     if not hasattr(config, "workerinput"):
         os.environ[CACHE_VARIABLE] = tempfile.mkdtemp(prefix="ansorlite-tests-")
 

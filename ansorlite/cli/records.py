@@ -57,6 +57,7 @@ def command(
         wanted = None if outcome is None else Outcome(outcome)
         counts = {found.value: count for found, count in records.outcomes(task).items()}
         found = records.records(task=task, outcome=wanted)
+        records.warn()
     if as_json:
         options.print_json({"outcomes": counts, "records": [_json(record) for record in found], "imported": added})
     elif export_path is None:
@@ -85,8 +86,9 @@ def _json(record: Record) -> dict[str, Any]:
     fields = measurement_json(record)
     return {
         "id": record.id,
+        "here": record.measurement.here,
         "candidate": {"sketch": candidate.sketch, "row": list(candidate.row)},
-        **{name: fields[name] for name in fields if name not in ("kind", "schema", "sketch", "row")},
+        **{name: fields[name] for name in fields if name not in ("kind", "schema", "sketch", "row", "seal")},
         "command": list(record.command),
     }
 

@@ -27,6 +27,7 @@ def command(database: Path, output: Path, as_json: bool) -> None:
     """
     with Database(database, create=False) as records:
         told = histories(records)
+        records.warn()
     with writing(output):
         output.write_text(page(database.name, told), encoding="utf-8")
     if as_json:

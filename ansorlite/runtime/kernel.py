@@ -18,6 +18,7 @@ from ansorlite.runtime.arguments import Array, address_of
 from ansorlite.runtime.builtin import Argument, Direct
 from ansorlite.runtime.direct import direct_call
 from ansorlite.runtime.load import Loaded
+from ansorlite.runtime.memory import check_fits, no_room
 from ansorlite.runtime.not_copied import NotCopied
 from ansorlite.runtime.timing import Timing, TimingSettings, measure
 from ansorlite.runtime.workspace import Workspace, WorkspacePool, workspace_shape
@@ -99,6 +100,7 @@ class Kernel(NotCopied):
 
         Raises:
             TargetError: it is for another target, or a library that it needs is missing.
+            MemoryLimitError: this machine has less memory than a call needs.
         """
         self.origin = origin
         self._compiled = compiled
@@ -112,6 +114,8 @@ class Kernel(NotCopied):
         self._checks = [(buffer.shape, dtypes.NUMPY[buffer.dtype]) for buffer in params]
         self._new = self._checks[inputs:]
         self._prepare = self._loaded.prepare
+        room = max(compiled.workspace, compiled.prepare_workspace) + compiled.prepared
+        check_fits({**{buffer.name: buffer.nbytes for buffer in self.outputs}, "temporaries": room})
         self._pack: Callable[..., bytes] = struct.Struct(f"{len(params) + 1}P").pack
         self._workspace_bytes = compiled.workspace
         self._owners: tuple[object, ...] = ()
@@ -138,9 +142,13 @@ class Kernel(NotCopied):
 
         Raises:
             ArgumentError: a wrong number of arrays, or one of another shape, dtype or layout.
+            MemoryLimitError: there is no room for the outputs or temporaries.
         """
         if out is None:
-            outputs = [np.empty(shape, dtype) for shape, dtype in self._new]
+            try:
+                outputs = [np.empty(shape, dtype) for shape, dtype in self._new]
+            except MemoryError:
+                raise no_room("outputs", sum(buffer.nbytes for buffer in self.outputs)) from None
         else:
             outputs = list(out) if isinstance(out, Sequence) else [out]
         if self._direct is None or len(arrays) != len(self.inputs) or not self._called(self._direct, arrays, outputs):

@@ -1,123 +1,104 @@
-"""What was compiled and is gone leaves nothing in memory, neither Python's nor LLVM's."""
+"""What needs more memory than there is says so before anything is allocated."""
 
 from __future__ import annotations
 
-import ctypes
-import gc
-import tracemalloc
-import weakref
-from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 import ansorlite as al
 from ansorlite import te
-from ansorlite.best import Programs, compile_candidate
-from ansorlite.runtime import load
-from ansorlite.task import Task
+from ansorlite.best import compile_candidate
+from ansorlite.errors import AnsorliteError, MemoryLimitError
+from ansorlite.runtime import memory
+from ansorlite.runtime.workspace import WorkspacePool
+from ansorlite.sketch.candidate import NAIVE
+from tests.workloads import matmul
+
+N = 200_000
+GIB = 1 << 30
 
 
-class _MallocInfo(ctypes.Structure):
-    """glibc's ``struct mallinfo2``."""
-
-    _fields_ = tuple(
-        (name, ctypes.c_size_t)
-        for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")
-    )
+@pytest.fixture(autouse=True)
+def machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "machine_bytes", lambda: 16 * GIB)
 
 
-def allocated() -> int:
-    """Bytes that this process has from ``malloc``, LLVM's and Python's together."""
-    gc.collect()
-    gc.collect()  # expressions are known by weak references, whose ends free others
-    function = getattr(ctypes.CDLL(None), "mallinfo2", None)
-    if function is None:
-        pytest.skip("this C library does not tell how much memory is allocated (mallinfo2, glibc 2.33)")
-    function.restype = _MallocInfo
-    facts = function()
-    return int(facts.uordblks + facts.hblkhd)
+def test_what_the_tuner_says_of_it(tmp_path: Path) -> None:
+    with pytest.raises(AnsorliteError, match="Unable to allocate 149"):
+        al.tune(al.Task(matmul(N, N, N)), trials=1, database=tmp_path / "t.db", progress=False)
 
 
-def product() -> Task:
-    """A new task, each time of equal expressions."""
-    a, b = te.placeholder((16, 16), "float32", "A", constant=True), te.placeholder((16, 16), "float32", "B")
-    k = te.reduce_axis(16, "k")
-    return Task([a, b, te.compute((16, 16), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k))])
+def value(name: str, *shape: int) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
 
 
-ONES = np.ones((16, 16), np.float32)
-TASK = product()
+def model(
+    nodes: list[onnx.NodeProto], inputs: list[onnx.ValueInfoProto], output: onnx.ValueInfoProto, **constants: np.ndarray
+) -> onnx.ModelProto:
+    initializers = [numpy_helper.from_array(array, name) for name, array in constants.items()]
+    graph = helper.make_graph(nodes, "g", inputs, [output], initializers)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
 
 
-def again() -> None:
-    al.compile(TASK)(ONES, ONES)
+def test_a_product_of_two_enormous_matrices() -> None:
+    node = helper.make_node("MatMul", ["a", "b"], ["c"])
+    loaded = al.from_onnx(model([node], [value("a", N, N), value("b", N, N)], value("c", N, N)))
+    with pytest.raises(MemoryLimitError, match=r"this needs 149 GiB of memory for \w+, and the machine has 16 GiB"):
+        al.compile(loaded)
 
 
-def anew() -> None:
-    kernel = al.compile(product())
-    kernel(ONES, ONES)
-    kernel.prepare(A=ONES)(ONES)
+def test_a_task_of_two_enormous_matrices() -> None:
+    with pytest.raises(MemoryLimitError, match="this needs 149 GiB of memory"):
+        compile_candidate(al.Task(matmul(N, N, N)), NAIVE)
 
 
-@pytest.mark.parametrize("once", [again, anew])
-def test_compiling_and_forgetting_takes_no_memory(once: Callable[[], None]) -> None:
-    for _ in range(50):
-        once()
-    before = allocated()
-    for _ in range(100):
-        once()
-    # 9 KiB a time, when LLVM's linker was never freed; 3 KiB a new task, when facts of its expressions were kept apart from it.
-    assert allocated() - before < 100 * 512
+def test_temporaries_of_a_model() -> None:
+    nodes = [
+        helper.make_node("Expand", ["x", "shape"], ["wide"]),
+        helper.make_node("Softmax", ["wide"], ["soft"]),
+        helper.make_node("MatMul", ["soft", "w"], ["y"]),
+    ]
+    constants = {"shape": np.array([N, N]), "w": np.ones((N, 1), np.float32)}
+    loaded = al.from_onnx(model(nodes, [value("x", 1, N)], value("y", N, 1), **constants))
+    with pytest.raises(MemoryLimitError, match=r"this needs \d+ GiB of memory"):
+        al.compile(loaded)
 
 
-def test_of_a_kernel_nothing_stays() -> None:
-    kernel = al.compile(TASK)
-    kernel(ONES, ONES)
-    gc.collect()
-    linkers, gone = len(load._linkers), weakref.ref(kernel._loaded)
-    tracemalloc.start()
-    try:
-        again()
-        gc.collect()
-        before, _ = tracemalloc.get_traced_memory()
-        for _ in range(20):
-            again()
-        gc.collect()
-        after, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert after - before < 20 * 64
-    del kernel
-    gc.collect()
-    assert gone() is None
-    assert len(load._linkers) <= linkers
+def test_a_constant_that_is_one_value_repeated() -> None:
+    nodes = [
+        helper.make_node("ConstantOfShape", ["shape"], ["c"]),
+        helper.make_node("ReduceSum", ["c"], ["sum"], keepdims=0),
+        helper.make_node("Add", ["sum", "x"], ["y"]),
+    ]
+    loaded = al.from_onnx(model(nodes, [value("x", 1)], value("y", 1), shape=np.array([N, N])))
+    with pytest.raises(MemoryLimitError, match="149 GiB"):
+        al.compile(loaded)
 
 
-def test_a_linker_goes_with_the_last_of_its_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load, "_LINKS_OF_ONE", 2)
-    monkeypatch.setattr(load, "_linkers", weakref.WeakValueDictionary())
-    kernels = [al.compile(TASK) for _ in range(3)]
-    first, second = (weakref.ref(kernel._loaded._linked._linker) for kernel in (kernels[0], kernels[2]))
-    assert kernels[0]._loaded._linked._linker is kernels[1]._loaded._linked._linker is not second()
-    del kernels[0]
-    gc.collect()
-    np.testing.assert_array_equal(kernels[0](ONES, ONES), np.full((16, 16), 16, np.float32))
-    del kernels[0]
-    gc.collect()
-    assert first() is None
-    np.testing.assert_array_equal(kernels[0](ONES, ONES), np.full((16, 16), 16, np.float32))
-    kernels.clear()
-    gc.collect()
-    assert second() is None
+def test_it_is_one_of_ours_and_a_memory_error() -> None:
+    assert issubclass(MemoryLimitError, AnsorliteError)
+    assert issubclass(MemoryLimitError, MemoryError)
 
 
-def test_building_a_program_leaves_what_llvmlite_leaks_and_no_more() -> None:
-    """1,488 bytes of each ``PassBuilder`` of llvmlite 0.50 cannot be freed from Python."""
-    candidate = Programs(None).candidate(TASK)
-    for _ in range(5):
-        compile_candidate(TASK, candidate)
-    before = allocated()
-    for _ in range(10):
-        compile_candidate(TASK, candidate)
-    assert allocated() - before < 10 * 2500
+def test_where_the_memory_is_taken_the_sentence_is_the_same_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise MemoryError("Unable to allocate")
+
+    a = te.placeholder((64,), name="a")
+    kernel = al.compile(al.Task([a, te.compute((64,), lambda i: a[i] + 1.0, name="b")]))
+    monkeypatch.setattr(np, "empty", full)
+    with pytest.raises(MemoryLimitError, match="no memory left for outputs, which needs 256 bytes"):
+        kernel(np.zeros(64, np.float32))
+    with pytest.raises(MemoryLimitError, match="no memory left for temporaries, which needs 2 GiB"):
+        WorkspacePool(2 * GIB).take()
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "text"), [(0, "0 bytes"), (999, "999 bytes"), (1023, "1023 bytes"), (1536, "1.5 KiB"), (N * N * 4, "149 GiB")]
+)
+def test_bytes_for_people(nbytes: int, text: str) -> None:
+    assert memory.in_units(nbytes) == text
