@@ -29,7 +29,7 @@ test: $(INSTALLED)
 targets: $(TARGETS:%=target-%)
 
 $(TARGETS:%=target-%): target-%: $(INSTALLED)
-	ANSORLITE_TARGET=$* $(PYTEST) $(COMPILING)
+	ANSORLITE_TARGET=$* ANSORLITE_FUZZ=0.5 $(PYTEST) $(COMPILING)
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .

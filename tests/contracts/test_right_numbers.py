@@ -19,7 +19,6 @@ from ansorlite.te import dtypes
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.evaluate import evaluate
 from tests.contracts.cases import (
-    FUZZ,
     Drawn,
     budget,
     computations,
@@ -30,6 +29,7 @@ from tests.contracts.cases import (
     sketches_of,
     some_rows,
     targets,
+    times,
 )
 from tests.running import kernel
 from tests.strategies import Array, arrays_for, assert_close
@@ -104,7 +104,7 @@ def check(dag: ComputeDAG, target: Target, count: int, kernels: int, seed: int) 
 
 @named
 def test_named_computations(name: str) -> None:
-    check(named_dag(name), WIDE, 8 * FUZZ, 3 * FUZZ, seed=5)
+    check(named_dag(name), WIDE, times(8), times(3), seed=5)
 
 
 @budget(60)
