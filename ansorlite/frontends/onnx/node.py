@@ -127,6 +127,10 @@ class NodeView:
         found = self._attribute(name, AttributeProto.FLOAT, "a number")
         return default if found is None else float(found)
 
+    def numbers(self, name: str) -> tuple[float, ...] | None:
+        found = self._attribute(name, AttributeProto.FLOATS, "a list of numbers")
+        return None if found is None else tuple(float(v) for v in found)
+
     def text(self, name: str, default: str) -> str:
         found = self._attribute(name, AttributeProto.STRING, "a string")
         return default if found is None else found.decode(errors="replace")

@@ -53,7 +53,7 @@ def value_of(kind: TypeProto) -> Value | None:
     if not kind.HasField("tensor_type") or not kind.tensor_type.HasField("shape"):
         return None
     dims = kind.tensor_type.shape.dim
-    if not all(dim.HasField("dim_value") for dim in dims):
+    if not all(dim.HasField("dim_value") and dim.dim_value >= 0 for dim in dims):
         return None
     try:
         dtype = helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type).name

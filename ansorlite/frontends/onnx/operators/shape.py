@@ -208,6 +208,8 @@ def convert_pad(node: NodeView) -> str:
         before[axis], after[axis] = pads[position], pads[position + len(axes)]
     if not any(before) and not any(after):
         return node.input(0)
+    if min(e + b + a for e, b, a in zip(node.value(0).shape, before, after, strict=True)) == 0:
+        raise UnsupportedError("the result has no elements")
     value = node.scalar(2).item() if node.has(2) else node.number("value", 0.0)
     if not dtypes.is_float(node.value(0).dtype):
         value = int(value)
