@@ -22,7 +22,7 @@ EXCLUDED: Final[dict[str, str]] = {
     "test_scan_sum": "the Scan of opset 8, which has another form; the reference does not know it",
     **dict.fromkeys(
         ("test_attention_4d_causal_fp16", "test_attention_4d_causal_fp16_expanded"),
-        "sums of float16 are made in float32 here, and rounded once; the test expects, to the last bit, a softmax rounded at each "
-        "step",
+        "sums of float16 are made in float32 here, and rounded once; the test expects, to the last bit, a softmax rounded at "
+        "each step",
     ),
 }

@@ -42,7 +42,7 @@ def open_values(graph: onnx.GraphProto, shapes: Mapping[str, Sequence[Dim]]) -> 
 
 
 def _entries(graph: onnx.GraphProto, shapes: Mapping[str, object]) -> list[onnx.ValueInfoProto]:
-    initialized = {tensor.name for tensor in graph.initializer}
+    initialized = {tensor.name for tensor in graph.initializer} | {sparse.values.name for sparse in graph.sparse_initializer}
     inputs = [entry for entry in graph.input if entry.name not in initialized]
     unknown = sorted(set(shapes) - {entry.name for entry in inputs})
     if unknown:

@@ -139,6 +139,10 @@ class NodeView:
         found: onnx.TensorProto | None = self._attribute(name, AttributeProto.TENSOR, "a tensor")
         return found
 
+    def sparse_tensor(self, name: str) -> onnx.SparseTensorProto | None:
+        found: onnx.SparseTensorProto | None = self._attribute(name, AttributeProto.SPARSE_TENSOR, "a sparse tensor")
+        return found
+
     # Results --------------------------------------------------------------------------------------------------
 
     def apply(self, operator: Operator, *inputs: str, **attributes: Any) -> str:

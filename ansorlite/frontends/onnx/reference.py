@@ -117,6 +117,7 @@ def free_names(node: onnx.NodeProto) -> tuple[str, ...]:
     names = dict.fromkeys(name for name in node.input if name)
     for graph in _subgraphs(node):
         own = {entry.name for entry in graph.input} | {tensor.name for tensor in graph.initializer}
+        own |= {sparse.values.name for sparse in graph.sparse_initializer}
         own |= {name for inner in graph.node for name in inner.output}
         read = [name for inner in graph.node for name in free_names(inner)] + [entry.name for entry in graph.output]
         names.update(dict.fromkeys(name for name in read if name not in own))
