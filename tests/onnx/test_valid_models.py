@@ -121,6 +121,17 @@ def test_a_batch_normalisation_whose_parameters_are_of_another_dtype(dtype: type
     np.testing.assert_allclose(result.astype(np.float64), x.astype(np.float64), atol=1e-2)
 
 
+@pytest.mark.parametrize("dtype", [np.bool_, np.uint64, np.int8, np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("reduction", ["min", "max"])
+def test_the_least_and_the_largest_of_what_is_scattered(dtype: type, reduction: str) -> None:
+    x, updates = np.array([1, 0, 1]).astype(dtype), np.array([0, 1]).astype(dtype)
+    indices = np.array([0, 1])
+    node = helper.make_node("ScatterElements", ["x", "i", "u"], ["y"], reduction=reduction)
+    result = run(_model(node, {"x": x}, 18, {"i": indices, "u": updates}), {"x": x})["y"]
+    assert result.dtype == dtype
+    np.testing.assert_array_equal(result.astype(int), [0, 0, 1] if reduction == "min" else [1, 1, 1])
+
+
 def test_erf_of_integers() -> None:
     x = np.array([-3, 0, 3], np.int32)
     np.testing.assert_array_equal(run(_model(helper.make_node("Erf", ["x"], ["y"]), {"x": x}, 9), {"x": x})["y"], [0, 0, 0])

@@ -16,6 +16,7 @@ from ansorlite.te.tensor import Tensor
 from ansorlite.topi import norm
 from ansorlite.topi.conv import conv, conv_transpose
 from ansorlite.topi.einsum import einsum
+from ansorlite.topi.indexing import Scatter, scatter_elements
 from ansorlite.topi.matmul import gemm, matmul
 from ansorlite.topi.patterns import cumulative_sum
 from ansorlite.topi.pooling import average_pool, global_lp_pool
@@ -65,6 +66,13 @@ def test_a_sum_of_many_ones(name: str, dtype: type) -> None:
 def test_a_running_sum() -> None:
     compiled, _ = _kernel(lambda x: cumulative_sum(x, axis=0), [np.ones(3000, np.float16)])
     assert compiled[-1] == 3000
+
+
+def test_what_is_added_at_one_place() -> None:
+    inputs = [np.zeros(2, np.float16), np.ones(MANY, np.int64), np.ones(MANY, np.float16)]
+    compiled, meaning = _kernel(lambda x, i, u: scatter_elements(x, i, u, mode=Scatter.ADD), inputs)
+    for result in (compiled, meaning):
+        np.testing.assert_array_equal(result, [0, MANY])
 
 
 def test_a_variance_whose_sum_no_float16_holds() -> None:
