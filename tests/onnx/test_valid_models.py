@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from ansorlite.errors import ModelError
 from ansorlite.frontends.onnx import load_model
@@ -132,6 +132,15 @@ def test_the_least_and_the_largest_of_what_is_scattered(dtype: type, reduction: 
     np.testing.assert_array_equal(result.astype(int), [0, 0, 1] if reduction == "min" else [1, 1, 1])
 
 
+@pytest.mark.parametrize("base", [np.float16, ml_dtypes.bfloat16, np.float32, np.int32])
+@pytest.mark.parametrize("exponent", [np.int32, np.uint64, np.float32, np.float64])
+def test_powers_whose_exponents_are_of_another_dtype(base: type, exponent: type) -> None:
+    x, e = np.array([2, 3, 4]).astype(base), np.array([3, 2, 0], exponent)
+    result = run(_model(helper.make_node("Pow", ["x", "e"], ["y"]), {"x": x, "e": e}, 15), {"x": x, "e": e})["y"]
+    assert result.dtype == base
+    np.testing.assert_array_equal(result.astype(int), [8, 9, 1])
+
+
 def test_erf_of_integers() -> None:
     x = np.array([-3, 0, 3], np.int32)
     np.testing.assert_array_equal(run(_model(helper.make_node("Erf", ["x"], ["y"]), {"x": x}, 9), {"x": x})["y"], [0, 0, 0])
@@ -183,6 +192,22 @@ def test_dtypes_that_do_not_go_together_are_said_of_their_node(
     x = X.astype(ml_dtypes.bfloat16)
     with pytest.raises(ModelError, match=message):
         load_model(_model(node, {"x": x}, 22, others))
+
+
+@pytest.mark.parametrize("opset", [11, 21])
+def test_a_scan_over_values_of_several_dtypes(opset: int) -> None:
+    """In an old opset too, where what its rows become is put together by operators of the newest form."""
+    value = helper.make_tensor_value_info
+    body = helper.make_graph(
+        [helper.make_node("Cast", ["row"], ["r"], to=TensorProto.FLOAT), helper.make_node("Add", ["s", "r"], ["t"]),
+         helper.make_node("Identity", ["row"], ["out"])],
+        "body",
+        [value("s", TensorProto.FLOAT, [2]), value("row", TensorProto.INT32, [2])],
+        [value("t", TensorProto.FLOAT, [2]), value("out", TensorProto.INT32, [2])],
+    )  # fmt: skip
+    x = np.arange(6, dtype=np.int32).reshape(3, 2)
+    node = helper.make_node("Scan", ["zero", "x"], ["", "y"], body=body, num_scan_inputs=1)
+    np.testing.assert_array_equal(run(_model(node, {"x": x}, opset, {"zero": np.zeros(2, np.float32)}), {"x": x})["y"], x)
 
 
 def test_an_output_that_is_declared_as_something_else() -> None:

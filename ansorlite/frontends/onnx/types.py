@@ -23,11 +23,13 @@ class _Parameter:
     """An input or a result.
 
     Attributes:
-        variable: of one dtype in all parameters that have it.
+        variable: of one dtype in all parameters that have it; ``""`` where the definition ties them to no other.
+        repeats: whether it stands for any number.
         allowed: dtypes that it may have in this version of the operator or in the newest one: what one of them means, all do.
     """
 
     variable: str
+    repeats: bool
     allowed: frozenset[str]
 
 
@@ -54,7 +56,7 @@ def check_inputs(attempt: Attempt) -> Mapping[str, str]:
         if parameter.allowed and dtype not in parameter.allowed:
             known = " or ".join(sorted(parameter.allowed))
             raise ModelError(f"{attempt.title}: input {name!r} is {dtype}, and must be {known}")
-        if found.setdefault(parameter.variable, dtype) != dtype:
+        if parameter.variable and found.setdefault(parameter.variable, dtype) != dtype:
             both = f"inputs {first[parameter.variable]!r} and {name!r}"
             raise ModelError(f"{attempt.title}: {both} must be of one dtype, and are {found[parameter.variable]} and {dtype}")
         first.setdefault(parameter.variable, name)
@@ -68,8 +70,9 @@ def due(attempt: Attempt, position: int, variables: Mapping[str, str]) -> str | 
 
 
 def _at(parameters: tuple[_Parameter, ...], position: int) -> _Parameter | None:
-    """The parameter at a position; the last one may stand for any number."""
-    return parameters[min(position, len(parameters) - 1)] if parameters else None
+    if position < len(parameters):
+        return parameters[position]
+    return parameters[-1] if parameters and parameters[-1].repeats else None
 
 
 @cache
@@ -88,7 +91,7 @@ def _parameters(own: list[OpSchema.FormalParameter], newest: list[OpSchema.Forma
         later = newest[position].types if position < len(newest) else ()
         words = {*parameter.types, *later}
         allowed = frozenset(_WORDS[word] for word in words if word in _WORDS)
-        # Where each of any number of inputs is of its own type, the variable says nothing.
-        variable = parameter.type_str if parameter.is_homogeneous else f"{parameter.type_str} {position}"
-        found.append(_Parameter(variable, allowed))
+        repeats = parameter.option == OpSchema.FormalParameterOption.Variadic
+        # Each of any number of inputs may be of its own type.
+        found.append(_Parameter(parameter.type_str if parameter.is_homogeneous else "", repeats, allowed))
     return tuple(found)
