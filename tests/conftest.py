@@ -17,6 +17,7 @@ from tests import running
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write golden texts anew instead of comparing with them")
     parser.addoption("--models", type=int, default=3000, help="how many spoilt ONNX models tests/fuzz tries")
+    parser.addoption("--computations", type=int, default=100, help="how many random computations tests/fuzz tries")
 
 
 def pytest_configure(config: pytest.Config) -> None:

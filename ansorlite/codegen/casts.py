@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ansorlite.codegen import half, types
+from ansorlite.codegen import half, truncation, types
 from ansorlite.codegen.builder import Builder
+from ansorlite.codegen.ranges import ANYTHING, Numbers
 from ansorlite.te import dtypes
 
 
@@ -87,19 +88,6 @@ def _float_to_float(b: Builder, source: str, target: str, lanes: int, x: str) ->
     return b.op(f"fptrunc {a} {x} to {c}") if source == "float64" else x
 
 
-def _float_to_integer(b: Builder, source: str, target: str, lanes: int, x: str) -> str:
-    """Toward zero, through the registers that C compilers (so numpy) use: what does not fit wraps as theirs does."""
-    a, c = types.value_type(source, lanes), types.value_type(target, lanes)
-    width = types.bits(target)
-    if target == "uint64":
-        return b.op(f"freeze {c} {b.op(f'fptoui {a} {x} to {c}')}")
-    through = 64 if width == 64 or target == "uint32" else 32
-    wide = types.vector(f"i{through}", lanes)
-    # freeze: a value that does not fit is some number, never undefined behaviour.
-    number = b.op(f"freeze {wide} {b.op(f'fptosi {a} {x} to {wide}')}")
-    return number if through == width else b.op(f"trunc {wide} {number} to {c}")
-
-
 def _integer_to_integer(b: Builder, source: str, target: str, lanes: int, x: str) -> str:
     a, c = types.value_type(source, lanes), types.value_type(target, lanes)
     if types.bits(source) == types.bits(target):
@@ -109,8 +97,12 @@ def _integer_to_integer(b: Builder, source: str, target: str, lanes: int, x: str
     return b.op(f"{'sext' if dtypes.is_signed(source) else 'zext'} {a} {x} to {c}")
 
 
-def cast(b: Builder, source: str, target: str, lanes: int, x: str) -> str:
-    """``x`` of dtype ``source`` as ``target``, as ``numpy.ndarray.astype`` does."""
+def cast(b: Builder, source: str, target: str, lanes: int, x: str, known: Numbers = ANYTHING) -> str:
+    """``x`` of dtype ``source`` as ``target``: as ``te.numeric.convert``.
+
+    Args:
+        known: of ``x``, if it is a float.
+    """
     a, c = types.value_type(source, lanes), types.value_type(target, lanes)
     if source == target:
         return x
@@ -125,5 +117,5 @@ def cast(b: Builder, source: str, target: str, lanes: int, x: str) -> str:
     if source == "bool":
         return b.op(f"zext {a} {x} to {c}")
     if dtypes.is_float(source):
-        return _float_to_integer(b, source, target, lanes, x)
+        return truncation.to_integer(b, source, target, lanes, x, known)
     return _integer_to_integer(b, source, target, lanes, x)

@@ -164,7 +164,7 @@ class Select(Expr):
 
 @dataclass(frozen=True, eq=False)
 class Cast(Expr):
-    """``a`` converted as ``numpy.ndarray.astype`` does (float to integer truncates toward zero)."""
+    """``a`` converted: as ``numpy.ndarray.astype`` does, but from float to integer toward zero to the nearest that fits."""
 
     a: Expr
     dtype: str
@@ -320,7 +320,8 @@ def _fold(op: BinaryOp, x: Expr, y: Expr) -> Expr | None:
     if isinstance(x, Const) and isinstance(y, Const) and op in _PYTHON:
         if op in (BinaryOp.FLOORDIV, BinaryOp.MOD) and y.value == 0:
             return None
-        return const(_PYTHON[op](x.value, y.value), dtypes.INDEX)
+        value, (least, greatest) = _PYTHON[op](x.value, y.value), _limits(dtypes.INDEX)
+        return Const(int(value), dtypes.INDEX) if least <= value <= greatest else None  # which wraps around when it is run
     return None
 
 
@@ -339,7 +340,13 @@ def unary(op: UnaryOp, a: Expr | Scalar) -> Expr:
 
 
 def cast(a: Expr | Scalar, dtype: object) -> Expr:
-    """``a`` converted to ``dtype`` as ``astype`` does."""
+    """``a`` converted to ``dtype``: rounded to a float, wrapped to an integer from an integer.
+
+    From float to integer the fraction is cut off; what does not fit becomes the nearest integer that does, NaN becomes 0.
+
+    Raises:
+        ExpressionError: an unknown dtype, or a literal integer that ``dtype`` cannot hold.
+    """
     name = dtypes.check(dtype)
     x = as_expr(a)
     if x.dtype == name:
