@@ -14,6 +14,7 @@ from ansorlite.graph.limits import check_size
 from ansorlite.te import dtypes
 from ansorlite.topi import arguments, indexing, patterns
 from ansorlite.topi.indexing import Scatter
+from ansorlite.topi.shape import reshape
 
 
 def gather_elements(node: NodeView) -> str:
@@ -61,9 +62,15 @@ def arg_extreme(operator: Operator) -> Callable[[NodeView], str]:
 
 
 def hardmax(node: NodeView) -> str:
-    if node.opset < 13:
-        raise UnsupportedError("before opset 13 it runs over several dimensions")
-    return node.apply(arguments.hardmax, node.input(0), axis=node.integer("axis", -1))
+    """Before opset 13 it runs over all dimensions from ``axis`` on as if they were one, since then over one."""
+    if node.opset >= 13:
+        return node.apply(arguments.hardmax, node.input(0), axis=node.integer("axis", -1))
+    shape, axis = node.value(0).shape, node.integer("axis", 1)
+    if not -len(shape) <= axis <= len(shape):
+        raise node.error(f"axis {axis} is not among the {len(shape)} dimensions of its input")
+    cut = axis + len(shape) if axis < 0 else axis
+    rows = node.apply(reshape, node.input(0), shape=(math.prod(shape[:cut]), math.prod(shape[cut:])))
+    return node.apply(reshape, node.apply(arguments.hardmax, rows, axis=1), shape=shape)
 
 
 def one_hot(node: NodeView) -> str:
