@@ -17,6 +17,7 @@ from onnx import TypeProto
 from ansorlite.errors import ExpressionError, ModelError
 from ansorlite.frontends.onnx.control import unroll
 from ansorlite.frontends.onnx.expansion import expand
+from ansorlite.frontends.onnx.folding import known_arrays
 from ansorlite.frontends.onnx.inputs import check_output, open_inputs
 from ansorlite.frontends.onnx.node import NodeView, NotKnownError, UnsupportedError
 from ansorlite.frontends.onnx.operators.table import CONVERTERS
@@ -164,9 +165,10 @@ class _Importer:
         try:
             results = self._native(attempt, variables)
         except UnsupportedError as error:
-            if self._expanded(attempt):
+            emptied = self._emptied(attempt)
+            if emptied is None and self._expanded(attempt):
                 return
-            results = self._unrolled(attempt) or self._folded(attempt) or self._hosted(attempt, str(error))
+            results = emptied or self._unrolled(attempt) or self._folded(attempt) or self._hosted(attempt, str(error))
         scope.slots.update((name, slot) for name, slot in zip(proto.output, results, strict=False) if name)
 
     # The ways to import a node -----------------------------------------------------------------------------------
@@ -206,9 +208,10 @@ class _Importer:
         if all(slot.known for slot in slots) and any(builder.array(name) is None for name in names):
             shapes = [builder.value(name).shape for name in names]
             stays = proto.op_type in _NOT_FOLDED and any(shapes)
-            folded = self._folded(attempt) if max(map(math.prod, shapes)) <= _LARGEST_FOLDED and not stays else None
+            folded = known_arrays(builder, names) if max(map(math.prod, shapes)) <= _LARGEST_FOLDED and not stays else None
             if folded is not None:
-                return folded
+                given = [attempt.scope.prefix + name for name in proto.output]
+                return [Slot.constant(name, array) for name, array in zip(given, folded, strict=False)]
         depends = attempt.depends
         return [
             self.segments.computed(attempt.scope.prefix + given, stage, name, depends)
@@ -285,15 +288,24 @@ class _Importer:
         types = {name: slot.type for name, slot in attempt.slots.items()}
         return is_small(attempt.proto, attempt.scope.opsets, types, {name: slot.datum for name, slot in attempt.slots.items()})
 
-    def _hosted(self, attempt: Attempt, reason: str) -> Sequence[Slot]:
-        proto = attempt.proto
+    def _inferred(self, attempt: Attempt) -> list[TypeProto]:
+        """The types of the results, as far as ONNX's own inference knows them."""
         types = {name: slot.type for name, slot in attempt.slots.items()}
         known = {name: slot.datum for name, slot in attempt.slots.items() if slot.known}
-        inferred = infer_types(proto, attempt.scope.opsets, types, known)
-        kinds = [inferred.get(name, TypeProto()) for name in proto.output if name]
+        inferred = infer_types(attempt.proto, attempt.scope.opsets, types, known)
+        return [inferred.get(name, TypeProto()) for name in attempt.proto.output if name]
+
+    def _emptied(self, attempt: Attempt) -> Sequence[Slot] | None:
+        """Results that have no elements: nothing computes them."""
+        values = [value_of(kind) for kind in self._inferred(attempt)]
+        if not all(value is not None and 0 in value.shape for value in values):
+            return None
+        return attempt.named([empty(name, value) for name, value in zip(attempt.names, values, strict=True) if value])
+
+    def _hosted(self, attempt: Attempt, reason: str) -> Sequence[Slot]:
+        proto = attempt.proto
+        kinds = self._inferred(attempt)
         values = [value_of(kind) for kind in kinds]
-        if all(value is not None and 0 in value.shape for value in values):
-            return attempt.named([empty(name, value) for name, value in zip(attempt.names, values, strict=True) if value])
         try:
             function = self._reference(attempt)
         except Exception as error:

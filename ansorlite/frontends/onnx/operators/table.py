@@ -106,6 +106,7 @@ CONVERTERS: Final[Mapping[str, Callable[[NodeView], str | tuple[str, ...]]]] = {
     "Max": variadic(topi.maximum),
     "MaxPool": contractions.convert_max_pool,
     "Mean": elementwise.mean,
+    "MeanVarianceNormalization": normalization.mean_variance_normalization,
     "Min": variadic(topi.minimum),
     "Mish": plain(activations.mish),
     "Mod": elementwise.modulo,
