@@ -18,6 +18,7 @@ class GraphBuilder:
         self._constants: dict[str, Array] = {}
         self._nodes: list[Node] = []
         self._values: dict[str, Value] = {}
+        self._numbers: dict[str, int] = {}
 
     def input(self, name: str, value: Value) -> str:
         """A value that the caller will give."""
@@ -61,7 +62,9 @@ class GraphBuilder:
     def _unique(self, name: str) -> str:
         if name not in self._values:
             return name
-        number = 2
+        number = self._numbers.get(name, 2)
         while f"{name}~{number}" in self._values:
             number += 1
+        # Values stay: no smaller number will be free again.
+        self._numbers[name] = number + 1
         return f"{name}~{number}"

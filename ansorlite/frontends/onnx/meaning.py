@@ -1,0 +1,69 @@
+"""Single nodes by the numpy meaning of their own converters, at once: where there is no reference, or a wrong one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import onnx
+
+from ansorlite.errors import ExpressionError
+from ansorlite.frontends.onnx.node import NodeView, UnsupportedError
+from ansorlite.frontends.onnx.operators.table import Converter
+from ansorlite.graph.builder import GraphBuilder
+from ansorlite.graph.describe import Operator, Use, Value, applied
+from ansorlite.graph.graph import Array
+from ansorlite.te.dag import ComputeDAG
+from ansorlite.te.evaluate import evaluate
+
+
+class _AtOnce(GraphBuilder):
+    """Computes what is applied: every value is a constant."""
+
+    def apply(self, operator: Operator, *inputs: str, label: str = "", **attributes: Any) -> str:
+        arrays = [self.array(name) for name in inputs]
+        uses = tuple(Value(array.shape, array.dtype.name) for array in arrays if array is not None)
+        (result,) = evaluate(_dag((operator, uses, tuple(attributes.items()))), [array for array in arrays if array is not None])
+        return self.constant(result, label or "value")
+
+
+@lru_cache(maxsize=256)
+def _dag(use: Use) -> ComputeDAG:
+    tensors, result = applied(*use)
+    return ComputeDAG.of([*tensors, result])
+
+
+class MeaningNode:
+    """A node as a function of those of its inputs that are not constant.
+
+    Args:
+        convert: its converter.
+        opset: version of the standard operators.
+        known: those inputs that are constant.
+    """
+
+    def __init__(self, node: onnx.NodeProto, convert: Converter, opset: int, known: Mapping[str, Array]) -> None:
+        self._node, self._convert, self._opset = node, convert, opset
+        self._known = {name: known[name] for name in node.input if name in known}
+        self.inputs = tuple(dict.fromkeys(name for name in node.input if name and name not in known))
+
+    def __call__(self, data: Sequence[Array]) -> list[Array]:
+        """The node's results, in order; those without a name are left out.
+
+        Raises:
+            ModelError: its parts do not fit together.
+            ExpressionError: the same, or a case that there is no converter for.
+        """
+        builder = _AtOnce()
+        given = {**self._known, **dict(zip(self.inputs, data, strict=True))}
+        places = [builder.constant(np.asarray(given[name]), name) if name else None for name in self._node.input]
+        wanted = [bool(name) for name in self._node.output]
+        try:
+            result = self._convert(NodeView(self._node, places, wanted, self._opset, builder, at_once=True))
+        except UnsupportedError as error:
+            raise ExpressionError(f"not supported: {error}") from None
+        names = (result,) if isinstance(result, str) else result
+        arrays = [builder.array(name) for name in names]
+        return [array for array, output in zip(arrays, self._node.output, strict=False) if output and array is not None]
