@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import onnx
@@ -19,7 +20,6 @@ from ansorlite.frontends.onnx.control import unroll
 from ansorlite.frontends.onnx.expansion import expand
 from ansorlite.frontends.onnx.inputs import check_output, open_inputs
 from ansorlite.frontends.onnx.meaning import MeaningNode
-from ansorlite.frontends.onnx.misread import is_misread
 from ansorlite.frontends.onnx.node import NodeView, NotKnownError, UnsupportedError
 from ansorlite.frontends.onnx.operators.shape import tensor_array
 from ansorlite.frontends.onnx.operators.table import converter
@@ -314,10 +314,11 @@ class _Importer:
         """The node in Python."""
         types = {name: slot.type for name, slot in attempt.slots.items()}
         known = {name: slot.datum for name, slot in attempt.slots.items() if slot.known}
-        convert = converter(attempt.proto)
-        if convert is not None and is_misread(attempt.proto):
-            return MeaningNode(attempt.proto, convert, attempt.opset, known)
-        return ReferenceNode(attempt.proto, attempt.scope.opsets, types, known)
+        proto, opsets, convert = attempt.proto, attempt.scope.opsets, converter(attempt.proto)
+        if convert is None:
+            return ReferenceNode(proto, opsets, types, known)
+        reference = partial(ReferenceNode, proto, opsets, types, known) if proto.domain in DOMAINS else None
+        return MeaningNode(proto, convert, attempt.opset, known, reference)
 
 
 def _size(datum: Datum) -> int:
