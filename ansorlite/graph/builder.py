@@ -18,7 +18,7 @@ class GraphBuilder:
         self._constants: dict[str, Array] = {}
         self._nodes: dict[str, Node] = {}
         self._values: dict[str, Value] = {}
-        #: Of names that are taken: the least number behind them that may be free.
+        #: Of names that are taken: the least number behind them that may be free. Values stay: no smaller one will be free again.
         self._numbers: dict[str, int] = {}
 
     def input(self, name: str, value: Value) -> str:
