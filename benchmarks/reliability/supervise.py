@@ -37,7 +37,10 @@ def supervise(
     processes: int,
     listener: Callable[[Run], None],
 ) -> list[Run]:
-    """Make attempts, with numbers that ``results`` does not have, until its counts reach the ``goals``; those that were made."""
+    """Make attempts, with numbers that ``results`` does not have, until its counts reach the ``goals``; those that were made.
+
+    Without goals one attempt is made.
+    """
     known = [run for run in results.rows if isinstance(run, Run) and run.scenario == scenario]
     number = max((run.number for run in known), default=-1) + 1
     facts = {"commit": commit(), "cpu": cpu_name(), "target": host().key}
@@ -46,7 +49,7 @@ def supervise(
     try:
         while True:
             counts = total([*known, *made])
-            short = any(counts[name] < goal for name, goal in goals.items())
+            short = any(counts[name] < goal for name, goal in goals.items()) if goals else not (made or children)
             while short and len(children) < processes:
                 children.append(_Child.start(attempt, number))
                 number += 1
