@@ -125,6 +125,6 @@ def _left(mark: str) -> int:
 
 def _marked(process: psutil.Process, mark: str) -> bool:
     try:
-        return process.status() != psutil.STATUS_ZOMBIE and process.environ().get(_MARK) == mark
+        return bool(process.status() != psutil.STATUS_ZOMBIE and process.environ().get(_MARK) == mark)
     except psutil.Error:
         return False

@@ -12,7 +12,7 @@ import pytest
 
 from ansorlite.runtime.cache import DiskCache
 from ansorlite.te.dag import ComputeDAG
-from benchmarks.reliability import corruptions, disk, kills, programs, soak
+from benchmarks.reliability import corruptions, disk, kills, planted, programs, soak
 from benchmarks.reliability.page import SCENARIOS, page
 from benchmarks.reliability.results import Findings, Run, results_file, total
 from benchmarks.reliability.supervise import attempt_here, supervise
@@ -65,7 +65,7 @@ def test_kills() -> None:
 
 
 def test_corruptions() -> None:
-    found = attempt_here(corruptions.attempt_with(6, 12), 0)
+    found = attempt_here(corruptions.attempt_with(6, 12), 2)
     assert found.failures == ()
     assert found.counts == {corruptions.FILES: 6, corruptions.DATABASES: 12}
 
@@ -103,3 +103,10 @@ def test_the_page_counts_and_names_failures() -> None:
     assert "| a processor (llvm) | `abc` | 1970-01-01 | 12 | 9 | 2.0 | 1 |" in text
     assert "it broke" in text
     assert text.count("Not run yet.") == len(SCENARIOS) - 1
+
+
+@pytest.mark.parametrize("way", ["a file that its group may write", "a folder that anybody may write"])
+def test_planted(way: str) -> None:
+    found = attempt_here(planted.attempt_with(way), 0)
+    assert found.failures == ()
+    assert found.counts == {planted.PLANTED: 1}
