@@ -14,10 +14,11 @@ import pytest
 from tests.fuzz.computations import checking, drawing, oracle
 from tests.fuzz.computations.checking import MismatchError, check
 from tests.fuzz.computations.drawing import drawn
-from tests.fuzz.computations.plan import Apply, Axis, Convert, Element, Input, Node, Number, Plan, Stage, walk
+from tests.fuzz.computations.plan import Apply, Axis, Choose, Convert, Element, Input, Node, Number, Plan, Stage, walk
 from tests.fuzz.computations.reducing import reduced, reproducer
 
 ZERO, THREE = Number(0.0, "float32"), Number(3.0, "float32")
+LARGE = Number((1 << 61) + 5, "int64")
 
 #: So many tests share the computations.
 PARTS = 10
@@ -84,12 +85,16 @@ FOUND = {
         for op, dtype in (("power", "int8"), ("power", "int64"), ("//", "bfloat16"), ("%", "float16"), ("power", "bfloat16"))
     },
     "one root of float16": _alone(Apply("rsqrt", (Apply("abs", (_at("X0", 0, 1),)),)), Input("X0", (8, 9), "float16", 0.1)),
-    "an index that wraps around": _alone(
-        Apply("//", (Apply("*", (Axis(1), Number((1 << 61) + 5, "int64"))), Number(3, "int64"))), shape=(3, 16)
+    "an index that wraps around": _alone(Apply("//", (Apply("*", (Axis(1), LARGE)), Number(3, "int64"))), shape=(3, 16)),
+    "an index of what is not read that wraps around": _alone(
+        Choose(
+            Apply("<", (Axis(0), Number(0, "int64"))),
+            Element("X0", (Axis(0), Apply("*", (Apply("*", (Axis(0), LARGE)), Number(8, "int64"))))),
+            Number(2.0, "float32"),
+        ),
+        Input("X0", (8, 9), "float32", 0.0),
     ),
-    "literals that wrap around": _alone(
-        Apply("-", (Axis(0), Apply("*", (Number(-6, "int64"), Number((1 << 61) + 5, "int64"))))), shape=(3, 16)
-    ),
+    "literals that wrap around": _alone(Apply("-", (Axis(0), Apply("*", (Number(-6, "int64"), LARGE)))), shape=(3, 16)),
 }
 
 
