@@ -75,7 +75,7 @@ def test_a_cache_that_believes_anything_is_a_failure(monkeypatch: pytest.MonkeyP
         file = cache._folder / key
         if not file.exists():
             return None
-        cache._used(key)
+        os.utime(file)
         return zlib.decompressobj().decompress(file.read_bytes()[32:])
 
     monkeypatch.setattr(DiskCache, "get", believed)
