@@ -49,8 +49,8 @@ def supervise(
     try:
         while True:
             counts = total([*known, *made])
-            short = any(counts[name] < goal for name, goal in goals.items()) if goals else not (made or children)
-            while short and len(children) < processes:
+            short = any(counts[name] < goal for name, goal in goals.items())
+            while (short if goals else not (made or children)) and len(children) < processes:
                 children.append(_Child.start(attempt, number))
                 number += 1
             if not children:

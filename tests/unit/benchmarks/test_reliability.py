@@ -56,6 +56,8 @@ def test_attempts_add_up_over_runs_and_a_process_that_dies_is_a_failure(tmp_path
     assert total(told) == {"checks": 20}
     assert [bool(run.failures) for run in told] == [False, True, True]
     assert "SIGKILL" in told[1].failures[0]
+    # Without a goal one attempt is made, however many processes there may be.
+    assert len(supervise("another", _odd_ones_die, {}, results_file(None), processes=2, listener=told.append)) == 1
 
 
 def test_kills() -> None:
