@@ -40,3 +40,7 @@ class TargetError(AnsorliteError, ValueError):
 
 class TuningError(AnsorliteError):
     """Tuning cannot go on at all, for example because not even the naive program runs."""
+
+
+class CalibrationError(AnsorliteError):
+    """What was measured of a machine cannot be read, or this machine cannot be measured."""

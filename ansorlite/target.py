@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import llvmlite.binding as llvm
 
 from ansorlite.errors import TargetError
+from ansorlite.machine.constants import MachineConstants
+from ansorlite.machine.families import WIDE, shipped
 from ansorlite.te import dtypes
 from ansorlite.te.ops import BinaryOp
 
@@ -41,6 +44,7 @@ class Target:
         threads: how many threads a kernel runs on.
         l1, l2: bytes of data cache of one core.
         l3: bytes of the last-level cache.
+        machine: what instructions, caches and memory cost there, for the analytical cost model.
     """
 
     kind: str
@@ -53,6 +57,18 @@ class Target:
     l1: int
     l2: int
     l3: int
+    machine: MachineConstants = WIDE
+
+    @staticmethod
+    def of(facts: Mapping[str, Any]) -> Target:
+        """The inverse of ``dataclasses.asdict``."""
+        return Target(**{**facts, "machine": MachineConstants.of(facts["machine"])})
+
+    @property
+    def reach(self) -> tuple[float, float, float]:
+        """Bytes of each cache that a sweep can fill before it slows down."""
+        m = self.machine
+        return self.l1 * m.l1_share, self.l2 * m.l2_share, self.l3 * m.l3_share
 
     def lanes(self, dtype: str) -> int:
         """How many elements of ``dtype`` one vector register holds."""
@@ -112,6 +128,7 @@ def host(threads: int | None = None) -> Target:
         l1=_cache_bytes(1, 32 << 10),
         l2=_cache_bytes(2, 1 << 20),
         l3=_cache_bytes(3, 8 << 20),
+        machine=shipped(llvm.get_host_cpu_name(), vector_bytes),
     )
 
 
