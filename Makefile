@@ -1,23 +1,37 @@
-# make demo   tune a real model within five minutes and print what it gained
-# make test   every test
-# make check  style and types
+# make demo      tune a real model within five minutes and print what it gained
+# make test      every test
+# make targets   the tests of what is compiled, for each kind of processor: run here, or by qemu, or compiled alone
+# make check     style and types
 #
-# Both make a virtual environment in .venv first. PYTHON=python3.12 make test picks another interpreter (3.11 or newer).
+# Each makes a virtual environment in .venv first. PYTHON=python3.12 make test picks another interpreter (3.11 or newer);
+# EXTRAS=dev,bench,torch installs more of what pyproject.toml lists, so that fewer tests are skipped.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+EXTRAS ?= dev
+INSTALLED := $(VENV)/.installed-$(EXTRAS)
 PROCESSES ?= 2
+PYTEST := $(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal
 
-.PHONY: demo test check clean
+# The names in ansorlite/target.py, and the tests that compile for what ANSORLITE_TARGET names.
+TARGETS ?= x86-64-v2 x86-64-v3 x86-64-v4 aarch64 aarch64+dotprod
+COMPILING := tests/unit/codegen tests/contracts/test_right_numbers.py tests/contracts/test_dot_products.py tests/golden
+
+.PHONY: demo test targets check clean $(TARGETS:%=target-%)
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m benchmarks.demo
 
-test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal
+test: $(INSTALLED)
+	$(PYTEST)
 
-check: $(VENV)/.dev
+targets: $(TARGETS:%=target-%)
+
+$(TARGETS:%=target-%): target-%: $(INSTALLED)
+	ANSORLITE_TARGET=$* ANSORLITE_FUZZ=0.5 $(PYTEST) $(COMPILING)
+
+check: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
@@ -27,8 +41,8 @@ clean:
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.dev: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+$(INSTALLED): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$(EXTRAS)]'
 	touch $@
 
 # onnxruntime is only there to be compared with: without it the demo leaves its column out.

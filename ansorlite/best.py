@@ -1,18 +1,29 @@
-"""The best program known of a task: from a database, else a default. What was compiled before is taken from a cache."""
+"""The best program known of a task: from a database, else a default. What was compiled before is taken from a cache.
+
+Latencies are believed that were taken on this machine. What another machine, or a file, says to be fast gets one timed turn
+against the best program known here, and the result is kept.
+"""
 
 from __future__ import annotations
 
 import json
-import logging
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
-from ansorlite import measure, sketch
+from ansorlite import __version__, measure, sketch, visible
 from ansorlite.codegen.object import Object
+from ansorlite.errors import BrokenProgramWarning, MemoryLimitError, RecordsError, TargetError, TuningError
 from ansorlite.loops.arguments import argument
+from ansorlite.measure import replaying
 from ansorlite.records.database import Database
-from ansorlite.records.measurement import Measurement
+from ansorlite.records.hints import hints, promising
+from ansorlite.records.jsonlines import measurement_from, measurement_json
+from ansorlite.records.measurement import Measurement, Outcome, Record, Seconds
 from ansorlite.runtime import cache as caches
 from ansorlite.runtime.build import build_candidate, pack, unpack
 from ansorlite.runtime.cache import Cache, NoCache, default_cache
@@ -21,15 +32,25 @@ from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.task import Task
 
 if TYPE_CHECKING:
+    from ansorlite.measure import Referee
     from ansorlite.sketch.sketch import Sketch
     from ansorlite.sketch.state import Rule
 
-_log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+_log = visible.logger(__name__)
 
 #: So many programs to compile are worth the start of other processes, which takes as long as some of them.
 _MANY: Final = 12
 #: Choosing a default program takes as long as compiling so many.
 _CHOOSING: Final = 4
+
+#: Seconds for the turns of all programs of a task that other machines recommend.
+_TURNS: Final = 0.5
+
+
+class _BrokenProgramError(Exception):
+    """What a builder process says of a program that does not compile."""
 
 
 def compile_candidate(task: Task, candidate: Candidate) -> Kernel:
@@ -48,74 +69,268 @@ def _kernel(task: Task, compiled: Object, origin: Origin) -> Kernel:
 
 
 class Programs:
-    """Looks programs up, and compiles them.
+    """Looks programs up, and compiles them. Use it as a context manager: leaving it ends the worker that compares programs.
 
     Args:
         database: of measurements; ``None`` for default programs only.
         rules: the derivation rules; by default those of the target. What comes from other rules is not cached: nothing says
             when those change.
         cache: of compiled programs; by default the user's.
+        referee: compares programs; by default in a worker process.
+        place: where ``rules`` are, for the command that shows a program that does not compile.
     """
 
-    def __init__(self, database: Database | None, rules: Sequence[Rule] | None = None, cache: Cache | None = None) -> None:
+    def __init__(
+        self,
+        database: Database | None,
+        rules: Sequence[Rule] | None = None,
+        cache: Cache | None = None,
+        *,
+        referee: Referee | None = None,
+        place: str | None = None,
+    ) -> None:
         self._database = database
         self._rules = rules
         self._cache = NoCache() if rules is not None else default_cache() if cache is None else cache
-        self._chosen: dict[str, Origin] = {}
+        self._referee = referee
+        self._place = place
+        self._records: dict[str, list[Record]] = {}
+        self._judged: set[str] = set()
+        self._defaults: dict[str, Candidate] = {}
         self._built: dict[str, bytes] = {}
-        self._stale = 0
+        self._broken: dict[str, str] = {}
+        self._stale: set[tuple[str, Candidate]] = set()
         self._elsewhere: set[str] = set()
         self._derived: tuple[Task, tuple[Sketch, ...]] | None = None
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._referee is not None:
+            self._referee.close()
+
     def candidate(self, task: Task) -> Candidate:
-        """The fastest checked program of ``task`` on its target, else the default one.
+        """The fastest program of ``task`` that was checked and timed on this machine, else the default one.
 
         The loops as written are not preferred to a default that was never tried. A record whose sketch the task no longer
-        has, from another version, does not apply; :meth:`warn` says so.
+        has, or whose row does not fit it, from another version, does not apply; :meth:`warn` says so.
         """
-        return self._best(task).candidate
+        self._judge(task)
+        return next(self._ranking(task)).candidate
 
     def kernel(self, task: Task) -> Kernel:
-        """The best program of ``task``, compiled."""
-        origin = self._best(task)
-        key = _object_key(task, origin.candidate)
-        known = self._object(key)
-        if known is not None:
-            del self._built[key]
-            return _kernel(task, unpack(known), origin)
-        compiled = build_candidate(task, origin.candidate, self._sketches(task))
-        self._cache.put(key, pack(compiled))
-        return _kernel(task, compiled, origin)
+        """The best program of ``task``, compiled. Where that fails, the next best is taken, and a warning says so.
+
+        Raises:
+            TargetError: this machine cannot run programs for the task's target.
+            MemoryLimitError: it has less memory than the outputs need.
+        """
+        self._judge(task)
+        origin, kernel = self._first(task, lambda origin: _kernel(task, unpack(self._packed(task, origin.candidate)), origin))
+        self._built.pop(_object_key(task, origin.candidate), None)
+        return kernel
 
     def prepare(self, tasks: Sequence[Task]) -> None:
         """Choose and compile what :meth:`kernel` will be asked for: many programs in several processes at once."""
         if self._rules is not None:
             return
-        wanted = [(task, self._known(task)) for task in {task.key: task for task in tasks}.values()]
+        wanted: list[tuple[Task, Candidate | None]] = []
+        for task in {task.key: task for task in tasks}.values():
+            wanted += [(task, self._known(task)), *((task, hint) for hint in self._hints(task))]
         missing = [(task, c) for task, c in wanted if c is None or self._object(_object_key(task, c)) is None]
         work = sum(1 if candidate is not None else 1 + _CHOOSING for _, candidate in missing)
         processes = min(len(os.sched_getaffinity(0)), len(missing), work // (_MANY // 2))
         if work < _MANY or processes < 2:
             return
         for (task, candidate), built in zip(missing, measure.build_all(missing, processes), strict=True):
-            # What could not be compiled there is compiled here, where an error reaches the caller.
-            if built is not None:
+            # What took too long there, beside the others, is compiled here.
+            if isinstance(built, measure.Built):
                 if candidate is None:
-                    self._chosen[task.key] = Origin(built.candidate, None)
                     self._remember(task, built.candidate)
                 key = _object_key(task, built.candidate)
                 self._built[key] = built.artifact
                 self._cache.put(key, built.artifact)
+            elif built is not None and candidate is not None:
+                self._broken[_object_key(task, candidate)] = built.error
 
-    def _known(self, task: Task) -> Candidate | None:
-        """The program of ``task``, if it does not take a search to find it."""
-        if task.key not in self._chosen:
-            measured = self._measured(task)
-            default = None if measured else self._remembered(task)
-            if not measured and default is None:
-                return None
-            self._chosen[task.key] = self._choose(task, measured) if default is None else Origin(default, None)
-        return self.candidate(task)
+    def warn(self) -> None:
+        """Say, once for all tasks looked up so far, which records could not be used."""
+        if self._database is not None:
+            self._database.warn()
+        if self._stale:
+            _log.warning(
+                "%d records of another version, or of rules that are not given, do not apply; give the rules, or tune again",
+                len(self._stale),
+            )
+        if self._elsewhere:
+            machines = ", ".join(sorted(self._elsewhere))
+            _log.warning("some tasks were measured on other machines only (%s); tune them here", machines)
+
+    # The order of the programs of a task ---------------------------------------------------------------------------
+
+    def _ranking(self, task: Task) -> Iterator[Origin]:
+        """The programs of the task, the best first, and the loops as written at last. Some come twice."""
+        here = [m for m in self._measured(task) if m.here]
+        for measurement in sorted((m for m in here if m.sound), key=lambda m: m.latency or 0.0):
+            candidate = measurement.candidate
+            if not self._has(task, candidate):
+                continue
+            if candidate == NAIVE and all(m.candidate != self._default(task) for m in here):
+                yield Origin(self._default(task), None)
+            yield Origin(candidate, measurement.latency)
+        yield Origin(self._default(task), None)
+        for candidate in sketch.default_candidates(task, self._sketches(task)):
+            yield Origin(candidate, None)
+
+    def _first(self, task: Task, make: Callable[[Origin], T]) -> tuple[Origin, T]:
+        """The best program of the task that ``make`` does not fail for, and what it made."""
+        failed: set[Candidate] = set()
+        for origin in self._ranking(task):
+            if origin.candidate in failed:
+                continue
+            try:
+                return origin, make(origin)
+            except (TargetError, MemoryLimitError):
+                raise  # so would the others
+            except Exception as error:
+                if origin.candidate == NAIVE:
+                    raise
+                failed.add(origin.candidate)
+                self._warn_of(task, origin.candidate, error)
+        raise AssertionError("the loops as written are among the programs of every task")
+
+    def _warn_of(self, task: Task, candidate: Candidate, error: Exception) -> None:
+        """Say that a program does not compile, and how to see it."""
+        known = [record for record in self._records.get(task.key, ()) if record.measurement.candidate == candidate and record.id]
+        command = replaying.command(task, candidate, str(error), known[0] if known else None, self._place)
+        reason = str(error).partition("\n")[0][:200] or type(error).__name__
+        warnings.warn(
+            f"a program of task {task.key[:80]!r} does not compile, and the next best one is taken ({reason}); "
+            f"please report what this shows: {command}",
+            BrokenProgramWarning,
+            stacklevel=2,
+        )
+
+    # What the database knows ---------------------------------------------------------------------------------------
+
+    def _measured(self, task: Task) -> list[Measurement]:
+        """What is known of the task."""
+        if task.key not in self._records:
+            self._records[task.key] = self._read(task)
+        return [record.measurement for record in self._records[task.key]]
+
+    def _read(self, task: Task) -> list[Record]:
+        if self._database is None:
+            return []
+        records = self._database.records(task.key, task.target.key)
+        if not records:
+            self._elsewhere.update(self._database.targets(task.key))
+        if all(record.measurement.here for record in records):
+            return records
+        return [*records, *self._turns(task)]
+
+    def _has(self, task: Task, candidate: Candidate) -> bool:
+        """Whether the task has such a program. What this version has compiled before is one."""
+        if candidate == NAIVE or self._object(_object_key(task, candidate)) or sketch.has(candidate, self._sketches(task)):
+            return True
+        self._stale.add((task.key, candidate))
+        return False
+
+    # What other machines recommend ---------------------------------------------------------------------------------
+
+    def _hints(self, task: Task) -> list[Candidate]:
+        """The programs that are to be tried because another machine found them fast."""
+        return [] if task.key in self._judged else hints(self._measured(task), lambda candidate: self._has(task, candidate))
+
+    def _judge(self, task: Task) -> None:
+        """Give what other machines recommend a turn against the best program known here."""
+        untried = self._hints(task)
+        self._judged.add(task.key)
+        if not untried:
+            return
+        untried = promising(untried, self._measured(task), self._default(task))
+        made: list[Measurement] = []
+        spent, unit = 0.0, None
+        try:
+            best, rival = self._first(task, lambda origin: self._packed(task, origin.candidate)) if untried else (None, b"")
+            for left, candidate in zip(range(len(untried), 0, -1), untried, strict=True):
+                assert best is not None
+                measurement, rival_latency = self._turn(task, candidate, rival, (_TURNS - spent) / left)
+                spent += measurement.seconds.run
+                if rival_latency is not None and measurement.latency is not None:
+                    if unit is None:
+                        unit = best.latency or rival_latency
+                        if best.latency is None:
+                            made.append(_ok(best.candidate, rival_latency))
+                    # All latencies of a task are in one unit, whatever the machine does meanwhile.
+                    measurement = replace(measurement, latency=measurement.latency * unit / rival_latency)
+                made.append(measurement)
+        except TuningError as error:
+            _log.warning("records of other machines are not used, as they cannot be tried: %s", error)
+        self._keep(task, made)
+
+    def _turn(self, task: Task, candidate: Candidate, rival: bytes, seconds: float) -> tuple[Measurement, float | None]:
+        """What became of a candidate, and the latency of the program that it was compared with."""
+        begin = time.time()
+        try:
+            program = self._packed(task, candidate)
+        except Exception as error:  # the same goes for a program that was measured here: see _first
+            self._warn_of(task, candidate, error)
+            failed = Measurement(candidate, Outcome.COMPILE_ERROR, error=str(error), version=__version__, when=begin)
+            return failed, None
+        self._referee = self._referee or measure.Referee()
+        turn = self._referee.compare(task, program, rival, max(seconds, 0.0))
+        measurement = Measurement(
+            candidate,
+            turn.verdict.outcome,
+            latency=turn.latency,
+            checked=turn.verdict.outcome is Outcome.OK,
+            error=turn.verdict.error,
+            seconds=Seconds(run=turn.seconds),
+            version=__version__,
+            when=begin,
+        )
+        return measurement, turn.rival
+
+    def _keep(self, task: Task, made: Sequence[Measurement]) -> None:
+        """Know what was measured here, also the next time."""
+        assert self._database is not None
+        path = str(self._database.path)
+        records = [Record(0, task.key, task.target.key, replace(measurement, here=True), path) for measurement in made]
+        if self._database.machine.kept:
+            try:
+                for measurement in made:
+                    self._database.add(task, measurement)
+            except RecordsError:  # it may only be read, say
+                kept = [*self._turns(task), *records]
+                self._cache.put(_turns_key(task), json.dumps([measurement_json(record) for record in kept]).encode())
+        self._records[task.key] += records
+
+    def _turns(self, task: Task) -> list[Record]:
+        """What was measured here, but could not be written to the database."""
+        assert self._database is not None
+        path = str(self._database.path)
+        try:
+            known = json.loads(self._cache.get(_turns_key(task)) or b"[]")
+            measured = [measurement_from(value, path) for value in known]
+        except (ValueError, RecordsError):
+            return []
+        return [Record(0, task.key, task.target.key, replace(measurement, here=True), path) for measurement in measured]
+
+    # Compiled programs ---------------------------------------------------------------------------------------------
+
+    def _packed(self, task: Task, candidate: Candidate) -> bytes:
+        """The program, compiled now or before."""
+        key = _object_key(task, candidate)
+        if key in self._broken:
+            raise _BrokenProgramError(self._broken[key])
+        known = self._object(key)
+        if known is None:
+            known = pack(build_candidate(task, candidate, self._sketches(task)))
+            self._built[key] = known
+            self._cache.put(key, known)
+        return known
 
     def _object(self, key: str) -> bytes | None:
         """What was compiled before, read from the cache once."""
@@ -124,26 +339,11 @@ class Programs:
             self._built[key] = known
         return known
 
-    def _best(self, task: Task) -> Origin:
-        if task.key not in self._chosen:
-            self._chosen[task.key] = self._choose(task, self._measured(task))
-        return self._chosen[task.key]
-
-    def _choose(self, task: Task, measured: Sequence[Measurement]) -> Origin:
-        # What this version has compiled before is a program that it has.
-        fastest = _fastest(measured)
-        if fastest is not None and fastest.candidate != NAIVE and self._object(_object_key(task, fastest.candidate)):
-            return Origin(fastest.candidate, fastest.latency)
-        signatures = {each.signature for each in self._sketches(task)} if measured else set()
-        known = [m for m in measured if m.candidate.sketch in signatures or m.candidate == NAIVE]
-        self._stale += len(measured) - len(known)
-        best = _fastest(known)
-        if best is not None and best.candidate != NAIVE:
-            return Origin(best.candidate, best.latency)
-        default = self._default(task)
-        if best is None or all(m.candidate != default for m in known):
-            return Origin(default, None)
-        return Origin(best.candidate, best.latency)
+    def _known(self, task: Task) -> Candidate | None:
+        """The best program of ``task`` known here, if it does not take a search to find it."""
+        if any(m.here and m.sound for m in self._measured(task)):
+            return next(self._ranking(task)).candidate
+        return self._remembered(task)
 
     def _sketches(self, task: Task) -> tuple[Sketch, ...]:
         """Of the task asked about last they are kept: a program is chosen, then compiled."""
@@ -161,42 +361,29 @@ class Programs:
 
     def _remembered(self, task: Task) -> Candidate | None:
         """The default program that was chosen before."""
-        known = self._cache.get(_default_key(task))
-        if known is None:
-            return None
-        signature, row = json.loads(known)
-        return Candidate(signature, tuple(row))
+        if task.key not in self._defaults:
+            known = self._cache.get(_default_key(task))
+            if known is None:
+                return None
+            signature, row = json.loads(known)
+            self._defaults[task.key] = Candidate(signature, tuple(row))
+        return self._defaults[task.key]
 
     def _remember(self, task: Task, default: Candidate) -> None:
+        self._defaults[task.key] = default
         self._cache.put(_default_key(task), json.dumps([default.sketch, default.row]).encode())
 
-    def warn(self) -> None:
-        """Say, once for all tasks looked up so far, which records could not be used."""
-        if self._stale:
-            _log.warning(
-                "%d records of another version, or of rules that are not given, do not apply; give the rules, or tune again",
-                self._stale,
-            )
-        if self._elsewhere:
-            machines = ", ".join(sorted(self._elsewhere))
-            _log.warning("some tasks were measured on other machines only (%s); tune them here", machines)
 
-    def _measured(self, task: Task) -> list[Measurement]:
-        """What the database knows of the task."""
-        if self._database is None:
-            return []
-        measured = [record.measurement for record in self._database.records(task.key, task.target.key)]
-        if not measured:
-            self._elsewhere.update(self._database.targets(task.key))
-        return measured
-
-
-def _fastest(measured: Sequence[Measurement]) -> Measurement | None:
-    return min((m for m in measured if m.sound), key=lambda m: m.latency or 0.0, default=None)
+def _ok(candidate: Candidate, latency: float) -> Measurement:
+    return Measurement(candidate, Outcome.OK, latency=latency, checked=True, version=__version__, when=time.time())
 
 
 def _default_key(task: Task) -> str:
     return caches.key("default", task.key, task.target)
+
+
+def _turns_key(task: Task) -> str:
+    return caches.key("turns", task.key, task.target)
 
 
 def _object_key(task: Task, candidate: Candidate) -> str:

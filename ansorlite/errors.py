@@ -5,8 +5,14 @@ The command line turns an :class:`AnsorliteError` into one sentence and exit cod
 """
 
 
+from ansorlite.visible import visible
+
+
 class AnsorliteError(Exception):
-    """Base of all errors that come from what the user gave, not from a bug."""
+    """Base of all errors that come from what the user gave, not from a bug. What it says has no control characters."""
+
+    def __str__(self) -> str:
+        return visible(super().__str__())
 
 
 class ExpressionError(AnsorliteError, ValueError):
@@ -38,9 +44,20 @@ class TargetError(AnsorliteError, ValueError):
     """A target that is unknown, or that this machine cannot serve."""
 
 
+class MemoryLimitError(AnsorliteError, MemoryError):
+    """A computation that needs more memory than the machine has."""
+
+
 class TuningError(AnsorliteError):
     """Tuning cannot go on at all, for example because not even the naive program runs."""
 
 
 class CalibrationError(AnsorliteError):
     """What was measured of a machine cannot be read, or this machine cannot be measured."""
+
+
+class BrokenProgramWarning(RuntimeWarning):
+    """A program that does not compile, so that the next best one was taken: a bug in ansorlite, not a mistake of the user's.
+
+    ``warnings.simplefilter("error", BrokenProgramWarning)`` makes it an error; the tests of ansorlite do so.
+    """

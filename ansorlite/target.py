@@ -1,20 +1,26 @@
-"""The machine that programs are made for: one row of facts, read from the machine itself."""
+"""The machine that programs are made for: one row of facts, read from the machine itself or written down here."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 import llvmlite.binding as llvm
 
+from ansorlite import processor
 from ansorlite.errors import TargetError
 from ansorlite.machine.constants import MachineConstants
-from ansorlite.machine.families import WIDE, shipped
+from ansorlite.machine.families import MIDDLE, NARROW, WIDE
+from ansorlite.machine.kept import kept, machine_of
 from ansorlite.te import dtypes
 from ansorlite.te.ops import BinaryOp
+
+#: Environment variable: the name of the target that programs are made for where nothing else is asked for.
+TARGET_VARIABLE: Final = "ANSORLITE_TARGET"
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
@@ -87,10 +93,14 @@ class Target:
 
 
 def _cache_bytes(level: int, default: int) -> int:
+    """What Linux says; ``default`` where it says nothing, as in many virtual machines and containers."""
     for entry in sorted(_CACHES.glob("index*")):
-        if (entry / "level").read_text().strip() == str(level) and (entry / "type").read_text().strip() != "Instruction":
-            size = (entry / "size").read_text().strip()
-            return int(size.rstrip("KM")) * {"K": 1 << 10, "M": 1 << 20}.get(size[-1], 1)
+        try:
+            found, kind, size = ((entry / name).read_text().strip() for name in ("level", "type", "size"))
+            if found == str(level) and kind != "Instruction":
+                return int(size.rstrip("KM")) * {"K": 1 << 10, "M": 1 << 20}.get(size[-1], 1)
+        except (OSError, ValueError, IndexError):
+            continue
     return default
 
 
@@ -103,17 +113,83 @@ def _vectors(triple: str, features: dict[str, bool]) -> tuple[int, int]:
     return 16, 32
 
 
+_V2: Final = "+cx16,+popcnt,+sse,+sse2,+sse3,+ssse3,+sse4.1,+sse4.2"
+_V3: Final = f"{_V2},+avx,+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe"
+_V4: Final = f"{_V3},+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl"
+_DOTPROD: Final = "+neon,+dotprod,+fullfp16,+lse,+rdm"
+
+_X86: Final = Target("llvm", "x86_64-unknown-linux-gnu", "x86-64-v2", _V2, 16, 16, 1, 32 << 10, 1 << 20, 8 << 20, NARROW)
+_ARM: Final = Target("llvm", "aarch64-unknown-linux-gnu", "generic", "+neon", 16, 32, 1, 64 << 10, 512 << 10, 2 << 20, NARROW)
+
+#: Machines by name: the levels of x86-64 that its vendors agreed on, 64-bit Arm, and 64-bit Arm with dot products of bytes.
+NAMED: Final[Mapping[str, Target]] = {
+    "x86-64-v2": _X86,
+    "x86-64-v3": replace(_X86, cpu="x86-64-v3", features=_V3, vector_bytes=32, machine=MIDDLE),
+    "x86-64-v4": replace(_X86, cpu="x86-64-v4", features=_V4, vector_bytes=64, vector_registers=32, machine=WIDE),
+    "aarch64": _ARM,
+    "aarch64+dotprod": replace(_ARM, cpu="cortex-a76", features=_DOTPROD),
+}
+
+
 def host(threads: int | None = None) -> Target:
-    """The machine this runs on.
+    """The machine that programs are made for: this one, or the one that ``ANSORLITE_TARGET`` names.
 
     Args:
         threads: how many a kernel runs on; by default one for each core that this process may use.
 
     Raises:
-        TargetError: ``threads`` is no integer, or less than 1.
+        TargetError: ``threads`` is no integer, or less than 1; or the variable names no target.
     """
-    if threads is not None and (not isinstance(threads, int) or threads < 1):
-        raise TargetError(f"threads is {threads!r}; it must be an integer, 1 or more")
+    forced = os.environ.get(TARGET_VARIABLE, "")
+    if forced in ("", "llvm"):
+        return _this_machine(threads)
+    if forced not in NAMED:
+        raise TargetError(f"{TARGET_VARIABLE} is {forced!r}; the targets are: {', '.join(('llvm', *NAMED))}")
+    return _named(forced, threads)
+
+
+def process_target() -> Target:
+    """The machine that this process compiles its own functions for: :func:`host` if it can run them, else the one it runs on."""
+    wanted = host()
+    return _this_machine(None) if obstacle(wanted) else wanted
+
+
+def resolve(target: str | Target) -> Target:
+    """``"llvm"`` (see :func:`host`), the name of a machine in :data:`NAMED`, or a :class:`Target` as it is.
+
+    Raises:
+        TargetError: another name.
+    """
+    if isinstance(target, Target):
+        return target
+    if target == "llvm":
+        return host()
+    if isinstance(target, str) and target in NAMED:
+        return _named(target, None)
+    raise TargetError(f"unknown target {target!r}; the targets are: {', '.join(('llvm', *NAMED))}")
+
+
+@cache
+def obstacle(target: Target) -> str | None:
+    """Why code for ``target`` cannot run in this process, as the end of a sentence; ``None``: it can."""
+    architecture = target.triple.split("-")[0]
+    if architecture != processor.ARCHITECTURE:
+        return f"this processor is {processor.ARCHITECTURE}, not {architecture}"
+    level = NAMED.get(target.cpu)
+    features = f"{target.features},{level.features if level else ''}".split(",")
+    lacking = processor.missing(dict.fromkeys(feature[1:] for feature in features if feature.startswith("+")))
+    return f"this processor has no {', '.join(lacking)}" if lacking else None
+
+
+def check_runs(target: Target) -> None:
+    """Raises:
+    TargetError: code for ``target`` cannot run in this process.
+    """
+    if reason := obstacle(target):
+        raise TargetError(f"code for {target.key} cannot run here: {reason}; run it on such a machine, or compile for this one")
+
+
+def _this_machine(threads: int | None) -> Target:
     triple = llvm.get_process_triple()
     features = llvm.get_host_cpu_features()
     vector_bytes, vector_registers = _vectors(triple, features)
@@ -124,22 +200,24 @@ def host(threads: int | None = None) -> Target:
         features=features.flatten(),
         vector_bytes=vector_bytes,
         vector_registers=vector_registers,
-        threads=threads or len(os.sched_getaffinity(0)),
+        threads=_threads(threads),
         l1=_cache_bytes(1, 32 << 10),
         l2=_cache_bytes(2, 1 << 20),
         l3=_cache_bytes(3, 8 << 20),
-        machine=shipped(llvm.get_host_cpu_name(), vector_bytes),
+        machine=machine_of(llvm.get_host_cpu_name(), vector_bytes),
     )
 
 
-def resolve(target: str | Target) -> Target:
-    """``"llvm"`` (this machine's CPU) or a :class:`Target` as it is.
+def _named(name: str, threads: int | None) -> Target:
+    """The machine of that name, with the threads of this one; and with its caches, if it is of the same architecture."""
+    found, here = NAMED[name], _this_machine(threads)
+    if found.triple.split("-")[0] != here.triple.split("-")[0]:
+        return replace(found, threads=here.threads)
+    machine = kept(found.cpu) or found.machine
+    return replace(found, threads=here.threads, l1=here.l1, l2=here.l2, l3=here.l3, machine=machine)
 
-    Raises:
-        TargetError: another name.
-    """
-    if isinstance(target, Target):
-        return target
-    if target == "llvm":
-        return host()
-    raise TargetError(f"unknown target {target!r}; the targets are: llvm")
+
+def _threads(wanted: int | None) -> int:
+    if wanted is not None and (not isinstance(wanted, int) or wanted < 1):
+        raise TargetError(f"threads is {wanted!r}; it must be an integer, 1 or more")
+    return wanted or len(os.sched_getaffinity(0))

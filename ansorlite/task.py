@@ -45,10 +45,15 @@ class Task:
 
     def __reduce__(self) -> tuple[object, ...]:
         # Expressions are known by identity: they travel as data, and are built anew.
-        return _built, (serialize.dump(self.dag), self.target, self.key)
+        return rebuilt, (serialize.dump(self.dag), self.target, self.key)
 
 
-def _built(data: serialize.Data, target: Target, key: str) -> Task:
+def rebuilt(data: serialize.Data, target: Target, key: str) -> Task:
+    """The task of a computation that ``serialize.dump`` wrote, whose key is known.
+
+    Raises:
+        RecordsError: ``data`` mean nothing.
+    """
     task = Task(serialize.load(data), target)
     task.__dict__["key"] = key  # the cached property, which takes as long as building
     return task

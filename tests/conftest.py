@@ -5,21 +5,38 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from typing import Any
 
 import pytest
 
+from ansorlite.errors import BrokenProgramWarning
 from ansorlite.runtime.cache import CACHE_VARIABLE
+from tests import running
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write golden texts anew instead of comparing with them")
     parser.addoption("--models", type=int, default=3000, help="how many spoilt ONNX models tests/fuzz tries")
+    parser.addoption("--computations", type=int, default=100, help="how many random computations tests/fuzz tries")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """No test reads what was compiled before, or leaves anything behind. Processes of one session share a cache."""
+    """No program fails to compile unseen. No test reads what was compiled before, or leaves anything behind.
+
+    Processes of one session share a cache.
+    """
+    # Elsewhere the next best program is taken, and the show goes on.
+    config.addinivalue_line("filterwarnings", f"error::{BrokenProgramWarning.__module__}.{BrokenProgramWarning.__name__}")
     if not hasattr(config, "workerinput"):
         os.environ[CACHE_VARIABLE] = tempfile.mkdtemp(prefix="ansorlite-tests-")
+
+
+    running.check_target()
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Which target was run, and how."""
+    terminalreporter.write_line(running.summary())
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from math import prod
 
 from ansorlite.analysis.affine import Affine, affine
 from ansorlite.analysis.branches import branch_axes
+from ansorlite.once import once_for_each
 from ansorlite.te.expr import Axis, Read, Select
 from ansorlite.te.tensor import Tensor
 from ansorlite.te.traversal import free_vars, reads, walk
@@ -44,7 +44,7 @@ class Access:
         return stride
 
 
-@lru_cache(maxsize=4096)
+@once_for_each
 def accesses(tensor: Tensor) -> tuple[Access, ...]:
     """The distinct reads of a compute, in order of appearance (none for a placeholder)."""
     if tensor.body is None:
@@ -67,7 +67,7 @@ def axes_of(tensor: Tensor) -> tuple[Axis, ...]:
     return tensor.axes + tensor.reduce_axes
 
 
-@lru_cache(maxsize=4096)
+@once_for_each
 def positions(tensor: Tensor) -> dict[Axis, int]:
     """The place of each axis among :func:`axes_of`: space axes count dimensions. (``axes.index`` builds expressions.)"""
     return {axis: position for position, axis in enumerate(axes_of(tensor))}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TypeAlias
 
+from ansorlite.once import once_for_each
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Const, Expr, Var
 from ansorlite.te.ops import BinaryOp
@@ -89,7 +90,7 @@ def _term_expr(term: Term) -> Expr:
     return term
 
 
-@lru_cache(maxsize=65536)
+@once_for_each
 def affine(expr: Expr) -> Affine | None:
     """The affine form of an index expression, or ``None`` when it is not affine."""
     match expr:

@@ -5,9 +5,9 @@ Written out, the loop over such an axis has no choice left in it; as a loop, it 
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import prod
 
+from ansorlite.once import once_for_each
 from ansorlite.te.expr import Axis, Binary, Reduce, Select
 from ansorlite.te.ops import BinaryOp
 from ansorlite.te.tensor import Tensor
@@ -17,7 +17,7 @@ from ansorlite.te.traversal import free_vars, walk
 MAX_COPIES = 64
 
 
-@lru_cache(maxsize=4096)
+@once_for_each
 def branch_axes(tensor: Tensor) -> frozenset[Axis]:
     """The axes that a comparison for equality depends on alone, in an element-wise compute; none if they are too long."""
     if tensor.body is None or isinstance(tensor.body, Reduce):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
+from ansorlite.once import once_for_each
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Expr
 from ansorlite.te.tensor import Tensor
 from ansorlite.te.traversal import reads
 
 
-@lru_cache(maxsize=1024)
+@once_for_each
 def constant_stages(dag: ComputeDAG) -> frozenset[Tensor]:
     """The computes that read constant inputs, or stages of this set, and nothing else; outputs are not among them.
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, TypeAlias, overload
 
 from ansorlite import graph as graphs
-from ansorlite import measure
+from ansorlite import measure, visible
 from ansorlite.api.checks import check_integer, check_rules
 from ansorlite.api.database import Given, opened
 from ansorlite.best import Programs
@@ -26,9 +25,10 @@ if TYPE_CHECKING:
     from ansorlite.graph.open_executable import OpenExecutable
     from ansorlite.graph.open_model import OpenModel
     from ansorlite.graph.shared import SharedWeights
-    from ansorlite.sketch.state import Rule
 
-_log = logging.getLogger(__name__)
+_MakePrograms: TypeAlias = Callable[[Database | None], Programs]
+
+_log = visible.logger(__name__)
 
 
 @overload
@@ -79,34 +79,33 @@ def compile(
     if isinstance(database, str | os.PathLike) and not Path(database).exists():
         _log.warning("there is no tuning database at %s: compiling default programs", os.fspath(database))
         database = None
+
+    def programs(records: Database | None) -> Programs:
+        return Programs(records, own, place=rules)
+
     if isinstance(workload, Task):
-        return _compiled_task(workload, database, own)
+        with _opened(database, programs) as known:
+            return known.kernel(workload)
     if not isinstance(workload, Model) and isinstance(workload, graphs.OpenModel):
         # Opened anew for each program: other threads may make them, when the caller has closed it.
         place = database.path if isinstance(database, Database) and database.path.exists() else database
         keeping = {} if keep is None else {"keep": keep}
-        return graphs.OpenExecutable(workload, lambda model, shared: _compiled_model(model, place, own, shared), **keeping)
-    return _compiled_model(workload, database, own)
-
-
-def _compiled_task(task: Task, database: Given, rules: Sequence[Rule] | None) -> Kernel:
-    with _programs(database, rules) as programs:
-        return programs.kernel(task)
+        return graphs.OpenExecutable(workload, lambda model, shared: _compiled_model(model, place, programs, shared), **keeping)
+    return _compiled_model(workload, database, programs)
 
 
 def _compiled_model(
-    model: AnyModel, database: Given, rules: Sequence[Rule] | None, shared: SharedWeights | None = None
+    model: AnyModel, database: Given, programs: _MakePrograms, shared: SharedWeights | None = None
 ) -> Executable | HybridExecutable:
-    with _programs(database, rules) as programs:
-        programs.prepare([task for task, _ in model.tasks])
+    with _opened(database, programs) as known:
+        known.prepare([task for task, _ in model.tasks])
         if isinstance(model, Model):
-            return compile_model(model, programs.kernel, shared)
-        return graphs.compile_any(model, programs.kernel, shared)
+            return compile_model(model, known.kernel, shared)
+        return graphs.compile_any(model, known.kernel, shared)
 
 
 @contextmanager
-def _programs(database: Given, rules: Sequence[Rule] | None) -> Iterator[Programs]:
-    with nullcontext() if database is None else opened(database, create=False) as records:
-        programs = Programs(records, rules)
-        yield programs
-        programs.warn()
+def _opened(database: Given, programs: _MakePrograms) -> Iterator[Programs]:
+    with nullcontext() if database is None else opened(database, create=False) as records, programs(records) as known:
+        yield known
+        known.warn()

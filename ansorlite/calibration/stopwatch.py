@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -13,12 +13,14 @@ import numpy as np
 from ansorlite.calibration.loop import HEAD, Loop
 from ansorlite.codegen.builder import Module
 from ansorlite.codegen.machine import machine, optimise
+from ansorlite.runtime.linker import Linked
 from ansorlite.runtime.peaks import aligned
 from ansorlite.target import Target
 
 #: Seconds of one attempt, and how many there are.
 _SECONDS: Final = 0.001
 _ATTEMPTS: Final = 40
+_NONE: Final[Mapping[str, str]] = {}
 
 
 class Stopwatch:
@@ -32,10 +34,10 @@ class Stopwatch:
     """
 
     def __init__(
-        self, target: Target, bodies: Mapping[str, Callable[[Loop], int]], nbytes: int, definitions: Mapping[str, str] | None = None
+        self, target: Target, bodies: Mapping[str, Callable[[Loop], int]], nbytes: int, definitions: Mapping[str, str] = _NONE
     ) -> None:
         module = Module(target)
-        for name, text in (definitions or {}).items():
+        for name, text in definitions.items():
             module.define(name, text)
         self._amounts: dict[str, int] = {}
         for name, body in bodies.items():
@@ -46,10 +48,9 @@ class Stopwatch:
         library.add_current_process()
         for name in bodies:
             library.export_symbol(name)
-        linker = llvm.create_lljit_compiler(machine(target), use_jit_link=True)
-        self._code: Any = library.link(linker, "calibration")
+        self._linked = Linked(library, target)
         kind = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)
-        self._functions = {name: kind(self._code[name]) for name in bodies}
+        self._functions = {name: kind(self._linked[name]) for name in bodies}
         self.data = aligned(HEAD + nbytes)
         self.data.view(np.uint8)[:] = 0
         self.data[:HEAD].view(np.float32)[:] = 1.0

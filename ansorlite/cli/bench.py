@@ -15,7 +15,7 @@ from ansorlite.graph.hybrid import AnyModel
 from ansorlite.report import profile as profiles
 from ansorlite.report.compare import Comparison, compare, time_alone
 from ansorlite.report.peers import onnxruntime_session
-from ansorlite.report.screen import screen
+from ansorlite.report.screen import say, screen
 from ansorlite.report.text import duration, times
 from ansorlite.task import Task
 
@@ -68,9 +68,9 @@ def command(
         told = {"ours": result.ours, "against": result.against, "ratio": result.ratio, "compared_with": against}
         options.print_json(told | {"steps": profiles.as_json(steps) if steps else None})
         return
-    click.echo(f"ours         {duration(result.ours)}")
+    say(f"ours         {duration(result.ours)}")
     if result.against is not None and result.ratio is not None:
-        click.echo(f"{against:<12} {duration(result.against)}\nratio        {times(result.ratio)}")
+        say(f"{against:<12} {duration(result.against)}\nratio        {times(result.ratio)}")
     if steps:
         printed = screen()
         printed.print("", profiles.table(steps, _ROWS, printed.width >= _WIDE), sep="\n")

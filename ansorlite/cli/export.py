@@ -12,6 +12,7 @@ from ansorlite.cli import options
 from ansorlite.cli.program import fixed
 from ansorlite.cli.source import load
 from ansorlite.errors import ArgumentError
+from ansorlite.report.screen import say
 from ansorlite.task import Task
 
 
@@ -49,4 +50,4 @@ def command(
     if as_json:
         options.print_json({"library": str(output), "header": str(output.with_suffix(".h"))})
     else:
-        click.echo(f"{source} in {output}, its C functions in {output.with_suffix('.h')}")
+        say(f"{source} in {output}, its C functions in {output.with_suffix('.h')}")

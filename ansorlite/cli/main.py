@@ -9,6 +9,8 @@ from typing import Any, Final
 import click
 
 from ansorlite.errors import AnsorliteError
+from ansorlite.report.screen import say
+from ansorlite.visible import visible
 
 #: Subcommand -> what it is for, in the words of ``--help``. Each lives in the module of its name, as the function ``command``.
 COMMANDS: Final[Mapping[str, str]] = {
@@ -19,6 +21,8 @@ COMMANDS: Final[Mapping[str, str]] = {
     "tasks": "List the tasks that a model consists of.",
     "records": "Look into a database; export and import measurements.",
     "report": "Write what a database tells as an HTML page.",
+    "explain": "Say what bounds each statement of a program, by the analytical cost model.",
+    "calibrate": "Measure what instructions, caches and memory cost on this machine.",
 }
 
 
@@ -54,8 +58,13 @@ class _LazyGroup(click.Group):
             return super().invoke(ctx)
         except AnsorliteError as error:
             raise UserError(str(error)) from error
+        except click.ClickException as error:
+            # What click says of words that it does not take has these words in it.
+            text = visible(error.format_message())
+            error.format_message = lambda: text  # type: ignore[method-assign]
+            raise
         except KeyboardInterrupt:
-            click.echo("stopped by Ctrl-C", err=True)
+            say("stopped by Ctrl-C", stderr=True)
             raise click.exceptions.Exit(INTERRUPTED) from None
 
 

@@ -15,7 +15,7 @@ from ansorlite.errors import RecordsError
 from ansorlite.records.database import Database
 from ansorlite.records.jsonlines import export_lines, import_lines, measurement_json
 from ansorlite.records.measurement import Outcome, Record
-from ansorlite.report.screen import screen
+from ansorlite.report.screen import say, screen
 from ansorlite.report.tables import cropped
 from ansorlite.report.text import duration, plural
 from ansorlite.writing import writing
@@ -57,11 +57,12 @@ def command(
         wanted = None if outcome is None else Outcome(outcome)
         counts = {found.value: count for found, count in records.outcomes(task).items()}
         found = records.records(task=task, outcome=wanted)
+        records.warn()
     if as_json:
         options.print_json({"outcomes": counts, "records": [_json(record) for record in found], "imported": added})
     elif export_path is None:
         if added is not None:
-            click.echo(f"{plural(added, 'new measurement')} from {import_path}")
+            say(f"{plural(added, 'new measurement')} from {import_path}")
         _print(counts, found, limit)
 
 
@@ -85,8 +86,9 @@ def _json(record: Record) -> dict[str, Any]:
     fields = measurement_json(record)
     return {
         "id": record.id,
+        "here": record.measurement.here,
         "candidate": {"sketch": candidate.sketch, "row": list(candidate.row)},
-        **{name: fields[name] for name in fields if name not in ("kind", "schema", "sketch", "row")},
+        **{name: fields[name] for name in fields if name not in ("kind", "schema", "sketch", "row", "seal")},
         "command": list(record.command),
     }
 

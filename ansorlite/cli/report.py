@@ -10,6 +10,7 @@ from ansorlite.cli import options
 from ansorlite.records.database import Database
 from ansorlite.report.histories import histories
 from ansorlite.report.page import page
+from ansorlite.report.screen import say
 from ansorlite.report.text import plural
 from ansorlite.writing import writing
 
@@ -26,6 +27,7 @@ def command(database: Path, output: Path, as_json: bool) -> None:
     """
     with Database(database, create=False) as records:
         told = histories(records)
+        records.warn()
     with writing(output):
         output.write_text(page(database.name, told), encoding="utf-8")
     if as_json:
@@ -43,4 +45,4 @@ def command(database: Path, output: Path, as_json: bool) -> None:
         ]
         options.print_json({"report": str(output), "tasks": tasks})
     else:
-        click.echo(f"{plural(len(told), 'task')} of {database} in {output}")
+        say(f"{plural(len(told), 'task')} of {database} in {output}")

@@ -7,8 +7,9 @@ wraps, so it is a ring, and the linear form is exact.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
+from ansorlite.loops.nodes import Load, Store
+from ansorlite.once import once_for_each
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Const, Expr
 from ansorlite.te.ops import BinaryOp
@@ -33,7 +34,7 @@ class Affine:
         return Affine(self.constant + other.constant, tuple((a, c) for a, c in total.items() if c))
 
 
-@lru_cache(maxsize=1 << 14)
+@once_for_each
 def affine(expr: Expr) -> Affine:
     """The linear form of an int64 expression."""
     assert expr.dtype == dtypes.INDEX
@@ -53,11 +54,11 @@ def affine(expr: Expr) -> Affine:
     return Affine(0, ((expr, 1),))
 
 
-@lru_cache(maxsize=1 << 13)
-def flat(indices: tuple[Expr, ...], strides: tuple[int, ...]) -> Affine:
-    """The element offset of ``buffer[indices]``."""
+@once_for_each
+def flat(access: Load | Store, strides: tuple[int, ...]) -> Affine:
+    """The element offset of what is read or written, in a buffer of these strides."""
     total = Affine(0, ())
-    for index, stride in zip(indices, strides, strict=True):
+    for index, stride in zip(access.indices, strides, strict=True):
         total = total.plus(affine(index).scaled(stride))
     return _rejoined(total)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ansorlite.codegen import types
+from ansorlite.codegen import half, truncation, types
 from ansorlite.codegen.builder import Builder
+from ansorlite.codegen.ranges import ANYTHING, Numbers
 from ansorlite.te import dtypes
 
 
@@ -11,9 +12,7 @@ def round_to_storage(b: Builder, dtype: str, lanes: int, x: str) -> str:
     """A float value rounded to what ``dtype`` (float16 or bfloat16) holds, half to even; still a float value."""
     kind = types.vector("float", lanes)
     if dtype == "float16":
-        half = types.vector("half", lanes)
-        narrow = b.op(f"fptrunc {kind} {x} to {half}")
-        return b.op(f"fpext {half} {narrow} to {kind}")
+        return half.widen(b, lanes, half.narrow(b, lanes, x))
     words = types.vector("i32", lanes)
     splat = {n: types.splat(str(n), "i32", lanes) for n in (1, 16, 0x7FFF, 0x0040_0000, -0x1_0000)}
     pattern = b.op(f"bitcast {kind} {x} to {words}")
@@ -35,8 +34,7 @@ def from_memory(b: Builder, dtype: str, lanes: int, x: str) -> str:
     if dtype == "bool":
         return b.op(f"icmp ne {memory} {x}, {types.splat('0', 'i8', lanes)}")
     if dtype == "float16":
-        half = types.vector("half", lanes)
-        return b.op(f"fpext {half} {b.op(f'bitcast {memory} {x} to {half}')} to {kind}")
+        return half.widen(b, lanes, x)
     if dtype == "bfloat16":
         words = types.vector("i32", lanes)
         wide = b.op(f"zext {memory} {x} to {words}")
@@ -51,8 +49,7 @@ def to_memory(b: Builder, dtype: str, lanes: int, x: str) -> str:
     if dtype == "bool":
         return b.op(f"zext {kind} {x} to {memory}")
     if dtype == "float16":
-        half = types.vector("half", lanes)
-        return b.op(f"bitcast {half} {b.op(f'fptrunc {kind} {x} to {half}')} to {memory}")
+        return half.narrow(b, lanes, x)
     if dtype == "bfloat16":
         words = types.vector("i32", lanes)
         pattern = b.op(f"bitcast {kind} {x} to {words}")
@@ -91,19 +88,6 @@ def _float_to_float(b: Builder, source: str, target: str, lanes: int, x: str) ->
     return b.op(f"fptrunc {a} {x} to {c}") if source == "float64" else x
 
 
-def _float_to_integer(b: Builder, source: str, target: str, lanes: int, x: str) -> str:
-    """Toward zero, through the registers that C compilers (so numpy) use: what does not fit wraps as theirs does."""
-    a, c = types.value_type(source, lanes), types.value_type(target, lanes)
-    width = types.bits(target)
-    if target == "uint64":
-        return b.op(f"freeze {c} {b.op(f'fptoui {a} {x} to {c}')}")
-    through = 64 if width == 64 or target == "uint32" else 32
-    wide = types.vector(f"i{through}", lanes)
-    # freeze: a value that does not fit is some number, never undefined behaviour.
-    number = b.op(f"freeze {wide} {b.op(f'fptosi {a} {x} to {wide}')}")
-    return number if through == width else b.op(f"trunc {wide} {number} to {c}")
-
-
 def _integer_to_integer(b: Builder, source: str, target: str, lanes: int, x: str) -> str:
     a, c = types.value_type(source, lanes), types.value_type(target, lanes)
     if types.bits(source) == types.bits(target):
@@ -113,8 +97,12 @@ def _integer_to_integer(b: Builder, source: str, target: str, lanes: int, x: str
     return b.op(f"{'sext' if dtypes.is_signed(source) else 'zext'} {a} {x} to {c}")
 
 
-def cast(b: Builder, source: str, target: str, lanes: int, x: str) -> str:
-    """``x`` of dtype ``source`` as ``target``, as ``numpy.ndarray.astype`` does."""
+def cast(b: Builder, source: str, target: str, lanes: int, x: str, known: Numbers = ANYTHING) -> str:
+    """``x`` of dtype ``source`` as ``target``: as ``te.numeric.convert``.
+
+    Args:
+        known: of ``x``, if it is a float.
+    """
     a, c = types.value_type(source, lanes), types.value_type(target, lanes)
     if source == target:
         return x
@@ -129,5 +117,5 @@ def cast(b: Builder, source: str, target: str, lanes: int, x: str) -> str:
     if source == "bool":
         return b.op(f"zext {a} {x} to {c}")
     if dtypes.is_float(source):
-        return _float_to_integer(b, source, target, lanes, x)
+        return truncation.to_integer(b, source, target, lanes, x, known)
     return _integer_to_integer(b, source, target, lanes, x)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 
 from ansorlite.codegen import prefetch
 from ansorlite.codegen.builder import Slot
@@ -12,6 +11,7 @@ from ansorlite.codegen.context import Context, Counter
 from ansorlite.codegen.ranges import Interval
 from ansorlite.loops.nodes import Buffer, For, Stmt
 from ansorlite.loops.visit import stores
+from ansorlite.once import once_for_each
 from ansorlite.te.expr import Var
 
 
@@ -54,7 +54,7 @@ def counted(c: Context, begin: str, end: str, step: int, runs: bool, loop: For, 
     b.start(done)
 
 
-@lru_cache(maxsize=1 << 12)
+@once_for_each
 def stored(stmt: Stmt) -> frozenset[Buffer]:
     """The buffers that ``stmt`` stores to."""
     return frozenset(node.buffer for node in stores(stmt))

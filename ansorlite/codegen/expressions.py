@@ -17,7 +17,7 @@ from ansorlite.codegen.addresses import Term
 from ansorlite.codegen.affine import Affine, affine, flat
 from ansorlite.codegen.builder import Builder
 from ansorlite.codegen.context import Context, Lanes
-from ansorlite.codegen.ranges import interval
+from ansorlite.codegen.ranges import ANYTHING, interval, numbers
 from ansorlite.codegen.scope import dependence
 from ansorlite.codegen.types import Value
 from ansorlite.loops.nodes import Load
@@ -128,7 +128,8 @@ def _compute(c: Context, expr: Expr) -> Value:
             return _select(c, expr)
         case Cast():
             x = evaluate(c, expr.a)
-            return Value(casts.cast(c.b, expr.a.dtype, expr.dtype, x.lanes, x.text), x.lanes)
+            known = numbers(expr.a) if dtypes.is_float(expr.a.dtype) else ANYTHING
+            return Value(casts.cast(c.b, expr.a.dtype, expr.dtype, x.lanes, x.text, known), x.lanes)
         case Unary():
             return _unary(c, expr)
         case Binary():
@@ -240,7 +241,7 @@ def _logic(c: Context, expr: Binary, x: Value) -> Value:
 
 def _load(c: Context, expr: Load) -> Value:
     place = c.places[expr.buffer]
-    s = spread(c, flat(expr.indices, place.strides))
+    s = spread(c, flat(expr, place.strides))
     lanes = None if s.uniform else c.lanes
     guarded = c.guard is not None or (c.lanes is not None and c.lanes.guarded)
     if place.register:

@@ -113,12 +113,20 @@ def shift_right(b: Builder, dtype: str, lanes: int, x: str, y: str) -> str:
 
 
 def power(b: Builder, dtype: str, lanes: int, x: str, y: str) -> str:
-    """Wraps around; a negative exponent, which numpy refuses, gives what its bits read as unsigned give."""
-    element = types.VALUE[dtype]
+    """Wraps around; with a negative exponent, 1 / x ** -y cut off to an integer, and 0 for 0."""
+    element, kind = types.VALUE[dtype], types.value_type(dtype, lanes)
     name = f"power.{element}"
     if not b.module.has(name):
         b.module.define(name, _POWER.replace("$T", element).replace("$N", name))
-    return per_lane(b, element, lanes, f"@{name}", x, y)
+    # A negative exponent is read as unsigned, which is right for -1, 0 and 1: it is odd where the exponent is.
+    result = per_lane(b, element, lanes, f"@{name}", x, y)
+    if not dtypes.is_signed(dtype):
+        return result
+    zero, one, three = (types.splat(text, element, lanes) for text in ("0", "1", "3"))
+    negative = b.op(f"icmp slt {kind} {y}, {zero}")
+    other = b.op(f"icmp uge {kind} {b.op(f'add {kind} {x}, {one}')}, {three}")
+    vanishes = b.op(f"and {types.vector('i1', lanes)} {negative}, {other}")
+    return b.select(kind, lanes, vanishes, zero, result)
 
 
 def per_lane(b: Builder, element: str, lanes: int, function: str, *operands: str) -> str:

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
+from llvmlite.binding.newpassmanagers import NewPassManager
 
 from ansorlite.target import Target
 
@@ -37,12 +38,27 @@ def optimise(text: str, target: Target, promotes: bool = False) -> Any:
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
     builder = llvm.create_pass_builder(machine(target), options)
-    if promotes:
-        builder.getModulePassManager().run(module, builder)
+    if not promotes:
+        _few_passes().run(module, builder)
         return module
+    pipeline = builder.getModulePassManager()
+    try:
+        pipeline.run(module, builder)
+    finally:
+        _free(pipeline)
+    return module
+
+
+@cache
+def _few_passes() -> Any:
     passes = llvm.create_new_module_pass_manager()
     passes.add_sroa_pass()
     passes.add_instruction_combine_pass()
     passes.add_simplify_cfg_pass()
-    passes.run(module, builder)
-    return module
+    return passes
+
+
+def _free(passes: Any) -> None:
+    """Free a pass manager: llvmlite does not, as ``ObjectRef``'s method, which does nothing, hides the one that would."""
+    NewPassManager._dispose(passes)
+    passes.detach()

@@ -101,8 +101,6 @@ def _table(dtype: str, floats: Any, signed: Any, unsigned: Any, bools: Any) -> A
 
 def _rsqrt(b: Builder, dtype: str, lanes: int, x: str) -> str:
     root = b.intrinsic("sqrt", types.VALUE[dtype], lanes, x)
-    if dtype in types.STORAGE_FLOATS:
-        root = casts.round_to_storage(b, dtype, lanes, root)
     one = types.splat(types.float_literal(1.0, dtype), types.VALUE[dtype], lanes)
     return b.op(f"fdiv {types.value_type(dtype, lanes)} {one}, {root}")
 

@@ -1,13 +1,17 @@
-"""Intervals of index expressions: what is provably non-negative, small, or within a buffer."""
+"""Intervals of expressions: which indices are provably non-negative, small, or within a buffer; which floats fit an integer."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+import math
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+import numpy as np
 
 from ansorlite.te import dtypes
-from ansorlite.te.expr import Binary, Const, Expr, Select, Var
-from ansorlite.te.ops import BinaryOp
+from ansorlite.te.expr import Binary, Cast, Const, Expr, Select, Unary, Var
+from ansorlite.te.ops import BinaryOp, UnaryOp
 
 
 class Interval(NamedTuple):
@@ -93,3 +97,51 @@ def interval(expr: Expr, variables: Mapping[Var, Interval]) -> Interval:
             return _maximum(x, y)
         case _:
             return UNKNOWN
+
+
+class Numbers(NamedTuple):
+    """What a float expression can be: ``low <= value <= high``, or NaN."""
+
+    low: float
+    high: float
+    nan: bool
+
+
+ANYTHING: Final = Numbers(-math.inf, math.inf, nan=True)
+
+
+@lru_cache(maxsize=1 << 12)
+def numbers(expr: Expr) -> Numbers:
+    """What a float expression can be, as far as limits (minimum, maximum) and literals in it say."""
+    match expr:
+        case Const(value):
+            return ANYTHING if math.isnan(value) else Numbers(float(value), float(value), nan=False)
+        case Cast(a) if a.dtype == "bool":
+            return Numbers(0.0, 1.0, nan=False)
+        case Cast(a) if dtypes.is_integer(a.dtype):
+            # Rounding keeps order.
+            with np.errstate(over="ignore"):
+                low, high = (float(np.asarray(limit).astype(dtypes.NUMPY[expr.dtype])) for limit in _limits(a.dtype))
+            return Numbers(low, high, nan=False)
+        case Unary(UnaryOp.ROUND | UnaryOp.FLOOR | UnaryOp.CEIL, a):
+            x = numbers(a)
+            return Numbers(_whole(math.floor, x.low), _whole(math.ceil, x.high), x.nan)
+        case Binary(BinaryOp.MIN, a, b):
+            x, y = numbers(a), numbers(b)
+            return Numbers(min(x.low, y.low), min(x.high, y.high), x.nan or y.nan)
+        case Binary(BinaryOp.MAX, a, b):
+            x, y = numbers(a), numbers(b)
+            return Numbers(max(x.low, y.low), max(x.high, y.high), x.nan or y.nan)
+        case Select(_, a, b):
+            x, y = numbers(a), numbers(b)
+            return Numbers(min(x.low, y.low), max(x.high, y.high), x.nan or y.nan)
+    return ANYTHING
+
+
+def _whole(rounded: Callable[[float], int], limit: float) -> float:
+    return limit if math.isinf(limit) else float(rounded(limit))
+
+
+def _limits(dtype: str) -> tuple[int, int]:
+    info = np.iinfo(dtype)
+    return int(info.min), int(info.max)

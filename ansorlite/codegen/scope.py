@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ansorlite.codegen.builder import Slot
 from ansorlite.loops.nodes import Buffer, Load
+from ansorlite.once import once_for_each
 from ansorlite.te.expr import Expr, Var
 
 
@@ -51,7 +51,7 @@ class Dependence:
     memory: bool
 
 
-@lru_cache(maxsize=1 << 14)
+@once_for_each
 def dependence(expr: Expr) -> Dependence:
     if isinstance(expr, Var):
         return Dependence(frozenset((expr,)), False)

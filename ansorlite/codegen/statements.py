@@ -39,7 +39,7 @@ def _store(c: Context, stmt: Store) -> None:
     place = c.places[buffer]
     c.stored = buffer
     value = evaluate(c, stmt.value)
-    at = spread(c, flat(stmt.indices, place.strides))
+    at = spread(c, flat(stmt, place.strides))
     c.versions[buffer] += 1
     lanes = None if c.lanes is None else replace(c.lanes, mask=None) if _ends_row(c.lanes, buffer, place, at) else c.lanes
     text = value.text if lanes is None else spread_over(c, value, buffer.dtype, lanes.count)
@@ -82,7 +82,7 @@ def _condition(c: Context, stmt: If) -> None:
 def _prefetch(c: Context, stmt: Prefetch) -> None:
     place = c.places[stmt.load.buffer]
     with c.scope.layer(statement=True):
-        at = spread(c, flat(stmt.load.indices, place.strides))
+        at = spread(c, flat(stmt.load, place.strides))
         pointer, _ = addresses.base(c, place, stmt.load.dtype, at.terms)
         prefetch.line(c, addresses.element(c, pointer, stmt.load.dtype, at.constant), prefetch.SECOND_CACHE)
 

@@ -67,7 +67,7 @@ def _strides(c: Context, found: Across) -> bool:
     store, place = found.store, c.places[found.store.buffer]
     if place.register or any(isinstance(node, Load) and node.buffer is store.buffer for node in walk(store.value)):
         return False
-    form = flat(store.indices, place.strides)
+    form = flat(store, place.strides)
     steps = {atom: coefficient for atom, coefficient in form.terms if isinstance(atom, Var)}
     others = [atom for atom, _ in form.terms if not isinstance(atom, Var)]
     even = all(dependence(atom).variables.isdisjoint((found.var, found.inner.var)) for atom in others)
@@ -99,7 +99,7 @@ def _block(c: Context, across: Across, rows: range, first: int) -> None:
             computed = spread_over(c, evaluate(c, store.value), dtype, lanes.count)
             values.append(casts.to_memory(c.b, dtype, lanes.count, computed))
             if not corner:
-                at = spread(c, flat(store.indices, place.strides))
+                at = spread(c, flat(store, place.strides))
                 pointer = addresses.base(c, place, dtype, at.terms)[0]
                 corner.append((addresses.element(c, pointer, dtype, at.constant), at.stride))
 
@@ -120,9 +120,16 @@ def _store(c: Context, place: Place, dtype: str, rows: list[str], lanes: int, po
     whole = _interleaved(c.b, kind, rows + ["poison"] * (width - many), lanes)
     for lane in range(lanes):
         begin = lane % share * width
-        value = memory.shuffle(c.b, kind, whole[lane // share], "poison", list(range(begin, begin + width)))
+        value = _neighbours(c.b, kind, whole[lane // share], begin, width)
         at = addresses.element(c, pointer, dtype, lane * stride)
         memory.contiguous_store(c, place, dtype, piece, value, at)
+
+
+def _neighbours(b: Builder, kind: str, x: str, begin: int, count: int) -> str:
+    """``count`` elements of ``x`` from ``begin`` on. One alone, of a row that is left over, is a scalar: see ``types.vector``."""
+    if count == 1:
+        return b.op(f"extractelement {kind} {x}, i64 {begin}")
+    return memory.shuffle(b, kind, x, "poison", list(range(begin, begin + count)))
 
 
 def _interleaved(b: Builder, kind: str, rows: list[str], lanes: int) -> list[str]:

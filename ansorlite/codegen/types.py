@@ -31,7 +31,7 @@ VALUE: Final[dict[str, str]] = {
 MEMORY: Final[dict[str, str]] = VALUE | {"bool": "i8", "float16": "i16", "bfloat16": "i16"}
 
 #: The dtypes that are rounded after each operation.
-STORAGE_FLOATS: Final = frozenset({"float16", "bfloat16"})
+STORAGE_FLOATS: Final = dtypes.STORAGE_FLOATS
 
 
 class Value(NamedTuple):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 from ansorlite.codegen import control, memory, types
@@ -19,6 +18,7 @@ from ansorlite.codegen.expressions import evaluate
 from ansorlite.codegen.ranges import Interval, interval
 from ansorlite.codegen.scope import dependence
 from ansorlite.loops.nodes import Block, Buffer, For, If, Load, Scope, Stmt, Store, statements
+from ansorlite.once import once_for_each
 from ansorlite.target import Target
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Cast, Expr
@@ -46,7 +46,7 @@ class _Facts:
     vectorizable: bool
 
 
-@lru_cache(maxsize=1 << 10)
+@once_for_each
 def _facts(loop: For) -> _Facts:
     buffers: set[Buffer] = set()
     sizes = {1}

@@ -6,14 +6,15 @@ from ansorlite import lazy
 
 if TYPE_CHECKING:
     from ansorlite.export.header import check_name, identifier
-    from ansorlite.export.write import NativeModel, write_library
+    from ansorlite.export.write import NativeModel, checksum_of, write_library
 
-__all__ = ["NativeModel", "check_name", "identifier", "write_library"]
+__all__ = ["NativeModel", "check_name", "checksum_of", "identifier", "write_library"]
 
 #: What only writing needs.
 _HOMES: Final = {
     "NativeModel": "ansorlite.export.write",
     "check_name": "ansorlite.export.header",
+    "checksum_of": "ansorlite.export.write",
     "identifier": "ansorlite.export.header",
     "write_library": "ansorlite.export.write",
 }

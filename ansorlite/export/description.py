@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from ansorlite.errors import ModelError
 
-#: The symbol that Python looks for: the addresses of the description, the entry, its profiled twin, and the weights.
+#: The symbol that Python looks for: the addresses of the description, the entry, its profiled twin, the weights, and so on.
 MODEL: Final = "ansorlite_model"
 
 #: Changes when a library of the one version cannot be loaded by the other.
-FORMAT: Final = 2
+FORMAT: Final = 3
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,7 @@ class Description:
         inputs, outputs: in the order of the C function's parameters.
         temporaries: bytes that one call needs.
         weight_bytes: of the block of weights.
+        checksum: of the block of weights (``codegen/checksum.py``), in hexadecimal.
         weights: name of the file beside the library that they are in; ``None``: inside.
         steps: in order.
         object_head: bytes that every Python object begins with, in the Python that made it: it can be called directly from such.
@@ -70,6 +71,7 @@ class Description:
     outputs: tuple[Parameter, ...]
     temporaries: int
     weight_bytes: int
+    checksum: str
     weights: str | None
     steps: tuple[StepFacts, ...]
     object_head: int

@@ -95,9 +95,9 @@ def text(description: Description) -> str:
         guard=name.upper(),
         version=description.version,
         target=description.target,
-        created="NULL if there is no memory."
+        created="NULL if the weights are damaged, or there is no memory."
         if inside
-        else f"From the file {description.weights}; NULL if that is not it, or no memory.",
+        else f"From the file {description.weights}; NULL if that is another or damaged, or there is no memory.",
         creation="void" if inside else "const char *weights",
         parameters=",\n".join(parameters),
     )

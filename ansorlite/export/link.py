@@ -37,7 +37,10 @@ def link(objects: Sequence[Path], output: Path, exports: Sequence[str], folder: 
     listed = folder / "objects"
     listed.write_text("\n".join(f'"{path}"' for path in objects))
     command = [*_linker(options), "-o", str(output), f"@{listed}", *_LIBRARIES]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise TargetError(f"{command[0]} cannot be run ({error.strerror}); set CC to a compiler, or unset it") from error
     if done.returncode != 0:
         raise TargetError(f"{command[0]} cannot link the model: {' '.join(done.stderr.split())[-400:]}")
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import io
+import mmap
 import os
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -11,15 +13,19 @@ from typing import Any, Final
 
 import numpy as np
 
-from ansorlite.errors import ArgumentError, ModelError
+from ansorlite import processor
+from ansorlite.errors import ArgumentError, ModelError, TargetError
 from ansorlite.export.description import MODEL, Description, Parameter, parse
-from ansorlite.export.processor import check_features
+from ansorlite.export.opened import open_library
 from ansorlite.runtime.arguments import Array, Signature
 from ansorlite.runtime.builtin import Direct, builtin
 from ansorlite.runtime.model_call import ModelCall, direct_arguments
+from ansorlite.runtime.not_copied import NotCopied
+from ansorlite.runtime.workspace import zeros
 
 _RUN: Final = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 _PROFILE: Final = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)
+_CHECKSUM: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(ctypes.c_uint64))
 
 
 class _Symbols(ctypes.Structure):
@@ -31,20 +37,25 @@ class _Symbols(ctypes.Structure):
         ("profile", ctypes.c_void_p),
         ("weights", ctypes.c_void_p),
         ("direct", ctypes.c_void_p),
+        ("checksum", ctypes.c_void_p),
     )
 
 
-def load(path: str | os.PathLike[str]) -> LoadedModel:
-    """Load a model that ``Executable.export`` wrote.
+def load(path: str | os.PathLike[str], *, share_weights: bool = False) -> LoadedModel:
+    """Load a model that ``Executable.export`` wrote, as the files are now; what becomes of them later changes nothing.
 
     A library is code, and loading it runs some: load only what you would run.
 
     Args:
         path: of the shared library. Its weights, if they are not inside, must lie beside it.
+        share_weights: map the file of weights, which all processes that do so have in memory once, instead of reading it. Nobody
+            may then write to that file, or cut it off, as long as the model is in use; to replace it, as an export does, is
+            no harm.
 
     Raises:
         ArgumentError: it is no path.
-        ModelError: there is no such file, it is not an exported model, or its weights are missing or damaged.
+        ModelError: there is no such file, it is not an exported model, it or its weights are damaged, or these are missing or
+            those of another model.
         TargetError: the processor lacks what the model was compiled for.
     """
     if not isinstance(path, str | os.PathLike):
@@ -53,34 +64,69 @@ def load(path: str | os.PathLike[str]) -> LoadedModel:
     if not file.is_file():
         raise ModelError(f"there is no file {os.fspath(path)}")
     try:
-        library = ctypes.CDLL(str(file))
+        library = open_library(file)
         symbols = _Symbols.in_dll(library, MODEL)
     except (OSError, ValueError) as error:
         raise ModelError(f"{os.fspath(path)} is not a model that ansorlite exported ({error})") from error
     description = parse((symbols.description or b"").decode(errors="replace"))
-    check_features(description.features)
-    return LoadedModel(description, library, symbols, _weights(description, file))
+    if lacking := processor.missing(description.features):
+        raise TargetError(
+            f"the model was compiled for a processor with {', '.join(lacking)}, which this one lacks; export it here"
+        )
+    return LoadedModel(description, library, symbols, _weights(description, symbols, file, share_weights))
 
 
-def _weights(description: Description, library: Path) -> Array | None:
-    """The file of weights, mapped; ``None`` if they are inside."""
+def _weights(description: Description, symbols: _Symbols, library: Path, share: bool) -> Array | None:
+    """What is in the file of weights; ``None`` if they are inside of the library, which has been checked."""
     if description.weights is None:
         return None
     file = library.with_name(Path(description.weights).name)
     if not file.is_file():
         raise ModelError(f"the weights of {library.name} are missing: put the file {file.name} beside it")
-    if file.stat().st_size != description.weight_bytes:
-        raise ModelError(f"{file.name} is not the file of weights that belongs to {library.name}; export the model again")
-    return np.memmap(file, np.uint8, "r")
+    try:
+        with file.open("rb", buffering=0) as opened:
+            weights = _mapped(opened, description.weight_bytes) if share else _read(opened, description.weight_bytes)
+    except OSError as error:
+        raise ModelError(f"{file.name} cannot be read ({error.strerror})") from error
+    if weights is None or _checksum(weights, symbols) != description.checksum:
+        raise ModelError(
+            f"{file.name} is not the file of weights that belongs to {library.name}, or it is damaged; export the model again"
+        )
+    return weights
 
 
-class LoadedModel:
+def _mapped(file: io.FileIO, nbytes: int) -> Array | None:
+    """All of a file of that size."""
+    if os.fstat(file.fileno()).st_size != nbytes:
+        return None
+    return np.frombuffer(mmap.mmap(file.fileno(), nbytes, access=mmap.ACCESS_READ), np.uint8)
+
+
+def _read(file: io.FileIO, nbytes: int) -> Array | None:
+    """The same, in memory of its own."""
+    if os.fstat(file.fileno()).st_size != nbytes:
+        return None
+    weights, done = zeros(nbytes), 0
+    while done < nbytes and (count := file.readinto(weights[done:].data)):
+        done += count
+    return weights if done == nbytes else None
+
+
+def _checksum(weights: Array, symbols: _Symbols) -> str:
+    result = ctypes.c_uint64()
+    _CHECKSUM(symbols.checksum)(weights.ctypes.data, weights.nbytes, ctypes.byref(result))
+    return f"{result.value:016x}"
+
+
+class LoadedModel(NotCopied):
     """A model that runs. Any number of threads may call it at once.
 
     Attributes:
         inputs, outputs: name → shape and dtype.
         description: what the library says about itself.
     """
+
+    elsewhere = "load its library with ansorlite.load(path)"
 
     def __init__(self, description: Description, library: ctypes.CDLL, symbols: _Symbols, weights: Array | None) -> None:
         self.description = description

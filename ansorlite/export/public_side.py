@@ -2,9 +2,10 @@
 
 ``NAME *NAME_create(void)`` makes an instance: the temporaries of one call at a time. ``void NAME_run(NAME *, inputs...,
 outputs...)`` runs it, ``void NAME_destroy(NAME *)`` frees it. Where the weights lie in a file of their own,
-``NAME_create(const char *weights)`` maps that file. For Python there is one symbol more, ``ansorlite_model``: the addresses of a
-description (JSON), of the entry and its profiled twin (``codegen/entry.py``), of the weights, if those are inside, and of the way
-from Python's arrays to the entry (``codegen/direct.py``).
+``NAME_create(const char *weights)`` maps that file. Both look at the weights' checksum first. For Python there is one symbol
+more, ``ansorlite_model``: the addresses of a description (JSON), of the entry and its profiled twin (``codegen/entry.py``), of
+the weights, if those are inside, of the way from Python's arrays to the entry (``codegen/direct.py``), and of the checksum
+(``codegen/checksum.py``).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
-from ansorlite.codegen import direct, entry, team
+from ansorlite.codegen import checksum, direct, entry, team
 from ansorlite.export.description import MODEL, Description
 from ansorlite.target import Target
 
@@ -32,7 +33,23 @@ module asm ".incbin \\22$file\\22"
 module asm ".byte 0"
 @ansorlite_weights = external hidden constant i8
 
+@ansorlite_checked = internal global i8 0
+
 define ptr @${name}_create() nounwind {
+entry:
+  %checked = load atomic i8, ptr @ansorlite_checked acquire, align 1
+  %known = icmp ne i8 %checked, 0
+  br i1 %known, label %make, label %check
+check:
+  %sum = alloca i64, align 8
+  call void @$checksum(ptr @ansorlite_weights, i64 $bytes, ptr %sum)
+  %found = load i64, ptr %sum, align 8
+  %right = icmp eq i64 %found, $expected
+  br i1 %right, label %remember, label %damaged
+remember:
+  store atomic i8 1, ptr @ansorlite_checked release, align 1
+  br label %make
+make:
   %model = call ptr @aligned_alloc(i64 64, i64 $instance)
   %none = icmp eq ptr %model, null
   br i1 %none, label %end, label %fill
@@ -41,6 +58,8 @@ fill:
   br label %end
 end:
   ret ptr %model
+damaged:
+  ret ptr null
 }
 
 define void @${name}_destroy(ptr %model) nounwind {
@@ -51,6 +70,7 @@ define void @${name}_destroy(ptr %model) nounwind {
 
 _BESIDE: Final = Template("""define ptr @${name}_create(ptr %path) nounwind {
 entry:
+  %sum = alloca i64, align 8
   %file = call i32 (ptr, i32, ...) @open(ptr %path, i32 0)
   %closed = icmp slt i32 %file, 0
   br i1 %closed, label %none, label %size
@@ -63,7 +83,12 @@ map:
   call i32 @close(i32 %file)
   %address = ptrtoint ptr %weights to i64
   %failed = icmp eq i64 %address, -1
-  br i1 %failed, label %none, label %make
+  br i1 %failed, label %none, label %check
+check:
+  call void @$checksum(ptr %weights, i64 $bytes, ptr %sum)
+  %found = load i64, ptr %sum, align 8
+  %right = icmp eq i64 %found, $expected
+  br i1 %right, label %make, label %unmap
 make:
   %model = call ptr @aligned_alloc(i64 64, i64 $instance)
   %lacking = icmp eq ptr %model, null
@@ -109,7 +134,9 @@ define internal void @started() nounwind {
 }
 
 @description = private constant [$length x i8] c"$description"
-@$model = constant { ptr, ptr, ptr, ptr, ptr } { ptr @description, ptr @$entry, ptr @$profile, ptr $weights, ptr @$direct }
+@$model = constant { ptr, ptr, ptr, ptr, ptr, ptr } {
+  ptr @description, ptr @$entry, ptr @$profile, ptr $weights, ptr @$direct, ptr @$checksum
+}
 
 define void @${name}_run($parameters) nounwind {
   %bases = alloca [$count x ptr], align 64
@@ -123,6 +150,7 @@ $stores
 declare void @$entry(ptr)
 declare void @$profile(ptr, ptr)
 declare ptr @$direct(ptr, ptr, i64)
+declare void @$checksum(ptr, i64, ptr)
 declare void @$forget()
 declare i32 @__register_atfork(ptr, ptr, ptr, ptr)
 declare ptr @aligned_alloc(i64, i64)
@@ -149,11 +177,14 @@ def text(description: Description, weights: Path | None, target: Target) -> str:
         for line in (f"  %slot{n} = getelementptr ptr, ptr %bases, i64 {n}", f"  store ptr {pointer}, ptr %slot{n}")
     ]
     encoded = [*description.text().encode(), 0]
-    facts = {"name": description.name, "instance": -(-(HEAD + description.temporaries) // 64) * 64}
-    if weights is None:
-        life = _BESIDE.substitute(facts, bytes=description.weight_bytes)
-    else:
-        life = _INSIDE.substitute(facts, file=weights)
+    facts = {
+        "name": description.name,
+        "instance": -(-(HEAD + description.temporaries) // 64) * 64,
+        "bytes": description.weight_bytes,
+        "checksum": checksum.CHECKSUM,
+        "expected": int(description.checksum, 16),
+    }
+    life = _BESIDE.substitute(facts) if weights is None else _INSIDE.substitute(facts, file=weights)
     rest = _REST.substitute(
         facts,
         forget=team.FORGET,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,16 +10,17 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from ansorlite.codegen import direct, entry, team
+from ansorlite.codegen import checksum, direct, entry, team
 from ansorlite.codegen.machine import machine, optimise
 from ansorlite.errors import ArgumentError
 from ansorlite.export import header, public_side
 from ansorlite.export.description import MODEL, Description
 from ansorlite.export.link import link
+from ansorlite.export.seal import seal
 from ansorlite.runtime.arguments import Array
 from ansorlite.runtime.team import spin
 from ansorlite.target import Target
-from ansorlite.writing import replacing, writing
+from ansorlite.writing import replacing, temporary_folder, writing
 
 #: Code and its data must lie within 2 GiB of each other, and this much is left for all that is not weights.
 _INSIDE_AT_MOST = (2 << 30) - (64 << 20)
@@ -55,8 +55,7 @@ def write_library(model: NativeModel, description: Description, path: Path) -> N
         raise ArgumentError(f"{path} is a folder; give the path of the library to be written, as {path / 'model.so'}")
     if description.weights is None and model.weights.nbytes > _INSIDE_AT_MOST:
         raise ArgumentError("these weights are too large to be inside of a library; export with weights='beside'")
-    with tempfile.TemporaryDirectory(prefix="ansorlite-") as name:
-        folder = Path(name)
+    with temporary_folder() as folder:
         inside = folder / "weights" if description.weights is None else None
         if inside is not None:
             with writing(inside):
@@ -67,13 +66,16 @@ def write_library(model: NativeModel, description: Description, path: Path) -> N
             _assembled(entry.text(public_side.ENTRY, model.steps, target), target),
             _assembled(direct.text(target, description.object_head), target),
             machine(target).emit_object(optimise(team.text(target, spin()), target)),
+            machine(target).emit_object(optimise(checksum.text(target), target)),
             _assembled(public, target),
         ]
         objects = [folder / f"{number}.o" for number in range(len(codes))]
-        for file, code in zip(objects, codes, strict=True):
-            file.write_bytes(code)
+        with writing(folder):
+            for file, code in zip(objects, codes, strict=True):
+                file.write_bytes(code)
         linked = folder / path.name
         link(objects, linked, (*public_side.functions(description.name), MODEL), folder)
+        seal(linked)
         if description.weights is not None:
             with replacing(path.with_name(description.weights)) as new:
                 model.weights.tofile(new)
@@ -81,6 +83,11 @@ def write_library(model: NativeModel, description: Description, path: Path) -> N
             shutil.move(linked, new)
         with replacing(path.with_suffix(".h")) as new:
             new.write_text(header.text(description))
+
+
+def checksum_of(weights: Array) -> str:
+    """As :class:`Description` has it."""
+    return f"{checksum.checksum(weights):016x}"
 
 
 def _assembled(text: str, target: Target) -> Any:

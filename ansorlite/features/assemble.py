@@ -105,7 +105,7 @@ def _loads(access: AccessFacts, s: StatementFacts, vectors: Number) -> Number:
 
 
 def _crossing(access: AccessFacts, loads: Number, lanes: Number) -> Number:
-    """Of the vectors loaded, those of rows that begin anywhere in a line: as many cross into the next as a vector fills of one."""
+    """Vectors loaded of rows that begin anywhere in a line: as many of them cross into the next as a vector fills of one."""
     if access.pitch % LINE == 0:
         return 0
     return where(equal(access.lane_stride, 1), loads * minimum(lanes * access.item / LINE, 1), 0)

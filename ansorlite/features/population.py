@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from ansorlite.analysis.access import Access, accesses, axes_of, positions
 from ansorlite.analysis.affine import Affine
@@ -30,6 +30,7 @@ from ansorlite.features.forms import moves, step_to, width
 from ansorlite.features.operations import operations
 from ansorlite.loops.index_algebra import IndexAlgebra
 from ansorlite.loops.nodes import index
+from ansorlite.once import once_for_each
 from ansorlite.schedule.nest import Attached, Nest, Packed, Program
 from ansorlite.schedule.regions import Box
 from ansorlite.te import dtypes
@@ -396,7 +397,7 @@ def _facts(
     return StatementFacts(name, *kinds, loops.lanes, in_registers, accumulates, counts, found)
 
 
-@lru_cache(maxsize=4096)
+@once_for_each
 def _distinct(tensor: Tensor) -> Tensor:
     """``tensor`` as the loop IR has it: reads of one and the same element are one, arms that are never taken are gone."""
     assert tensor.body is not None

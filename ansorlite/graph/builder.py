@@ -18,6 +18,8 @@ class GraphBuilder:
         self._constants: dict[str, Array] = {}
         self._nodes: list[Node] = []
         self._values: dict[str, Value] = {}
+        #: Of names that are taken: the least number behind them that may be free.
+        self._numbers: dict[str, int] = {}
 
     def input(self, name: str, value: Value) -> str:
         """A value that the caller will give."""
@@ -61,7 +63,8 @@ class GraphBuilder:
     def _unique(self, name: str) -> str:
         if name not in self._values:
             return name
-        number = 2
+        number = self._numbers.get(name, 2)
         while f"{name}~{number}" in self._values:
             number += 1
+        self._numbers[name] = number + 1
         return f"{name}~{number}"

@@ -27,7 +27,9 @@ from ansorlite.runtime.builtin import Direct
 from ansorlite.runtime.direct import direct_call
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.runtime.load import LoadedEntry
+from ansorlite.runtime.memory import check_fits
 from ansorlite.runtime.model_call import ModelCall, direct_arguments
+from ansorlite.runtime.not_copied import NotCopied
 from ansorlite.task import Task
 
 if TYPE_CHECKING:
@@ -65,7 +67,7 @@ class _NativeSteps:
 _Segment: TypeAlias = PythonStep | _NativeSteps
 
 
-class Executable:
+class Executable(NotCopied):
     """A model that runs. Any number of threads may call it at once; each call has temporaries of its own.
 
     Attributes:
@@ -74,12 +76,17 @@ class Executable:
         facts: what each step is, in order.
     """
 
+    elsewhere = "load what its method export(path) wrote with ansorlite.load(path)"
+
     def __init__(self, model: Model, kernels: Sequence[Bindable], shared: SharedWeights | None = None) -> None:
         """Give every value of ``model`` a place, prepare constants, and make one native function of what calls ``kernels``.
 
         Args:
             kernels: one for each of ``model.tasks``.
             shared: where weights are kept that other models have, too. A model with such is not exported.
+
+        Raises:
+            MemoryLimitError: this machine has less memory than that takes.
         """
         self.inputs: Mapping[str, Value] = model.inputs
         self.outputs: Mapping[str, Value] = model.outputs
@@ -89,6 +96,15 @@ class Executable:
         layout = Layout.of(model.graph, self.plan, needs_of(model, kernels))
         workspace = max((kernel.compiled.workspace for kernel in self._kernels.values()), default=0)
         self._temporaries = layout.workspace.offset + workspace
+        repeated = (constant.nbytes for constant in model.graph.constants.values() if not constant.flags.c_contiguous)
+        check_fits(
+            {
+                "outputs": sum(layout.nbytes(name) for name in model.graph.outputs.values()),
+                "temporaries": self._temporaries,
+                "weights": layout.weight_bytes,
+                "a constant": max(repeated, default=0),  # one value repeated, written out while it is prepared
+            }
+        )
         weights = layout.packed_weights()
         prepare(model, layout, kernels, weights)
         layout, self._weights = (layout, Weights(weights)) if shared is None else shared.store(layout, weights)
@@ -209,6 +225,7 @@ class Executable:
             tuple(values[len(self.inputs) :]),
             self._temporaries,
             self.weight_bytes,
+            export.checksum_of(self._weights.own),
             file.with_suffix(".weights").name if weights == "beside" and self.weight_bytes else None,
             self.facts,
             object.__basicsize__,

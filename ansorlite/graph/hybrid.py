@@ -23,6 +23,7 @@ from ansorlite.graph.model import Model
 from ansorlite.graph.profile import Profile, check_runs, measure_profile
 from ansorlite.graph.shared import SharedWeights
 from ansorlite.runtime.arguments import by_name
+from ansorlite.runtime.not_copied import NotCopied
 from ansorlite.runtime.peaks import Peaks, measure_peaks
 from ansorlite.target import Target
 from ansorlite.task import Task
@@ -125,12 +126,14 @@ def merged_tasks(models: Iterable[AnyModel]) -> tuple[tuple[Task, int], ...]:
     return tuple(merged.values())
 
 
-class HybridExecutable:
+class HybridExecutable(NotCopied):
     """A model that runs, segment by segment.
 
     Attributes:
         inputs: name → shape and dtype, where they are known.
     """
+
+    elsewhere = "load and compile the model's file"
 
     def __init__(self, model: HybridModel, segments: Sequence[Executable]) -> None:
         self.inputs = model.inputs

@@ -14,6 +14,7 @@ from ansorlite.graph.fusion import Group, task_of, use_of
 from ansorlite.graph.graph import Graph
 from ansorlite.target import Target, resolve
 from ansorlite.task import Task
+from ansorlite.visible import visible
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,7 +66,8 @@ class Model:
 
     def __repr__(self) -> str:
         inputs, outputs = (", ".join(f"{name} {v}" for name, v in ends.items()) for ends in (self.inputs, self.outputs))
-        return f"Model({inputs} -> {outputs}; {len(self.groups)} kernels of {len(self.tasks)} tasks, {self.target.key!r})"
+        parts = f"{len(self.groups)} kernels of {len(self.tasks)} tasks"
+        return visible(f"Model({inputs} -> {outputs}; {parts}, {self.target.key!r})")
 
     @property
     def inputs(self) -> Mapping[str, Value]:

@@ -26,6 +26,7 @@ from ansorlite.graph.profile import Profile
 from ansorlite.graph.restriction import is_restriction
 from ansorlite.graph.shared import SharedWeights
 from ansorlite.runtime.arguments import by_name, empty, imported, numpy_type
+from ansorlite.runtime.not_copied import NotCopied
 from ansorlite.runtime.peaks import Peaks
 
 #: Programs that are kept. What they have of weights they share, as far as it is the same.
@@ -55,13 +56,15 @@ class _Route:
     cropped: Mapping[str, tuple[slice, ...]]
 
 
-class OpenExecutable:
+class OpenExecutable(NotCopied):
     """A model that runs on inputs of any size that its open dimensions can have. Any number of threads may call it at once.
 
     Attributes:
         inputs: name → shape, with names for open dimensions, and dtype.
         outputs: names.
     """
+
+    elsewhere = "load and compile the model's file"
 
     def __init__(self, model: OpenModel, build: Build, *, keep: int = KEEP) -> None:
         """

@@ -22,6 +22,7 @@ from enum import Enum
 
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Const, Expr, Var
+from ansorlite.visible import visible
 
 
 class Scope(Enum):
@@ -69,7 +70,7 @@ class Buffer:
         return self.size * dtypes.size(self.dtype)
 
     def __repr__(self) -> str:
-        return f"Buffer({self.name}, {self.shape}, {self.dtype}, {self.scope.name})"
+        return f"Buffer({visible(self.name)}, {self.shape}, {self.dtype}, {self.scope.name})"
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,8 @@ import numpy as np
 from ansorlite.loops.nodes import Alloc, Block, Buffer, For, Function, If, Load, LoopKind, Prefetch, Stmt, Store
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Cast, Const, Expr, Select, Unary, Var
-from ansorlite.te.ops import BINARY, UNARY, BinaryOp
+from ansorlite.te.numeric import apply, convert
+from ansorlite.te.ops import BINARY, UNARY, BinaryOp, UnaryOp
 from ansorlite.te.traversal import walk
 
 #: Operations whose Python operator on numpy scalars is the numpy function itself. Conditions are not lazy.
@@ -72,6 +73,16 @@ def _maximum(a: Any, b: Any) -> Any:
     return a if a >= b or a != a else b
 
 
+def _rounded_once(op: BinaryOp | UnaryOp, dtype: str) -> Callable[..., Any]:
+    """An operation on float16 or bfloat16 scalars."""
+    return lambda *operands: apply(op, operands, dtype, dtype)[()]
+
+
+def _truncation(dtype: str) -> Callable[[Any], Any]:
+    """A float scalar as an integer."""
+    return lambda value: convert(value, dtype)[()]
+
+
 def _int64(x: Any) -> Any:
     """A Python int, which never overflows, as int64, which wraps around."""
     return np.int64((int(x) + (1 << 63)) % (1 << 64) - (1 << 63))
@@ -117,7 +128,7 @@ class _Writer:
     def symbol(self, owner: Var | Buffer) -> str:
         """The Python name of a loop variable or buffer, made up when it is first met."""
         if owner not in self.symbols:
-            self.symbols[owner] = f"{re.sub(r'[^A-Za-z0-9]', '_', owner.name)}_{len(self.symbols)}"
+            self.symbols[owner] = f"_{re.sub(r'[^A-Za-z0-9]', '_', owner.name)}_{len(self.symbols)}"
         return self.symbols[owner]
 
     def fresh(self, stem: str) -> str:
@@ -263,10 +274,8 @@ class _Writer:
             case Binary(op, a, b):
                 return self.binary(op, a, b)
             case Unary(op, a, dtype):
-                text = f"{self.constant(UNARY[op].numpy, op.value)}({self.expr(a)})"
-                # scipy answers in a wider dtype where it has no loop for the narrow one.
-                narrow = dtype in ("float16", "bfloat16")
-                return f"{self.constant(dtypes.NUMPY[dtype].type, dtype)}({text})" if narrow else text
+                function = _rounded_once(op, dtype) if dtype in dtypes.STORAGE_FLOATS else UNARY[op].numpy
+                return f"{self.constant(function, op.value)}({self.expr(a)})"
             case Select(cond, then, otherwise):
                 condition = self.expr(cond)
                 return f"({self.arm(then)} if {condition} else {self.arm(otherwise)})"
@@ -274,6 +283,8 @@ class _Writer:
                 text = self.expr(a)
                 if a.dtype == "bool" or _maybe_python_int(a):
                     text = f"{'bool_' if a.dtype == 'bool' else 'int64'}({text})"
+                if dtypes.is_float(a.dtype) and dtypes.is_integer(dtype):
+                    return f"{self.constant(_truncation(dtype), dtype)}({text})"
                 return f"{text}.astype({self.constant(dtypes.NUMPY[dtype], dtype)})"
         raise TypeError(f"not an expression of the loop IR: {expr!r}")
 
@@ -283,6 +294,8 @@ class _Writer:
             return f"{'minimum' if op is BinaryOp.MIN else 'maximum'}({x}, {y})"
         if op in _OPERATORS:
             return f"({x} {_OPERATORS[op]} {y})"
+        if a.dtype in dtypes.STORAGE_FLOATS:
+            return f"{self.constant(_rounded_once(op, a.dtype), op.name.lower())}({x}, {y})"
         if op in (BinaryOp.FLOORDIV, BinaryOp.MOD) and isinstance(b, Const) and b.value != 0:
             return f"({x} {op.value} {y})"
         return f"{self.constant(BINARY[op].numpy, op.name.lower())}({x}, {y})"
@@ -302,6 +315,6 @@ def translate(function: Function, *, check: bool, lockstep: bool) -> Callable[..
     writer.statement(function.body, 1)
     source = "\n".join(writer.lines)
     # The source is made of numbers, operators and names that were made up above; nothing in it comes from outside.
-    exec(compile(source, f"<loops of {function.name}>", "exec"), writer.names)
+    exec(compile(source, "<loops>", "exec"), writer.names)
     result: Callable[..., None] = writer.names["function"]
     return result

@@ -97,9 +97,10 @@ class _Walk:
         if type(stmt) not in CHECKS:
             raise VerifyError(f"{type(stmt).__name__} is not a statement of the loop IR")
         here = replace(place, seen=frozenset(self.seen))
+        in_an_arm = replace(here, guarded=True)
         for expr in expressions(stmt):
             for node, lazy in _with_laziness(expr):
-                _check(CHECKS, node, replace(here, guarded=here.guarded or lazy), stmt)
+                _check(CHECKS, node, in_an_arm if lazy else here, stmt)
         match stmt:
             case For():
                 place.algebra.bind(stmt.var, stmt.extent)

@@ -1,1 +1,1 @@
-"""What the analytical cost model takes a machine's core, caches and memory to cost: measured, shipped, or kept from an earlier run."""
+"""What a machine's instructions, caches and memory cost, for the analytical cost model: measured before, or shipped."""

@@ -1,9 +1,9 @@
 """Constants of common processors, for machines that nobody has calibrated.
 
-Latencies and throughputs are from public tables of instructions (uops.info; A. Fog, "Instruction tables"; Arm's software
-optimisation guides), sizes and rates of caches from vendors' manuals and published measurements (chipsandcheese.com), both read in
-2026-11. Rates of memory depend on the board; ``ansorlite calibrate`` measures them all. What no table has (overlaps, the cost of
-spilling) is as it was fitted to measured programs of :data:`WIDE`'s machine.
+They are rounded, and after public tables: latencies and throughputs as A. Fog's "Instruction tables", uops.info and Arm's software
+optimisation guides have them, rates of caches as vendors' manuals do. Rates of memory depend on the board. Only WIDE and znver3 were
+measured by us; ``ansorlite calibrate`` measures any. What no table has (overlaps, the cost of spilling) is as it was fitted to
+programs on the machine of :data:`WIDE`.
 """
 
 from __future__ import annotations

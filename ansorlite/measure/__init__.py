@@ -5,17 +5,21 @@ from typing import TYPE_CHECKING, Final
 from ansorlite import lazy
 
 if TYPE_CHECKING:
-    from ansorlite.measure.building import build_all
+    from ansorlite.measure.building import Built, build_all
     from ansorlite.measure.measurer import Measurer
+    from ansorlite.measure.referee import Referee, Turn
     from ansorlite.measure.rules import rules_from
     from ansorlite.measure.settings import MeasureSettings
 
-__all__ = ["MeasureSettings", "Measurer", "build_all", "rules_from"]
+__all__ = ["Built", "MeasureSettings", "Measurer", "Referee", "Turn", "build_all", "rules_from"]
 
 _HOMES: Final = {
     "MeasureSettings": "ansorlite.measure.settings",
     "Measurer": "ansorlite.measure.measurer",
     "rules_from": "ansorlite.measure.rules",
+    "Referee": "ansorlite.measure.referee",
+    "Turn": "ansorlite.measure.referee",
+    "Built": "ansorlite.measure.building",
     "build_all": "ansorlite.measure.building",
 }
 

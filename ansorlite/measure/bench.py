@@ -12,10 +12,10 @@ import numpy as np
 
 from ansorlite.measure import timing
 from ansorlite.measure.backend import Backend
-from ansorlite.measure.check import Checker, tolerance
+from ansorlite.measure.check import Checker, Tolerance, tolerance
 from ansorlite.measure.inputs import Array, empty, make_inputs
 from ansorlite.measure.memory import guarded, read_only
-from ansorlite.measure.protocol import Answer, Phase, Prepare, Run, Status
+from ansorlite.measure.protocol import Answer, Compare, Phase, Prepare, Run, Status
 from ansorlite.measure.settings import MeasureSettings
 from ansorlite.measure.timing import Call
 from ansorlite.task import Task
@@ -40,6 +40,9 @@ class _Workplace:
 
 #: Arrays of tasks that had their turn are kept up to this share of the memory limit.
 _KEPT_SHARE: Final = 0.25
+
+#: Of the time for a comparison, what may be over before the last pair of turns begins.
+_TURNS_SHARE: Final = 0.6
 
 #: Programs of a task that stay loaded: the best so far, and the one that may take its place.
 _LOADED: Final = 2
@@ -94,6 +97,39 @@ class Bench:
             return answer(Status.SLOW, slow)
         return answer(Status.OK, self._latency(task, place, job, call, first))
 
+    def compare(self, task: Task, job: Compare) -> Answer:
+        """Check one program against another, and time them in turns. That one's output is the reference: numpy's takes longer."""
+        start = time.perf_counter()
+        until = start + _TURNS_SHARE * job.seconds
+        settings = self._settings
+        place = self._workplaces.get(task.key) or self._trusting(task, job.rival)
+        rival = self._program(task, place, job.rival)
+        base = min(timing.once(rival), timing.undisturbed(rival, 1))
+        call = self._program(task, place, job.artifact)
+        place.checker.poison(place.outputs)
+        first = timing.once(call)
+        wrong = place.checker.compare(place.outputs)
+        if wrong:
+            return Answer(Status.WRONG, wrong, time.perf_counter() - start)
+        base = min(base, timing.undisturbed(rival, timing.calls_for(base, settings)))
+        latency = timing.slower(call, first, base, settings)
+        status = Status.OK if latency is None else Status.SLOW
+        if latency is None:
+            latency = base * timing.relative(call, rival, (min(first, timing.undisturbed(call, 1)), base), settings, until)
+        return Answer(status, seconds=time.perf_counter() - start, latency=latency, rival=base)
+
+    def _trusting(self, task: Task, artifact: str) -> _Workplace:
+        """A workplace whose reference is what a program gives: on inputs of which its outputs are finite, if there are such."""
+        for positive in (False, True):
+            inputs = make_inputs(task.dag, np.random.default_rng(self._settings.seed), positive)
+            place = _workplace(task, inputs, [empty(t.shape, t.dtype) for t in task.dag.outputs], slack=2.0)
+            self._program(task, place, artifact)(1)
+            if all(np.isfinite(output).all() for output in place.outputs if dtypes.is_float(output.dtype.name)):
+                break
+        trusted = _workplace(task, place.inputs, [output.copy() for output in place.outputs], slack=2.0)
+        self._keep(task, trusted)
+        return trusted
+
     def _latency(self, task: Task, place: _Workplace, job: Run, call: Call, first: float) -> float:
         """Seconds of one call: in units of the best program's, wherever the two are close enough to be compared."""
         settings = self._settings
@@ -136,9 +172,15 @@ class Bench:
         return sum(place.nbytes for place in self._workplaces.values())
 
 
-def _workplace(task: Task, inputs: list[Array], references: Sequence[Array]) -> _Workplace:
+def _workplace(task: Task, inputs: list[Array], references: Sequence[Array], slack: float = 1.0) -> _Workplace:
+    """
+    Args:
+        slack: so many times what rounding explains passes: 2 where the references are as inexact as what is checked.
+    """
     outputs = [guarded(tensor.shape, tensor.dtype) for tensor in task.dag.outputs]
-    checker = Checker([tensor.name for tensor in task.dag.outputs], references, tolerance(task.dag))
+    allowed = tolerance(task.dag)
+    allowed = Tolerance(slack * allowed.relative, slack * allowed.jumping)
+    checker = Checker([tensor.name for tensor in task.dag.outputs], references, allowed)
     return _Workplace([read_only(array) for array in inputs], outputs, checker)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,8 +10,11 @@ from typing import Final
 from ansorlite.measure.pool import Job, Pool
 from ansorlite.measure.protocol import Answer, Build, Phase
 from ansorlite.measure.settings import BUILDER_ENVIRONMENT, MeasureSettings
+from ansorlite.measure.verdict import Verdict, build_verdict
+from ansorlite.records.measurement import Outcome
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.task import Task
+from ansorlite.writing import temporary_folder
 
 #: Seconds for choosing a default program, on however busy a machine.
 _CHOOSING: Final = 60.0
@@ -26,20 +28,19 @@ class Built:
     artifact: bytes
 
 
-def build_all(programs: Sequence[tuple[Task, Candidate | None]], processes: int) -> list[Built | None]:
+def build_all(programs: Sequence[tuple[Task, Candidate | None]], processes: int) -> list[Built | Verdict | None]:
     """Compile ``programs`` of one target, in so many processes; where there is no candidate, the default one is chosen there.
 
     Returns:
-        the programs; ``None`` for what failed.
+        the programs; what is wrong with those that do not compile; ``None`` for those that took too long beside the others.
 
     Raises:
         TuningError: the processes cannot start.
     """
     settings = MeasureSettings()
     start = {"do": "start", "target": asdict(programs[0][0].target), "settings": asdict(settings)}
-    results: list[Built | None] = [None] * len(programs)
-    with tempfile.TemporaryDirectory(prefix="ansorlite-") as name:
-        folder = Path(name)
+    results: list[Built | Verdict | None] = [None] * len(programs)
+    with temporary_folder() as folder:
         numbers: dict[str, int] = {str(folder / f"{n}"): n for n in range(len(programs))}
         jobs = [
             Job(task, Build(task.key, candidate, file), {Phase.WORKING: settings.build_seconds + _CHOOSING * (candidate is None)})
@@ -48,9 +49,12 @@ def build_all(programs: Sequence[tuple[Task, Candidate | None]], processes: int)
         pool = Pool(processes, start, folder, len(programs) + 1, BUILDER_ENVIRONMENT)
         try:
             for job, result in pool.run(jobs):
-                if isinstance(job.order, Build) and isinstance(result, Answer) and result.candidate is not None:
-                    file = job.order.artifact
+                assert isinstance(job.order, Build)
+                file, verdict = job.order.artifact, build_verdict(result)
+                if isinstance(result, Answer) and result.candidate is not None:
                     results[numbers[file]] = Built(result.candidate, Path(file).read_bytes())
+                elif verdict.outcome is not Outcome.COMPILE_TIMEOUT:
+                    results[numbers[file]] = verdict
         finally:
             pool.close()
     return results

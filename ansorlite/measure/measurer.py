@@ -3,15 +3,14 @@
 The road of a batch: the builders compile all of it at once; then, the builders idle (a compiler on the next core
 would be in the numbers), one runner takes the programs one by one, checks the output of each and times it, in turns
 with the best program so far. How much faster or slower it is counts, so that all latencies of a task are in one unit,
-whatever else the machine does meanwhile.
+whatever else the machine does meanwhile. The best of an earlier run is checked and timed again first: what is stopped for
+being slow is compared with the machine as it is now.
 """
 
 from __future__ import annotations
 
 import itertools
-import logging
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -19,25 +18,22 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from ansorlite import __version__
+from ansorlite import __version__, visible
 from ansorlite.errors import TuningError
 from ansorlite.measure.pool import Death, Job, Pool
 from ansorlite.measure.protocol import Answer, Build, Phase, Prepare, Run
-from ansorlite.measure.settings import BUILDER_ENVIRONMENT, MeasureSettings
+from ansorlite.measure.settings import BUILDER_ENVIRONMENT, RUNNER_ENVIRONMENT, MeasureSettings
 from ansorlite.measure.verdict import Streak, Verdict, build_verdict, run_verdict
 from ansorlite.records.measurement import Measurement, Outcome, Seconds
 from ansorlite.sketch.candidate import NAIVE, Candidate
-from ansorlite.target import Target, resolve
+from ansorlite.target import Target, check_runs, resolve
 from ansorlite.task import Task
+from ansorlite.writing import make_temporary_folder
 
-_log = logging.getLogger(__name__)
+_log = visible.logger(__name__)
 
 #: Candidates per builder in one batch: enough that no builder waits long for the slowest, few enough that results flow.
 _BATCH_PER_BUILDER: Final = 8
-
-#: The runner's programs must meet the thread team that they will meet in use, so nothing of it is set here; the BLAS
-#: behind the reference outputs must not leave threads of its own about.
-_RUNNER_ENVIRONMENT: Final = {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
 @dataclass(frozen=True)
@@ -59,10 +55,16 @@ class _Program:
 
 @dataclass
 class _Best:
-    """The program to beat."""
+    """The program to beat.
+
+    Attributes:
+        latency: seconds as its measurement says it, the unit of all latencies of the task.
+        now: seconds as it was timed by this measurer: what others are stopped early against.
+    """
 
     candidate: Candidate
     latency: float
+    now: float
     file: Path
 
 
@@ -78,10 +80,14 @@ class Measurer:
         Args:
             target: the machine to measure on: this one.
             settings: limits, repeats, number of workers.
+
+        Raises:
+            TargetError: an unknown target, or one whose code cannot run here.
         """
         self.target = resolve(target)
+        check_runs(self.target)
         self.settings = settings or MeasureSettings()
-        self._folder = Path(tempfile.mkdtemp(prefix="ansorlite-"))
+        self._folder = make_temporary_folder()
         self._files = itertools.count()
         self._references: dict[str, Path] = {}
         self._bests: dict[str, _Best] = {}
@@ -89,7 +95,7 @@ class Measurer:
         start = {"do": "start", "target": asdict(self.target), "settings": asdict(self.settings)}
         recycle = self.settings.recycle
         self._builders = Pool(self.settings.builders, start, self._folder, recycle, BUILDER_ENVIRONMENT)
-        self._runner = Pool(1, start, self._folder, recycle, _RUNNER_ENVIRONMENT)
+        self._runner = Pool(1, start, self._folder, recycle, RUNNER_ENVIRONMENT)
 
     def close(self) -> None:
         """Kill the workers, whatever they do, and remove their files. Closing twice does nothing."""
@@ -148,15 +154,20 @@ class Measurer:
         self._references[task.key] = reference
 
     def _know(self, task: Task, best: Measurement | None) -> None:
-        """Have the program of ``best`` at hand, if it is news."""
+        """Have the program of ``best`` at hand, if it is news: checked, and timed as fast as this machine is now."""
         known = self._bests.get(task.key)
         if best is None or best.latency is None or (known is not None and known.latency <= best.latency):
             return
         (program,) = self._build(task, [best.candidate])
-        if program.verdict.outcome is Outcome.OK:
-            self._bests[task.key] = _Best(best.candidate, best.latency, program.file)
-        else:
-            _log.warning("the best record of task %s does not compile and is not used: %s", task.key, program.verdict.error)
+        verdict = program.verdict
+        if verdict.outcome is Outcome.OK:
+            result = self._run(task, program, None)
+            verdict = run_verdict(result)
+            if verdict.outcome is Outcome.OK and isinstance(result, Answer) and result.latency is not None:
+                self._bests[task.key] = _Best(best.candidate, best.latency, result.latency, program.file)
+                return
+        what = "compile" if verdict is program.verdict else "run"
+        _log.warning("the best record of task %s does not %s and is not used: %s", task.key, what, verdict.error)
 
     def _build(self, task: Task, candidates: Sequence[Candidate]) -> list[_Program]:
         """Compile candidates, all builders at once."""
@@ -174,26 +185,30 @@ class Measurer:
         if program.verdict.outcome is not Outcome.OK:
             return _measurement(program, program.verdict, None, 0.0, 0.0)
         best = self._bests.get(task.key)
-        beat = None if program.candidate == NAIVE else best
-        order = Run(
-            task=task.key,
-            artifact=str(program.file),
-            reference=str(self._references[task.key]),
-            best=beat.latency if beat else None,
-            rival=str(beat.file) if beat and beat.candidate != program.candidate else None,
-        )
-        ((_, result),) = self._runner.run([Job(task, order, self._run_limits(program.candidate, best))])
+        result = self._run(task, program, best)
         verdict = run_verdict(result)
-        latency, check = None, 0.0
-        if isinstance(result, Answer):
-            latency, check = result.latency, result.check_seconds
-        if verdict.outcome is Outcome.OK and latency is not None and (best is None or latency < best.latency):
-            self._bests[task.key] = _Best(program.candidate, latency, program.file)
+        now, check = (result.latency, result.check_seconds) if isinstance(result, Answer) else (None, 0.0)
+        latency = now if now is None or best is None else now * (best.latency / best.now)
+        if verdict.outcome is Outcome.OK and now is not None and latency is not None and (best is None or latency < best.latency):
+            self._bests[task.key] = _Best(program.candidate, latency, now, program.file)
             if best is not None:
                 _remove(best.file)
         else:
             _remove(program.file)
         return _measurement(program, verdict, latency, _spent(result), check)
+
+    def _run(self, task: Task, program: _Program, best: _Best | None) -> Answer | Death:
+        """Check one program and time it, beside the best."""
+        beat = None if program.candidate == NAIVE else best
+        order = Run(
+            task=task.key,
+            artifact=str(program.file),
+            reference=str(self._references[task.key]),
+            best=beat.now if beat else None,
+            rival=str(beat.file) if beat and beat.candidate != program.candidate else None,
+        )
+        ((_, result),) = self._runner.run([Job(task, order, self._run_limits(program.candidate, best))])
+        return result
 
     def _run_limits(self, candidate: Candidate, best: _Best | None) -> dict[Phase, float]:
         settings = self.settings
@@ -202,8 +217,8 @@ class Measurer:
         checking = settings.check_seconds
         if best is not None:
             patience = settings.naive_patience if naive else settings.patience
-            running = min(running, max(patience, settings.hopeless_factor * best.latency))
-            checking += 2 * best.latency
+            running = min(running, max(patience, settings.hopeless_factor * best.now))
+            checking += 2 * best.now
         return {Phase.WORKING: settings.prepare_seconds, Phase.RUNNING: running, Phase.CHECKING: checking}
 
     def _give_up_if_hopeless(self, measurement: Measurement) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ansorlite.errors import TuningError
 from ansorlite.measure.process import WorkerProcess
-from ansorlite.measure.protocol import Answer, Build, Message, Phase, Prepare, Run, answer_of, job_message
+from ansorlite.measure.protocol import Answer, Message, Order, Phase, answer_of, job_message
 from ansorlite.task import Task
 from ansorlite.te.serialize import dump
 
@@ -33,7 +33,7 @@ class Job:
     """
 
     task: Task
-    order: Build | Prepare | Run
+    order: Order
     limits: Mapping[Phase, float]
 
 

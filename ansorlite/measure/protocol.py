@@ -2,7 +2,7 @@
 
 =============  =============================================================================================
 tuner says     ``do``: ``start`` (once: target, settings), ``task`` (once a task), then jobs: ``build``,
-               ``prepare``, ``run``, each with the number ``job`` and what its dataclass below holds
+               ``prepare``, ``run``, ``compare``, each with the number ``job`` and what its dataclass below holds
 worker says    ``event``: ``ready`` (once, after its imports); ``running`` and ``checking`` (a job reaches that
                phase: each has a time limit of its own); ``done`` (the job's answer)
 =============  =============================================================================================
@@ -76,6 +76,26 @@ class Run:
     rival: str | None
 
 
+@dataclass(frozen=True)
+class Compare:
+    """Check one program against another of its task that is believed to be right, and time both in turns.
+
+    Attributes:
+        artifact: file of the program.
+        rival: file of the other one.
+        seconds: to spend.
+    """
+
+    task: str
+    artifact: str
+    rival: str
+    seconds: float
+
+
+#: What a worker is asked to do.
+Order: TypeAlias = Build | Prepare | Run | Compare
+
+
 class Status(Enum):
     """How a job ended in a worker that lives."""
 
@@ -95,6 +115,7 @@ class Answer:
         check_seconds: of comparing with the reference.
         latency: of one call, in seconds.
         candidate: what was built.
+        rival: latency of the program that it was compared with, in seconds.
     """
 
     status: Status
@@ -103,6 +124,7 @@ class Answer:
     check_seconds: float = 0.0
     latency: float | None = None
     candidate: Candidate | None = None
+    rival: float | None = None
 
 
 def encode(message: Message) -> bytes:
@@ -116,11 +138,11 @@ def decode(line: bytes) -> Message:
     return message
 
 
-def job_message(number: int, job: Build | Prepare | Run) -> Message:
+def job_message(number: int, job: Order) -> Message:
     return {"do": type(job).__name__.lower(), "job": number, **asdict(job)}
 
 
-def job_of(message: Message) -> Build | Prepare | Run:
+def job_of(message: Message) -> Order:
     fields = {name: value for name, value in message.items() if name not in ("do", "job")}
     match message["do"]:
         case "build":
@@ -129,6 +151,8 @@ def job_of(message: Message) -> Build | Prepare | Run:
             return Prepare(**fields)
         case "run":
             return Run(**fields)
+        case "compare":
+            return Compare(**fields)
         case other:
             raise ValueError(f"unknown job {other!r}")
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -22,24 +21,32 @@ from ansorlite.measure import native
 from ansorlite.measure.bench import Bench
 from ansorlite.measure.measurer import Measurer
 from ansorlite.measure.protocol import Prepare, Run
+from ansorlite.measure.rules import rules_from
 from ansorlite.measure.settings import MeasureSettings
 from ansorlite.measure.verdict import run_verdict
 from ansorlite.records.database import Database
 from ansorlite.records.jsonlines import measurement_json
 from ansorlite.records.measurement import Measurement, Outcome, Record, Seconds
+from ansorlite.report.screen import say
 from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.program import lower
+from ansorlite.target import resolve
 from ansorlite.task import Task
 from ansorlite.te.serialize import load
+from ansorlite.writing import temporary_folder
 
 
-def recorded_task(database: Database, record: Record) -> Task:
+def recorded_task(database: Database, record: Record, threads: int | None = None) -> Task:
     """The task of ``record``, on this machine.
+
+    Args:
+        threads: that its programs run on; by default all.
 
     Raises:
         RecordsError: the database has no such task, or what it has is not a computation.
     """
-    return Task(load(database.task(record.task).dag))
+    target = resolve("llvm")
+    return Task(load(database.task(record.task).dag), target if threads is None else replace(target, threads=threads))
 
 
 def replay(task: Task, record: Record, settings: MeasureSettings | None = None) -> Measurement:
@@ -49,13 +56,13 @@ def replay(task: Task, record: Record, settings: MeasureSettings | None = None) 
     return measurement
 
 
-def replay_here(task: Task, record: Record) -> Measurement:
+def replay_here(task: Task, record: Record, rules: str | None = None) -> Measurement:
     """Measure the candidate of ``record`` again in this process. Whatever is wrong with it happens here."""
     settings = MeasureSettings()
     bench = Bench(native, settings, lambda _phase: None)
-    with tempfile.TemporaryDirectory() as folder:
-        reference, artifact = Path(folder) / "reference", Path(folder) / "program"
-        artifact.write_bytes(native.build(task, record.measurement.candidate))
+    with temporary_folder() as folder:
+        reference, artifact = folder / "reference", folder / "program"
+        artifact.write_bytes(native.build(task, record.measurement.candidate, None if rules is None else rules_from(rules)))
         bench.prepare(task, Prepare(task.key, str(reference)))
         answer = bench.run(task, Run(task.key, str(artifact), str(reference), best=None, rival=None))
     verdict = run_verdict(answer)
@@ -76,30 +83,35 @@ def replay_here(task: Task, record: Record) -> Measurement:
 @click.argument("record_id", metavar="ID", type=int)
 @click.option("--loops", is_flag=True, help="Print the program's loops.")
 @click.option("--here", is_flag=True, help="Run the program in this process, unsupervised: for a debugger.")
+@click.option("--threads", type=click.IntRange(min=1), help="Of the target; by default all cores.")
+@click.option("--rules", help='The derivation rules, if not those of the target: "file.py:NAME" or "package.module:NAME".')
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout, and nothing else there.")
-def main(database: Path, record_id: int, loops: bool, here: bool, as_json: bool) -> None:
+def main(
+    database: Path, record_id: int, loops: bool, here: bool, threads: int | None, rules: str | None, as_json: bool
+) -> None:
     """Do the measurement with number ID in DATABASE again, and say what happens."""
     try:
         with Database(database, create=False) as records:
             record = records.record(record_id)
-            task = recorded_task(records, record)
-        now = replay_here(task, record) if here else replay(task, record)
-        program = printer.text(lower(task, now.candidate, derive(task))) if loops else ""
+            task = recorded_task(records, record, threads)
+        now = replay_here(task, record, rules) if here else replay(task, record, replace(MeasureSettings(), rules=rules))
+        own = None if rules is None else rules_from(rules)
+        program = printer.text(lower(task, now.candidate, derive(task, own))) if loops else ""
     except AnsorliteError as error:
-        click.echo(f"Error: {error}", err=True)
+        say(f"Error: {error}", stderr=True)
         sys.exit(2)
     if as_json:
         again = replace(record, target=task.target.key, measurement=now)
         click.echo(json.dumps({"recorded": measurement_json(record), "now": measurement_json(again)}))
         return
     if task.target.key != record.target:
-        click.echo(f"recorded on another machine: {record.target} (this is {task.target.key})")
-    click.echo(f"task:      {record.task}\ncandidate: {now.candidate.sketch} {list(now.candidate.row)}")
+        say(f"recorded on another machine: {record.target} (this is {task.target.key})")
+    say(f"task:      {record.task}\ncandidate: {now.candidate.sketch} {list(now.candidate.row)}")
     if program:
-        click.echo(program)
-    click.echo(f"recorded:  {_line(record.measurement)}\nnow:       {_line(now)}")
+        say(program)
+    say(f"recorded:  {_line(record.measurement)}\nnow:       {_line(now)}")
     if now.error:
-        click.echo(now.error)
+        say(now.error)
 
 
 def _line(measurement: Measurement) -> str:

@@ -96,7 +96,9 @@ def slower(call: Call, first: float, best: float | None, settings: MeasureSettin
     return again if again > settings.slow_factor * best else None
 
 
-def relative(ours: Call, theirs: Call, latencies: tuple[float, float], settings: MeasureSettings) -> float:
+def relative(
+    ours: Call, theirs: Call, latencies: tuple[float, float], settings: MeasureSettings, until: float = math.inf
+) -> float:
     """How many times the latency of ``theirs`` that of ``ours`` is: the median over pairs of turns, one for each.
 
     Neighbours on the same machine slow it for tenths of a second at a time: what lies within one pair suffers alike.
@@ -105,6 +107,7 @@ def relative(ours: Call, theirs: Call, latencies: tuple[float, float], settings:
 
     Args:
         latencies: of ours and theirs, roughly.
+        until: the time, as ``time.perf_counter`` tells it, after which no further pair begins.
     """
     our_calls, their_calls = (calls_for(latency, settings) for latency in latencies)
     enough = min(settings.repeats, max(_FEWEST, int(settings.enough_seconds / sum(latencies))))
@@ -119,12 +122,13 @@ def relative(ours: Call, theirs: Call, latencies: tuple[float, float], settings:
             b = undisturbed(theirs, their_calls)
         ratios.append(a / b)
         pairs, ratio = len(ratios), statistics.median(ratios)
+        late = time.perf_counter() >= until
         if any(pairs >= few and min(ratios) > slower for few, slower in _CLEARLY_SLOWER):
             return ratio
         if ratio >= 1.0:
-            if pairs >= enough:
+            if pairs >= enough or late:
                 return ratio
-        elif pairs >= wanted:
+        elif pairs >= wanted or late:
             # Luck is taken out of victories, or a row of lucky ones would make records faster than any program.
             return min(1.0, float(np.quantile(ratios, _SURE)))
         elif sum(each >= 1.0 for each in ratios) > (1.0 - _SURE) * wanted:

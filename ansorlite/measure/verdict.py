@@ -35,7 +35,7 @@ def build_verdict(result: Answer | Death) -> Verdict:
         case Death(timed_out=True):
             return Verdict(Outcome.COMPILE_TIMEOUT, f"compiling was not done after {result.elapsed:.1f} s")
         case Death():
-            return _death(result, "while it compiled")
+            return death_verdict(result, "while it compiled")
         case Answer(status=Status.OK):
             return Verdict(Outcome.OK)
         case Answer(status=Status.MEMORY):
@@ -50,7 +50,7 @@ def run_verdict(result: Answer | Death) -> Verdict:
         case Death(timed_out=True):
             return Verdict(Outcome.RUN_TIMEOUT, f"not done after {result.elapsed:.1f} s, {_PHASES[result.phase]}")
         case Death():
-            return _death(result, _PHASES[result.phase])
+            return death_verdict(result, _PHASES[result.phase])
         case Answer(status=Status.OK):
             return Verdict(Outcome.OK)
         case Answer(status=Status.WRONG):
@@ -63,7 +63,8 @@ def run_verdict(result: Answer | Death) -> Verdict:
             return Verdict(Outcome.CRASH, result.error)
 
 
-def _death(death: Death, where: str) -> Verdict:
+def death_verdict(death: Death, where: str) -> Verdict:
+    """What became of a program whose worker died by itself, and when it did."""
     memory = _MEMORY_WORDS.search(death.words) is not None
     error = f"the worker died {where}: {death.cause}"
     return Verdict(Outcome.OUT_OF_MEMORY if memory else Outcome.CRASH, f"{error}\n{death.words}".strip())

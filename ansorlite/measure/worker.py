@@ -22,7 +22,19 @@ from typing import BinaryIO, cast
 
 from ansorlite.measure.backend import Backend
 from ansorlite.measure.bench import Bench
-from ansorlite.measure.protocol import Answer, Build, Message, Phase, Prepare, Status, answer_message, decode, encode, job_of
+from ansorlite.measure.protocol import (
+    Answer,
+    Build,
+    Compare,
+    Message,
+    Phase,
+    Prepare,
+    Status,
+    answer_message,
+    decode,
+    encode,
+    job_of,
+)
 from ansorlite.measure.rules import rules_from
 from ansorlite.measure.settings import MeasureSettings
 from ansorlite.target import Target
@@ -71,6 +83,8 @@ class Worker:
                     return self._build(task, job)
                 case Prepare():
                     return self._bench.prepare(task, job)
+                case Compare():
+                    return self._bench.compare(task, job)
                 case _:
                     return self._bench.run(task, job)
         except MemoryError as error:

@@ -11,16 +11,21 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from ansorlite import visible
 from ansorlite.errors import RecordsError
+from ansorlite.records.machine import Machine, this_machine
 from ansorlite.records.measurement import Measurement, Outcome, Record
-from ansorlite.records.rows import COLUMNS, SELECT, to_record, to_row
-from ansorlite.records.schema import connect, sqlite_errors, transaction
+from ansorlite.records.rows import COLUMNS, seconds, select, text, to_record, to_row
+from ansorlite.records.schema import connect, schema_of, sqlite_errors, transaction
 from ansorlite.task import Task
 from ansorlite.te.serialize import dump
+
+_log = visible.logger(__name__)
 
 _INSERT = (
     f"INSERT INTO measurements (task, target, {', '.join(COLUMNS)}) "
@@ -46,7 +51,8 @@ class TaskEntry:
 class Database:
     """The tuning records in the file at ``path``, which is made if it does not exist.
 
-    Every method raises :class:`RecordsError` when the file turns out to be damaged, locked for too long, or not writable.
+    Every method raises :class:`RecordsError` when the file turns out to be damaged, locked for too long, or not writable. Single
+    rows that are damaged are left out; :meth:`warn` says so.
     """
 
     def __init__(self, path: str | os.PathLike[str], create: bool = True) -> None:
@@ -63,6 +69,15 @@ class Database:
             raise RecordsError(f"a database is given by the path of its file, not by {path!r}")
         self.path = Path(path)
         self._connection = connect(self.path, create)
+        self._damaged: dict[str, str] = {}  # which row -> what is wrong with it
+        self._told = 0
+        with sqlite_errors(self.path):
+            self._query = select(schema_of(self._connection))
+
+    @cached_property
+    def machine(self) -> Machine:
+        """The one that this process runs on: what it measured is known by its seal."""
+        return this_machine()
 
     def close(self) -> None:
         """Close the file. Closing twice does nothing."""
@@ -78,7 +93,7 @@ class Database:
     # Writing ------------------------------------------------------------------------------------------------------
 
     def add(self, task: Task, measurement: Measurement) -> int:
-        """Keep one measurement of ``task`` on its target; it is on disk when this returns.
+        """Keep one measurement of ``task`` on its target, which was made on this machine; it is on disk when this returns.
 
         Returns:
             The record's id, or 0 where this very measurement (same candidate, same time) was there already.
@@ -87,10 +102,13 @@ class Database:
             known = self._connection.execute("SELECT 1 FROM tasks WHERE key = ?", (task.key,)).fetchone()
             if known is None:
                 self._add_task(TaskEntry(task.key, dump(task.dag), time.time()))
-            return self._add_measurement(task.key, task.target.key, measurement)
+            seal = self.machine.seal(task.key, task.target.key, measurement)
+            return self._add_measurement(task.key, task.target.key, measurement, seal)
 
     def merge(self, tasks: Sequence[TaskEntry], records: Sequence[Record]) -> int:
         """Add what another database held, all of it or nothing. What is here already is not added again.
+
+        What this machine has measured, and nobody has changed since, it knows by its seal; the rest counts as another's.
 
         Args:
             tasks: must hold, or this database must know, the task of every record.
@@ -102,7 +120,7 @@ class Database:
         with sqlite_errors(self.path), transaction(self._connection):
             for entry in tasks:
                 self._add_task(entry)
-            added = (self._add_measurement(record.task, record.target, record.measurement) for record in records)
+            added = (self._add_measurement(record.task, record.target, record.measurement, record.seal) for record in records)
             return sum(identity != 0 for identity in added)
 
     def _add_task(self, entry: TaskEntry) -> None:
@@ -111,31 +129,29 @@ class Database:
             (entry.key, json.dumps(entry.dag), entry.first_seen),
         )
 
-    def _add_measurement(self, task: str, target: str, measurement: Measurement) -> int:
-        cursor = self._connection.execute(_INSERT, (target, *to_row(measurement), task))
+    def _add_measurement(self, task: str, target: str, measurement: Measurement, seal: str) -> int:
+        cursor = self._connection.execute(_INSERT, (target, *to_row(measurement, seal), task))
         return int(cursor.lastrowid or 0) if cursor.rowcount == 1 else 0
 
     # Reading ------------------------------------------------------------------------------------------------------
 
     def best(self, task: str, target: str) -> Measurement | None:
-        """The fastest checked measurement of a task (key) on a target (key); ``None`` if there is none."""
+        """The fastest checked measurement, made on this machine, of a task (key) on a target (key); ``None`` if there is none."""
         found = self._select(
-            "WHERE t.key = ? AND m.target = ? AND m.outcome = ? AND m.checked ORDER BY m.latency, m.id LIMIT 1",
+            "WHERE t.key = ? AND m.target = ? AND m.outcome = ? AND m.checked ORDER BY m.latency, m.id",
             (task, target, Outcome.OK.value),
         )
-        record = next(found, None)
-        return None if record is None else record.measurement
+        return next((record.measurement for record in found if record.measurement.here), None)
 
     def record(self, identity: int) -> Record:
         """The record of that id.
 
         Raises:
-            RecordsError: there is none.
+            RecordsError: there is none, or it is damaged.
         """
-        record = next(self._select("WHERE m.id = ?", (identity,)), None)
-        if record is None:
-            raise RecordsError(f"{self.path} has no record {identity}; `ansorlite records {self.path}` lists those it has")
-        return record
+        for row in self._rows(f"{self._query} WHERE m.id = ?", (identity,)):
+            return to_record(row, str(self.path), self.machine)
+        raise RecordsError(f"{self.path} has no record {identity}; `ansorlite records {self.path}` lists those it has")
 
     def records(
         self,
@@ -165,7 +181,7 @@ class Database:
             f"SELECT m.outcome, count(*) FROM measurements AS m JOIN tasks AS t ON t.id = m.task {where} GROUP BY m.outcome",
             values,
         )
-        counts: dict[str, int] = dict(rows)
+        counts: dict[object, int] = dict(rows)
         return {outcome: counts[outcome.value] for outcome in Outcome if outcome.value in counts}
 
     def targets(self, task: str) -> tuple[str, ...]:
@@ -174,31 +190,67 @@ class Database:
             "SELECT DISTINCT m.target FROM measurements AS m JOIN tasks AS t ON t.id = m.task WHERE t.key = ? ORDER BY m.target",
             (task,),
         )
-        return tuple(target for (target,) in rows)
+        return tuple(target for (target,) in rows if isinstance(target, str))
 
     def tasks(self) -> list[TaskEntry]:
         """Every task ever seen, oldest first."""
-        return [
-            TaskEntry(key, json.loads(dag), first_seen)
-            for key, dag, first_seen in self._rows("SELECT key, dag, first_seen FROM tasks ORDER BY id", ())
-        ]
+        entries = []
+        for identity, *row in self._rows("SELECT id, key, dag, first_seen FROM tasks ORDER BY id", ()):
+            try:
+                entries.append(_entry(*row))
+            except ValueError as problem:
+                self._damaged[f"task {identity}"] = str(problem)
+        return entries
 
     def task(self, key: str) -> TaskEntry:
         """The task of that key.
 
         Raises:
-            RecordsError: there is none.
+            RecordsError: there is none, or it is damaged.
         """
-        for dag, first_seen in self._rows("SELECT dag, first_seen FROM tasks WHERE key = ?", (key,)):
-            return TaskEntry(key, json.loads(dag), first_seen)
+        for row in self._rows("SELECT key, dag, first_seen FROM tasks WHERE key = ?", (key,)):
+            try:
+                return _entry(*row)
+            except ValueError as problem:
+                raise RecordsError(f"{self.path}: the task {key!r} is damaged ({problem}); the others can be used") from problem
         raise RecordsError(f"{self.path} has no task {key!r}")
+
+    def warn(self) -> None:
+        """Say how many rows were left out so far because they are damaged, if there are more than were told before."""
+        for (identity,) in self._rows(
+            "SELECT id FROM measurements WHERE typeof(target) <> 'text' OR task NOT IN (SELECT id FROM tasks)", ()
+        ):
+            self._damaged.setdefault(f"record {identity}", "its task or target is not known")
+        if len(self._damaged) > self._told:
+            self._told = len(self._damaged)
+            row, problem = next(iter(self._damaged.items()))
+            _log.warning("%s: %d damaged rows are left out; the first is %s: %s", self.path, self._told, row, problem)
 
     def _rows(self, query: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         with sqlite_errors(self.path):
             return self._connection.execute(query, values).fetchall()
 
     def _select(self, where: str, values: tuple[Any, ...]) -> Iterator[Record]:
-        return (to_record(row, str(self.path)) for row in self._rows(f"{SELECT} {where}", values))
+        """The records that can be read."""
+        for row in self._rows(f"{self._query} {where}", values):
+            try:
+                yield to_record(row, str(self.path), self.machine)
+            except RecordsError as problem:
+                self._damaged[f"record {row[0]}"] = str(problem.__cause__)
+
+
+def _entry(key: object, dag: object, first_seen: object) -> TaskEntry:
+    """
+    Raises:
+        ValueError: the row holds no task.
+    """
+    try:
+        data = json.loads(text(dag, "dag"))
+    except RecursionError:
+        raise ValueError("its dag is no computation: it is too deep") from None
+    if not isinstance(data, dict):
+        raise ValueError("its dag is no computation")
+    return TaskEntry(text(key, "key"), data, seconds(first_seen, "first_seen"))
 
 
 def _filters(task: str | None, target: str | None, outcome: Outcome | None) -> tuple[str, tuple[Any, ...]]:

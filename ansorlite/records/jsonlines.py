@@ -5,7 +5,10 @@ A task line comes before the measurements of that task::
     {"kind": "task", "schema": 1, "key": "...", "dag": {...}, "first_seen": 1.7e9}
     {"kind": "measurement", "schema": 1, "task": "...", "target": "...", "sketch": "...", "row": [4, 1], "key": "9f...",
      "outcome": "ok", "latency": 1.2e-4, "checked": true, "error": "", "build_seconds": 0.03, "run_seconds": 0.05,
-     "check_seconds": 0.001, "version": "0.1.0", "time": 1.7e9}
+     "check_seconds": 0.001, "version": "0.1.0", "time": 1.7e9, "seal": "3e..."}
+
+What a file says of latencies is believed only where the seal shows that this machine took them (``records/machine.py``), and
+that nobody has changed the line since. Older files have no seals.
 """
 
 from __future__ import annotations
@@ -13,24 +16,29 @@ from __future__ import annotations
 import json
 import math
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from ansorlite.errors import AnsorliteError, RecordsError
 from ansorlite.records.database import Database, TaskEntry
 from ansorlite.records.measurement import Measurement, Outcome, Record, Seconds
-from ansorlite.records.schema import VERSION
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.te.serialize import load
 
+#: Raised by one whenever an older ansorlite could not read what a newer one writes.
+VERSION: Final = 1
+
 
 def export_lines(database: Database) -> Iterator[str]:
-    """Everything in the database, one JSON object at a time, without newlines."""
-    for entry in database.tasks():
-        yield json.dumps({"kind": "task", "schema": VERSION, "key": entry.key, "dag": entry.dag, "first_seen": entry.first_seen})
+    """Everything in the database that is not damaged, one JSON object at a time, without newlines."""
+    tasks = {entry.key: entry for entry in database.tasks()}
+    for key, entry in tasks.items():
+        yield json.dumps({"kind": "task", "schema": VERSION, "key": key, "dag": entry.dag, "first_seen": entry.first_seen})
     for record in database.records():
-        yield json.dumps(measurement_json(record), allow_nan=False)
+        if record.task in tasks:
+            yield json.dumps(measurement_json(record), allow_nan=False)
 
 
 def measurement_json(record: Record) -> dict[str, Any]:
@@ -53,7 +61,22 @@ def measurement_json(record: Record) -> dict[str, Any]:
         "check_seconds": measurement.seconds.check,
         "version": measurement.version,
         "time": measurement.when,
+        "seal": record.seal,
     }
+
+
+def measurement_from(value: Any, place: str) -> Measurement:
+    """What :func:`measurement_json` made an object of.
+
+    Args:
+        place: what an error says is wrong.
+
+    Raises:
+        RecordsError: it is something else.
+    """
+    if not isinstance(value, dict):
+        raise RecordsError(f"{place}: this is not a JSON object")
+    return _record(_Fields(value, place)).measurement
 
 
 def import_lines(database: Database, path: str | os.PathLike[str]) -> int:
@@ -113,12 +136,15 @@ class _Fields:
         self.place = place
 
     def wrong(self, name: str, wanted: str) -> RecordsError:
-        found = json.dumps(self.value[name])[:80] if name in self.value else "missing"
+        try:
+            found = json.dumps(self.value[name])[:80] if name in self.value else "missing"
+        except RecursionError:
+            found = "too deep"
         return RecordsError(f"{self.place}: {name!r} should be {wanted}; it is {found}")
 
     def text(self, name: str) -> str:
         value = self.value.get(name)
-        if not isinstance(value, str):
+        if not isinstance(value, str) or not _is_unicode(value):
             raise self.wrong(name, "a string")
         return value
 
@@ -134,10 +160,10 @@ class _Fields:
             raise self.wrong(name, "true or false")
         return value
 
-    def seconds(self, name: str) -> float:
+    def seconds(self, name: str, least: float = 0.0) -> float:
         value = self.value.get(name)
-        if not isinstance(value, int | float) or isinstance(value, bool) or not (0 <= value < math.inf):
-            raise self.wrong(name, "a number of seconds")
+        if not isinstance(value, int | float) or isinstance(value, bool) or not (least <= value <= sys.float_info.max):
+            raise self.wrong(name, f"a number of seconds{' greater than 0' if least else ''}")
         return float(value)
 
     def row(self, name: str) -> tuple[int, ...]:
@@ -147,13 +173,18 @@ class _Fields:
         return tuple(value)
 
 
+def _is_unicode(text: str) -> bool:
+    """JSON can name halves of characters, which no file can hold."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def _task(fields: _Fields) -> TaskEntry:
     key, dag = fields.text("key"), fields.value.get("dag")
     if not isinstance(dag, dict):
         raise fields.wrong("dag", "an object")
     try:
         found = load(dag).key
-    except AnsorliteError as error:
+    except (AnsorliteError, RecursionError) as error:
         raise RecordsError(f"{fields.place}: 'dag' is not a computation ({error})") from error
     if found != key:
         raise RecordsError(f"{fields.place}: 'key' does not belong to 'dag', whose key is {found!r}")
@@ -165,18 +196,18 @@ def _record(fields: _Fields) -> Record:
         outcome = Outcome(fields.text("outcome"))
     except ValueError:
         raise fields.wrong("outcome", f"one of {', '.join(outcome.value for outcome in Outcome)}") from None
-    timed = outcome in (Outcome.OK, Outcome.EARLY_STOPPED)
-    if not timed and fields.value.get("latency") is not None:
+    if not outcome.timed and fields.value.get("latency") is not None:
         raise fields.wrong("latency", f"null, as the outcome is {outcome.value!r}")
     measurement = Measurement(
         candidate=Candidate(fields.text("sketch"), fields.row("row")),
         outcome=outcome,
         key=fields.text("key"),
-        latency=fields.seconds("latency") if timed else None,
+        latency=fields.seconds("latency", least=math.ulp(0.0)) if outcome.timed else None,
         checked=fields.flag("checked"),
         error=fields.text("error"),
         seconds=Seconds(fields.seconds("build_seconds"), fields.seconds("run_seconds"), fields.seconds("check_seconds")),
         version=fields.text("version"),
         when=fields.seconds("time"),
     )
-    return Record(0, fields.text("task"), fields.text("target"), measurement, "")
+    seal = fields.text("seal") if "seal" in fields.value else ""
+    return Record(0, fields.text("task"), fields.text("target"), measurement, "", seal)

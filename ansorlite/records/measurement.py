@@ -25,6 +25,11 @@ class Outcome(Enum):
         """Whether something is wrong with the candidate; one that is merely slow is not."""
         return self not in (Outcome.OK, Outcome.EARLY_STOPPED)
 
+    @property
+    def timed(self) -> bool:
+        """Whether there is a latency, or a lower bound of it."""
+        return not self.failed
+
 
 @dataclass(frozen=True)
 class Seconds:
@@ -60,6 +65,7 @@ class Measurement:
         seconds: where the time went.
         version: the ansorlite that measured.
         when: start, as Unix time in seconds.
+        here: whether this machine is known to have made it. A database knows; it is no part of what was measured.
     """
 
     candidate: Candidate
@@ -71,10 +77,11 @@ class Measurement:
     seconds: Seconds = field(default_factory=Seconds)
     version: str = ""
     when: float = 0.0
+    here: bool = field(default=False, compare=False)
 
     @property
     def sound(self) -> bool:
-        """Whether it may count as the best: the program ran, and was found right."""
+        """Whether it says that the program ran, and was found right. It is believed if it was made :attr:`here`."""
         return self.outcome is Outcome.OK and self.checked and self.latency is not None
 
 
@@ -88,6 +95,7 @@ class Record:
         target: key of the target.
         measurement: what was measured.
         database: path of the database.
+        seal: of the machine that measured it; see ``records/machine.py``.
     """
 
     id: int
@@ -95,6 +103,7 @@ class Record:
     target: str
     measurement: Measurement
     database: str
+    seal: str = field(default="", compare=False)
 
     @property
     def command(self) -> tuple[str, ...]:

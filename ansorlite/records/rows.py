@@ -1,12 +1,16 @@
-"""A measurement as a row of the table, and back."""
+"""A measurement as a row of the table, and back. Nothing of a row is believed to be of its column's type."""
 
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import replace
 from typing import Any, Final
 
 from ansorlite.errors import RecordsError
+from ansorlite.records.machine import Machine
 from ansorlite.records.measurement import Measurement, Outcome, Record, Seconds
+from ansorlite.records.schema import VERSION
 from ansorlite.sketch.candidate import Candidate
 
 #: The columns of a measurement, in the order of :func:`to_row`; ``task`` and ``target`` come before them.
@@ -23,16 +27,24 @@ COLUMNS: Final = (
     "check_seconds",
     "version",
     "time",
+    "seal",
 )
 
-#: Selects what :func:`to_record` reads.
-SELECT: Final = (
-    f"SELECT m.id, t.key, m.target, {', '.join(f'm.{column}' for column in COLUMNS)} "
-    "FROM measurements AS m JOIN tasks AS t ON t.id = m.task"
-)
+#: schema -> what stands for columns that it does not have.
+_BEFORE: Final = {1: {"seal": "''"}}
+
+#: The numbers that a row may hold, which SQLite and numpy hold, too.
+_INTEGERS: Final = range(-(1 << 63), 1 << 63)
 
 
-def to_row(measurement: Measurement) -> tuple[Any, ...]:
+def select(schema: int = VERSION) -> str:
+    """Selects, from tables of that schema, what :func:`to_record` reads."""
+    instead = _BEFORE.get(schema, {})
+    columns = ", ".join(instead.get(column, f"m.{column}") for column in COLUMNS)
+    return f"SELECT m.id, t.key, m.target, {columns} FROM measurements AS m JOIN tasks AS t ON t.id = m.task"
+
+
+def to_row(measurement: Measurement, seal: str) -> tuple[Any, ...]:
     """The values of :data:`COLUMNS`."""
     return (
         measurement.candidate.sketch,
@@ -47,28 +59,89 @@ def to_row(measurement: Measurement) -> tuple[Any, ...]:
         measurement.seconds.check,
         measurement.version,
         measurement.when,
+        seal,
     )
 
 
-def to_record(row: tuple[Any, ...], database: str) -> Record:
-    """The record of one row of :data:`SELECT`.
+def to_record(row: tuple[Any, ...], database: str, machine: Machine) -> Record:
+    """The record of one row of :func:`select`.
+
+    Args:
+        machine: the one whose seal counts.
 
     Raises:
         RecordsError: the row does not hold a measurement.
     """
-    identity, task, target, sketch, values, key, outcome, latency, checked, error, build, run, check, version, when = row
+    identity, task, target, *values = row
+    cells = dict(zip(COLUMNS, values, strict=True))
     try:
+        outcome = _outcome(cells["outcome"])
         measurement = Measurement(
-            candidate=Candidate(sketch, tuple(int(value) for value in json.loads(values))),
-            outcome=Outcome(outcome),
-            key=key,
-            latency=latency,
-            checked=bool(checked),
-            error=error,
-            seconds=Seconds(build, run, check),
-            version=version,
-            when=when,
+            candidate=Candidate(text(cells["sketch"], "sketch"), _row(cells["row"])),
+            outcome=outcome,
+            key=text(cells["key"], "key"),
+            latency=_latency(cells["latency"], outcome),
+            checked=_flag(cells["checked"]),
+            error=text(cells["error"], "error"),
+            seconds=Seconds(*(seconds(cells[name], name) for name in ("build_seconds", "run_seconds", "check_seconds"))),
+            version=text(cells["version"], "version"),
+            when=seconds(cells["time"], "time"),
         )
-    except (ValueError, TypeError) as problem:
-        raise RecordsError(f"{database}: record {identity} is damaged ({problem}); use another database") from problem
-    return Record(identity, task, target, measurement, database)
+        task, target = text(task, "task"), text(target, "target")
+        seal = text(cells["seal"], "seal")
+    except ValueError as problem:
+        raise RecordsError(f"{database}: record {identity} is damaged ({problem}); the others can be used") from problem
+    here = machine.made(task, target, measurement, seal)
+    return Record(identity, task, target, replace(measurement, here=here), database, seal)
+
+
+# One cell each; a ValueError says what is wrong -------------------------------------------------------------------
+
+
+def text(value: object, column: str) -> str:
+    if not isinstance(value, str):
+        raise _wrong(value, column, "text")
+    return value
+
+
+def seconds(value: object, column: str) -> float:
+    if not isinstance(value, int | float) or not 0 <= value < math.inf:
+        raise _wrong(value, column, "a number of seconds")
+    return float(value)
+
+
+def _outcome(value: object) -> Outcome:
+    try:
+        return Outcome(value)
+    except ValueError:
+        raise _wrong(value, "outcome", f"one of {', '.join(outcome.value for outcome in Outcome)}") from None
+
+
+def _latency(value: object, outcome: Outcome) -> float | None:
+    if not outcome.timed:
+        if value is not None:
+            raise _wrong(value, "latency", f"empty, as the outcome is {outcome.value}")
+        return None
+    if not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise _wrong(value, "latency", "a number of seconds greater than 0")
+    return float(value)
+
+
+def _flag(value: object) -> bool:
+    if value not in (0, 1):
+        raise _wrong(value, "checked", "0 or 1")
+    return bool(value)
+
+
+def _row(value: object) -> tuple[int, ...]:
+    try:
+        numbers = json.loads(text(value, "row"))
+    except (ValueError, RecursionError):
+        numbers = None
+    if not isinstance(numbers, list) or not all(type(n) is int and n in _INTEGERS for n in numbers):
+        raise _wrong(value, "row", "a list of integers")
+    return tuple(numbers)
+
+
+def _wrong(value: object, column: str, wanted: str) -> ValueError:
+    return ValueError(f"its {column} should be {wanted}; it is {repr(value)[:80]}")

@@ -13,7 +13,7 @@ from typing import Final
 from ansorlite.errors import RecordsError
 
 #: Raised by one whenever an older ansorlite could not read what a newer one writes.
-VERSION: Final = 1
+VERSION: Final = 2
 
 #: Marks the file as ours ("anso").
 APPLICATION: Final = 0x616E736F
@@ -47,11 +47,15 @@ _TABLES: Final = (
         check_seconds REAL NOT NULL,
         version       TEXT NOT NULL,
         time          REAL NOT NULL,        -- Unix time, seconds
+        seal          TEXT NOT NULL DEFAULT '',  -- of the machine that measured it; empty if that is not known
         UNIQUE (task, target, sketch, row, time)   -- what makes an import idempotent
     )
     """,
     "CREATE INDEX by_latency ON measurements (task, target, outcome, checked, latency)",
 )
+
+#: schema -> what makes the next one of it.
+_MIGRATIONS: Final = {1: "ALTER TABLE measurements ADD COLUMN seal TEXT NOT NULL DEFAULT ''"}
 
 #: What sqlite3 says of a mistake of the caller's -> what we say.
 _MISUSES: Final = {
@@ -114,6 +118,7 @@ def connect(path: Path, create: bool) -> sqlite3.Connection:
     with sqlite_errors(path):
         name = _read_only(path) if to_be_read else path
         connection = sqlite3.connect(name, timeout=BUSY_SECONDS, isolation_level=None, uri=to_be_read)
+        connection.text_factory = _text
         try:
             if to_be_read:
                 _check(connection, path)
@@ -124,6 +129,14 @@ def connect(path: Path, create: bool) -> sqlite3.Connection:
             connection.close()
             raise
     return connection
+
+
+def _text(data: bytes) -> str | bytes:
+    """What is no text stays bytes: sqlite3 would fail for all rows because of one."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
 
 
 def _read_only(path: Path) -> str:
@@ -157,16 +170,24 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
 
 
+def schema_of(connection: sqlite3.Connection) -> int:
+    """The schema of the tables: less than :data:`VERSION` in an older file that may only be read."""
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version
+
+
 def _check(connection: sqlite3.Connection, path: Path) -> None:
     """If there are tables in it, they are ours.
 
     Raises:
         RecordsError: they are not, or they are those of a newer ansorlite.
     """
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    version = schema_of(connection)
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     if application != APPLICATION and not _is_empty(connection):
         raise RecordsError(f"{path} is an SQLite file, but not a tuning database; give another path")
+    if version < min(_MIGRATIONS) and not _is_empty(connection):
+        raise RecordsError(f"{path}: the tuning database is damaged (it says that its schema is {version}); use another one")
     if version > VERSION:
         raise RecordsError(
             f"{path} was written by a newer ansorlite (schema {version}; this one knows {VERSION}); "
@@ -180,6 +201,10 @@ def _check_or_create(connection: sqlite3.Connection, path: Path) -> None:
         if _is_empty(connection):
             for statement in _TABLES:
                 connection.execute(statement)
+        else:
+            for version in range(schema_of(connection), VERSION):
+                connection.execute(_MIGRATIONS[version])  # one transaction with the mark below: all of it, or nothing
+        if schema_of(connection) != VERSION:
             connection.execute(f"PRAGMA user_version = {VERSION}")
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
 

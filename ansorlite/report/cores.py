@@ -12,6 +12,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Final
+
+_THREADS: Final = Path("/proc/self/task")
 
 
 @contextmanager
@@ -20,11 +23,11 @@ def apart() -> Iterator[None]:
     allowed = os.sched_getaffinity(0)
     core = min(allowed)
     others = allowed - {core}
-    if not others:
+    if not others or not _THREADS.exists():
         yield
         return
     before: dict[int, set[int]] = {}
-    for task in Path("/proc/self/task").iterdir():
+    for task in _THREADS.iterdir():
         thread = int(task.name)
         with suppress(ProcessLookupError):  # it has ended meanwhile
             before[thread] = os.sched_getaffinity(thread)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ansorlite import visible
+from ansorlite.errors import RecordsError
 from ansorlite.records.database import Database
 from ansorlite.records.measurement import Record
 from ansorlite.sketch.candidate import NAIVE
@@ -12,6 +14,8 @@ from ansorlite.target import host
 from ansorlite.task import Task
 from ansorlite.te import serialize
 from ansorlite.tuner.result import label
+
+_log = visible.logger(__name__)
 
 
 @dataclass(frozen=True)
@@ -56,9 +60,15 @@ class History:
 def histories(database: Database) -> tuple[History, ...]:
     """One for each task and target that the database has measurements of, the longest-running naive program first."""
     machine = host()  # a name does not depend on it, and to read its facts takes longer than all the rest
-    names = {entry.key: label(Task(serialize.load(entry.dag), machine)) for entry in database.tasks()}
+    names = {}
+    for entry in database.tasks():
+        try:
+            names[entry.key] = label(Task(serialize.load(entry.dag), machine))
+        except RecordsError as error:
+            _log.warning("%s: the task %.80r is left out, as it is damaged: %s", database.path, entry.key, error)
     groups: dict[tuple[str, str], list[Record]] = {}
-    for record in sorted(database.records(), key=lambda record: (record.measurement.when, record.id)):
+    known = (record for record in database.records() if record.task in names)
+    for record in sorted(known, key=lambda record: (record.measurement.when, record.id)):
         groups.setdefault((record.task, record.target), []).append(record)
     found = [History(names[task], task, target, _naive(records), tuple(records)) for (task, target), records in groups.items()]
     return tuple(sorted(found, key=lambda history: -(history.naive or 0.0)))

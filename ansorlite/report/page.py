@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import html
 import math
 import shlex
 from collections.abc import Sequence
-from html import escape
 from typing import Final
 
 from ansorlite.records.measurement import Record
 from ansorlite.report.histories import History
 from ansorlite.report.text import duration, plural, speed_up, times
+from ansorlite.visible import visible
 
 _STYLE: Final = """
 :root { color-scheme: light dark }
@@ -21,6 +22,12 @@ svg { display: block; width: 100%; height: 9rem; margin: .5rem 0 }
 polyline { fill: none; stroke: #2a78d6; stroke-width: 2; vector-effect: non-scaling-stroke }
 code { font-size: 13px; overflow-wrap: anywhere } .dim { opacity: .6 }
 """
+
+
+def escape(text: str) -> str:
+    """As HTML shows it, and terminals too."""
+    return html.escape(visible(text))
+
 
 #: Failures of a task that are told, the latest.
 _FAILURES: Final = 5

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from rich.table import Table
-from rich.text import Text
 
 from ansorlite.graph.profile import Profile, StepProfile
+from ansorlite.report.tables import cropped
 from ansorlite.report.text import duration
 
 
@@ -32,7 +32,7 @@ def table(profile: Profile, room: int, wide: bool) -> Table:
     for number in sorted(longest):
         step = profile.steps[number]
         result.add_row(
-            Text(f"{number:3} {step.facts.name}", no_wrap=True, overflow="ellipsis"),
+            cropped(f"{number:3} {step.facts.name}"),
             *_cells(step, number_of)[: len(result.columns) - 1],
         )
     hidden = len(profile.steps) - len(longest)

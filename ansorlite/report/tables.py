@@ -11,6 +11,7 @@ from rich.text import Text
 from ansorlite.report.board import Line
 from ansorlite.report.text import duration, plural, speed_up, times
 from ansorlite.tuner.result import TuneResult
+from ansorlite.visible import visible
 
 
 def standing(lines: Sequence[Line], current: int | None, room: int) -> Table:
@@ -82,7 +83,7 @@ def summary(result: TuneResult) -> str:
 
 def cropped(name: str) -> Text:
     """On one line, however little room there is; the numbers beside it are never cropped for it."""
-    return Text(name, no_wrap=True, overflow="ellipsis")
+    return Text(visible(name), no_wrap=True, overflow="ellipsis")
 
 
 def _table(first: str, *others: str) -> Table:

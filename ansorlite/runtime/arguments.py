@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from ansorlite.errors import ArgumentError
+from ansorlite.runtime.memory import no_room
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -73,6 +74,11 @@ class Signature:
     def _made(self) -> tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]:
         return tuple((kind.shape, numpy_type(kind.dtype)) for kind in self.outputs.values())
 
+    @property
+    def output_bytes(self) -> int:
+        """Of all outputs."""
+        return sum(math.prod(shape) * dtype.itemsize for shape, dtype in self._made)
+
     def given(self, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> list[Array]:
         """The inputs in order, contiguous: the caller's own memory where that is possible.
 
@@ -97,9 +103,13 @@ class Signature:
 
         Raises:
             ArgumentError: ``out`` names something else, or has an array that does not fit, or two that overlap.
+            MemoryLimitError: there is no room for them.
         """
         if not out:
-            return [np.empty(shape, dtype) for shape, dtype in self._made]
+            try:
+                return [np.empty(shape, dtype) for shape, dtype in self._made]
+            except MemoryError:
+                raise no_room("outputs", self.output_bytes) from None
         unknown = [name for name in out if name not in self.outputs]
         if unknown:
             raise ArgumentError(f"output {unknown[0]!r} is unknown; the model's outputs are: {', '.join(self.outputs)}")

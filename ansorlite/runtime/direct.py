@@ -9,10 +9,10 @@ from functools import cache
 import llvmlite.binding as llvm
 
 from ansorlite.codegen import direct
-from ansorlite.codegen.machine import machine
 from ansorlite.runtime.builtin import Argument, Direct, builtin
+from ansorlite.runtime.linker import linker
 from ansorlite.runtime.modules import object_code
-from ansorlite.target import host
+from ansorlite.target import process_target
 
 
 def direct_call(function: int, fixed: Sequence[int], arguments: Sequence[Argument]) -> Direct:
@@ -23,14 +23,14 @@ def direct_call(function: int, fixed: Sequence[int], arguments: Sequence[Argumen
 @cache
 def _code() -> int:
     """The code of all functions that are made here; there until the end."""
-    target = host()
+    target = process_target()
     code = object_code(direct.text(target, object.__basicsize__), target)
     library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
     library.export_symbol(direct.DIRECT)
-    linker = llvm.create_lljit_compiler(machine(target), use_jit_link=True)
-    tracker = library.link(linker, "direct")
+    made = linker(target)
+    tracker = library.link(made, "direct")
     # Functions may outlive this module in the interpreter's last collection.
-    for owner in (linker, tracker):
+    for owner in (made, tracker):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
     address: int = tracker[direct.DIRECT]
     return address

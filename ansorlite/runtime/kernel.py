@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,8 @@ from ansorlite.runtime.arguments import Array, address_of
 from ansorlite.runtime.builtin import Argument, Direct
 from ansorlite.runtime.direct import direct_call
 from ansorlite.runtime.load import Loaded
+from ansorlite.runtime.memory import check_fits, no_room
+from ansorlite.runtime.not_copied import NotCopied
 from ansorlite.runtime.timing import Timing, TimingSettings, measure
 from ansorlite.runtime.workspace import Workspace, WorkspacePool, workspace_shape
 from ansorlite.sketch.candidate import Candidate
@@ -80,12 +81,14 @@ class Origin:
     latency: float | None
 
 
-class Kernel:
+class Kernel(NotCopied):
     """A compiled computation. Any number of Python threads may call it at once.
 
     Constant inputs are prepared (packed, transformed) before they are used: by a call each time, by :meth:`bind` and
     :meth:`benchmark` once. :meth:`prepare` does it once for any number of calls, which then take the other inputs only.
     """
+
+    elsewhere = "compile the task, which can be pickled"
 
     def __init__(self, compiled: Object, params: Sequence[Buffer], target: Target, origin: Origin | None = None) -> None:
         """Link ``compiled`` into this process.
@@ -97,6 +100,7 @@ class Kernel:
 
         Raises:
             TargetError: it is for another target, or a library that it needs is missing.
+            MemoryLimitError: this machine has less memory than a call needs.
         """
         self.origin = origin
         self._compiled = compiled
@@ -110,6 +114,8 @@ class Kernel:
         self._checks = [(buffer.shape, dtypes.NUMPY[buffer.dtype]) for buffer in params]
         self._new = self._checks[inputs:]
         self._prepare = self._loaded.prepare
+        room = max(compiled.workspace, compiled.prepare_workspace) + compiled.prepared
+        check_fits({**{buffer.name: buffer.nbytes for buffer in self.outputs}, "temporaries": room})
         self._pack: Callable[..., bytes] = struct.Struct(f"{len(params) + 1}P").pack
         self._workspace_bytes = compiled.workspace
         self._owners: tuple[object, ...] = ()
@@ -136,9 +142,13 @@ class Kernel:
 
         Raises:
             ArgumentError: a wrong number of arrays, or one of another shape, dtype or layout.
+            MemoryLimitError: there is no room for the outputs or temporaries.
         """
         if out is None:
-            outputs = [np.empty(shape, dtype) for shape, dtype in self._new]
+            try:
+                outputs = [np.empty(shape, dtype) for shape, dtype in self._new]
+            except MemoryError:
+                raise no_room("outputs", sum(buffer.nbytes for buffer in self.outputs)) from None
         else:
             outputs = list(out) if isinstance(out, Sequence) else [out]
         if self._direct is None or len(arrays) != len(self.inputs) or not self._called(self._direct, arrays, outputs):
@@ -202,7 +212,8 @@ class Kernel:
             addresses[number[name]] = address_of(array)
         self.prepare_at(addresses)
         left = [position for position in range(len(self._params)) if position not in number.values()]
-        result = copy.copy(self)
+        result = object.__new__(Kernel)
+        result.__dict__.update(self.__dict__)
         result._params = tuple(self._params[position] for position in left)
         result._checks = [self._checks[position] for position in left]
         result.inputs = result._params[: len(left) - len(self.outputs)]

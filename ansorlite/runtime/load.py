@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
@@ -11,14 +10,12 @@ from typing import Any, Final
 import llvmlite.binding as llvm
 
 from ansorlite.codegen import entry, team
-from ansorlite.codegen.machine import machine
 from ansorlite.codegen.object import Object
 from ansorlite.errors import TargetError
+from ansorlite.runtime.linker import Linked
 from ansorlite.runtime.modules import object_code
 from ansorlite.runtime.team import address
 from ansorlite.target import Target
-
-_serial = itertools.count()
 
 _Entry = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 _ENTRY: Final = "ansorlite_entry"
@@ -46,7 +43,7 @@ class Loaded:
         """Link ``compiled`` into this process.
 
         Raises:
-            TargetError: it was compiled for another target, or needs a library that is not there.
+            TargetError: it was compiled for another target, cannot run here, or needs a library that is not there.
         """
         if compiled.target != target.key:
             raise TargetError(f"this kernel was compiled for {compiled.target}, not for {target.key}; compile it again")
@@ -57,12 +54,11 @@ class Loaded:
             library.import_symbol(team.RUN, address())
         if compiled.prepared:
             library.export_symbol(compiled.prepare)
-        self._linker = _linker(target)
-        self._tracker: Any = library.link(self._linker, f"kernel{next(_serial)}")
-        self.address = self._tracker[compiled.entry]
+        self._linked = linked = Linked(library, target)
+        self.address = linked[compiled.entry]
         self.entry = _Entry(self.address)
-        self.repeat = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int64)(self._tracker[compiled.repeat])
-        self.prepare = _Entry(self._tracker[compiled.prepare]) if compiled.prepared else _nothing
+        self.repeat = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int64)(linked[compiled.repeat])
+        self.prepare = _Entry(linked[compiled.prepare]) if compiled.prepared else _nothing
 
 
 class LoadedEntry:
@@ -89,11 +85,10 @@ class LoadedEntry:
         for name, address_ in kernels.items():
             library.import_symbol(name, address_)
         library.export_symbol(_ENTRY).export_symbol(entry.profiled(_ENTRY))
-        self._linker = _linker(target)
-        self._tracker: Any = library.link(self._linker, f"entry{next(_serial)}")
-        self.address = self._tracker[_ENTRY]
+        self._linked = linked = Linked(library, target)
+        self.address = linked[_ENTRY]
         self.run = _Entry(self.address)
-        self.profile = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)(self._tracker[entry.profiled(_ENTRY)])
+        self.profile = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)(linked[entry.profiled(_ENTRY)])
 
 
 def _nothing(_: bytes) -> None:
@@ -106,8 +101,3 @@ def _library(name: str) -> None:
         llvm.load_library_permanently(name)
     except RuntimeError as error:
         raise TargetError(f"kernels need {name}, which cannot be loaded ({error}); install it") from error
-
-
-@cache
-def _linker(target: Target) -> Any:
-    return llvm.create_lljit_compiler(machine(target), use_jit_link=True)

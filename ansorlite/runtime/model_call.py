@@ -9,6 +9,7 @@ import numpy as np
 
 from ansorlite.runtime.arguments import Array, Signature, address_of, by_name, numpy_type
 from ansorlite.runtime.builtin import Argument
+from ansorlite.runtime.memory import check_fits
 from ansorlite.runtime.workspace import WorkspacePool, workspace_shape
 
 #: Runs the model once on the addresses of its blocks (``codegen/entry.py``).
@@ -41,7 +42,11 @@ class ModelCall:
         Args:
             temporaries: bytes that one call needs.
             weights, more_weights: where blocks of weights are; the owner of this keeps them there.
+
+        Raises:
+            MemoryLimitError: this machine has less memory than a call needs.
         """
+        check_fits({"outputs": signature.output_bytes, "temporaries": temporaries})
         self.signature = signature
         self._weights = weights
         self._more_weights = more_weights

@@ -6,7 +6,6 @@ import mmap
 import struct
 import zlib
 from collections.abc import Sequence
-from pathlib import Path
 from typing import BinaryIO, Final, TypeAlias
 
 Part: TypeAlias = bytes | memoryview
@@ -28,17 +27,18 @@ def write_parts(file: BinaryIO, parts: Sequence[Part]) -> None:
     file.write(_WORD.pack(checksum))
 
 
-def read_parts(path: Path) -> list[memoryview] | None:
-    """What :func:`write_parts` wrote, read-only; ``None`` if it is not there or is damaged."""
+def read_parts(descriptor: int) -> list[memoryview] | None:
+    """What :func:`write_parts` wrote to this file, read-only; ``None`` if it is damaged."""
     try:
-        with path.open("rb") as file:
-            whole = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        whole = memoryview(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ))
     except (OSError, ValueError):  # an empty file cannot be mapped
         return None
     data, end = whole[: -_WORD.size], whole[-_WORD.size :]
     if len(end) != _WORD.size or _WORD.unpack(end) != (zlib.crc32(data),):
         return None
     (count,) = _WORD.unpack_from(data)
+    if count > len(data) // _WORD.size - 1:
+        return None
     sizes = struct.unpack_from(f"<{count}Q", data, _WORD.size)
     parts = []
     begin = _padded(_WORD.size * (1 + count))

@@ -18,6 +18,7 @@ import numpy as np
 
 from ansorlite.codegen.builder import Module
 from ansorlite.codegen.machine import machine, optimise
+from ansorlite.runtime.linker import Linked
 from ansorlite.target import Target
 
 #: Chains of multiply-adds: more than latency times units (4 x 2 on today's cores), few enough for the registers.
@@ -156,19 +157,18 @@ class Loops:
         library = llvm.JITLibraryBuilder().add_object_img(code)
         for symbol in ("multiply_adds", "read", "copy"):
             library.export_symbol(symbol)
-        self._linker = llvm.create_lljit_compiler(machine(target), use_jit_link=True)
-        self._tracker: Any = library.link(self._linker, "peaks")
+        self._linked = linked = Linked(library, target)
         self.sink = aligned(target.vector_bytes)
         count, pointer = ctypes.c_int64, ctypes.c_void_p
-        self._multiply_adds = ctypes.CFUNCTYPE(None, count, pointer)(self._tracker["multiply_adds"])
-        self._read = ctypes.CFUNCTYPE(None, count, pointer, count, pointer)(self._tracker["read"])
-        self._copy = ctypes.CFUNCTYPE(None, count, pointer, count, pointer)(self._tracker["copy"])
+        self._multiply_adds = ctypes.CFUNCTYPE(None, count, pointer)(linked["multiply_adds"])
+        self._read = ctypes.CFUNCTYPE(None, count, pointer, count, pointer)(linked["read"])
+        self._copy = ctypes.CFUNCTYPE(None, count, pointer, count, pointer)(linked["copy"])
 
     def __enter__(self) -> Loops:
         return self
 
     def __exit__(self, *_: object) -> None:
-        del self._multiply_adds, self._read, self._copy, self._tracker
+        del self._multiply_adds, self._read, self._copy, self._linked
 
     def multiply_adds(self, turns: int) -> None:
         """Take 1,000 steps in every chain a turn."""

@@ -10,10 +10,10 @@ from typing import Final
 import llvmlite.binding as llvm
 
 from ansorlite.codegen import team
-from ansorlite.codegen.machine import machine
 from ansorlite.errors import TargetError
+from ansorlite.runtime.linker import linker
 from ansorlite.runtime.modules import object_code
-from ansorlite.target import host
+from ansorlite.target import process_target
 
 #: Environment variable: microseconds for which an idle helper watches for work before it sleeps; read once.
 SPIN_VARIABLE: Final = "ANSORLITE_SPIN_US"
@@ -29,14 +29,14 @@ def address() -> int:
     Raises:
         TargetError: there is no team for this architecture, or ``ANSORLITE_SPIN_US`` is not a number.
     """
-    target = host()
+    target = process_target()
     code = object_code(team.text(target, spin()), target, optimised=True)
     library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
     library.export_symbol(team.RUN).export_symbol(team.FORGET)
-    linker = llvm.create_lljit_compiler(machine(target), use_jit_link=True)
-    tracker = library.link(linker, "team")
+    made = linker(target)
+    tracker = library.link(made, "team")
     # Helpers run this code until the process ends, so not even the interpreter's last collection may free it.
-    for owner in (linker, tracker):
+    for owner in (made, tracker):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
     os.register_at_fork(after_in_child=ctypes.CFUNCTYPE(None)(tracker[team.FORGET]))
     return int(tracker[team.RUN])

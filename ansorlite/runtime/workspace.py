@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from ansorlite.runtime.arguments import ALIGNMENT, Array, empty
+from ansorlite.runtime.memory import no_room
 
 #: Bytes of a large page.
 _LARGE_PAGE: Final = 2 << 20
@@ -16,13 +17,19 @@ _LARGE_PAGE: Final = 2 << 20
 class Workspace:
     """A block that begins at a cache line.
 
+    Raises:
+        MemoryLimitError: there is no room for it.
+
     Attributes:
         memory: its bytes.
         address: where it begins.
     """
 
     def __init__(self, nbytes: int) -> None:
-        self.memory = empty(workspace_shape(nbytes), "uint8")
+        try:
+            self.memory = empty(workspace_shape(nbytes), "uint8")
+        except MemoryError:
+            raise no_room("temporaries", nbytes) from None
         self.address: int = self.memory.ctypes.data
 
 
@@ -54,7 +61,8 @@ class WorkspacePool:
         try:
             return self._idle.pop()  # atomic, as is append: there need not be a lock
         except IndexError:
-            return Workspace(self._nbytes)
+            pass
+        return Workspace(self._nbytes)
 
     def give(self, workspace: Workspace) -> None:
         self._idle.append(workspace)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
@@ -24,6 +23,7 @@ from ansorlite.analysis.branches import region_loops
 from ansorlite.analysis.constants import constant_stages, follows_from_constants
 from ansorlite.columns.arithmetic import both, ceil, either, equal, every, minimum, negated, product, select, where
 from ansorlite.columns.tape import Number
+from ansorlite.once import once_for_each
 from ansorlite.schedule.nest import Attached, Loop, Nest, Packed, Program
 from ansorlite.schedule.regions import Region, regions
 from ansorlite.schedule.steps import (
@@ -224,7 +224,7 @@ class _Fold:
     def packed(self, anchor: Tensor, step: CacheRead, normalised: Callable[[Number], Number]) -> Packed:
         tensor = self.tensors[step.tensor]
         placed = any(isinstance(s, ComputeAt | Reorder | Follow) and s.stage == tensor.name for s in self.steps)
-        copy = _copy(anchor, tensor, step.packed, computed=tensor.body is not None and not placed)
+        copy = _copy(anchor, tensor, step.packed, tensor.body is not None and not placed)
         assert copy.body is not None
         prepared = follows_from_constants(self.dag, copy.body)
         return Packed(tensor, copy, 0 if prepared else normalised(self.value(step.hole)), prepared)
@@ -236,7 +236,7 @@ def _whole(loops: tuple[Loop, ...], position: int) -> Number:
     return every(equal(product((loop.trip, loop.step)), loop.span) for loop in around)
 
 
-@lru_cache(maxsize=1024)
+@once_for_each
 def _copy(anchor: Tensor, tensor: Tensor, name: str, computed: bool) -> Tensor:
     """What ``anchor`` reads of ``tensor``, over the axes that the read depends on; a stage's element may be computed there."""
     assert anchor.body is not None

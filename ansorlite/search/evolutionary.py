@@ -8,7 +8,6 @@ that the model also learns of what it does not like.
 from __future__ import annotations
 
 import dataclasses
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -16,6 +15,7 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
+from ansorlite import visible
 from ansorlite.cost_model import CostModel, Group
 from ansorlite.evolution import EvolutionSettings, epsilon_greedy, evolve, keys, spread
 from ansorlite.search.arm import Arm
@@ -25,7 +25,7 @@ from ansorlite.search.protocol import SearchProblem
 from ansorlite.search.round import Round
 from ansorlite.sketch.candidate import Candidate
 
-logger = logging.getLogger(__name__)
+logger = visible.logger(__name__)
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,11 @@ class _Bred:
 
 def default_candidate(task: Task, sketches: Sequence[Sketch]) -> Candidate:
     """A good program of ``task`` at once, always the same one."""
+    return default_candidates(task, sketches)[0]
+
+
+def default_candidates(task: Task, sketches: Sequence[Sketch]) -> tuple[Candidate, ...]:
+    """A few good programs of different sketches, the best first; the loops as written come last."""
     draft = Draft(task.target)
 
     def bred(sketch: Sketch, seeds: NDArray[np.int64], settings: EvolutionSettings) -> _Bred:
@@ -41,5 +46,5 @@ def default_candidate(task: Task, sketches: Sequence[Sketch]) -> Candidate:
     first = [bred(sketch, np.zeros((0, len(sketch.holes)), np.int64), _FIRST) for sketch in sketches]
     first.sort(key=lambda each: -each.scores[0])
     last = [bred(each.sketch, each.rows, _THEN) for each in first[:_FINALISTS]]
-    best = max(last, key=lambda each: each.scores[0], default=None)
-    return NAIVE if best is None else Candidate(best.sketch.signature, tuple(best.rows[0].tolist()))
+    last.sort(key=lambda each: -each.scores[0])
+    return (*(Candidate(each.sketch.signature, tuple(each.rows[0].tolist())) for each in last), NAIVE)

@@ -12,6 +12,11 @@ from ansorlite.sketch.sketch import Sketch
 from ansorlite.task import Task
 
 
+def has(candidate: Candidate, sketches: Sequence[Sketch]) -> bool:
+    """Whether there is such a program; a record of another version may name a sketch that is gone, or a row that does not fit."""
+    return candidate == NAIVE or any(each.signature == candidate.sketch and each.fits(candidate.row) for each in sketches)
+
+
 def lower(task: Task, candidate: Candidate, sketches: Sequence[Sketch]) -> Function:
     """The loop IR of one candidate.
 

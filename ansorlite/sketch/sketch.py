@@ -76,6 +76,10 @@ class Sketch:
         """(n, k) of rows (n, holes): equal rows of the result mean one and the same program."""
         return self._canonical.run(rows).T.astype(np.int64)
 
+    def fits(self, row: Sequence[int]) -> bool:
+        """Whether ``row`` fills the holes: a record may come from a version that had others."""
+        return len(row) == len(self.holes) and all(0 <= value < hole.size for value, hole in zip(row, self.holes, strict=True))
+
     def lower(self, row: Sequence[int], name: str = "kernel") -> Function:
         """The loop IR of one row.
 

@@ -61,7 +61,7 @@ def contraction(tensor: Tensor) -> Contraction | None:
     there every single product is rounded.
     """
     body = tensor.body
-    if not isinstance(body, Reduce) or body.op is not ReduceOp.SUM or body.dtype in ("float16", "bfloat16"):
+    if not isinstance(body, Reduce) or body.op is not ReduceOp.SUM or body.dtype in dtypes.STORAGE_FLOATS:
         return None
     product = body.body
     if not isinstance(product, Binary) or product.op is not BinaryOp.MUL:

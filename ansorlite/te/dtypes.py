@@ -27,6 +27,9 @@ NUMPY: Final[dict[str, np.dtype]] = {
     "float64": np.dtype(np.float64),
 }
 
+#: Floats that are only stored: an operation on them is done in float32 and rounded once.
+STORAGE_FLOATS: Final = frozenset({"float16", "bfloat16"})
+
 #: The dtype of axes and of index arithmetic.
 INDEX: Final = "int64"
 

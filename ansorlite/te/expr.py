@@ -23,6 +23,7 @@ from ansorlite.errors import ExpressionError
 from ansorlite.te import dtypes
 from ansorlite.te.operators import Operators
 from ansorlite.te.ops import BINARY, UNARY, BinaryOp, OpInfo, ReduceOp, UnaryOp
+from ansorlite.visible import visible
 
 if TYPE_CHECKING:
     from ansorlite.te.tensor import Tensor
@@ -105,7 +106,7 @@ class Axis(Var):
     reduce: bool = False
 
     def __repr__(self) -> str:
-        return f"Axis({self.name}, {self.extent}{', reduce' if self.reduce else ''})"
+        return f"Axis({visible(self.name)}, {self.extent}{', reduce' if self.reduce else ''})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +164,7 @@ class Select(Expr):
 
 @dataclass(frozen=True, eq=False)
 class Cast(Expr):
-    """``a`` converted as ``numpy.ndarray.astype`` does (float to integer truncates toward zero)."""
+    """``a`` converted: as ``numpy.ndarray.astype`` does, but from float to integer toward zero to the nearest that fits."""
 
     a: Expr
     dtype: str
@@ -319,7 +320,8 @@ def _fold(op: BinaryOp, x: Expr, y: Expr) -> Expr | None:
     if isinstance(x, Const) and isinstance(y, Const) and op in _PYTHON:
         if op in (BinaryOp.FLOORDIV, BinaryOp.MOD) and y.value == 0:
             return None
-        return const(_PYTHON[op](x.value, y.value), dtypes.INDEX)
+        value, (least, greatest) = _PYTHON[op](x.value, y.value), _limits(dtypes.INDEX)
+        return Const(int(value), dtypes.INDEX) if least <= value <= greatest else None  # which wraps around when it is run
     return None
 
 
@@ -338,7 +340,13 @@ def unary(op: UnaryOp, a: Expr | Scalar) -> Expr:
 
 
 def cast(a: Expr | Scalar, dtype: object) -> Expr:
-    """``a`` converted to ``dtype`` as ``astype`` does."""
+    """``a`` converted to ``dtype``: rounded to a float, wrapped to an integer from an integer.
+
+    From float to integer the fraction is cut off; what does not fit becomes the nearest integer that does, NaN becomes 0.
+
+    Raises:
+        ExpressionError: an unknown dtype, or a literal integer that ``dtype`` cannot hold.
+    """
     name = dtypes.check(dtype)
     x = as_expr(a)
     if x.dtype == name:

@@ -1,20 +1,18 @@
 """The meaning of each operation on numpy arrays and scalars: the one place where values are computed.
 
-float16 and bfloat16 are storage: an operation on them is done in float32 and rounded once, as numpy does for float16.
-Integers wrap. Call under ``numpy.errstate(all="ignore")``: overflow, division by zero and NaN are values here.
+One meaning for every machine, also where numpy leaves it to the machine or has none (``docs/te.md`` has the table). float16 and
+bfloat16 are storage: an operation on them is done in float32 and rounded once, as numpy does for float16. Integers wrap. Call
+under ``numpy.errstate(all="ignore")``: overflow, division by zero and NaN are values here.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
-from ansorlite.errors import ExpressionError
 from ansorlite.te import dtypes
 from ansorlite.te.ops import BINARY, UNARY, BinaryOp, ReduceOp, UnaryOp
-
-_STORAGE: Final = ("float16", "bfloat16")
 
 
 def apply(op: BinaryOp | UnaryOp, operands: tuple[Any, ...], operand_dtype: str, dtype: str) -> Any:
@@ -23,23 +21,38 @@ def apply(op: BinaryOp | UnaryOp, operands: tuple[Any, ...], operand_dtype: str,
     Args:
         operand_dtype: the dtype of every operand.
         dtype: the dtype of the result.
-
-    Raises:
-        ExpressionError: an integer to a negative power, which numpy refuses.
     """
     info = BINARY[op] if isinstance(op, BinaryOp) else UNARY[op]
-    if operand_dtype in _STORAGE:
+    if operand_dtype in dtypes.STORAGE_FLOATS:
         operands = tuple(convert(x, "float32") for x in operands)
-    try:
-        return convert(info.numpy(*operands), dtype)
-    except ValueError as error:
-        raise ExpressionError(f"{op.value} on {operand_dtype}: {error}; te.cast the operands to a float dtype first") from None
+    return convert(info.numpy(*operands), dtype)
 
 
 def convert(value: Any, dtype: str) -> Any:
-    """``value`` as ``dtype``, by ``astype``."""
+    """``value`` as ``dtype``: by ``astype``, but of a float that an integer ``dtype`` cannot hold, the nearest that it can.
+
+    NaN becomes 0.
+    """
     target = dtypes.NUMPY[dtype]
-    return value if getattr(value, "dtype", None) == target else np.asarray(value).astype(target)
+    array = np.asarray(value)
+    if array.dtype == target:
+        return value
+    if dtypes.is_integer(dtype) and dtypes.is_float(array.dtype.name):
+        return _truncated(array.astype(np.float32) if array.dtype.name in dtypes.STORAGE_FLOATS else array, target)
+    return array.astype(target)
+
+
+def _truncated(value: Any, target: np.dtype[Any]) -> Any:
+    info = np.iinfo(target)
+    # Every float has the powers of two; the greatest integer itself is not among the floats, if it is wide.
+    low, beyond = float(info.min), float(info.max + 1)
+    whole = np.trunc(value)
+    fits = (whole >= low) & (whole < beyond)
+    number = np.where(fits, whole, 0).astype(target)
+    if not fits.all():
+        number[whole >= beyond] = info.max
+        number[whole < low] = info.min
+    return number
 
 
 def accumulator(op: ReduceOp, dtype: str) -> str:
@@ -50,7 +63,7 @@ def accumulator(op: ReduceOp, dtype: str) -> str:
     """
     if dtypes.is_float(dtype) and op in (ReduceOp.SUM, ReduceOp.PROD):
         return "float64"
-    return "float32" if dtype in _STORAGE else dtype
+    return "float32" if dtype in dtypes.STORAGE_FLOATS else dtype
 
 
 def identity(op: ReduceOp, dtype: str) -> Any:

@@ -111,6 +111,18 @@ DOTS: Final[dict[BinaryOp, tuple[Pieces, Pieces]]] = {
     BinaryOp.DOT_S16S16: (Pieces("int16"), Pieces("int16")),
 }
 
+
+def _power(x: Any, y: Any) -> Any:
+    """numpy refuses negative powers of integers: they are 1 / x ** -y, cut off to an integer, and 0 for 0."""
+    base, exponent = np.asarray(x), np.asarray(y)
+    negative = (exponent < 0) if base.dtype.kind == "i" else np.False_
+    if not np.any(negative):
+        return np.power(x, y)
+    # Of 1 and -1, the power is that of the same exponent modulo 2.
+    small = np.where(negative, exponent & 1, exponent)
+    return np.where(negative & (abs(base) != 1), 0, np.power(base, small)).astype(base.dtype)[()]
+
+
 BINARY: Final[dict[BinaryOp, OpInfo]] = {
     BinaryOp.ADD: OpInfo(np.add, Cost.CHEAP, "fi"),
     BinaryOp.SUB: OpInfo(np.subtract, Cost.CHEAP, "fi"),
@@ -118,7 +130,7 @@ BINARY: Final[dict[BinaryOp, OpInfo]] = {
     BinaryOp.DIV: OpInfo(np.true_divide, Cost.DIV, "fi", to_float=True),
     BinaryOp.FLOORDIV: OpInfo(np.floor_divide, Cost.DIV, "fi"),
     BinaryOp.MOD: OpInfo(np.remainder, Cost.DIV, "fi"),
-    BinaryOp.POW: OpInfo(np.power, Cost.MATH, "fi"),
+    BinaryOp.POW: OpInfo(_power, Cost.MATH, "fi"),
     BinaryOp.MIN: OpInfo(np.minimum, Cost.CHEAP),
     BinaryOp.MAX: OpInfo(np.maximum, Cost.CHEAP),
     BinaryOp.EQ: OpInfo(np.equal, Cost.CHEAP, boolean=True),

@@ -16,6 +16,7 @@ from ansorlite.te.expr import Binary, Cast, Const, Expr, Read, Reduce, Select, U
 from ansorlite.te.ops import BinaryOp, UnaryOp
 from ansorlite.te.tensor import Tensor
 from ansorlite.te.traversal import walk
+from ansorlite.visible import visible
 
 if TYPE_CHECKING:
     from ansorlite.te.dag import ComputeDAG
@@ -89,11 +90,12 @@ class Names:
         """The name of what ``node`` reads an element of."""
         if not isinstance(node, Read):
             raise TypeError(f"a {type(node).__name__} is not a tensor expression")
-        return self.tensors.get(node.tensor, node.tensor.name)
+        return self.tensors.get(node.tensor) or visible(node.tensor.name)
 
 
 def _distinct(wish: str, taken: Iterable[str]) -> str:
     used = set(taken)
+    wish = visible(wish)
     name, number = wish, 1
     while name in used:
         name, number = f"{wish}_{number}", number + 1

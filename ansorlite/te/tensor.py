@@ -14,6 +14,7 @@ from ansorlite.te import dtypes
 from ansorlite.te.checks import check_body
 from ansorlite.te.expr import Axis, Expr, Read, Reduce, Scalar, as_expr, cast
 from ansorlite.te.ops import ReduceOp
+from ansorlite.visible import visible
 
 _serial = itertools.count()
 
@@ -68,7 +69,7 @@ class Tensor:
         return Read(self, tuple(nodes), self.dtype)
 
     def __repr__(self) -> str:
-        return f"Tensor({self.name}, {self.shape}, {self.dtype}{', constant' if self.constant else ''})"
+        return f"Tensor({visible(self.name)}, {self.shape}, {self.dtype}{', constant' if self.constant else ''})"
 
 
 def _checked_shape(shape: int | Sequence[int], name: str) -> tuple[int, ...]:

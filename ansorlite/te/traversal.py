@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
 
+from ansorlite.once import once_for_each
 from ansorlite.te.expr import Axis, Expr, Read, Select, Var
 
 
@@ -45,13 +45,13 @@ def substitute(expr: Expr, values: dict[Var, Expr]) -> Expr:
     return rewrite(expr, lambda node: values.get(node) if isinstance(node, Var) else None)
 
 
-@lru_cache(maxsize=4096)
+@once_for_each
 def reads(expr: Expr) -> tuple[Read, ...]:
     """The distinct tensor reads in ``expr``, in order of first appearance."""
     return tuple(node for node in walk(expr) if isinstance(node, Read))
 
 
-@lru_cache(maxsize=4096)
+@once_for_each
 def free_vars(expr: Expr) -> frozenset[Var]:
     """The variables and axes that ``expr`` depends on."""
     return frozenset(node for node in walk(expr) if isinstance(node, Var))

@@ -12,10 +12,12 @@ from collections.abc import Callable, Sequence
 
 from ansorlite import te
 from ansorlite.errors import ExpressionError
+from ansorlite.te import dtypes
 from ansorlite.te.expr import Expr, Scalar
 from ansorlite.te.tensor import Tensor
 from ansorlite.topi.conv import axis_names
 from ansorlite.topi.padding import pad
+from ansorlite.topi.wide import narrow, wide
 from ansorlite.topi.windows import window
 
 
@@ -38,10 +40,10 @@ def blocked_conv(
     Raises:
         ExpressionError: ranks, channels or groups that do not fit together, or a group's channels that are no whole blocks.
     """
-    return convolve_blocks(
+    total = convolve_blocks(
         x,
         weight,
-        lambda value, tap, _: value * tap,
+        lambda value, tap, _: wide(value) * wide(tap),
         block=block,
         strides=strides,
         before=before,
@@ -49,6 +51,7 @@ def blocked_conv(
         dilations=dilations,
         groups=groups,
     )
+    return narrow(total, dtypes.promote(x.dtype, weight.dtype))
 
 
 def convolve_blocks(

@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 
 from ansorlite import te
 from ansorlite.errors import ExpressionError
+from ansorlite.te import dtypes
 from ansorlite.te.expr import Expr, Scalar
 from ansorlite.te.tensor import Tensor
 from ansorlite.topi.padding import pad
+from ansorlite.topi.wide import narrow, wide
 from ansorlite.topi.windows import window
 
 _SPATIAL = ("d", "h", "w")
@@ -36,16 +38,17 @@ def conv(
     Raises:
         ExpressionError: ranks, channels or groups that do not fit together, or a kernel larger than the padded data.
     """
-    return convolve(
+    total = convolve(
         x,
         weight,
-        lambda value, tap, _: value * tap,
+        lambda value, tap, _: wide(value) * wide(tap),
         strides=strides,
         before=before,
         after=after,
         dilations=dilations,
         groups=groups,
     )
+    return narrow(total, dtypes.promote(x.dtype, weight.dtype))
 
 
 def convolve(
@@ -157,9 +160,10 @@ def conv_transpose(
         inside = [t < span for t, c, s, span in zip(tap, counts, slide.strides, slide.span, strict=True) if c * s > span]
         if inside:
             factor = te.if_then_else(te.all(*inside), factor, te.cast(0, weight.dtype))
-        return te.sum(padded[(n, channel, *places)] * factor, axis=[rc, *steps])
+        return te.sum(wide(padded[(n, channel, *places)]) * wide(factor), axis=[rc, *steps])
 
-    return te.compute((x.shape[0], share * groups, *extents), element, name="conv_transpose")
+    total = te.compute((x.shape[0], share * groups, *extents), element, name="conv_transpose")
+    return narrow(total, dtypes.promote(x.dtype, weight.dtype))
 
 
 def _spread(weight: Tensor, dilations: Sequence[int]) -> Tensor:

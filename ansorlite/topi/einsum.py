@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 from ansorlite import te
 from ansorlite.errors import ExpressionError
+from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis, Expr
 from ansorlite.te.tensor import Tensor
+from ansorlite.topi.wide import narrow, wide
 
 
 def einsum(*tensors: Tensor, inputs: Sequence[str], output: str) -> Tensor:
@@ -36,8 +39,10 @@ def einsum(*tensors: Tensor, inputs: Sequence[str], output: str) -> Tensor:
         product: Expr | None = None
         for letters, tensor in zip(inputs, tensors, strict=True):
             factor = tensor[tuple(0 if e == 1 else places[x] for x, e in zip(letters, tensor.shape, strict=True))]
+            factor = wide(factor) if folded else factor
             product = factor if product is None else product * factor
         assert product is not None
         return te.sum(product, axis=list(folded.values())) if folded else product
 
-    return te.compute([extents[x] for x in output], element, name="einsum")
+    total = te.compute([extents[x] for x in output], element, name="einsum")
+    return narrow(total, reduce(dtypes.promote, (tensor.dtype for tensor in tensors)))

@@ -7,11 +7,15 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Final
 
+import numpy as np
+
 from ansorlite import te
 from ansorlite.errors import ExpressionError
-from ansorlite.te.expr import Expr
+from ansorlite.te import dtypes
+from ansorlite.te.expr import Expr, as_expr
 from ansorlite.te.tensor import Tensor
 from ansorlite.topi.reduction import normalized_axes
+from ansorlite.topi.wide import wide
 
 
 class Scatter(Enum):
@@ -133,9 +137,10 @@ def _scattered(
 
     if mode is not Scatter.REPLACE:
         fold, join, start = _FOLDS[mode]
+        dtype = wide(te.cast(0, x.dtype)).dtype if mode in (Scatter.ADD, Scatter.MULTIPLY) else x.dtype
         folded = te.compute(
             x.shape,
-            lambda *a: fold(where(a, steps, update(a, own(steps)), start(x.dtype)), axis=steps),
+            lambda *a: fold(where(a, steps, te.cast(update(a, own(steps)), dtype), start(dtype)), axis=steps),
             name="scatter_fold",
         )
         return te.compute(x.shape, lambda *a: te.cast(join(x[a], folded[a]), x.dtype), name="scatter")
@@ -162,10 +167,10 @@ def _limit(highest: bool) -> Callable[[str], Expr]:
     def value(dtype: str) -> Expr:
         if dtype.startswith(("float", "bfloat")):
             return te.cast(math.inf if highest else -math.inf, dtype)
-        bits = int(dtype.removeprefix("u").removeprefix("int"))
-        signed = not dtype.startswith("u")
-        high = (1 << (bits - signed)) - 1
-        return te.cast(high if highest else (-high - 1 if signed else 0), dtype)
+        if dtype == "bool":
+            return te.cast(int(highest), dtype)
+        info = np.iinfo(dtype)
+        return as_expr(dtypes.NUMPY[dtype].type(info.max if highest else info.min))
 
     return value
 

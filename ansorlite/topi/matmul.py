@@ -6,9 +6,11 @@ from collections.abc import Callable
 
 from ansorlite import te
 from ansorlite.errors import ExpressionError
+from ansorlite.te import dtypes
 from ansorlite.te.expr import Expr
 from ansorlite.te.tensor import Tensor
 from ansorlite.topi.elementwise import broadcast_read, broadcast_shape
+from ansorlite.topi.wide import narrow, wide
 
 
 def gemm(a: Tensor, b: Tensor, *, transpose_a: bool = False, transpose_b: bool = False) -> Tensor:
@@ -24,11 +26,12 @@ def gemm(a: Tensor, b: Tensor, *, transpose_a: bool = False, transpose_b: bool =
     if inner != inner_b:
         raise ExpressionError(f"gemm: the inner extents {inner} and {inner_b} of {a.shape} and {b.shape} differ")
     k = te.reduce_axis(inner, name="k")
-    return te.compute(
-        (rows, columns),
-        lambda i, j: te.sum((a[k, i] if transpose_a else a[i, k]) * (b[j, k] if transpose_b else b[k, j]), axis=k),
-        name="gemm",
-    )
+
+    def element(i: Expr, j: Expr) -> Expr:
+        left, right = a[k, i] if transpose_a else a[i, k], b[j, k] if transpose_b else b[k, j]
+        return te.sum(wide(left) * wide(right), axis=k)
+
+    return narrow(te.compute((rows, columns), element, name="gemm"), dtypes.promote(a.dtype, b.dtype))
 
 
 def matmul(a: Tensor, b: Tensor) -> Tensor:
@@ -37,7 +40,8 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
     Raises:
         ExpressionError: a scalar operand, inner extents that differ, or batch shapes that do not broadcast.
     """
-    return multiply_matrices(a, b, lambda left, right, *_: left * right, "matmul")
+    total = multiply_matrices(a, b, lambda left, right, *_: wide(left) * wide(right), "matmul")
+    return narrow(total, dtypes.promote(a.dtype, b.dtype))
 
 
 def multiply_matrices(a: Tensor, b: Tensor, product: Callable[[Expr, Expr, Expr | None, Expr | None], Expr], name: str) -> Tensor:

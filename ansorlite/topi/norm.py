@@ -11,16 +11,17 @@ from ansorlite.te.expr import Expr
 from ansorlite.te.tensor import Tensor
 from ansorlite.topi.elementwise import elementwise
 from ansorlite.topi.padding import pad
-from ansorlite.topi.reduction import normalized_axes, reduce_l1, reduce_mean, reduce_sum_square
+from ansorlite.topi.reduction import normalized_axes, wide_l1, wide_mean, wide_sum_square
+from ansorlite.topi.wide import wide
 
 
 def standardize(x: Tensor, *, axes: Sequence[int], epsilon: float) -> Tensor:
     """``(x - mean) / sqrt(variance + epsilon)``, mean and (biased) variance taken over ``axes``."""
     count = math.prod(x.shape[d] for d in normalized_axes(axes, x.ndim))
-    mean = reduce_mean(x, axes=axes, keepdims=True)
+    mean = wide_mean(x, axes=axes, keepdims=True)
     centered = elementwise(lambda v, m: v - m, x, mean, name="centered")
-    squares = reduce_sum_square(centered, axes=axes, keepdims=True)
-    return elementwise(lambda c, s: c * te.rsqrt(s / count + epsilon), centered, squares, name="standardize")
+    squares = wide_sum_square(centered, axes=axes, keepdims=True)
+    return elementwise(lambda c, s: te.cast(c * te.rsqrt(s / count + epsilon), x.dtype), centered, squares, name="standardize")
 
 
 def batch_norm_scale(gamma: Tensor, variance: Tensor, *, epsilon: float, rank: int) -> Tensor:
@@ -44,9 +45,9 @@ def batch_norm_shift(beta: Tensor, mean: Tensor, scale: Tensor) -> Tensor:
 def inverse_deviation(x: Tensor, *, axes: Sequence[int], epsilon: float) -> Tensor:
     """``1 / sqrt(variance + epsilon)`` over ``axes``, which stay with extent 1."""
     count = math.prod(x.shape[d] for d in normalized_axes(axes, x.ndim))
-    mean = reduce_mean(x, axes=axes, keepdims=True)
+    mean = wide_mean(x, axes=axes, keepdims=True)
     centered = elementwise(lambda v, m: v - m, x, mean, name="centered")
-    squares = reduce_sum_square(centered, axes=axes, keepdims=True)
+    squares = wide_sum_square(centered, axes=axes, keepdims=True)
     return elementwise(lambda s: te.rsqrt(s / count + epsilon), squares, name="inverse_deviation")
 
 
@@ -61,8 +62,12 @@ def rms_norm(x: Tensor, scale: Tensor, *, axis: int = -1, epsilon: float = 1e-5)
     """``x / sqrt(mean(x * x) + epsilon) * scale`` over the dimensions from ``axis`` on."""
     first = normalized_axes([axis], x.ndim)[0]
     count = math.prod(x.shape[first:])
-    squares = reduce_sum_square(x, axes=range(first, x.ndim), keepdims=True)
-    return elementwise(lambda v, s, g: v * te.rsqrt(s / count + epsilon) * g, x, squares, scale, name="rms_norm")
+    squares = wide_sum_square(x, axes=range(first, x.ndim), keepdims=True)
+
+    def element(v: Expr, s: Expr, g: Expr) -> Expr:
+        return te.cast(v * te.rsqrt(s / count + epsilon), x.dtype) * g
+
+    return elementwise(element, x, squares, scale, name="rms_norm")
 
 
 def instance_norm(x: Tensor, scale: Tensor, bias: Tensor, *, epsilon: float = 1e-5) -> Tensor:
@@ -94,7 +99,7 @@ def lrn(x: Tensor, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: 
 
     def square(n: Expr, c: Expr, *spatial: Expr) -> Expr:
         value = padded[(n, c + r, *spatial)]
-        return te.sum(value * value, axis=r)
+        return te.sum(wide(value) * wide(value), axis=r)
 
     squares = te.compute(x.shape, square, name="lrn_squares")
     return _respond(x, squares, scale=alpha / size, beta=beta, bias=bias)
@@ -128,14 +133,14 @@ def blocked_lrn(x: Tensor, *, size: int, alpha: float = 1e-4, beta: float = 0.75
         *places, lane = i
         channel = (c + before) * block + lane + r - lead
         value = row[(n, *places, channel // block, channel % block)]
-        return te.sum(value * value, axis=r)
+        return te.sum(wide(value) * wide(value), axis=r)
 
     squares = te.compute(x.shape, square, name="lrn_squares")
     return _respond(x, squares, scale=alpha / size, beta=beta, bias=bias)
 
 
 def _respond(x: Tensor, squares: Tensor, *, scale: float, beta: float, bias: float) -> Tensor:
-    return elementwise(lambda v, s: v / te.power(s * scale + bias, beta), x, squares, name="lrn")
+    return elementwise(lambda v, s: te.cast(v / te.power(s * scale + bias, beta), x.dtype), x, squares, name="lrn")
 
 
 def lp_normalize(x: Tensor, *, axis: int = -1, p: int = 2) -> Tensor:
@@ -146,10 +151,10 @@ def lp_normalize(x: Tensor, *, axis: int = -1, p: int = 2) -> Tensor:
     """
     if p not in (1, 2):
         raise ExpressionError(f"lp_normalize knows p = 1 and p = 2, not {p}")
-    sums = (reduce_sum_square if p == 2 else reduce_l1)(x, axes=[axis], keepdims=True)
+    sums = (wide_sum_square if p == 2 else wide_l1)(x, axes=[axis], keepdims=True)
 
     def element(v: Expr, s: Expr) -> Expr:
         length = te.sqrt(s) if p == 2 else s
-        return te.if_then_else(s == 0, v, v / length)
+        return te.cast(te.if_then_else(s == 0, v, v / length), x.dtype)
 
     return elementwise(element, x, sums, name="lp_normalize")

@@ -49,7 +49,8 @@ def pad(x: Tensor, *, before: Sequence[int], after: Sequence[int], value: Scalar
             conditions += [index >= 0] if b > 0 else []
             conditions += [index < extent] if a > 0 else []
         read = x[tuple(inner)]
-        return te.if_then_else(te.all(*conditions), read, as_expr(value, beside=x.dtype)) if conditions else read
+        border = te.cast(as_expr(value, beside=x.dtype), x.dtype)
+        return te.if_then_else(te.all(*conditions), read, border) if conditions else read
 
     return te.compute(shape, element, name="pad")
 

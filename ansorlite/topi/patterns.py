@@ -8,6 +8,7 @@ from ansorlite import te
 from ansorlite.te.expr import Expr
 from ansorlite.te.tensor import Tensor
 from ansorlite.topi.reduction import normalized_axes
+from ansorlite.topi.wide import narrow, wide
 
 
 def arange(start: Tensor, delta: Tensor, *, count: int) -> Tensor:
@@ -57,6 +58,7 @@ def _running(fold: Callable[..., Expr], neutral: int, x: Tensor, axis: int, excl
     def element(*axes: Expr) -> Expr:
         first, second = (axes[d], k) if reverse else (k, axes[d])
         counts = first < second if exclusive else first <= second
-        return fold(te.if_then_else(counts, x[(*axes[:d], k, *axes[d + 1 :])], te.cast(neutral, x.dtype)), axis=k)
+        value = wide(x[(*axes[:d], k, *axes[d + 1 :])])
+        return fold(te.if_then_else(counts, value, te.cast(neutral, value.dtype)), axis=k)
 
-    return te.compute(x.shape, element, name=name)
+    return narrow(te.compute(x.shape, element, name=name), x.dtype)

@@ -14,6 +14,7 @@ from ansorlite.te.tensor import Tensor
 from ansorlite.topi.elementwise import elementwise
 from ansorlite.topi.padding import pad
 from ansorlite.topi.reduction import reduce_max, reduce_mean, reduce_sum
+from ansorlite.topi.wide import wide
 from ansorlite.topi.windows import Window, window
 
 
@@ -79,10 +80,10 @@ def average_pool(
         ExpressionError: a window that does not fit the data.
     """
     slide = window(kernel, strides=strides, before=before, after=after, dilations=dilations, ceil_mode=ceil_mode)
-    total = reduce_windows(x, slide, 0, te.sum, "pool_sum")
+    total = reduce_windows(x, slide, 0, lambda v, axis: te.sum(wide(v), axis=axis), "pool_sum")
 
     def element(*axes: Expr) -> Expr:
-        return total[axes] / te.cast(_count(axes[2:], slide, x.shape[2:], count_include_pad), x.dtype)
+        return te.cast(total[axes] / te.cast(_count(axes[2:], slide, x.shape[2:], count_include_pad), total.dtype), x.dtype)
 
     return te.compute(total.shape, element, name="average_pool")
 
@@ -126,15 +127,16 @@ def lp_pool(
         ExpressionError: a window that does not fit the data.
     """
     slide = window(kernel, strides=strides, before=before, after=after, dilations=dilations, ceil_mode=ceil_mode)
-    powers = elementwise(lambda v: _power(te.abs(v), p), x, name="powers")
+    powers = elementwise(lambda v: _power(te.abs(wide(v)), p), x, name="powers")
     sums = reduce_windows(powers, slide, 0, te.sum, "lp_sum")
-    return elementwise(lambda v: _root(v, p), sums, name="lp_pool")
+    return elementwise(lambda v: te.cast(_root(v, p), x.dtype), sums, name="lp_pool")
 
 
 def global_lp_pool(x: Tensor, *, p: int = 2) -> Tensor:
     """The ``p``-norm over all spatial dimensions, which stay with extent 1."""
-    powers = elementwise(lambda v: _power(te.abs(v), p), x, name="powers")
-    return elementwise(lambda v: _root(v, p), reduce_sum(powers, axes=tuple(range(2, x.ndim)), keepdims=True), name="lp_pool")
+    powers = elementwise(lambda v: _power(te.abs(wide(v)), p), x, name="powers")
+    sums = reduce_sum(powers, axes=tuple(range(2, x.ndim)), keepdims=True)
+    return elementwise(lambda v: te.cast(_root(v, p), x.dtype), sums, name="lp_pool")
 
 
 def _power(v: Expr, p: int) -> Expr:

@@ -8,9 +8,11 @@ from typing import Any
 
 from ansorlite import te
 from ansorlite.errors import ExpressionError
+from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis, Expr
 from ansorlite.te.tensor import Tensor
 from ansorlite.topi.elementwise import elementwise
+from ansorlite.topi.wide import narrow, wide
 
 
 def normalized_axes(axes: Sequence[int] | None, rank: int) -> tuple[int, ...]:
@@ -51,12 +53,27 @@ def reduce(
     return te.compute(shape, element, name=name)
 
 
+def wide_sum(x: Tensor, *, axes: Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
+    """:func:`reduce_sum` that is not rounded yet, for who goes on computing: of float16 and bfloat16, float32."""
+    return reduce(te.sum, x, axes, keepdims, "sum", wide)
+
+
+def wide_sum_square(x: Tensor, *, axes: Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
+    """:func:`reduce_sum_square` that is not rounded yet; see :func:`wide_sum`."""
+    return reduce(te.sum, x, axes, keepdims, "sum_square", lambda v: wide(v) * wide(v))
+
+
+def wide_l1(x: Tensor, *, axes: Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
+    """:func:`reduce_l1` that is not rounded yet; see :func:`wide_sum`."""
+    return reduce(te.sum, x, axes, keepdims, "l1", lambda v: wide(te.abs(v)))
+
+
 def reduce_sum(x: Tensor, *, axes: Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
-    return reduce(te.sum, x, axes, keepdims, "sum")
+    return narrow(wide_sum(x, axes=axes, keepdims=keepdims), x.dtype)
 
 
 def reduce_prod(x: Tensor, *, axes: Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
-    return reduce(te.prod, x, axes, keepdims, "prod")
+    return narrow(reduce(te.prod, x, axes, keepdims, "prod", wide), x.dtype)
 
 
 def reduce_max(x: Tensor, *, axes: Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
@@ -69,32 +86,49 @@ def reduce_min(x: Tensor, *, axes: Sequence[int] | None = None, keepdims: bool =
 
 def reduce_mean(x: Tensor, *, axes: Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     count = math.prod(x.shape[d] for d in normalized_axes(axes, x.ndim))
-    total = reduce(te.sum, x, axes, keepdims, "sum")
+    total = wide_sum(x, axes=axes, keepdims=keepdims)
     return elementwise(lambda v: te.cast(v / count, x.dtype), total, name="mean")
 
 
+def wide_mean(x: Tensor, *, axes: Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
+    """:func:`reduce_mean` of floats that is not rounded yet; see :func:`wide_sum`."""
+    count = math.prod(x.shape[d] for d in normalized_axes(axes, x.ndim))
+    return elementwise(lambda v: v / count, wide_sum(x, axes=axes, keepdims=keepdims), name="mean")
+
+
 def reduce_l1(x: Tensor, *, axes: Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
-    return reduce(te.sum, x, axes, keepdims, "l1", te.abs)
+    return narrow(wide_l1(x, axes=axes, keepdims=keepdims), x.dtype)
 
 
 def reduce_sum_square(x: Tensor, *, axes: Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
-    return reduce(te.sum, x, axes, keepdims, "sum_square", lambda v: v * v)
+    return narrow(wide_sum_square(x, axes=axes, keepdims=keepdims), x.dtype)
 
 
 def reduce_l2(x: Tensor, *, axes: Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
-    squares = reduce_sum_square(x, axes=axes, keepdims=keepdims)
+    squares = wide_sum_square(x, axes=axes, keepdims=keepdims)
     return elementwise(lambda v: te.cast(te.sqrt(v), x.dtype), squares, name="l2")
 
 
 def reduce_log_sum(x: Tensor, *, axes: Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
-    return elementwise(lambda v: te.cast(te.log(v), x.dtype), reduce_sum(x, axes=axes, keepdims=keepdims), name="log_sum")
+    return elementwise(lambda v: te.cast(te.log(v), x.dtype), wide_sum(x, axes=axes, keepdims=keepdims), name="log_sum")
 
 
 def reduce_log_sum_exp(x: Tensor, *, axes: Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
-    """``log(sum(exp(x)))``, shifted by the maximum so that nothing overflows."""
+    """``log(sum(exp(x)))``, shifted by the maximum so that nothing overflows. Integers are rounded toward zero in the end."""
     gone = normalized_axes(axes, x.ndim)
-    peak = reduce_max(x, axes=gone, keepdims=True)
-    shifted = elementwise(lambda v, m: te.exp(v - m), x, peak, name="shifted_exp")
-    total = reduce_sum(shifted, axes=gone, keepdims=keepdims)
-    flat_peak = reduce_max(x, axes=gone, keepdims=keepdims) if not keepdims else peak
-    return elementwise(lambda s, m: te.log(s) + m, total, flat_peak, name="log_sum_exp")
+    # Where the maximum is infinite there is nothing to shift by: a difference of infinities is no number.
+    peak = elementwise(_finite_or_zero, reduce_max(x, axes=gone, keepdims=True), name="shift")
+    shifted = elementwise(lambda v, m: te.exp(_as_float(v) - m), x, peak, name="shifted_exp")
+    total = wide_sum(shifted, axes=gone, keepdims=keepdims)
+    flat_peak = peak if keepdims else elementwise(_finite_or_zero, reduce_max(x, axes=gone), name="shift")
+    return elementwise(lambda s, m: te.cast(te.log(s) + m, x.dtype), total, flat_peak, name="log_sum_exp")
+
+
+def _as_float(value: Expr) -> Expr:
+    return value if dtypes.is_float(value.dtype) else te.cast(value, "float64")
+
+
+def _finite_or_zero(value: Expr) -> Expr:
+    if not dtypes.is_float(value.dtype):
+        return te.cast(value, "float64")
+    return te.if_then_else(te.abs(value) == math.inf, 0.0, value)

@@ -7,6 +7,7 @@ from ansorlite.errors import ExpressionError
 from ansorlite.te.expr import Expr
 from ansorlite.te.tensor import Tensor
 from ansorlite.topi.reduction import normalized_axes
+from ansorlite.topi.wide import narrow, wide
 
 
 def resample(x: Tensor, sources: Tensor, weights: Tensor, *, axis: int) -> Tensor:
@@ -25,6 +26,6 @@ def resample(x: Tensor, sources: Tensor, weights: Tensor, *, axis: int) -> Tenso
 
     def element(*axes: Expr) -> Expr:
         o = axes[d]
-        return te.sum(x[(*axes[:d], sources[o, t], *axes[d + 1 :])] * weights[o, t], axis=t)
+        return te.sum(wide(x[(*axes[:d], sources[o, t], *axes[d + 1 :])]) * wide(weights[o, t]), axis=t)
 
-    return te.compute((*x.shape[:d], outputs, *x.shape[d + 1 :]), element, name="resample")
+    return narrow(te.compute((*x.shape[:d], outputs, *x.shape[d + 1 :]), element, name="resample"), x.dtype)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ansorlite import te
 from ansorlite.te.tensor import Tensor
 from ansorlite.topi.elementwise import elementwise
-from ansorlite.topi.reduction import reduce_max, reduce_sum
+from ansorlite.topi.reduction import reduce_max, wide_sum
 
 
 def softmax(x: Tensor, *, axes: Sequence[int] = (-1,)) -> Tensor:
@@ -18,13 +18,13 @@ def softmax(x: Tensor, *, axes: Sequence[int] = (-1,)) -> Tensor:
     """
     peak = reduce_max(x, axes=axes, keepdims=True)
     shifted = elementwise(lambda v, m: te.exp(v - m), x, peak, name="softmax_exp")
-    total = reduce_sum(shifted, axes=axes, keepdims=True)
-    return elementwise(lambda e, s: e * (1.0 / s), shifted, total, name="softmax")
+    total = wide_sum(shifted, axes=axes, keepdims=True)
+    return elementwise(lambda e, s: te.cast(e * (1.0 / s), x.dtype), shifted, total, name="softmax")
 
 
 def log_softmax(x: Tensor, *, axes: Sequence[int] = (-1,)) -> Tensor:
     """``log(softmax(x))`` over ``axes``."""
     peak = reduce_max(x, axes=axes, keepdims=True)
     shifted = elementwise(lambda v, m: te.exp(v - m), x, peak, name="softmax_exp")
-    total = reduce_sum(shifted, axes=axes, keepdims=True)
-    return elementwise(lambda v, m, s: v - m - te.log(s), x, peak, total, name="log_softmax")
+    total = wide_sum(shifted, axes=axes, keepdims=True)
+    return elementwise(lambda v, m, s: te.cast(v - m - te.log(s), x.dtype), x, peak, total, name="log_softmax")

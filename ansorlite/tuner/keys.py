@@ -31,9 +31,9 @@ class ProgramKeys:
         """Whether the task has such a program; a record of another version may name a sketch or holes that are gone."""
         if candidate == NAIVE:
             return True
-        sizes = self._spaces[candidate.sketch].sizes if candidate.sketch in self._spaces else None
-        row = np.asarray(candidate.row, np.int64)
-        return sizes is not None and row.shape == sizes.shape and bool(np.all((row >= 0) & (row < sizes)))
+        sizes = self._spaces[candidate.sketch].sizes.tolist() if candidate.sketch in self._spaces else None
+        row = candidate.row
+        return sizes is not None and len(row) == len(sizes) and all(0 <= n < size for n, size in zip(row, sizes, strict=True))
 
     def __call__(self, candidates: Sequence[Candidate]) -> list[str]:
         """One key for each, in hex."""

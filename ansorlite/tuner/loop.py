@@ -5,14 +5,15 @@ Nothing here knows how any of them does its work; each is handed in, so that tes
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Final, Protocol
 
+from ansorlite import visible
 from ansorlite.errors import TuningError
 from ansorlite.records.database import Database
+from ansorlite.records.hints import hints
 from ansorlite.records.measurement import Measurement, Outcome
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.task import Task
@@ -23,7 +24,7 @@ from ansorlite.tuner.interrupt import deferred_interrupt
 from ansorlite.tuner.result import Stop, Trial, TuneResult
 from ansorlite.tuner.state import TaskState
 
-_log = logging.getLogger(__name__)
+_log = visible.logger(__name__)
 
 #: The most candidates that one round measures, so that the model is fitted anew at least this often.
 MAX_ROUND: Final = 16
@@ -129,12 +130,15 @@ class Tuner:
         return sorted(found, key=lambda n: -sum(self._states[n].uses) * (self._states[n].best_latency or 0.0))
 
     def _restore(self) -> None:
-        """Take up what the database knows: these measurements are not made again."""
-        stale = 0
+        """Take up what was measured on this machine: these measurements are not made again. Of others the best few are tried."""
+        stale = elsewhere = 0
         for index, state in enumerate(self._states):
             measured = [record.measurement for record in self._database.records(state.task.key, state.task.target.key)]
-            known = [m for m in measured if m.candidate in state.keys]
-            stale += len(measured) - len(known)
+            usable = [m for m in measured if m.candidate in state.keys]
+            known = [m for m in usable if m.here]
+            stale += len(measured) - len(usable)
+            elsewhere += len(usable) - len(known)
+            state.hints = tuple(hints(usable, state.keys.__contains__))
             for begin in range(0, len(known), MAX_ROUND):
                 # A share at a time, so that the scheduler sees how the best came about.
                 share = known[begin : begin + MAX_ROUND]
@@ -148,6 +152,13 @@ class Tuner:
         self._restored = len(self._history)
         if stale:
             _log.warning("%d records are from another version, or from rules that are not given, and do not apply", stale)
+        if elsewhere:
+            _log.warning(
+                "%d records were made on another machine: their latencies do not count here, but the programs that they "
+                "recommend are measured first",
+                elsewhere,
+            )
+        self._database.warn()
 
     def _search(self, measurer: Measures) -> None:
         self._measure_first(measurer)
@@ -176,7 +187,7 @@ class Tuner:
     def _measure_first(self, measurer: Measures) -> None:
         """There is an answer at once, and the loops as written to compare with, not waited for where they are far slower."""
         for index, state in enumerate(self._states):
-            for candidate in (*state.first, NAIVE):
+            for candidate in (*state.first, *state.hints, NAIVE):
                 first = state.unseen([candidate])
                 if first and not self._finished:
                     self._observe(index, self._measure(measurer, index, first))

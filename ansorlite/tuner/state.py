@@ -30,6 +30,7 @@ class TaskState:
         uses: how often each model runs it.
         keys: tells which programs the task has, and which of them are equal.
         first: what is measured before the naive program and anything that the strategy proposes.
+        hints: what other machines recommend; measured next.
         seen: the keys of all programs measured so far; the search measures none twice.
         sound: the fastest measurement of each program that ran and was right.
         confirmed: whether a program was measured once more after the best had become the best.
@@ -40,6 +41,7 @@ class TaskState:
     strategy: Strategy
     keys: Keys
     first: tuple[Candidate, ...] = ()
+    hints: tuple[Candidate, ...] = ()
     seen: set[str] = field(default_factory=set)
     sound: dict[Candidate, Measurement] = field(default_factory=dict)
     naive: float | None = None

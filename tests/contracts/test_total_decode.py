@@ -9,7 +9,6 @@ from ansorlite.loops.verifier import verify
 from ansorlite.target import Target
 from ansorlite.te.dag import ComputeDAG
 from tests.contracts.cases import (
-    FUZZ,
     Drawn,
     budget,
     computations,
@@ -20,6 +19,7 @@ from tests.contracts.cases import (
     sketches_of,
     some_rows,
     targets,
+    times,
 )
 from tests.targets import WIDE
 
@@ -34,7 +34,7 @@ def check(dag: ComputeDAG, target: Target, count: int, seed: int) -> None:
 
 @named
 def test_named_computations(name: str) -> None:
-    check(named_dag(name), WIDE, 20 * FUZZ, seed=1)
+    check(named_dag(name), WIDE, times(20), seed=1)
 
 
 @budget(60)

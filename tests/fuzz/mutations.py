@@ -253,9 +253,28 @@ def recursive_functions(model: onnx.ModelProto, rng: Generator) -> None:
     model.opset_import.append(own)
 
 
+def sparse_tensor(model: onnx.ModelProto, rng: Generator) -> None:
+    """A sparse constant whose places need not be in it."""
+    sparse = model.graph.sparse_initializer.add(dims=rng.choice(_INTEGERS, rng.integers(1, 4)).tolist())
+    count = int(rng.integers(0, 4))
+    sparse.values.CopyFrom(numpy_helper.from_array(np.ones(count, np.float32), "w"))
+    sparse.indices.CopyFrom(numpy_helper.from_array(rng.choice(_INTEGERS, count)))
+    if model.graph.node[0].input:
+        model.graph.node[0].input[0] = "w"
+
+
 def external_data(model: onnx.ModelProto, rng: Generator) -> None:
     """Constants in files that are elsewhere, or are not there."""
-    tensor = model.graph.initializer.add(name="w", data_type=1, dims=[2])
+    match rng.integers(3):
+        case 0:
+            tensor = model.graph.initializer.add(name="w", data_type=1, dims=[2])
+        case 1:
+            tensor = model.graph.sparse_initializer.add(dims=[2]).values
+            tensor.MergeFrom(TensorProto(name="w", data_type=1, dims=[2]))
+        case _:
+            node = model.graph.node.add(op_type="Constant", output=["w"])
+            tensor = node.attribute.add(name="value", type=onnx.AttributeProto.TENSOR).t
+            tensor.MergeFrom(TensorProto(data_type=1, dims=[2]))
     tensor.data_location = TensorProto.EXTERNAL
     location = str(rng.choice(["../w.bin", "/etc/passwd", "w.bin", "", "link.bin", "a/../../w.bin", "\x00", ".", "//etc/passwd"]))
     for key, value in (("location", location), ("offset", str(rng.choice(_INTEGERS))), ("length", str(rng.choice(_INTEGERS)))):
@@ -274,6 +293,7 @@ CONSTRUCTIONS: Final[Mapping[str, Callable[[onnx.ModelProto, Generator], None]]]
     "deep nesting": deep_nesting,
     "recursive functions": recursive_functions,
     "external data": external_data,
+    "sparse tensor": sparse_tensor,
 }
 
 DAMAGES: Final[Mapping[str, Callable[[bytes, Generator], bytes]]] = {
@@ -284,4 +304,4 @@ DAMAGES: Final[Mapping[str, Callable[[bytes, Generator], bytes]]] = {
     "broken text": break_text,
 }
 
-_LIKELY: Final = np.array([30, 20, 8, 10, 8, 8, 6, 10]) / 100
+_LIKELY: Final = np.array([28, 18, 8, 10, 8, 8, 6, 10, 4]) / 100

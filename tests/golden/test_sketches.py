@@ -10,17 +10,20 @@ import numpy as np
 import pytest
 
 from ansorlite import te
+from ansorlite.codegen import build
+from ansorlite.loops.arguments import argument
 from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.printer import text
 from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.tile_space import TileSpace
-from ansorlite.target import Target
+from ansorlite.target import Target, host
 from ansorlite.task import Task
 from ansorlite.te import dtypes
 from ansorlite.te.evaluate import evaluate
 from tests import workloads
 from tests.golden.compare import compare
+from tests.running import kernel
 from tests.strategies import arrays_for, assert_close
 from tests.targets import WIDE
 
@@ -109,3 +112,20 @@ def test_each_computes_what_the_expression_says(name: str) -> None:
         outputs = [np.zeros(t.shape, dtypes.NUMPY[t.dtype]) for t in task.dag.outputs]
         interpret(sketch.lower(one_row(sketch, 1)), [*inputs, *outputs], reorder=rng)
         assert_close(task.dag, outputs, expected)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_is_compiled_for_the_target(name: str) -> None:
+    """As derived for the target itself: this machine, or the one that ANSORLITE_TARGET names."""
+    task = Task(CASES[name].small(), host(threads=2))
+    rng = np.random.default_rng(0)
+    inputs = arrays_for(task.dag, rng)
+    expected = evaluate(task.dag, inputs)
+    params = [argument(t) for t in (*task.dag.inputs, *task.dag.outputs)]
+    for sketch in derive(task):
+        compiled = build(sketch.lower(one_row(sketch, 1)), task.target)
+        loaded = kernel(compiled, params, task.target)
+        if loaded is not None:
+            outputs = [np.full(t.shape, 77, dtypes.NUMPY[t.dtype]) for t in task.dag.outputs]
+            loaded.bind(*inputs, *outputs)()
+            assert_close(task.dag, outputs, expected)

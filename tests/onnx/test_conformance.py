@@ -1,9 +1,8 @@
 """ONNX's own backend tests, through the real backend class.
 
-One test of each operator runs compiled programs; the others run the numpy meaning of the tensor expressions that their models
-become, which is what compiled programs are held to everywhere else. ``python -m benchmarks.conformance --kernels naive``
-compiles all of them. Which tests have nodes that run in Python is recorded in ``fallbacks.txt``: a change of that is meant, or
-wrong.
+The node tests run as users run models: by the default programs, compiled. The small models that come with ONNX run the numpy
+meaning of the tensor expressions that they become. Which tests have nodes that run in Python is recorded in ``fallbacks.txt``:
+a change of that is meant, or wrong.
 """
 
 from __future__ import annotations
@@ -11,34 +10,25 @@ from __future__ import annotations
 import unittest
 import warnings
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
+import pytest
 from onnx.backend.test import BackendTest
 
-from ansorlite.best import compile_candidate
 from ansorlite.frontends.onnx.backend import Backend, Representation
 from ansorlite.graph.executable import Bindable
-from ansorlite.sketch.candidate import NAIVE
 from ansorlite.task import Task
-from benchmarks.conformance.cases import cases, is_plain, operator_of
+from benchmarks.conformance.cases import cases, is_plain
 from benchmarks.conformance.exclusions import EXCLUDED
 from benchmarks.conformance.run import Meaning, hosts_of
 
+#: A program that is replaced by another, as it does not compile, is only warned of; here that is a failure.
+pytestmark = pytest.mark.filterwarnings("error::UserWarning")
+
 FALLBACKS = frozenset((Path(__file__).parent / "fallbacks.txt").read_text().split())
-
-
-@cache
-def _compiled_tests() -> frozenset[str]:
-    """The first test of each operator that has a native one."""
-    first: dict[str, str] = {}
-    for case in cases():
-        if case.name not in FALLBACKS and case.name not in EXCLUDED:
-            first.setdefault(operator_of(case), case.name)
-    return frozenset(first.values())
 
 
 class _Watched(Representation):
@@ -60,10 +50,7 @@ class _Backend(Backend):
     @classmethod
     def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> Representation:
         del device, kwargs
-        name = model.graph.name
-        compiled = name in _compiled_tests()
-        kernel_for: Callable[[Task], Bindable] = (lambda task: compile_candidate(task, NAIVE)) if compiled else Meaning
-        return _Watched(model, kernel_for, name)
+        return _Watched(model, cls.kernel_for(), model.graph.name)
 
 
 #: Operators of the small models that nothing here knows.

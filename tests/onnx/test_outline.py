@@ -46,5 +46,5 @@ def test_weights_that_do_not_fit_their_shape_are_refused(nbytes: int, dims: tupl
         name="w", data_type=TensorProto.FLOAT, dims=dims, raw_data=data[:nbytes] if nbytes < 0 else data + bytes(4)
     )
     assert outline(model(weight)).graph.initializer[0] == weight
-    with pytest.raises(ModelError, match=r"breaks the rules of ONNX|do not fit"):
+    with pytest.raises(ModelError, match=r"no extent may be negative|do not fit"):
         load_model(model(weight))

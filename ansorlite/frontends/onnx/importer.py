@@ -19,7 +19,6 @@ from ansorlite.frontends.onnx.control import unroll
 from ansorlite.frontends.onnx.expansion import expand
 from ansorlite.frontends.onnx.inputs import check_output, open_inputs
 from ansorlite.frontends.onnx.node import NodeView, NotKnownError, UnsupportedError
-from ansorlite.frontends.onnx.operators.shape import tensor_array
 from ansorlite.frontends.onnx.operators.table import CONVERTERS
 from ansorlite.frontends.onnx.reference import (
     DOMAINS,
@@ -33,9 +32,12 @@ from ansorlite.frontends.onnx.reference import (
 from ansorlite.frontends.onnx.scope import Attempt, Scope
 from ansorlite.frontends.onnx.scope import title as title_of
 from ansorlite.frontends.onnx.segments import Segments, Slot, empty
+from ansorlite.frontends.onnx.tensors import dense_array, tensor_array
+from ansorlite.frontends.onnx.types import check_inputs, due
 from ansorlite.graph.graph import Array, Graph
 from ansorlite.graph.hybrid import Datum, HostStep
 from ansorlite.graph.open_model import ValuesNeededError
+from ansorlite.topi.elementwise import cast
 
 #: Names of the domain of the standard operators.
 _STANDARD: Final = DOMAINS[:2]
@@ -91,7 +93,8 @@ def import_model(
 
 def initializers(graph: onnx.GraphProto) -> dict[str, Array]:
     """The constants of a model, by name."""
-    return {tensor.name: tensor_array(tensor) for tensor in graph.initializer}
+    dense = {tensor.name: tensor_array(tensor) for tensor in graph.initializer}
+    return dense | {sparse.values.name: dense_array(sparse) for sparse in graph.sparse_initializer}
 
 
 class _Importer:
@@ -113,8 +116,6 @@ class _Importer:
         self.bodies = 0
 
     def imported(self) -> Imported:
-        if self.proto.sparse_initializer:
-            raise ModelError("the model has sparse initializers, which are not supported")
         opsets = {entry.domain: entry.version for entry in self.model.opset_import}
         opsets |= {name: opsets[other] for name, other in (_STANDARD, reversed(_STANDARD)) if other in opsets}
         scope = Scope({}, opsets, "")
@@ -159,8 +160,9 @@ class _Importer:
         inputs = [self._slot(name, title, scope) if name else None for name in proto.input]
         captured = [self._slot(name, title, scope) for name in free_names(proto)]
         attempt = Attempt(proto, inputs, captured, [name in read for name in proto.output], scope)
+        variables = check_inputs(attempt)
         try:
-            results = self._native(attempt)
+            results = self._native(attempt, variables)
         except UnsupportedError as error:
             if self._expanded(attempt):
                 return
@@ -169,8 +171,8 @@ class _Importer:
 
     # The ways to import a node -----------------------------------------------------------------------------------
 
-    def _native(self, attempt: Attempt) -> Sequence[Slot]:
-        """By the table.
+    def _native(self, attempt: Attempt, variables: Mapping[str, str]) -> Sequence[Slot]:
+        """By the table. Results are of the dtypes that they have by the operator's definition, however they are computed.
 
         Raises:
             UnsupportedError: there is no converter, or it cannot do this case.
@@ -196,7 +198,11 @@ class _Importer:
         except NotKnownError as error:
             self._ask_for_value(attempt.inputs[error.position])
             raise
-        names = (result,) if isinstance(result, str) else result
+        names = [result] if isinstance(result, str) else list(result)
+        for position, name in enumerate(names):
+            kind = due(attempt, position, variables)
+            if kind is not None and builder.value(name).dtype != kind:
+                names[position] = node.apply(cast, name, dtype=kind)
         if all(slot.known for slot in slots) and any(builder.array(name) is None for name in names):
             shapes = [builder.value(name).shape for name in names]
             stays = proto.op_type in _NOT_FOLDED and any(shapes)

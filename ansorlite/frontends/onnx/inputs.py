@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import onnx
 from onnx import TypeProto, helper
@@ -13,6 +14,9 @@ from ansorlite.frontends.onnx.segments import Slot, empty
 from ansorlite.graph.limits import check_size
 from ansorlite.graph.open_model import Dim, OpenValue
 from ansorlite.te import dtypes
+
+#: What exporters write for the name of a dimension that has none. Two such dimensions need not be equal.
+_NAMELESS: Final = frozenset(("", "?", "-1", "None"))
 
 
 def open_inputs(graph: onnx.GraphProto, shapes: Mapping[str, Sequence[int]]) -> dict[str, Slot]:
@@ -28,8 +32,8 @@ def open_values(graph: onnx.GraphProto, shapes: Mapping[str, Sequence[Dim]]) -> 
     """Input name → shape, with names for open dimensions, and dtype.
 
     Args:
-        shapes: for each dimension its extent, or a name that leaves it open. Open dimensions that nobody names are called by
-            their input and place: ``x.0``.
+        shapes: for each dimension its extent, or a name that leaves it open. Open dimensions that nobody names, extents of -1
+            and names like ``?`` among them, are called by their input and place: ``x.0``.
 
     Raises:
         ModelError: a shape is given for an input that is not there or declares another one.
@@ -38,7 +42,7 @@ def open_values(graph: onnx.GraphProto, shapes: Mapping[str, Sequence[Dim]]) -> 
 
 
 def _entries(graph: onnx.GraphProto, shapes: Mapping[str, object]) -> list[onnx.ValueInfoProto]:
-    initialized = {tensor.name for tensor in graph.initializer}
+    initialized = {tensor.name for tensor in graph.initializer} | {sparse.values.name for sparse in graph.sparse_initializer}
     inputs = [entry for entry in graph.input if entry.name not in initialized]
     unknown = sorted(set(shapes) - {entry.name for entry in inputs})
     if unknown:
@@ -66,10 +70,14 @@ def _declared(entry: onnx.ValueInfoProto) -> tuple[Dim, ...] | None:
     tensor = entry.type.tensor_type
     if not tensor.HasField("shape"):
         return None
-    return tuple(
-        dim.dim_value if dim.HasField("dim_value") else dim.dim_param or f"{entry.name}.{position}"
-        for position, dim in enumerate(tensor.shape.dim)
-    )
+    return tuple(_dim(dim, f"{entry.name}.{position}") for position, dim in enumerate(tensor.shape.dim))
+
+
+def _dim(dim: onnx.TensorShapeProto.Dimension, own: str) -> Dim:
+    """Its extent or its name; ``own``, if it is open and has no name that it could share with others."""
+    if dim.HasField("dim_value") and dim.dim_value >= 0:
+        return int(dim.dim_value)
+    return own if dim.dim_param in _NAMELESS else str(dim.dim_param)
 
 
 def _input(entry: onnx.ValueInfoProto, given: Sequence[int] | None) -> Slot:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from ansorlite.frontends import onnx as frontend
@@ -45,10 +46,12 @@ def load_kept(
     digest = hashlib.sha1(file.data, usedforsecurity=False).hexdigest()
     fixed = {name: tuple(shape) for name, shape in (shapes or {}).items()}
     key = caches.key("model", digest, fixed, dict(dims or {}), machine, blocked)
-    known = cache.get_parts(key)
+    parts = cache.get_parts(key)
+    known = None if parts is None else stored.loads(parts, machine)
     if known is not None:
-        return stored.loads(known)
+        return known
     model = frontend.load_any(file, shapes, dims, machine, blocked=blocked)
     if isinstance(model, Model) and _EXTERNAL not in file.data:
-        cache.put_parts(key, stored.dumps(model))
+        with suppress(stored.NotStorableError):  # it is imported anew each time
+            cache.put_parts(key, stored.dumps(model))
     return model

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import onnx
 from google.protobuf.message import DecodeError
-from onnx.external_data_helper import ExternalDataInfo, load_external_data_for_model, uses_external_data
 
 from ansorlite.errors import ArgumentError, ModelError
+from ansorlite.frontends.onnx.external import is_external, load_external
 from ansorlite.frontends.onnx.file import File, Source
+from ansorlite.frontends.onnx.functions import check_functions, inlined
 from ansorlite.frontends.onnx.outline import outline
+from ansorlite.frontends.onnx.tensors import check_tensor, tensors
 from ansorlite.frontends.onnx.text import check_text
 
 
@@ -43,55 +45,20 @@ def _checked(model: onnx.ModelProto, what: str, path: Path | None) -> onnx.Model
     if not model.HasField("graph"):
         raise ModelError(f"{what} is not an ONNX model: it has no graph")
     check_text(model, what)
-    _check_external_data(model, what, path.parent if path else None)
+    for tensor in tensors(model):
+        if is_external(tensor):
+            load_external(tensor, what, path.parent if path else None)
+        check_tensor(tensor, what)
+    check_functions(model, what)
     try:
-        # Where data lie in other files, the checker needs to know from where it is to look for them.
-        onnx.checker.check_model(outline(model) if path is None or not _external(model) else str(path))
+        onnx.checker.check_model(outline(model))
     except (onnx.checker.ValidationError, ValueError, OSError, RuntimeError) as error:
         raise ModelError(f"{what} breaks the rules of ONNX: {_one_line(error)}") from None
     newest = onnx.defs.onnx_opset_version()
     given = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 0)
     if given > newest:
         raise ModelError(f"{what} is of opset {given}, and the onnx that is installed knows those up to {newest}; upgrade onnx")
-    if path is not None:
-        _load_external_data(model, what, path.parent)
-    return _inlined(model, what) if model.functions else model
-
-
-def _external(model: onnx.ModelProto) -> list[onnx.TensorProto]:
-    """Every tensor whose data are in another file, those in node attributes among them."""
-    tensors = list(model.graph.initializer)
-    tensors += [attribute.t for node in model.graph.node for attribute in node.attribute if attribute.HasField("t")]
-    return [tensor for tensor in tensors if uses_external_data(tensor)]
-
-
-def _check_external_data(model: onnx.ModelProto, what: str, folder: Path | None) -> None:
-    for tensor in _external(model):
-        if folder is None:
-            raise ModelError(f"{what} keeps the data of {tensor.name!r} in another file; load it by its path")
-        try:
-            location = ExternalDataInfo(tensor).location
-        except (ValueError, TypeError) as error:
-            raise ModelError(f"{what}: where the data of {tensor.name!r} lie makes no sense: {_one_line(error)}") from None
-        inside = (folder / location).resolve()
-        if not inside.is_relative_to(folder.resolve()):
-            raise ModelError(f"{what} looks for the data of {tensor.name!r} outside of its own folder, at {location!r}")
-        if not inside.is_file():
-            raise ModelError(f"{what} looks for the data of {tensor.name!r} in {location!r}, and there is no such file beside it")
-
-
-def _load_external_data(model: onnx.ModelProto, what: str, folder: Path) -> None:
-    try:
-        load_external_data_for_model(model, str(folder))
-    except (OSError, ValueError, onnx.checker.ValidationError) as error:
-        raise ModelError(f"{what}: its external data cannot be read: {_one_line(error)}") from None
-
-
-def _inlined(model: onnx.ModelProto, what: str) -> onnx.ModelProto:
-    try:
-        return onnx.inliner.inline_local_functions(model)
-    except (RuntimeError, ValueError) as error:
-        raise ModelError(f"{what}: its functions cannot be expanded: {_one_line(error)}") from None
+    return inlined(model, what) if model.functions else model
 
 
 def _one_line(error: Exception) -> str:

@@ -127,12 +127,20 @@ class NodeView:
         found = self._attribute(name, AttributeProto.FLOAT, "a number")
         return default if found is None else float(found)
 
+    def numbers(self, name: str) -> tuple[float, ...] | None:
+        found = self._attribute(name, AttributeProto.FLOATS, "a list of numbers")
+        return None if found is None else tuple(float(v) for v in found)
+
     def text(self, name: str, default: str) -> str:
         found = self._attribute(name, AttributeProto.STRING, "a string")
         return default if found is None else found.decode(errors="replace")
 
     def tensor(self, name: str) -> onnx.TensorProto | None:
         found: onnx.TensorProto | None = self._attribute(name, AttributeProto.TENSOR, "a tensor")
+        return found
+
+    def sparse_tensor(self, name: str) -> onnx.SparseTensorProto | None:
+        found: onnx.SparseTensorProto | None = self._attribute(name, AttributeProto.SPARSE_TENSOR, "a sparse tensor")
         return found
 
     # Results --------------------------------------------------------------------------------------------------

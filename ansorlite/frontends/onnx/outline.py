@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from typing import Final
 
 import onnx
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
-from onnx import TensorProto
+
+from ansorlite.frontends.onnx.tensors import nbytes
 
 #: Bytes of data up to which they stay.
 _SMALL: Final = 1 << 10
 
-#: Of common types.
-_ITEMSIZES: Final = {
-    TensorProto.FLOAT: 4,
-    TensorProto.DOUBLE: 8,
-    TensorProto.FLOAT16: 2,
-    TensorProto.BFLOAT16: 2,
-    TensorProto.INT8: 1,
-    TensorProto.UINT8: 1,
-    TensorProto.INT32: 4,
-    TensorProto.INT64: 8,
-}
-
 
 def outline(model: onnx.ModelProto) -> onnx.ModelProto:
-    """``model`` with an empty tensor in place of each large initializer that has as many data as its shape says.
+    """``model`` with an empty tensor in place of each large initializer that has as many data as its shape says, and with shapes
+    for inputs and outputs that have none.
 
     ONNX's checker serialises and parses what it is given; of these there is nothing else for it to look at.
     """
@@ -40,18 +29,20 @@ def outline(model: onnx.ModelProto) -> onnx.ModelProto:
             copied.name, copied.data_type, copied.dims[:] = tensor.name, tensor.data_type, (0,)
         else:
             copied.CopyFrom(tensor)
+    for entry in (*result.graph.input, *result.graph.output):
+        _give_shape(entry)
     return result
 
 
 def _is_large(tensor: onnx.TensorProto) -> bool:
-    nbytes = len(tensor.raw_data)
-    itemsize = _ITEMSIZES.get(tensor.data_type)
-    return (
-        nbytes > _SMALL
-        and itemsize is not None
-        and min(tensor.dims, default=0) > 0
-        and math.prod(tensor.dims) * itemsize == nbytes
-    )
+    size = len(tensor.raw_data)
+    return size > _SMALL and min(tensor.dims, default=0) > 0 and nbytes(tensor) == size
+
+
+def _give_shape(entry: onnx.ValueInfoProto) -> None:
+    """Some, to a tensor that says nothing of its own: the checker wants one, and onnxruntime does not."""
+    if entry.type.HasField("tensor_type"):
+        entry.type.tensor_type.shape.SetInParent()
 
 
 def _copy(source: Message, target: Message, without: str) -> None:

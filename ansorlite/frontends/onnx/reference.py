@@ -53,7 +53,7 @@ def value_of(kind: TypeProto) -> Value | None:
     if not kind.HasField("tensor_type") or not kind.tensor_type.HasField("shape"):
         return None
     dims = kind.tensor_type.shape.dim
-    if not all(dim.HasField("dim_value") for dim in dims):
+    if not all(dim.HasField("dim_value") and dim.dim_value >= 0 for dim in dims):
         return None
     try:
         dtype = helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type).name
@@ -117,6 +117,7 @@ def free_names(node: onnx.NodeProto) -> tuple[str, ...]:
     names = dict.fromkeys(name for name in node.input if name)
     for graph in _subgraphs(node):
         own = {entry.name for entry in graph.input} | {tensor.name for tensor in graph.initializer}
+        own |= {sparse.values.name for sparse in graph.sparse_initializer}
         own |= {name for inner in graph.node for name in inner.output}
         read = [name for inner in graph.node for name in free_names(inner)] + [entry.name for entry in graph.output]
         names.update(dict.fromkeys(name for name in read if name not in own))

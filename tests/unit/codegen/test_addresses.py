@@ -8,8 +8,8 @@ import numpy as np
 from ansorlite.codegen import build
 from ansorlite.codegen.machine import machine
 from ansorlite.loops.nodes import Function
-from ansorlite.runtime.kernel import Kernel
 from ansorlite.target import host
+from tests.running import run_compiled
 from tests.unit.loops.build import argument, load, loop, store
 
 TARGET = host(threads=1)
@@ -34,7 +34,7 @@ def test_loops_multiply_nothing() -> None:
     assert compiled.llvm.count("phi ptr") == 4
     assert "mul i64" not in compiled.llvm
     a, out = np.arange(106, dtype=np.float32), np.zeros(35, np.float32)
-    Kernel(compiled, strided_copy().params, TARGET).bind(a, out)()
+    run_compiled(compiled, strided_copy(), TARGET, a, out)
     at = (np.arange(5)[:, None] * 21 + np.arange(7) * 3).ravel()
     np.testing.assert_array_equal(out, a[at] + a[at + 1])
 

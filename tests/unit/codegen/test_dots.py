@@ -11,11 +11,11 @@ import pytest
 from ansorlite.codegen import assembly, build
 from ansorlite.codegen.dots import INSTRUCTIONS, instruction
 from ansorlite.loops.nodes import Buffer, For, Function, Load, LoopKind, Scope, Store, index
-from ansorlite.runtime.kernel import Kernel
 from ansorlite.target import Target, host
 from ansorlite.te.expr import Expr, Var, binary
 from ansorlite.te.ops import BINARY, DOTS, BinaryOp
 from ansorlite.te.words import Pieces
+from tests.running import called
 from tests.targets import WIDE
 
 HOST = host(threads=1)
@@ -54,7 +54,7 @@ def test_compiled_dot_products_are_exact(op: BinaryOp, lanes: int, uniform: bool
     y[:8] = rng.permutation(y[:8])
     a = rng.integers(-(1 << 31), 1 << 31, n, dtype=np.int64).astype(np.int32)
     program = function(op, n, lanes, uniform, adds)
-    found = Kernel(build(program, HOST), program.params, HOST)(x, y, a)
+    found = called(program, HOST, x, y, a)
     parts = [np.ascontiguousarray(w).view(piece.dtype).reshape(len(w), -1) for w, piece in zip((x, y), DOTS[op], strict=True)]
     if uniform:
         parts[0] = parts[0][:1]

@@ -2,20 +2,21 @@
 
 import ctypes
 import mmap
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
 import pytest
 
-from ansorlite.codegen import build
+from ansorlite.codegen import assembly, build
 from ansorlite.loops.nodes import Alloc, Buffer, Function, If, LoopKind, Scope, Stmt, block
-from ansorlite.runtime.kernel import Kernel
 from ansorlite.target import host
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Expr, Var, binary, cast, const
 from ansorlite.te.functions import if_then_else, maximum, minimum
 from ansorlite.te.ops import BinaryOp
+from tests import running
 from tests.unit.loops.build import argument, load, loop, store, tiled_matmul
 
 TARGET = host(threads=2)
@@ -45,7 +46,7 @@ def edge_array(n: int, dtype: str) -> Iterator[np.ndarray]:
 
 
 def run(function: Function, *arrays: np.ndarray) -> None:
-    Kernel(build(function, TARGET), function.params, TARGET).bind(*arrays)()
+    running.run(function, TARGET, *arrays)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int32", "float16"])
@@ -141,10 +142,9 @@ def test_strided_and_gathered(dtype: str, stride: int) -> None:
 
     function = Function("f", (x, t, z), 1, loop("i", n, body, LoopKind.VECTORIZED, 16))
     values = rng.integers(0, 2 if dtype == "bool" else 100, length)
-    kernel = Kernel(build(function, TARGET), function.params, TARGET)
     a = values.astype(dtypes.NUMPY[dtype])
     expected = np.where(np.arange(n) % 2 == 0, a[start + np.arange(n) * stride], a[table])
-    np.testing.assert_array_equal(kernel(a, table), expected)
+    np.testing.assert_array_equal(running.called(function, TARGET, a, table), expected)
 
 
 def test_scatter() -> None:
@@ -176,8 +176,9 @@ def test_temporaries(scope: Scope, size: int) -> None:
     kind = LoopKind.PARALLEL if scope is Scope.LOCAL else LoopKind.SERIAL
     a = np.random.default_rng(0).standard_normal((8, size)).astype(np.float32)
     out = np.empty_like(a)
-    compiled = build(Function("f", (x, z), 1, loop("r", 8, row, kind)), TARGET)
-    Kernel(compiled, (x, z), TARGET).bind(a, out)()
+    function = Function("f", (x, z), 1, loop("r", 8, row, kind))
+    compiled = build(function, TARGET)
+    running.run_compiled(compiled, function, TARGET, a, out)
     np.testing.assert_allclose(out, (a + 1) * a + 2, rtol=1e-6, atol=1e-6)
     if size == 70_000:
         assert 2 * size * 4 <= compiled.workspace < 6 * size * 4  # `two` and `three` share room
@@ -190,7 +191,7 @@ def test_parallel_rows(rows: int, threads: int) -> None:
     function = tiled_matmul(rows, 21, 9, 16)
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((rows, 9)).astype(np.float32), rng.standard_normal((9, 21)).astype(np.float32)
-    np.testing.assert_allclose(Kernel(build(function, target), function.params, target)(a, b), a @ b, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(running.called(function, target, a, b), a @ b, rtol=1e-4, atol=1e-5)
 
 
 def test_relu_keeps_nan() -> None:
@@ -198,16 +199,14 @@ def test_relu_keeps_nan() -> None:
     relu = loop("i", 16, lambda i: store(z, (i,), minimum(maximum(load(x, i), 0.0), 6.0)), LoopKind.VECTORIZED, 16)
     a = np.array([np.nan, -1, 0, 1, 7, np.inf, -np.inf, -0.0] * 2, np.float32)
     function = Function("f", (x, z), 1, relu)
-    kernel = Kernel(build(function, TARGET), function.params, TARGET)
-    np.testing.assert_array_equal(kernel(a), np.clip(a, 0, 6))
-    assert "vcmp" not in kernel.source("asm")
+    assert not re.search(r"cmp\w*ps", assembly(build(function, TARGET), TARGET))  # x86's maximum keeps one operand's NaN
+    np.testing.assert_array_equal(running.called(function, TARGET, a), np.clip(a, 0, 6))
 
 
 def test_register_tiles_stay_in_registers() -> None:
-    function = tiled_matmul(8, 64, 64, 64)
-    text = Kernel(build(function, TARGET), function.params, TARGET).source("asm")
-    assert "fmadd" in text
-    assert "(%rsp)" not in "\n".join(line for line in text.splitlines() if "fmadd" in line or "vmovups" in line)
+    text = assembly(build(tiled_matmul(8, 32, 64, 32), TARGET), TARGET)
+    assert re.search("fmadd|fmla|mulps", text)
+    assert not re.search(r"\(%rsp\), .*mm\d|ld[rp]\s+q.*\[sp", text)
 
 
 @pytest.mark.parametrize("stride", [2, 3, 4, 5])

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ansorlite.codegen import build
 from ansorlite.loops.nodes import Buffer, Function, LoopKind, Stmt, block
-from ansorlite.runtime.kernel import Kernel
 from ansorlite.target import host
 from ansorlite.te import dtypes
-from ansorlite.te.expr import Binary, Cast, Expr, Unary, Var, binary, const
+from ansorlite.te.expr import Binary, Cast, Unary, Var, binary, const
+from ansorlite.te.numeric import apply, convert
 from ansorlite.te.ops import BINARY, UNARY, BinaryOp, UnaryOp
+from tests.running import called, run
 from tests.unit.loops.build import argument, load, loop, store
 
 TARGET = host(threads=1)
@@ -58,7 +58,9 @@ def samples(dtype: str, n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def compiled(function: Function, *arrays: np.ndarray, out: list[np.ndarray] | None = None) -> Any:
-    return Kernel(build(function, TARGET), function.params, TARGET)(*arrays, out=out)
+    if out is None:
+        return called(function, TARGET, *arrays)
+    run(function, TARGET, *arrays, *out)
 
 
 def assert_same(found: np.ndarray, expected: np.ndarray, ulps: int = 0) -> None:
@@ -87,16 +89,12 @@ def test_binary(dtype: str, lanes: int) -> None:
     outputs = [argument(op.name, n, dtype="bool" if BINARY[op].boolean else dtype) for op in ops]
 
     def body(i: Var) -> Stmt:
-        return block(*(store(z, (i,), Binary(op, *operands(op, i), z.dtype)) for op, z in zip(ops, outputs, strict=True)))
-
-    def operands(op: BinaryOp, i: Var) -> tuple[Expr, Expr]:
-        # numpy refuses negative exponents of integers.
-        return load(x, i), const(3, dtype) if op is BinaryOp.POW and kind(dtype) == "i" else load(y, i)
+        return block(*(store(z, (i,), Binary(op, load(x, i), load(y, i), z.dtype)) for op, z in zip(ops, outputs, strict=True)))
 
     function = Function("f", (x, y, *outputs), len(outputs), loop("i", n, body, LoopKind.VECTORIZED, lanes))
     for op, found in zip(ops, compiled(function, a, b), strict=True):
         with np.errstate(all="ignore"):
-            expected = BINARY[op].numpy(a, a.dtype.type(3) if op is BinaryOp.POW and kind(dtype) == "i" else b)
+            expected = apply(op, (a, b), dtype, "bool" if BINARY[op].boolean else dtype)
         assert_same(found, expected, APPROXIMATE.get(op, 0))
 
 
@@ -118,7 +116,7 @@ def test_unary(dtype: str, lanes: int) -> None:
     results = compiled(function, a)
     for op, found in zip(ops, results if len(ops) > 1 else (results,), strict=True):
         with np.errstate(all="ignore"):
-            expected = UNARY[op].numpy(a).astype(a.dtype)
+            expected = apply(op, (a,), dtype, dtype)
         assert_same(found, expected, APPROXIMATE.get(op, 0))
 
 
@@ -126,20 +124,54 @@ def test_unary(dtype: str, lanes: int) -> None:
 @pytest.mark.parametrize("source", ALL)
 def test_cast(source: str, lanes: int) -> None:
     n = 67
-    a = samples(source, n, np.random.default_rng(n))
-    # Beyond an integer's range numpy itself has no defined answer, so integers are made from small numbers.
-    small = np.clip(np.nan_to_num(a.astype(np.float64)), 0, 100).astype(a.dtype) if kind(source) == "f" else a
-    x, s = argument("X", n, dtype=source), argument("S", n, dtype=source)
-    outputs = [argument(target, n, dtype=target) for target in ALL]
+    a = np.concatenate([samples(source, n, np.random.default_rng(n)), borders(source)])
+    x = argument("X", a.size, dtype=source)
+    outputs = [argument(target, a.size, dtype=target) for target in ALL]
 
     def body(i: Var) -> Stmt:
-        return block(*(store(z, (i,), Cast(load(s if kind(z.dtype) == "i" else x, i), z.dtype)) for z in outputs))
+        return block(*(store(z, (i,), Cast(load(x, i), z.dtype)) for z in outputs))
 
-    function = Function("f", (x, s, *outputs), len(outputs), loop("i", n, body, LoopKind.VECTORIZED, lanes))
-    for target, found in zip(ALL, compiled(function, a, small), strict=True):
+    function = Function("f", (x, *outputs), len(outputs), loop("i", a.size, body, LoopKind.VECTORIZED, lanes))
+    for target, found in zip(ALL, compiled(function, a), strict=True):
         with np.errstate(all="ignore"):
-            expected = (small if kind(target) == "i" else a).astype(dtypes.NUMPY[target])
-        assert_same(found, expected)
+            assert_same(found, convert(a, target))
+
+
+def borders(dtype: str) -> np.ndarray:
+    """What an integer dtype just holds, or just does not."""
+    if kind(dtype) != "f":
+        return np.zeros(0, dtypes.NUMPY[dtype])
+    edges = np.array([sign * 2.0**power for power in (7, 8, 15, 16, 31, 32, 63, 64) for sign in (-1, 1)])
+    if dtype == "bfloat16":
+        return np.concatenate([edges * factor for factor in (1 - 2.0**-8, 1.0, 1 + 2.0**-7)]).astype(dtypes.NUMPY[dtype])
+    with np.errstate(over="ignore"):
+        exact = np.concatenate([edges - 1, edges - 0.5, edges, edges + 0.5, edges + 1]).astype(dtypes.NUMPY[dtype])
+    return np.concatenate([np.nextafter(exact, exact.dtype.type(-np.inf)), exact, np.nextafter(exact, exact.dtype.type(np.inf))])
+
+
+@pytest.mark.parametrize("lanes", [1, 3, 4, 16, 32])
+@pytest.mark.parametrize("target", [dtype for dtype in ALL if kind(dtype) == "i"])
+@pytest.mark.parametrize("source", ["float32", "float64", "float16"])
+def test_cast_of_what_is_limited(source: str, target: str, lanes: int) -> None:
+    """Limits that are seen spare the conversion its own; NaN still becomes 0."""
+    a = np.concatenate([samples(source, 67, np.random.default_rng(1)), borders(source)])
+    x, out = argument("X", a.size, dtype=source), argument("O", a.size, dtype=target)
+    info = np.iinfo(target)
+    # Of wide integers, the greatest float that they hold.
+    high = float(info.max) if float(info.max) <= info.max else float(np.nextafter(np.float32(info.max), np.float32(0)))
+    low = float(info.min)
+    if source == "float16":
+        low, high = max(low, -65504.0), min(high, 65504.0)
+    bounds = const(low, source), const(high, source)
+
+    def body(i: Var) -> Stmt:
+        raised = Binary(BinaryOp.MAX, load(x, i), bounds[0], source)
+        return store(out, (i,), Cast(Binary(BinaryOp.MIN, raised, bounds[1], source), target))
+
+    function = Function("f", (x, out), 1, loop("i", a.size, body, LoopKind.VECTORIZED, lanes))
+    low_value, high_value = (a.dtype.type(bound.value) for bound in bounds)
+    with np.errstate(all="ignore"):
+        assert_same(compiled(function, a), convert(np.minimum(np.maximum(a, low_value), high_value), target))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "uint16", "int32", "int64", "bool", "float16"])
@@ -175,4 +207,4 @@ def test_element_by_element_every_operation_is_rounded(dtype: str) -> None:
 
     function = Function("chain", (x, y, out), 1, loop("i", n, body, LoopKind.VECTORIZED, 16))
     a, b = (rng.uniform(-1, 1, n).astype(dtype) for _ in range(2))
-    np.testing.assert_array_equal(Kernel(build(function, TARGET), function.params, TARGET)(a, b), a * b + a - a * b)
+    np.testing.assert_array_equal(called(function, TARGET, a, b), a * b + a - a * b)

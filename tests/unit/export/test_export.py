@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import ansorlite as al
+from ansorlite import processor
 from ansorlite.best import Programs
 from ansorlite.codegen import build
 from ansorlite.errors import ArgumentError, ModelError, TargetError
 from ansorlite.export.description import Description, parse
 from ansorlite.export.header import identifier, unique
-from ansorlite.export.processor import check_features
 from ansorlite.graph.builder import GraphBuilder
 from ansorlite.graph.describe import Value
 from ansorlite.graph.executable import Executable, compile_model
@@ -170,7 +170,7 @@ def test_a_model_of_copies_alone_needs_no_weights_file(tmp_path: Path) -> None:
 
 def test_refuses_files_that_are_no_exported_model(exported: Path, tmp_path: Path) -> None:
     (tmp_path / "text.so").write_text("no library")
-    with pytest.raises(ModelError, match=r"text\.so is not a model that ansorlite exported"):
+    with pytest.raises(ModelError, match=r"text\.so is not a model that this version of ansorlite exported"):
         al.load(tmp_path / "text.so")
     with pytest.raises(ModelError, match="there is no file"):
         al.load(tmp_path / "nothing.so")
@@ -186,19 +186,23 @@ def test_descriptions_of_other_formats_are_refused(exported: Path) -> None:
     description = al.load(exported / "classifier.so").description
     assert parse(description.text()) == description
     with pytest.raises(ModelError, match="format 99"):
-        parse(description.text().replace('"format": 2', '"format": 99'))
-    for damaged in ("", "[]", "{}", '{"format": 2}', '{"format": 2, "features": 3}'):
+        parse(description.text().replace('"format": 3', '"format": 99'))
+    for damaged in ("", "[]", "{}", '{"format": 3}', '{"format": 3, "features": 3}'):
         with pytest.raises(ModelError, match="damaged"):
             parse(damaged)
 
 
-def test_a_missing_instruction_set_is_named(exported: Path, tmp_path: Path) -> None:
+def test_a_missing_instruction_set_is_named(exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     facts = tmp_path / "cpuinfo"
     facts.write_text("processor : 0\nflags\t\t: fpu sse2 avx\n")
-    check_features(["avx", "64bit"], facts)
+    assert processor.missing(["avx", "64bit"], facts) == ()
+    assert processor.missing(["avx", "avx512f", "fma"], facts) == ("avx512f", "fma")
+    needed = al.load(exported / "classifier.so").description.features
+    assert {"sse2", "sse4.2"} & set(needed) or "neon" in needed
+    assert processor.missing(needed) == ()
+    monkeypatch.setattr(processor, "missing", lambda _: ("avx512f", "fma"))
     with pytest.raises(TargetError, match="a processor with avx512f, fma, which this one lacks"):
-        check_features(["avx", "avx512f", "fma"], facts)
-    check_features(al.load(exported / "classifier.so").description.features)
+        al.load(exported / "classifier.so")
 
 
 def test_refuses_to_export_what_runs_in_python(tmp_path: Path) -> None:
@@ -233,6 +237,18 @@ def test_needs_a_linker(executable: Executable, tmp_path: Path, monkeypatch: pyt
     with pytest.raises(TargetError, match="there is no linker"):
         executable.export(tmp_path / "m.so")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_linker_that_is_not_there_is_named(executable: Executable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler -O2")
+    with pytest.raises(TargetError, match=r"no-such-compiler cannot be run \(No such file or directory\); set CC"):
+        executable.export(tmp_path / "m.so")
+
+
+def test_needs_a_folder_for_temporary_files(executable: Executable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
+    with pytest.raises(ArgumentError, match=r"no folder for temporary files \(No such file or directory\); set TMPDIR to one"):
+        executable.export(tmp_path / "m.so")
 
 
 def test_a_linker_by_itself_is_enough(

@@ -8,8 +8,9 @@ from ansorlite.errors import ArgumentError
 from ansorlite.loops.interpreter import OutOfBoundsError, interpret
 from ansorlite.loops.nodes import Alloc, Buffer, Function, If, LoopKind, Scope, Stmt, block
 from ansorlite.te import dtypes
-from ansorlite.te.expr import Expr, Var, binary, cast, const, select, unary
+from ansorlite.te.expr import Binary, Expr, Unary, Var, binary, cast, const, select, unary
 from ansorlite.te.functions import maximum
+from ansorlite.te.numeric import apply, convert
 from ansorlite.te.ops import BINARY, UNARY, BinaryOp, UnaryOp
 
 from .build import argument, load, loop, store, tiled_matmul
@@ -247,3 +248,52 @@ def test_arguments_are_row_major_elements_whatever_their_dimensions() -> None:
     data, result = np.arange(6, dtype=np.float32).reshape(3, 2).T, np.zeros((2, 3), np.float32)
     interpret(Function("copy", (x, y), 1, loop("i", 6, lambda i: store(y, (i,), load(x, i)))), [data, result])
     np.testing.assert_array_equal(result, data)
+
+
+@pytest.mark.parametrize("dtype", dtypes.NUMPY)
+def test_every_operation_means_what_it_means_to_numpy_arrays(dtype: str) -> None:
+    """Extremes among the operands: zeros to divide by, NaN, what does not fit, negative powers."""
+    kind = dtypes.NUMPY[dtype]
+    if dtypes.is_float(dtype):
+        numbers = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -2.5, 7.25, 300.0, -1e30, 1e-30])
+    else:
+        numbers = (
+            np.array([0, 1]) if dtype == "bool" else np.array([np.iinfo(dtype).min, np.iinfo(dtype).max, 0, 1, 2, 3, 100, 255])
+        )
+        numbers = numbers if dtype in ("bool", "uint64") else np.concatenate([numbers, [-1, -3]])
+    with np.errstate(all="ignore"):
+        a, b = (x.ravel().astype(kind) for x in np.meshgrid(numbers, numbers))
+    x, y = argument("X", a.size, dtype=dtype), argument("Y", a.size, dtype=dtype)
+    kinds = "b" if dtype == "bool" else "f" if dtypes.is_float(dtype) else "i"
+    binaries = [op for op, info in BINARY.items() if kinds in info.kinds and not (info.to_float and kinds == "i")]
+    rounding = (UnaryOp.FLOOR, UnaryOp.CEIL, UnaryOp.ROUND)
+    unaries = [
+        op for op, info in UNARY.items() if kinds in info.kinds and (kinds == "f" or not (info.to_float or op in rounding))
+    ]
+
+    def result(name: str, value: str) -> Buffer:
+        return argument(name, a.size, dtype=value)
+
+    out = [result(op.name, "bool" if BINARY[op].boolean else dtype) for op in binaries] + [
+        result(op.name, dtype) for op in unaries
+    ]
+    out += [result(f"to_{target}", target) for target in dtypes.NUMPY]
+
+    def body(i: Var) -> Stmt:
+        values: list[Expr] = [Binary(op, load(x, i), load(y, i), "bool" if BINARY[op].boolean else dtype) for op in binaries]
+        values += [Unary(op, load(x, i), dtype) for op in unaries]
+        values += [cast(load(x, i), target) for target in dtypes.NUMPY]
+        return block(*(store(z, (i,), value) for z, value in zip(out, values, strict=True)))
+
+    found = [np.empty(z.shape, dtypes.NUMPY[z.dtype]) for z in out]
+    interpret(Function("f", (x, y, *out), len(out), loop("i", a.size, body)), [a, b, *found])
+    with np.errstate(all="ignore"):
+        expected = [apply(op, (a, b), dtype, "bool" if BINARY[op].boolean else dtype) for op in binaries]
+        expected += [apply(op, (a,), dtype, dtype) for op in unaries]
+        expected += [convert(a, target) for target in dtypes.NUMPY]
+    for buffer, ours, theirs in zip(out, found, expected, strict=True):
+        wide = "float64" if dtypes.is_float(buffer.dtype) else ours.dtype
+        # numpy may compute functions in another way for arrays than for one number.
+        np.testing.assert_allclose(
+            ours.astype(wide), theirs.astype(wide), rtol=1e-6 if wide == "float64" else 0, err_msg=buffer.name
+        )

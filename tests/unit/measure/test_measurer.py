@@ -170,3 +170,24 @@ def test_a_program_that_was_removed_is_an_error_that_says_so(tmp_path: Path, mon
             file.unlink()
         with pytest.raises(TuningError, match=f"removed while programs were measured; something cleans {tmp_path}"):
             next(measurements)
+
+
+def test_the_best_of_an_earlier_run_is_timed_again_and_stays_the_unit() -> None:
+    with Measurer(settings=replace(SETTINGS, slow_factor=3.0)) as measurer:
+        # As if the machine were slower now.
+        best = Measurement(Candidate("sleeps", (20,)), Outcome.OK, latency=1e-9, checked=True)
+        same, slower = measurer.measure(matmul(18), candidates("sleeps", value=21) + candidates("sleeps", value=400), best=best)
+    assert same.outcome is Outcome.OK
+    assert same.latency is not None
+    assert same.latency < 1e-8  # compared with the best, in the unit of its record
+    assert slower.outcome is Outcome.EARLY_STOPPED
+
+
+def test_a_best_that_is_wrong_now_is_not_used(measurer: Measurer, caplog: pytest.LogCaptureFixture) -> None:
+    best = Measurement(Candidate("wrong", (1,)), Outcome.OK, latency=1e-9, checked=True)
+    with caplog.at_level(logging.WARNING):
+        (measured,) = measurer.measure(matmul(19), candidates("sleeps"), best=best)
+    assert measured.outcome is Outcome.OK
+    assert measured.latency is not None
+    assert measured.latency > 1e-3
+    assert "does not run and is not used: 1 of 361 elements of C are wrong" in caplog.text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import signal
 import sqlite3
@@ -12,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from ansorlite.errors import RecordsError
-from ansorlite.records import Database
+from ansorlite.records import Database, export_lines
+from ansorlite.records.rows import COLUMNS
+from ansorlite.report.histories import histories
 from tests.unit.records.samples import measurement, task
 
 
@@ -77,13 +81,134 @@ def test_a_damaged_file_is_one_clear_error(tmp_path: Path) -> None:
         database.records()
 
 
-def test_a_row_that_is_no_measurement_is_named(tmp_path: Path) -> None:
+#: What SQLite lets stand in any column, whatever its type; as SQL.
+DAMAGE = {
+    "blob": "x'00fffe'",
+    "text that is no UTF-8": "CAST(x'fffe' AS TEXT)",
+    "words": "'exploded'",
+    "deep JSON": f"'{'[' * 100_000}'",
+    "deep JSON that is closed": f"'{'[' * 3000}{']' * 3000}'",
+    "infinity": "9e999",
+    "less than nothing": "-1",
+    "nothing": "0",
+    "a great number": "9223372036854775807",
+    "a row of the wrong things": "'[1, \"2\", 1e999]'",
+    "a row of too great numbers": f"'[1{'0' * 40}]'",
+    "escapes": "char(27) || '[2J'",
+}
+MEASUREMENT_COLUMNS = ("task", "target", *COLUMNS)
+
+
+def damage(path: Path, table: str, column: str, value: str) -> None:
+    """Put ``value`` into the first row."""
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"UPDATE {table} SET {column} = {value} WHERE id = 1")
+    connection.close()
+
+
+def read_all(database: Database) -> list[tuple[int, ...]]:
+    """Read the database in every way; the rows of its measurements."""
+    found = database.records()
+    for one in (task(1), task(2)):
+        database.best(one.key, one.target.key)
+        assert [r.id for r in database.records(one.key, one.target.key)] == [
+            r.id for r in found if (r.task, r.target) == (one.key, one.target.key)
+        ]
+        database.targets(one.key)
+        with contextlib.suppress(RecordsError):
+            database.task(one.key)
+    database.outcomes()
+    for identity in (1, 2, 3):
+        with contextlib.suppress(RecordsError):
+            database.record(identity)
+    for line in export_lines(database):
+        json.loads(line)
+    histories(database)
+    return [record.measurement.candidate.row for record in found]
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [*(("measurements", column) for column in MEASUREMENT_COLUMNS), *(("tasks", c) for c in ("key", "dag", "first_seen"))],
+)
+def test_a_damaged_row_is_left_out_and_said_once_and_the_others_stay(
+    tmp_path: Path, table: str, column: str, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Database(tmp_path / "db") as database:
+        database.add(task(1), measurement(1))
+        database.add(task(1), measurement(2))
+        database.add(task(2), measurement(3))
+    damage(tmp_path / "db", table, column, DAMAGE[kind])
+    with Database(tmp_path / "db") as database:
+        rows = read_all(database)
+        database.warn()
+        told = [record.getMessage() for record in caplog.records if "damaged rows are left out" in record.getMessage()]
+        database.warn()
+    assert rows[-1] == (3,)  # of another task, and whole
+    assert table == "tasks" or (2,) in rows
+    assert caplog.text.count("damaged rows are left out") == len(told) <= 1
+    assert all("\n" not in line and "\x1b" not in line for line in told)
+    assert told or len(rows) == 3, "left out silently"
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("outcome", "'exploded'"), ("latency", "0"), ("latency", "-1"), ("latency", "9e999"), ("latency", "NULL"), ("row", "'[['")],
+)
+def test_a_row_that_is_no_measurement_is_named(
+    tmp_path: Path, column: str, value: str, caplog: pytest.LogCaptureFixture
+) -> None:
     with Database(tmp_path / "db") as database:
         database.add(task(), measurement(1))
+    damage(tmp_path / "db", "measurements", column, value)
+    with Database(tmp_path / "db") as database:
+        assert database.records() == []
+        assert database.best(task().key, task().target.key) is None
+        with pytest.raises(RecordsError, match=f"record 1 is damaged .its {column} should be"):
+            database.record(1)
+        database.warn()
+    assert f"1 damaged rows are left out; the first is record 1: its {column} should be" in caplog.text
+
+
+def old_schema(path: Path) -> None:
+    """Make the database at ``path`` one of schema 1."""
+    with sqlite3.connect(path) as connection:
+        connection.execute("ALTER TABLE measurements DROP COLUMN seal")
+        connection.execute("PRAGMA user_version = 1")
+    connection.close()
+
+
+def test_an_older_schema_is_taken_over_and_nobody_knows_who_measured(tmp_path: Path) -> None:
+    with Database(tmp_path / "db") as database:
+        database.add(task(), measurement(1))
+    old_schema(tmp_path / "db")
+    for _ in range(2):
+        with Database(tmp_path / "db") as database:
+            (record,) = database.records()
+            assert record.measurement == measurement(1)
+            assert not record.measurement.here
+    with Database(tmp_path / "db") as database:
+        database.add(task(), measurement(2))
+        assert [record.measurement.here for record in database.records()] == [False, True]
+
+
+def test_an_older_schema_that_may_only_be_read_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Database(tmp_path / "db") as database:
+        database.add(task(), measurement(1))
+    old_schema(tmp_path / "db")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with Database(tmp_path / "db", create=False) as database:
+        assert [record.measurement for record in database.records()] == [measurement(1)]
+
+
+def test_a_schema_that_never_was_is_damage(tmp_path: Path) -> None:
+    with Database(tmp_path / "db"):
+        pass
     with sqlite3.connect(tmp_path / "db") as connection:
-        connection.execute("UPDATE measurements SET outcome = 'exploded'")
-    with Database(tmp_path / "db") as database, pytest.raises(RecordsError, match=r"record 1 is damaged.*exploded"):
-        database.records()
+        connection.execute("PRAGMA user_version = -3")
+    with pytest.raises(RecordsError, match="it says that its schema is -3"):
+        Database(tmp_path / "db")
 
 
 def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
@@ -91,7 +216,7 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
         pass
     with sqlite3.connect(tmp_path / "db") as connection:
         connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(RecordsError, match=r"newer ansorlite \(schema 99; this one knows 1\); upgrade"):
+    with pytest.raises(RecordsError, match=r"newer ansorlite \(schema 99; this one knows 2\); upgrade"):
         Database(tmp_path / "db")
 
 

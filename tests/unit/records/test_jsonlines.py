@@ -24,7 +24,7 @@ MEASUREMENTS = st.builds(
     candidate=st.builds(Candidate, TEXT, st.lists(st.integers(-(2**63), 2**63 - 1), max_size=4).map(tuple)),
     outcome=st.sampled_from(Outcome),
     key=TEXT,
-    latency=SECONDS,
+    latency=st.floats(0, 1e9, exclude_min=True),
     checked=st.booleans(),
     error=TEXT,
     seconds=st.builds(Seconds, SECONDS, SECONDS, SECONDS),
@@ -71,7 +71,12 @@ def write(path: Path, lines: list[dict[str, Any]]) -> Path:
         (2, "row", [1, 2.0], "line 2: 'row' should be a list of integers"),
         (2, "row", [True], "line 2: 'row' should be a list of integers"),
         (2, "row", [1 << 63], "line 2: 'row' should be a list of integers"),
-        (2, "latency", -1.0, "line 2: 'latency' should be a number of seconds"),
+        (2, "latency", -1.0, "line 2: 'latency' should be a number of seconds greater than 0; it is -1.0"),
+        (2, "latency", 0, "line 2: 'latency' should be a number of seconds greater than 0; it is 0"),
+        (2, "latency", float("inf"), "line 2: 'latency' should be a number of seconds greater than 0; it is Infinity"),
+        (2, "latency", 10**400, "line 2: 'latency' should be a number of seconds"),
+        (2, "time", 10**400, "line 2: 'time' should be a number of seconds"),
+        (2, "error", "\ud800", "line 2: 'error' should be a string"),
         (2, "latency", float("nan"), "line 2: 'latency' should be a number of seconds"),
         (2, "latency", None, "line 2: 'latency' should be a number of seconds"),
         (3, "latency", 1.0, "line 3: 'latency' should be null"),
@@ -119,3 +124,68 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
             import_lines(database, tmp_path / "nothing")
         with pytest.raises(RecordsError, match="not a text file"):
             import_lines(database, tmp_path / "binary")
+
+
+def sealed_here(path: Path) -> list[bool]:
+    with Database(":memory:") as database:
+        import_lines(database, path)
+        return [record.measurement.here for record in database.records()]
+
+
+def test_what_was_measured_here_is_known_again_unless_it_was_changed(tmp_path: Path, lines: list[dict[str, Any]]) -> None:
+    path = tmp_path / "lines"
+    assert sealed_here(write(path, lines)) == [True, True]
+    changes = {"latency": 1e-12, "row": [1, 3], "sketch": "x", "target": "x", "time": 1.0, "checked": False}
+    for field, value in changes.items():
+        assert sealed_here(write(path, [lines[0], {**lines[1], field: value}])) == [False], field
+    assert sealed_here(write(path, [lines[0], {**lines[1], "seal": lines[2]["seal"]}])) == [False]
+    assert sealed_here(write(path, [{k: v for k, v in line.items() if k != "seal"} for line in lines])) == [False, False]
+
+
+def test_another_machine_s_measurements_are_not_its_own(
+    tmp_path: Path, lines: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANSORLITE_CACHE_DIR", str(tmp_path / "another"))
+    assert sealed_here(write(tmp_path / "lines", lines)) == [False, False]
+    with Database(":memory:") as database:
+        import_lines(database, tmp_path / "lines")
+        assert database.best(task().key, task().target.key) is None
+        database.add(task(), measurement(7, latency=1.0))
+        assert database.best(task().key, task().target.key) == measurement(7, latency=1.0)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_whatever_stands_in_a_line_is_one_sentence(data: st.DataObject) -> None:
+    with Database(":memory:") as database:
+        database.add(task(), measurement(1, 2))
+        good = [json.loads(line) for line in export_lines(database)]
+    plain = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
+    anything = st.recursive(plain, lambda x: st.lists(x) | st.dictionaries(TEXT, x), max_leaves=4)
+    spoilt, number = json.loads(json.dumps(good)), data.draw(st.integers(0, 1))
+    place: Any = spoilt[number]
+    while True:  # somewhere inside of the line
+        key = data.draw(st.sampled_from(sorted(place) if isinstance(place, dict) else range(len(place))))
+        inner = place[key]
+        if not isinstance(inner, dict | list) or not inner or data.draw(st.booleans()):
+            place[key] = data.draw(anything)
+            break
+        place = inner
+    with tempfile.TemporaryDirectory() as folder, Database(":memory:") as database:
+        error = None
+        try:
+            import_lines(database, write(Path(folder) / "lines", spoilt))
+        except RecordsError as raised:
+            error = str(raised)
+        assert error is None or f"line {number + 1}" in error or "line 2: the task" in error
+        assert error is None or database.records() == []
+
+
+def test_deep_lines_are_one_sentence(tmp_path: Path, lines: list[dict[str, Any]]) -> None:
+    for depth in (300, 900, 3000, 50_000):
+        for field in ("row", "dag", "error"):
+            number = 0 if field == "dag" else 1
+            text = json.dumps({**lines[number], field: "@"}).replace('"@"', "[" * depth + "]" * depth)
+            (tmp_path / "lines").write_text("\n".join([*(json.dumps(line) for line in lines[:number]), text]))
+            with Database(":memory:") as database, pytest.raises(RecordsError, match=f"line {number + 1}"):
+                import_lines(database, tmp_path / "lines")

@@ -210,12 +210,40 @@ def test_wrong_arguments_are_named():
         evaluate(dag, [a.astype("f8"), b])
 
 
-def test_integers_have_no_negative_powers():
-    a = te.placeholder((2,), "int32", "A")
-    b = te.compute((2,), lambda i: te.power(3, a[i]))
-    assert run([a, b], np.array([0, 2], "i4"))[0].tolist() == [1, 9]
-    with pytest.raises(ExpressionError, match=r"te\.cast the operands to a float dtype"):
-        run([a, b], np.array([0, -2], "i4"))
+def test_negative_powers_of_integers_are_cut_off():
+    bases, exponents = np.array([-3, -1, -1, 0, 1, 2, 3, -128], "i1"), np.array([-1, -2, -3, -1, -5, -1, 2, 2], "i1")
+    a, b = (te.placeholder((8,), "int8", name) for name in "AB")
+    c = te.compute((8,), lambda i: te.power(a[i], b[i]))
+    assert run([a, b, c], bases, exponents)[0].tolist() == [0, 1, -1, 0, 1, 0, 9, 0]
+
+
+@pytest.mark.parametrize("dtype", [d for d in dtypes.NUMPY if dtypes.is_integer(d)])
+@pytest.mark.parametrize("source", [d for d in dtypes.NUMPY if dtypes.is_float(d)])
+def test_floats_become_the_nearest_integer_that_fits(source, dtype):
+    info, kind = np.iinfo(dtype), dtypes.NUMPY[source]
+    values = [np.nan, np.inf, -np.inf, -0.0, 0.75, -0.75, 1.5, -1.5]
+    values += [sign * 2.0**power for power in (7, 8, 15, 16, 31, 32, 63) for sign in (1, -1)]
+    with np.errstate(over="ignore"):
+        given = np.array(values).astype(kind)
+
+    def exact(value):
+        if np.isnan(value):
+            return 0
+        if np.isinf(value):
+            return info.max if value > 0 else info.min
+        return min(max(int(value), info.min), info.max)
+
+    a = te.placeholder(given.shape, source, "A")
+    found = run([a, te.compute(given.shape, lambda i: te.cast(a[i], dtype))], given)[0]
+    assert found.dtype == dtype
+    assert found.tolist() == [exact(float(value)) for value in given]
+
+
+def test_int64_literals_that_overflow_wrap_as_values_do():
+    a = te.placeholder((1,), "int64", "A")
+    large = te.cast(1 << 62, "int64")
+    b = te.compute((1,), lambda i: a[i] + large * large + (large + large))
+    assert run([a, b], np.zeros(1, "i8"))[0].tolist() == [-(1 << 63)]
 
 
 @pytest.fixture

@@ -77,6 +77,7 @@ class FakeMeasurer:
     def __init__(self, latency: Callable[[Candidate], float | None] = formula) -> None:
         self.latency = latency
         self.asked: list[tuple[str, Candidate]] = []
+        self.bests: list[float | None] = []
         self.opened = 0
         self.closed = 0
 
@@ -94,6 +95,7 @@ class FakeMeasurer:
         self, task: Task, candidates: Sequence[Candidate], keys: Sequence[str], best: Measurement | None
     ) -> Iterator[Measurement]:
         assert best is None or best.latency is not None
+        self.bests.append(None if best is None else best.latency)
         for item, key in zip(candidates, keys, strict=True):
             self.asked.append((task.key, item))
             latency = self.latency(item)

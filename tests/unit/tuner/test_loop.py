@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 from ansorlite.errors import TuningError
-from ansorlite.records.database import Database
-from ansorlite.records.measurement import Outcome
+from ansorlite.records.database import Database, TaskEntry
+from ansorlite.records.measurement import Measurement, Outcome, Record
 from ansorlite.sketch.candidate import NAIVE, Candidate
+from ansorlite.te.serialize import dump
 from ansorlite.tuner.events import Event, Finished, Measured, RoundFinished, Started
 from ansorlite.tuner.state import TaskState
-from tests.unit.tuner.fakes import SKETCH, FakeMeasurer, ListStrategy, PlainKeys, candidate, run, scale_task
+from tests.unit.tuner.fakes import SKETCH, FakeMeasurer, ListStrategy, PlainKeys, candidate, formula, run, scale_task
 
 
 def state(extent: int = 8, weight: int = 1, size: int = 1000, first: tuple[Candidate, ...] = ()) -> TaskState:
@@ -139,3 +141,45 @@ def test_events_tell_everything_in_order(tmp_path: Path) -> None:
     assert events[-1].result == result
     assert tuple(event.trial for event in events if isinstance(event, Measured)) == result.history
     assert [event.round for event in events if isinstance(event, RoundFinished)] == list(range(1, 4))
+
+
+def imported(path: Path, latencies: dict[Candidate, float]) -> None:
+    """Records of another machine."""
+    task = scale_task()
+    records = [
+        Record(0, task.key, task.target.key, Measurement(item, Outcome.OK, latency=latency, checked=True, when=float(n)), "")
+        for n, (item, latency) in enumerate(latencies.items())
+    ]
+    with Database(path) as database:
+        database.merge([TaskEntry(task.key, dump(task.dag), 0.0)], records)
+
+
+def test_a_lie_of_another_machine_stops_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    imported(tmp_path / "a.db", {candidate(3): 1e-12})
+    measurer, tuned = FakeMeasurer(), state()
+    result = run([tuned], 24, tmp_path / "a.db", measurer)
+    assert (result.restored, result.trials, len(measurer.asked)) == (0, 24, 24)
+    assert all(best is None or best >= 0.5 / 100 for best in measurer.bests)  # nobody was compared with the lie
+    assert result.best_latency == formula(candidate(22))
+    assert measurer.asked[0][1] == candidate(3)  # measured at once, and once
+    assert isinstance(tuned.strategy, ListStrategy)
+    assert (candidate(3), 1e-12) not in tuned.strategy.observed
+    assert "1 records were made on another machine" in caplog.text
+
+
+def test_of_many_records_of_another_machine_the_best_are_measured_first(tmp_path: Path) -> None:
+    imported(tmp_path / "a.db", {candidate(n): 100.0 - n for n in range(50, 60)})
+    measurer = FakeMeasurer()
+    run([state(first=(candidate(777),))], 6, tmp_path / "a.db", measurer)
+    assert [item for _, item in measurer.asked[:5]] == [candidate(n) for n in (777, 59, 58, 57)] + [NAIVE]
+
+
+def test_damaged_records_are_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "a.db"
+    run([state()], 10, path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE measurements SET latency = 'soon' WHERE id IN (2, 3)")
+    result = run([state()], 10, path)
+    assert (result.restored, result.trials) == (8, 10)
+    assert caplog.text.count("damaged rows are left out") == 1
+    assert "2 damaged rows" in caplog.text

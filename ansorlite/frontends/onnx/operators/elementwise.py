@@ -92,6 +92,14 @@ def prelu(node: NodeView) -> str:
     return node.apply(activations.prelu, node.input(0), slope)
 
 
+def power(node: NodeView) -> str:
+    """The exponent may be of another dtype than the base, one that does not mix with it: an integer beside bfloat16."""
+    base, exponent = node.value(0).dtype, node.value(1).dtype
+    if not dtypes.is_float(base) or dtypes.size(base) > 2 or base == exponent:
+        return old_broadcast(elementwise.power)(node)
+    return node.apply(elementwise.power, *(node.apply(elementwise.cast, node.input(p), dtype="float32") for p in (0, 1)))
+
+
 def gelu(node: NodeView) -> str:
     return node.apply(activations.gelu, node.input(0), approximate=node.text("approximate", "none") == "tanh")
 

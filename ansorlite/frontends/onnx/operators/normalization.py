@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from onnx import TensorProto, helper
+
 from ansorlite.frontends.onnx.node import NodeView, UnsupportedError
 from ansorlite.graph.describe import Operator
 from ansorlite.topi import norm
-from ansorlite.topi.elementwise import add, multiply
-from ansorlite.topi.reduction import reduce_mean
+from ansorlite.topi.elementwise import add, cast, multiply
+from ansorlite.topi.reduction import wide_mean
 from ansorlite.topi.shape import reshape
 
 
@@ -64,8 +66,12 @@ def layer_normalization(node: NodeView) -> tuple[str, ...]:
     if not any(node.wanted[1:]):
         return (result,)
     axes = tuple(range(axis % rank, rank))
-    mean = node.apply(reduce_mean, x, axes=axes, keepdims=True)
-    return result, mean, node.apply(norm.inverse_deviation, x, axes=axes, epsilon=epsilon)
+    stash = helper.tensor_dtype_to_np_dtype(node.integer("stash_type", TensorProto.FLOAT)).name
+    statistics = (
+        node.apply(wide_mean, x, axes=axes, keepdims=True),
+        node.apply(norm.inverse_deviation, x, axes=axes, epsilon=epsilon),
+    )
+    return result, *(node.apply(cast, statistic, dtype=stash) for statistic in statistics)
 
 
 def rms_normalization(node: NodeView) -> str:

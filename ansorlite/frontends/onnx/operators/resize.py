@@ -21,6 +21,9 @@ from ansorlite.topi.shape import gather
 Array: TypeAlias = np.ndarray[Any, Any]
 
 
+#: Names of interpolations, that of Upsample's first version among them.
+_MODES: Final = ("nearest", "linear", "bilinear", "cubic")
+
 #: Elements that a dimension may be resized to: one table entry or more is made for each.
 _MOST: Final = 1 << 24
 
@@ -76,6 +79,9 @@ def resize(node: NodeView) -> str:
     """Resize, and Upsample, of which it is the successor."""
     old = node.opset < 11
     result = node.input(0)
+    mode = node.text("mode", "nearest")
+    if mode not in _MODES:
+        raise node.error(f"mode {mode!r} is unknown; known are: {', '.join(_MODES)}")
     transformation = node.text("coordinate_transformation_mode", "asymmetric" if old else "half_pixel")
     extrapolated = transformation == "tf_crop_and_resize"
     for dimension, axis in enumerate(_axes(node, 1 if old else 2, extrapolated)):
@@ -84,7 +90,7 @@ def resize(node: NodeView) -> str:
         if axis.count < 1:
             raise UnsupportedError("the result has no elements")
         centers = axis.centers(transformation)
-        if node.text("mode", "nearest") == "nearest":
+        if mode == "nearest":
             places = _nearest(centers, node.text("nearest_mode", "floor" if old else "round_prefer_floor"))
             index = node.constant(np.clip(places, 0, axis.extent - 1).astype(np.int64))
             result = node.apply(gather, result, index, axis=dimension)
@@ -106,8 +112,9 @@ def _axes(node: NodeView, scales_at: int, cropped: bool) -> list[_Axis]:
         raise UnsupportedError("an input has no elements")
     found = {d: _Axis(e, e, 1.0) for d, e in enumerate(extents)}
     roi = _floats(node, 1, 2 * len(axes)) if cropped and node.has(1) else [0.0] * len(axes) + [1.0] * len(axes)
-    if node.has(scales_at) and node.array(scales_at).size:
-        scales = _floats(node, scales_at, len(axes))
+    fixed = _attributes(node, len(axes))
+    if fixed is not None or (node.has(scales_at) and node.array(scales_at).size):
+        scales = _floats(node, scales_at, len(axes)) if fixed is None else fixed
         counts = [int(s * extents[d]) for s, d in zip(scales, axes, strict=True)]
     elif node.has(3) and node.array(3).size:
         counts = [int(v) for v in _floats(node, 3, len(axes))]
@@ -126,11 +133,24 @@ def _axes(node: NodeView, scales_at: int, cropped: bool) -> list[_Axis]:
     return [found[d] for d in range(rank)]
 
 
+def _attributes(node: NodeView, count: int) -> list[float] | None:
+    """The scales of Upsample before opset 9, when they were attributes."""
+    if node.proto.op_type != "Upsample" or node.opset >= 9:
+        return None
+    found = node.numbers("scales")
+    if found is None:
+        found = (1.0, 1.0, node.number("height_scale", 0.0), node.number("width_scale", 0.0))
+    return _finite(node, "scales", np.asarray(found), count)
+
+
 def _floats(node: NodeView, position: int, count: int) -> list[float]:
     """The elements of an input, which must be so many finite numbers."""
-    array = node.array(position).astype(np.float64)
+    return _finite(node, f"input {position}", node.array(position).astype(np.float64), count)
+
+
+def _finite(node: NodeView, what: str, array: Array, count: int) -> list[float]:
     if array.shape != (count,) or not np.isfinite(array).all():
-        raise node.error(f"input {position} must be {count} finite numbers; it is {array[:16]} of shape {array.shape}")
+        raise node.error(f"{what} must be {count} finite numbers; it is {array[:16]} of shape {array.shape}")
     return [float(v) for v in array]
 
 

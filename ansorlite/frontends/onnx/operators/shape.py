@@ -7,34 +7,23 @@ from itertools import accumulate
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
 
-from ansorlite.errors import ModelError
 from ansorlite.frontends.onnx.node import NodeView, UnsupportedError
+from ansorlite.frontends.onnx.tensors import dense_array, tensor_array
 from ansorlite.graph.constants import first, splat
-from ansorlite.graph.graph import Array
 from ansorlite.te import dtypes
 from ansorlite.topi import shape as topi
 from ansorlite.topi.elementwise import broadcast_shape
 from ansorlite.topi.padding import PadMode, pad
 
 
-def tensor_array(tensor: onnx.TensorProto) -> Array:
-    """The array of a tensor.
-
-    Raises:
-        ModelError: its data do not fit its shape and type.
-    """
-    try:
-        return np.asarray(numpy_helper.to_array(tensor))
-    except (ValueError, TypeError, KeyError) as error:
-        raise ModelError(f"the data of tensor {tensor.name!r} do not fit its shape and type: {error}") from None
-
-
 def constant(node: NodeView) -> str:
     tensor = node.tensor("value")
     if tensor is not None:
         return node.constant(tensor_array(tensor))
+    sparse = node.sparse_tensor("sparse_value")
+    if sparse is not None:
+        return node.constant(dense_array(sparse))
     for name, dtype in (
         ("value_float", np.float32),
         ("value_int", np.int64),
@@ -208,6 +197,8 @@ def convert_pad(node: NodeView) -> str:
         before[axis], after[axis] = pads[position], pads[position + len(axes)]
     if not any(before) and not any(after):
         return node.input(0)
+    if min(e + b + a for e, b, a in zip(node.value(0).shape, before, after, strict=True)) == 0:
+        raise UnsupportedError("the result has no elements")
     value = node.scalar(2).item() if node.has(2) else node.number("value", 0.0)
     if not dtypes.is_float(node.value(0).dtype):
         value = int(value)

@@ -116,7 +116,7 @@ CONVERTERS: Final[Mapping[str, Callable[[NodeView], str | tuple[str, ...]]]] = {
     "Or": old_broadcast(topi.logical_or),
     "PRelu": elementwise.prelu,
     "Pad": shape.convert_pad,
-    "Pow": old_broadcast(topi.power),
+    "Pow": elementwise.power,
     "QLinearConv": quantized.qlinear_conv,
     "QLinearMatMul": quantized.qlinear_matmul,
     "QuantizeLinear": quantized.quantize_linear,

@@ -1,0 +1,159 @@
+"""Floats to integers, toward zero: what does not fit becomes the nearest integer that does, NaN becomes 0, on every target.
+
+LLVM's ``fptosi`` is undefined for what does not fit, and its ``fptosi.sat`` goes lane by lane on x86. So there a value is
+brought within the range before it is converted. What is known to be within needs no more than NaN asks for: between a limit
+(as quantised operators have it) and at most 16 bits, nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from ansorlite.codegen import types
+from ansorlite.codegen.builder import Builder
+from ansorlite.codegen.ranges import Numbers
+from ansorlite.te import dtypes
+
+#: Bits of the significand.
+_EXACT_BITS: Final = {"float": 24, "double": 53}
+
+
+def to_integer(b: Builder, source: str, target: str, lanes: int, x: str, known: Numbers) -> str:
+    """``x`` of float dtype ``source`` as an integer of dtype ``target``; ``known`` of ``x``."""
+    if not b.module.target.triple.startswith("x86_64"):
+        if types.bits(target) < 32 and _fits(known, target):
+            number = _saturating(b, source, "int32", lanes, x)
+            return b.op(f"trunc {types.vector('i32', lanes)} {number} to {types.value_type(target, lanes)}")
+        return _saturating(b, source, target, lanes, x)
+    if types.VALUE[source] == "float" and types.bits(target) <= 16:
+        return _through_words(b, target, lanes, x, known)
+    if lanes == 1 and not _fits(known, target):
+        return _saturating(b, source, target, lanes, x)
+    if types.VALUE[source] == "float" and target == "int32" and not _fits(known, target):
+        return _words(b, lanes, x)
+    return _limited(b, source, target, lanes, x, known)
+
+
+def _range(dtype: str) -> tuple[int, int]:
+    bits = types.bits(dtype)
+    return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if dtypes.is_signed(dtype) else (0, (1 << bits) - 1)
+
+
+def _fits(known: Numbers, target: str) -> bool:
+    """Whether what is no NaN is within the target's range once its fraction is cut off."""
+    low, high = _range(target)
+    return low - 1 < known.low and known.high < high + 1
+
+
+def _saturating(b: Builder, source: str, target: str, lanes: int, x: str) -> str:
+    a, c = types.VALUE[source], types.VALUE[target]
+    name = f"llvm.fpto{'s' if dtypes.is_signed(target) else 'u'}i.sat.{types.suffix(c, lanes)}.{types.suffix(a, lanes)}"
+    return b.call(types.vector(c, lanes), name, (types.vector(a, lanes), x))
+
+
+def _literal(element: str, lanes: int, value: float) -> str:
+    return types.splat(types.float_literal(value, "float64" if element == "double" else "float32"), element, lanes)
+
+
+def _choose(b: Builder, element: str, lanes: int, predicate: str, x: str, limit: str) -> str:
+    """``x`` where it compares so to ``limit``, else ``limit``: also for NaN."""
+    kind = types.vector(element, lanes)
+    return b.select(kind, lanes, b.op(f"fcmp {predicate} {kind} {x}, {limit}"), x, limit)
+
+
+def _limited(b: Builder, source: str, target: str, lanes: int, x: str, known: Numbers) -> str:
+    """By a conversion that is undefined for what does not fit, of a value that does."""
+    element, integer = types.VALUE[source], types.VALUE[target]
+    kind, result = types.vector(element, lanes), types.vector(integer, lanes)
+    low, high = _range(target)
+    zero = _literal(element, lanes, 0.0)
+    value = x
+    if not dtypes.is_signed(target):
+        if known.nan or known.low <= -1.0:
+            value = _choose(b, element, lanes, "ogt", value, zero)
+    else:
+        if known.nan:
+            value = b.select(kind, lanes, b.op(f"fcmp ord {kind} {x}, {x}"), x, zero)
+        if known.low <= low - 1:
+            value = _choose(b, element, lanes, "ogt", value, _literal(element, lanes, float(low)))
+    convert = f"fpto{'s' if dtypes.is_signed(target) else 'u'}i {kind}"
+    if known.high < high + 1:
+        return b.op(f"{convert} {value} to {result}")
+    if types.bits(target) - dtypes.is_signed(target) <= _EXACT_BITS[element]:
+        value = _choose(b, element, lanes, "olt", value, _literal(element, lanes, float(high)))
+        return b.op(f"{convert} {value} to {result}")
+    # The greatest integer is no float: what is at least the next one is replaced after the conversion.
+    above = b.op(f"fcmp oge {kind} {x}, {_literal(element, lanes, float(high + 1))}")
+    number = b.op(f"{convert} {b.select(kind, lanes, above, zero, value)} to {result}")
+    return b.select(result, lanes, above, types.splat(str(high), integer, lanes), number)
+
+
+# x86 converts to 32 bits by instructions that give 0x80000000 for what does not fit, and for NaN.
+
+
+def _through_words(b: Builder, target: str, lanes: int, x: str, known: Numbers) -> str:
+    """Float to at most 16 bits: the low bits of 0x80000000, which NaN becomes, are 0."""
+    low, high = (float(limit) for limit in _range(target))
+    kind = types.vector("float", lanes)
+    # A comparison that NaN fails, so that NaN stays.
+    for predicate, limit, needed in (("ogt", low, known.low <= low - 1), ("olt", high, known.high >= high + 1)):
+        if needed:
+            bound = _literal("float", lanes, limit)
+            x = b.select(kind, lanes, b.op(f"fcmp {predicate} {kind} {bound}, {x}"), bound, x)
+    return b.op(f"trunc {types.vector('i32', lanes)} {_raw(b, lanes, x)} to {types.vector(types.VALUE[target], lanes)}")
+
+
+def _words(b: Builder, lanes: int, x: str) -> str:
+    """Float to int32."""
+    kind, words = types.vector("float", lanes), types.vector("i32", lanes)
+    flags = types.vector("i1", lanes)
+    above = b.op(f"fcmp oge {kind} {x}, {_literal('float', lanes, 2.0**31)}")
+    number = b.op(f"xor {words} {_raw(b, lanes, x)}, {b.op(f'sext {flags} {above} to {words}')}")
+    ordered = b.op(f"fcmp ord {kind} {x}, {x}")
+    return b.op(f"and {words} {number}, {b.op(f'sext {flags} {ordered} to {words}')}")
+
+
+def _raw(b: Builder, lanes: int, x: str) -> str:
+    """The instruction's own result, for vectors of any length."""
+    if lanes == 1:
+        vector = b.op(f"insertelement <4 x float> poison, float {x}, i64 0")
+        return b.call("i32", "llvm.x86.sse.cvttss2si", ("<4 x float>", vector))
+    width = _raw_lanes(b, lanes)
+    parts = []
+    for start in range(0, lanes, width):
+        part = x
+        if lanes != width:
+            picks = ", ".join(f"i32 {min(start + lane, lanes - 1)}" for lane in range(width))
+            part = b.op(f"shufflevector <{lanes} x float> {x}, <{lanes} x float> poison, <{width} x i32> <{picks}>")
+        parts.append(_raw_part(b, width, part))
+    while len(parts) > 1:
+        # Pairs of equal length, but perhaps the last.
+        parts = [_joined(b, parts[i : i + 2], width) for i in range(0, len(parts), 2)]
+        width *= 2
+    if width == lanes:
+        return parts[0]
+    picks = ", ".join(f"i32 {lane}" for lane in range(lanes))
+    return b.op(f"shufflevector <{width} x i32> {parts[0]}, <{width} x i32> poison, <{lanes} x i32> <{picks}>")
+
+
+def _joined(b: Builder, pair: list[str], width: int) -> str:
+    first, second = (*pair, "poison")[:2]
+    picks = ", ".join(f"i32 {lane}" for lane in range(2 * width))
+    return b.op(f"shufflevector <{width} x i32> {first}, <{width} x i32> {second}, <{2 * width} x i32> <{picks}>")
+
+
+def _raw_lanes(b: Builder, lanes: int) -> int:
+    """Lanes of the instruction to use."""
+    widest = b.module.target.vector_bytes // 4
+    return max(4, min(widest, 1 << math.ceil(math.log2(lanes)), 16))
+
+
+def _raw_part(b: Builder, lanes: int, x: str) -> str:
+    operand, words = ("<4 x float>", "<4 x i32>") if lanes == 4 else (types.vector("float", lanes), types.vector("i32", lanes))
+    if lanes == 4:
+        return b.call(words, "llvm.x86.sse2.cvttps2dq", (operand, x))
+    if lanes == 8:
+        return b.call(words, "llvm.x86.avx.cvtt.ps2dq.256", (operand, x))
+    # All lanes; 4 is the current direction of rounding, which truncation does not look at.
+    return b.call(words, "llvm.x86.avx512.mask.cvttps2dq.512", (operand, x), (words, "poison"), ("i16", "-1"), ("i32", "4"))
