@@ -1,9 +1,9 @@
 """Constants of common processors, for machines that nobody has calibrated.
 
-They are rounded, and after public tables: latencies and throughputs as A. Fog's "Instruction tables", uops.info and Arm's software
-optimisation guides have them, rates of caches as vendors' manuals do. Rates of memory depend on the board. Only WIDE and znver3 were
-measured by us; ``ansorlite calibrate`` measures any. What no table has (overlaps, the cost of spilling) is as it was fitted to
-programs on the machine of :data:`WIDE`.
+They are rounded, and after public tables: latencies and throughputs as A. Fog's "Instruction tables", uops.info and Arm's
+software optimisation guides have them, rates of caches as vendors' manuals do. Rates of memory depend on the board. Only WIDE and
+znver3 were measured by us; ``ansorlite calibrate`` measures any. What no table has (overlaps, the cost of spilling) is as it was
+fitted to programs on the machine of :data:`WIDE`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,17 @@ WIDE: Final = MachineConstants(
 )
 #: A core with vectors of 32 bytes and two units for them.
 MIDDLE: Final = replace(
-    WIDE, clock=3.0e9, div=5.0, math=14.0, l2_bytes=32.0, l3_bytes=12.0, memory_bytes=6.0, memory_all=12.0, store=1.0, move=1.5, code=512.0
+    WIDE,
+    clock=3.0e9,
+    div=5.0,
+    math=14.0,
+    l2_bytes=32.0,
+    l3_bytes=12.0,
+    memory_bytes=6.0,
+    memory_all=12.0,
+    store=1.0,
+    move=1.5,
+    code=512.0,
 )
 #: A core with vectors of 16 bytes and two units for them.
 NARROW: Final = replace(MIDDLE, clock=2.5e9, div=5.0, math=15.0, load=0.5, l2_bytes=24.0, issue=4.0)

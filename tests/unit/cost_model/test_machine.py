@@ -35,15 +35,16 @@ def _features(**plain: float) -> np.ndarray:
     return found
 
 
+NO_LOADS = {"vector_loads": 0.0, "scalar_loads": 0.0, "strided_loads": 0.0}
 #: Programs that are bound by one thing or another; sums in registers, in memory, and none.
 PROGRAMS = (
     _features(accumulates=1.0, in_registers=1.0),
-    _features(accumulates=1.0, in_registers=1.0, accumulators=1.0, mul=1.0, vector_loads=0.0, scalar_loads=0.0, strided_loads=0.0),
-    _features(accumulates=1.0, in_registers=1.0, accumulators=1.0, vector_loads=0.0, scalar_loads=0.0, strided_loads=0.0),
+    _features(accumulates=1.0, in_registers=1.0, accumulators=1.0, mul=1.0, **NO_LOADS),
+    _features(accumulates=1.0, in_registers=1.0, accumulators=1.0, **NO_LOADS),
     _features(accumulates=1.0),
     _features(accumulates=1.0, inner_reduce=0.0),
     _features(balance=0.25),
-    _features(vector_loads=0.0, scalar_loads=0.0, strided_loads=0.0, div=0.0, math=0.0, convert=0.0),
+    _features(**NO_LOADS, div=0.0, math=0.0, convert=0.0),
     _features(unrolled=1.0, cheap=0.0, div=0.0, math=0.0, convert=0.0, dot=0.0),
 )
 #: Capacities decide what the features are, before the draft sees them.
