@@ -36,6 +36,10 @@ class ModelError(AnsorliteError):
         super().__init__(line if len(line) <= self.LONGEST else f"{line[: self.LONGEST - 1]}…")
 
 
+class ProgramSizeError(AnsorliteError):
+    """A program whose machine code would take too long to make: so much of it is unrolled."""
+
+
 class RecordsError(AnsorliteError):
     """A tuning database that cannot be opened, read or understood."""
 

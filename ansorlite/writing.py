@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -63,7 +64,8 @@ def replacing(path: Path) -> Iterator[Path]:
     Raises:
         ArgumentError: as :func:`writing`.
     """
-    new = path.with_name(f".{path.name}.new")
+    # Two who write one file at a time do not write one another's.
+    new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
     with writing(path):
         try:
             yield new

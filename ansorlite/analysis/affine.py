@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from ansorlite.once import once_for_each
 from ansorlite.te import dtypes
-from ansorlite.te.expr import Binary, Const, Expr, Var
+from ansorlite.te.expr import Axis, Binary, Const, Expr, Var
 from ansorlite.te.ops import BinaryOp
+
+#: Iterations that no loop has whose extent is not known.
+_LONGEST_LOOP: Final = 1 << 31
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,28 @@ def _term_expr(term: Term) -> Expr:
 
 @once_for_each
 def affine(expr: Expr) -> Affine | None:
-    """The affine form of an index expression, or ``None`` when it is not affine."""
+    """The affine form of an index expression, or ``None`` when it is not affine, or may wrap around."""
+    form = _form(expr)
+    return form if form is not None and _reach(form) < 1 << 63 else None
+
+
+def _reach(form: Affine) -> int:
+    """What no value of the form exceeds in magnitude."""
+    return abs(form.constant) + sum(abs(coefficient) * _reach_of_term(term) for term, coefficient in form.terms)
+
+
+def _reach_of_term(term: Term) -> int:
+    match term:
+        case Quotient(inner, divisor):
+            return _reach(inner) // divisor + 1
+        case Remainder(_, divisor):
+            return divisor
+        case Axis():
+            return term.extent
+    return _LONGEST_LOOP
+
+
+def _form(expr: Expr) -> Affine | None:
     match expr:
         case Var():
             return Affine(((expr, 1),), 0)

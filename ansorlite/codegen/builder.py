@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 
 from ansorlite.codegen import types
 from ansorlite.codegen.types import Value
+from ansorlite.errors import ProgramSizeError
 from ansorlite.target import Target
 
 #: A place in a function where instructions may still be added: right before a loop or a branch.
@@ -18,6 +19,10 @@ Slot: TypeAlias = list[str]
 
 #: Numbers of other metadata nodes start here, above those of alias scopes.
 _FIRST_NODE: Final = 1 << 20
+
+#: So many values may one function compute: beyond that LLVM takes tens of seconds, for code that no cache of instructions holds
+#: (docs/decisions/size-of-programs.md). It counts values, not time, so that every process decides alike.
+MOST_VALUES: Final = 30_000
 
 _HERE: Final = nullcontext()
 
@@ -32,6 +37,8 @@ class Module:
         self._scopes = 0
         self._nodes: dict[str, int] = {}
         self._functions = 0
+        #: How many values all functions compute.
+        self.values = 0
 
     def declare(self, signature: str) -> None:
         """Make an external function known: ``"float @expf(float)"``."""
@@ -104,8 +111,18 @@ class Builder:
 
     # Instructions -------------------------------------------------------------------------------------------------
     def op(self, text: str, slot: Slot | None = None) -> str:
-        """Append an instruction that has a result, to ``slot`` if one is given; its name."""
+        """Append an instruction that has a result, to ``slot`` if one is given; its name.
+
+        Raises:
+            ProgramSizeError: there are too many by now.
+        """
         self._names += 1
+        self.module.values += 1
+        if self._names > MOST_VALUES:
+            raise ProgramSizeError(
+                f"the program unrolls to more than {MOST_VALUES} instructions in one function, which LLVM would compile for too "
+                "long; take one that unrolls less"
+            )
         name = f"%t{self._names}"
         (self._lines if slot is None else slot).append(f"  {name} = {text}")
         return name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from ansorlite.codegen import statements
 from ansorlite.codegen.builder import Builder, Module
@@ -23,6 +24,10 @@ from ansorlite.loops.prepare import Parts, split
 from ansorlite.loops.transposing import transposing
 from ansorlite.target import Target
 from ansorlite.te.words import WORD
+
+#: LLVM's whole pipeline is run on functions of up to so many values: its time grows as their square where a reduction that is
+#: unrolled adds to memory (docs/decisions/size-of-programs.md).
+_PROMOTED: Final = 4000
 
 
 @dataclass(frozen=True)
@@ -110,7 +115,8 @@ def build(function: Function, target: Target) -> Object:
     module.define(f"{entry}_repeat", _REPEAT.replace("$entry", entry))
     if parts.prepare is not None:
         prepare_workspace = emit(module, f"{entry}_prepare", _for_machines(parts.prepare, target), given)
-    text, promotes = module.text(), adds_in_memory(function)
+    text = module.text()
+    promotes = adds_in_memory(function) and module.values <= _PROMOTED
     optimised = optimise(text, target, promotes)
     with without_strength_reduction():
         code = machine(target).emit_object(optimised)

@@ -33,12 +33,13 @@ def _negated(x: Interval) -> Interval:
 
 
 def _product(x: Interval, y: Interval) -> Interval:
-    if None in x or None in y:
-        if x.low is not None and y.low is not None and x.low >= 0 and y.low >= 0:
-            return Interval(x.low * y.low, None)
-        return UNKNOWN
     corners = [a * b for a in x for b in y if a is not None and b is not None]
-    return Interval(min(corners), max(corners))
+    return Interval(min(corners), max(corners)) if len(corners) == 4 else UNKNOWN
+
+
+def _unwrapped(x: Interval) -> Interval:
+    """``x``, of a result of arithmetic, unless that may wrap around."""
+    return x if x.low is not None and x.high is not None and x.low >= -(1 << 63) and x.high < 1 << 63 else UNKNOWN
 
 
 def _quotient(x: Interval, y: Interval) -> Interval:
@@ -81,12 +82,12 @@ def interval(expr: Expr, variables: Mapping[Var, Interval]) -> Interval:
     x, y = interval(expr.a, variables), interval(expr.b, variables)
     match expr.op:
         case BinaryOp.ADD:
-            return Interval(_add(x.low, y.low), _add(x.high, y.high))
+            return _unwrapped(Interval(_add(x.low, y.low), _add(x.high, y.high)))
         case BinaryOp.SUB:
             y = _negated(y)
-            return Interval(_add(x.low, y.low), _add(x.high, y.high))
+            return _unwrapped(Interval(_add(x.low, y.low), _add(x.high, y.high)))
         case BinaryOp.MUL:
-            return _product(x, y)
+            return _unwrapped(_product(x, y))
         case BinaryOp.FLOORDIV:
             return _quotient(x, y)
         case BinaryOp.MOD:

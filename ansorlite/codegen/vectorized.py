@@ -52,7 +52,12 @@ def _facts(loop: For) -> _Facts:
     sizes = {1}
     vectorizable = True
 
+    seen: set[tuple[Expr, bool]] = set()
+
     def visit(expr: Expr, data: bool) -> None:
+        if (expr, data) in seen:  # shared parts once: there may be exponentially many ways to them
+            return
+        seen.add((expr, data))
         if isinstance(expr, Load):
             buffers.add(expr.buffer)
         if data and (expr.dtype != dtypes.INDEX or isinstance(expr, Load | Cast)):

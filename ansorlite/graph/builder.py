@@ -16,9 +16,9 @@ class GraphBuilder:
     def __init__(self) -> None:
         self._inputs: dict[str, Value] = {}
         self._constants: dict[str, Array] = {}
-        self._nodes: list[Node] = []
+        self._nodes: dict[str, Node] = {}
         self._values: dict[str, Value] = {}
-        #: Of names that are taken: the least number behind them that may be free.
+        #: Of names that are taken: the least number behind them that may be free. Values stay: no smaller one will be free again.
         self._numbers: dict[str, int] = {}
 
     def input(self, name: str, value: Value) -> str:
@@ -44,7 +44,7 @@ class GraphBuilder:
         value = describe(operator, tuple(self._values[name] for name in inputs), items).value
         check_size(value.shape, value.dtype)
         name = self._unique(label or getattr(operator, "__name__", "value"))
-        self._nodes.append(Node(name, operator, inputs, items, label))
+        self._nodes[name] = Node(name, operator, inputs, items, label)
         self._values[name] = value
         return name
 
@@ -56,9 +56,13 @@ class GraphBuilder:
         """The array of a constant; ``None`` for a value that is computed or given."""
         return self._constants.get(name)
 
+    def node(self, name: str) -> Node | None:
+        """What computes a value; ``None`` for a constant, and for what is given."""
+        return self._nodes.get(name)
+
     def finish(self, outputs: Mapping[str, str]) -> Graph:
         """The graph that gives ``outputs``: output name → value."""
-        return Graph.of(self._inputs, outputs, self._nodes, self._constants)
+        return Graph.of(self._inputs, outputs, list(self._nodes.values()), self._constants)
 
     def _unique(self, name: str) -> str:
         if name not in self._values:

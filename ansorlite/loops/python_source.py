@@ -7,6 +7,7 @@ variables and index literals are Python ints, which numpy scalars accept beside 
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -18,6 +19,7 @@ import numpy as np
 from ansorlite.loops.nodes import Alloc, Block, Buffer, For, Function, If, Load, LoopKind, Prefetch, Stmt, Store
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Cast, Const, Expr, Select, Unary, Var
+from ansorlite.te.intervals import Interval, bounds
 from ansorlite.te.numeric import apply, convert
 from ansorlite.te.ops import BINARY, UNARY, BinaryOp, UnaryOp
 from ansorlite.te.traversal import walk
@@ -120,6 +122,7 @@ class _Writer:
         self.computed: dict[Expr, str] = {}
         self.symbols: dict[Var | Buffer, str] = {}
         self.loops: list[tuple[Var, str]] = []
+        self.ranges: dict[Var, Interval] = {}
         self.sites: list[_Site] = []
 
     def line(self, depth: int, text: str) -> None:
@@ -167,6 +170,7 @@ class _Writer:
     def loop(self, loop: For, depth: int) -> None:
         self.loops.append((loop.var, self.symbol(loop.var)))
         extent = self.expr(loop.extent)
+        self.ranges[loop.var] = (0, max(bounds(loop.extent, self.ranges)[1] - 1, 0))
         if len(self.loops) % _LOOPS_PER_FUNCTION == 0:
             part = self.fresh("part")
             self.line(depth, f"def {part}():")
@@ -272,7 +276,8 @@ class _Writer:
             case Load(buffer, indices):
                 return f"{self.symbol(buffer)}[{self.address(buffer, indices)}]"
             case Binary(op, a, b):
-                return self.binary(op, a, b)
+                text = self.binary(op, a, b)
+                return f"int64({text})" if _maybe_python_int(expr) and self.may_wrap(expr) else text
             case Unary(op, a, dtype):
                 function = _rounded_once(op, dtype) if dtype in dtypes.STORAGE_FLOATS else UNARY[op].numpy
                 return f"{self.constant(function, op.value)}({self.expr(a)})"
@@ -287,6 +292,10 @@ class _Writer:
                     return f"{self.constant(_truncation(dtype), dtype)}({text})"
                 return f"{text}.astype({self.constant(dtypes.NUMPY[dtype], dtype)})"
         raise TypeError(f"not an expression of the loop IR: {expr!r}")
+
+    def may_wrap(self, expr: Expr) -> bool:
+        """Whether int64 may not hold every exact value of an index."""
+        return not all(map(math.isfinite, bounds(expr, self.ranges)))
 
     def binary(self, op: BinaryOp, a: Expr, b: Expr) -> str:
         x, y = self.expr(a), self.expr(b)

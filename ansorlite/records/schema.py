@@ -78,6 +78,13 @@ def sqlite_errors(path: Path) -> Iterator[None]:
         raise
     except sqlite3.DatabaseError as error:
         raise RecordsError(f"{path}: {_explain(error)}") from error
+    except UnicodeDecodeError as error:  # sqlite3 quotes the file in an error of its own, as if it were text
+        raise RecordsError(f"{path}: {_damaged('its tables are not described by text')}") from error
+
+
+def _damaged(what: str) -> str:
+    cure = "save what can be read with `sqlite3 FILE .recover`, or move it away and start a new one"
+    return f"the tuning database is damaged ({what}); {cure}"
 
 
 def _explain(error: sqlite3.DatabaseError) -> str:
@@ -85,10 +92,7 @@ def _explain(error: sqlite3.DatabaseError) -> str:
     if "not a database" in text:
         return "this is not a tuning database (nor any SQLite file); give another path"
     if "malformed" in text or "corrupt" in text:
-        return (
-            f"the tuning database is damaged ({text}); save what can be read with `sqlite3 FILE .recover`, "
-            "or move it away and start a new one"
-        )
+        return _damaged(text)
     if "locked" in text or "busy" in text:
         return f"another program has kept the tuning database locked for {BUSY_SECONDS:.0f} s; stop it, or use a file of your own"
     if "readonly" in text or "unable to open" in text:

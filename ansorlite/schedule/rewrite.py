@@ -168,12 +168,15 @@ def _used_as_value(tensor: Tensor, axes: tuple[Axis, ...]) -> bool:
     """Whether an axis is used outside of indices (in a condition, or as a number)."""
     assert tensor.body is not None
     stack: list[Expr] = [tensor.body]
+    seen = {tensor.body}  # shared parts once: there may be exponentially many ways to them
     while stack:
         node = stack.pop()
         if isinstance(node, Var) and node in axes:
             return True
         if not isinstance(node, Read):
-            stack.extend(node.children())
+            new = [child for child in node.children() if child not in seen]
+            seen.update(new)
+            stack.extend(new)
     return False
 
 

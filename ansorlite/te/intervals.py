@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -56,17 +57,19 @@ def bounds(expr: Expr, ranges: Mapping[Var, Interval] | None = None) -> Interval
     for node in walk(expr):
         form = _linear(node, forms)
         forms[node] = form
-        by_operands = _within(_interval(node, intervals, known), node.dtype)
+        by_operands = _interval(node, intervals, known)
+        if not (node.dtype == dtypes.INDEX and _keeps_ends(node)):
+            by_operands = _within(by_operands, node.dtype)
         if node in form.terms:
             intervals[node] = by_operands
         else:
-            by_terms = _of_linear(form, intervals)
+            by_terms = _within(_of_linear(form, intervals), node.dtype)
             intervals[node] = (max(by_operands[0], by_terms[0]), min(by_operands[1], by_terms[1]))
     return intervals[expr]
 
 
 def linear(expr: Expr) -> Linear:
-    """The linear form of an index expression (int64; taken not to wrap)."""
+    """The linear form of an index expression: equal to it as int64 arithmetic is, which wraps around."""
     forms: dict[Expr, Linear] = {}
     for node in walk(expr):
         forms[node] = _linear(node, forms)
@@ -142,11 +145,33 @@ def _interval(node: Expr, known: Mapping[Expr, Interval], ranges: Mapping[Var, I
 
 
 def _within(interval: Interval, dtype: str) -> Interval:
-    """``interval`` if ``dtype`` holds it; else (an integer wraps) all that ``dtype`` holds. Index arithmetic never wraps."""
-    if dtypes.is_float(dtype) or dtype == dtypes.INDEX:
+    """``interval`` if ``dtype`` holds it; else (an integer wraps) all that ``dtype`` holds, which of an index is no bounds."""
+    if dtypes.is_float(dtype):
         return interval
-    least, greatest = (0, 1) if dtype == "bool" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
-    return interval if least <= interval[0] and interval[1] <= greatest else (least, greatest)
+    least, greatest = _limits(dtype)
+    if least <= interval[0] and interval[1] <= greatest:
+        return interval
+    return UNBOUNDED if dtype == dtypes.INDEX else (least, greatest)
+
+
+def _keeps_ends(node: Expr) -> bool:
+    """Whether a node gives one of its operands, or what is nearer to 0: where these have no bound, it does not wrap either."""
+    match node:
+        case Var() | Const() | Select():
+            return True
+        case Binary(BinaryOp.FLOORDIV, _, Const(divisor)):
+            return divisor > 0
+        case Binary(op):
+            return op in (BinaryOp.MIN, BinaryOp.MAX, BinaryOp.MOD, BinaryOp.BITAND, BinaryOp.SHR)
+    return False
+
+
+@cache
+def _limits(dtype: str) -> tuple[int, int]:
+    if dtype == "bool":
+        return 0, 1
+    info = np.iinfo(dtype)
+    return int(info.min), int(info.max)
 
 
 def _binary(op: BinaryOp, a: Interval, b: Interval, dtype: str) -> Interval:

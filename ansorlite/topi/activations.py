@@ -67,13 +67,13 @@ def swish(x: Tensor, *, alpha: float = 1.0) -> Tensor:
     return elementwise(lambda v: v * te.sigmoid(v * alpha), x, name="swish")
 
 
-def _softplus(v: Expr) -> Expr:
-    # log(1 + e^v) without overflow for large v.
+def softplus_of(v: Expr) -> Expr:
+    """``log(1 + e^v)`` without overflow for large ``v``."""
     return te.maximum(v, 0) + te.log(te.exp(-te.abs(v)) + 1)
 
 
 def softplus(x: Tensor) -> Tensor:
-    return elementwise(_softplus, x, name="softplus")
+    return elementwise(softplus_of, x, name="softplus")
 
 
 def softsign(x: Tensor) -> Tensor:
@@ -81,7 +81,7 @@ def softsign(x: Tensor) -> Tensor:
 
 
 def mish(x: Tensor) -> Tensor:
-    return elementwise(lambda v: v * te.tanh(_softplus(v)), x, name="mish")
+    return elementwise(lambda v: v * te.tanh(softplus_of(v)), x, name="mish")
 
 
 def gelu(x: Tensor, *, approximate: bool = False) -> Tensor:

@@ -86,6 +86,10 @@ def remainder(a: Tensor, b: Tensor) -> Tensor:
     """``a`` less the multiple of ``b`` towards 0, with the sign of ``a``: C's ``fmod``."""
 
     def element(x: Expr, y: Expr) -> Expr:
+        if dtypes.is_float(x.dtype):
+            # Of sizes it is exact: a rest that is moved by a divisor would be rounded.
+            size = te.abs(x) % te.abs(y)
+            return te.if_then_else(x < 0, -size, size)
         rest = x % y
         zero = te.cast(0, rest.dtype)
         # Python's remainder has the sign of the divisor; it is off by one divisor where the signs differ.
@@ -205,7 +209,8 @@ def log(x: Tensor) -> Tensor:
 
 
 def erf(x: Tensor) -> Tensor:
-    return elementwise(te.erf, x, name="erf")
+    """In the dtype of ``x``; of integers it is -1, 0 or 1."""
+    return elementwise(lambda v: te.cast(te.erf(v), x.dtype), x, name="erf")
 
 
 def tanh(x: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from ansorlite.te.expr import Expr
 from ansorlite.te.tensor import Tensor
 from ansorlite.topi.blocked import convolve_blocks
 from ansorlite.topi.conv import convolve
-from ansorlite.topi.elementwise import broadcast_read
+from ansorlite.topi.elementwise import broadcast_read, elementwise
 from ansorlite.topi.matmul import multiply_matrices
 from ansorlite.topi.pooling import reduce_windows
 from ansorlite.topi.reduction import reduce
@@ -81,6 +81,31 @@ def dequantize(x: Tensor, scale: Tensor, zero: Tensor | None = None, *, axis: in
         return te.cast(te.cast(value, "float32") * te.cast(factor, "float32"), factor.dtype)
 
     return te.compute(x.shape, element, name="dequantize")
+
+
+def dynamic_scale(lowest: Tensor, highest: Tensor) -> Tensor:
+    """The step of 255 from ``lowest`` to ``highest``, scalars, and to 0 if that is outside; 1 if it would be 0."""
+
+    def element() -> Expr:
+        width = te.maximum(highest[()], 0.0) - te.minimum(lowest[()], 0.0)
+        return te.if_then_else(width == 0.0, te.cast(1.0, "float32"), width / 255.0)
+
+    return te.compute((), element, name="dynamic_scale")
+
+
+def dynamic_zero(lowest: Tensor, scale: Tensor) -> Tensor:
+    """The byte that stands for 0 where 0 stands for ``lowest``, or for 0 if that is more."""
+
+    def element() -> Expr:
+        zero = 0.0 - te.minimum(lowest[()], 0.0) / scale[()]
+        return te.cast(te.round(te.maximum(te.minimum(zero, 255.0), 0.0)), "uint8")
+
+    return te.compute((), element, name="dynamic_zero")
+
+
+def rescale(total: Tensor, first: Tensor, second: Tensor) -> Tensor:
+    """``total``, sums of products in int32, times both scales; the second may be one for each column."""
+    return elementwise(lambda v, a, b: te.cast(v, "float32") * (a * b), total, first, second, name="rescale")
 
 
 def requantize(total: Tensor, factor: Tensor, zero: Tensor, *, axis: int) -> Tensor:

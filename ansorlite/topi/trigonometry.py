@@ -69,6 +69,8 @@ def _quadrant(x: Expr) -> tuple[Expr, Expr, Expr]:
     rest = x
     for part in _HALF_PI:
         rest = rest - count * part
+    # Of an x so large that its last digit is more than a quadrant nothing is left; the result is one of some angle all the same.
+    rest = te.maximum(te.minimum(rest, math.pi / 4), -math.pi / 4)
     square = rest * rest
     sine = rest + rest * square * _polynomial(square, _SIN)
     cosine = 1.0 - square * 0.5 + square * square * _polynomial(square, _COS)

@@ -37,17 +37,20 @@ def supervise(
     processes: int,
     listener: Callable[[Run], None],
 ) -> list[Run]:
-    """Make attempts, with numbers that ``results`` does not have, until its counts reach the ``goals``; those that were made."""
+    """Make attempts, with numbers that ``results`` does not have, until its counts reach the ``goals``; those that were made.
+
+    Without goals one attempt is made.
+    """
     known = [run for run in results.rows if isinstance(run, Run) and run.scenario == scenario]
     number = max((run.number for run in known), default=-1) + 1
-    facts = {"commit": commit(), "cpu": cpu_name(), "target": host().key}
+    code, cpu, target = commit(), cpu_name(), host().key
     made: list[Run] = []
     children: list[_Child] = []
     try:
         while True:
             counts = total([*known, *made])
             short = any(counts[name] < goal for name, goal in goals.items())
-            while short and len(children) < processes:
+            while (short if goals else not (made or children)) and len(children) < processes:
                 children.append(_Child.start(attempt, number))
                 number += 1
             if not children:
@@ -57,7 +60,7 @@ def supervise(
                 found = child.findings()
                 seconds = time.monotonic() - child.begin
                 counted = (dict(found.counts), found.failures, dict(found.figures))
-                run = Run(scenario, child.number, *counted, seconds, **facts, when=time.time())
+                run = Run(scenario, child.number, *counted, seconds, code, cpu, target, when=time.time())
                 results.add(run)
                 made.append(run)
                 listener(run)
@@ -118,8 +121,7 @@ class _Child:
         if late:
             self.process.kill()
         try:
-            found = self.receiver.recv()
-            assert isinstance(found, Findings)
+            found: Findings | None = self.receiver.recv()
         except EOFError:
             found = None
         self.process.join()

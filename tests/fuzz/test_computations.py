@@ -14,8 +14,11 @@ import pytest
 from tests.fuzz.computations import checking, drawing, oracle
 from tests.fuzz.computations.checking import MismatchError, check
 from tests.fuzz.computations.drawing import drawn
-from tests.fuzz.computations.plan import Apply, Axis, Element, Input, Number, Plan, Stage, walk
+from tests.fuzz.computations.plan import Apply, Axis, Choose, Convert, Element, Input, Node, Number, Plan, Stage, walk
 from tests.fuzz.computations.reducing import reduced, reproducer
+
+ZERO, THREE = Number(0.0, "float32"), Number(3.0, "float32")
+LARGE = Number((1 << 61) + 5, "int64")
 
 #: So many tests share the computations.
 PARTS = 10
@@ -53,6 +56,51 @@ def test_the_oracle_and_what_it_reads_import_nothing_of_ansorlite() -> None:
             names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             assert not [name for name in names if name.startswith("ansorlite")]
+
+
+def _alone(body: Node, *inputs: Input, shape: tuple[int, ...] = (8, 9)) -> Plan:
+    return Plan(inputs, (Stage("T0", shape, body),), ("T0",), seed=0)
+
+
+def _at(tensor: str, *axes: int) -> Element:
+    return Element(tensor, tuple(Axis(axis) for axis in axes))
+
+
+#: Each went wrong in one way or another.
+FOUND = {
+    "an index out of what is no number": _alone(
+        Element("X0", (Convert(Apply("minimum", (Apply("maximum", (_at("X1", 0, 1), ZERO)), THREE)), "int64"),)),
+        Input("X0", (4,), "int8", 0.0),
+        Input("X1", (8, 9), "float32", 0.3),
+    ),
+    **{
+        f"{source} to {target}": _alone(Convert(_at("X0", 0, 1), target), Input("X0", (8, 9), source, 0.5))
+        for source in ("float16", "float32", "float64")
+        for target in ("int8", "uint8", "int32", "uint32", "int64", "uint64")
+    },
+    **{
+        f"{op} of {dtype}": _alone(
+            Apply(op, (_at("X0", 0, 1), _at("X1", 1, 0))), Input("X0", (8, 9), dtype, 0.5), Input("X1", (9, 8), dtype, 0.5)
+        )
+        for op, dtype in (("power", "int8"), ("power", "int64"), ("//", "bfloat16"), ("%", "float16"), ("power", "bfloat16"))
+    },
+    "one root of float16": _alone(Apply("rsqrt", (Apply("abs", (_at("X0", 0, 1),)),)), Input("X0", (8, 9), "float16", 0.1)),
+    "an index that wraps around": _alone(Apply("//", (Apply("*", (Axis(1), LARGE)), Number(3, "int64"))), shape=(3, 16)),
+    "an index of what is not read that wraps around": _alone(
+        Choose(
+            Apply("<", (Axis(0), Number(0, "int64"))),
+            Element("X0", (Axis(0), Apply("*", (Apply("*", (Axis(0), LARGE)), Number(8, "int64"))))),
+            Number(2.0, "float32"),
+        ),
+        Input("X0", (8, 9), "float32", 0.0),
+    ),
+    "literals that wrap around": _alone(Apply("-", (Axis(0), Apply("*", (Number(-6, "int64"), LARGE)))), shape=(3, 16)),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_once_was_wrong(name: str) -> None:
+    assert check(FOUND[name]) == 1.0
 
 
 SUM = Plan(

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from ansorlite.errors import ModelError
 from ansorlite.frontends.onnx import load_model
 from ansorlite.frontends.onnx.operators.table import CONVERTERS
 from ansorlite.graph.hybrid import compile_any
@@ -158,6 +159,55 @@ def test_one_node(case):
     assert result.dtype == expected.dtype
     assert result.shape == expected.shape
     np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_constants_are_folded_by_our_own_definitions():
+    """The reference normalises as many channels as there are images, and adds up signed elements for p = 1."""
+    x = f32(1, 4, 2, 2)
+    nodes = [
+        helper.make_node("LRN", ["c"], ["a"], size=3, alpha=0.5),
+        helper.make_node("LpNormalization", ["c"], ["b"], p=1, axis=1),
+        helper.make_node("Add", ["x", "a"], ["y"]),
+        helper.make_node("Add", ["x", "b"], ["z"]),
+    ]
+    folded = run(make_model(nodes, {"x": x}, ["y", "z"], {"c": x}), {"x": x})
+    given = run(make_model(nodes, {"x": x, "c": x}, ["y", "z"]), {"x": x, "c": x})
+    for name in ("y", "z"):
+        np.testing.assert_allclose(folded[name], given[name], rtol=1e-6)
+    np.testing.assert_allclose(folded["z"] - x, x / np.abs(x).sum(axis=1, keepdims=True), rtol=1e-5, atol=1e-6)
+
+
+def test_tensors_without_elements_have_a_shape_in_a_row():
+    x = np.zeros((2, 0, 3), np.float32)
+    model = make_model([helper.make_node("Concat", ["x", "x", "c"], ["y"], axis=-1)], {"x": x}, ["y"], {"c": x[:, :, :1]})
+    assert run(model, {"x": x})["y"].shape == (2, 0, 7)
+    wrong = make_model([helper.make_node("Concat", ["x", "c"], ["y"], axis=2)], {"x": x}, ["y"], {"c": x})
+    wrong.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.zeros((2, 0), np.float32), "c"))
+    with pytest.raises(ModelError, match="Concat"):
+        run(wrong, {"x": x})
+
+
+def test_an_operator_that_others_define_gives_nothing_for_nothing():
+    x = np.zeros((2, 0, 3), np.float32)
+    model = make_model([helper.make_node("LayerNormalization", ["x", "s"], ["y"])], {"x": x}, ["y"], {"s": f32(3)})
+    assert run(model, {"x": x})["y"].shape == x.shape
+
+
+def test_old_hardmax_runs_over_all_dimensions_from_its_axis_on():
+    x = f32(2, 3, 4)
+    model = make_model([helper.make_node("Hardmax", ["x"], ["y"])], {"x": x}, ["y"], opset=11)
+    found = run(model, {"x": x})["y"].reshape(2, 12)
+    np.testing.assert_array_equal(found, np.eye(12)[x.reshape(2, 12).argmax(axis=1)])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_mean_variance_normalization_keeps_its_dtype(dtype):
+    x = f32(2, 3, 4, 5).astype(dtype)
+    model = make_model([helper.make_node("MeanVarianceNormalization", ["x"], ["y"], axes=[0, 2])], {"x": x}, ["y"])
+    found, exact = run(model, {"x": x})["y"], x.astype(np.float64)
+    expected = (exact - exact.mean(axis=(0, 2), keepdims=True)) / exact.std(axis=(0, 2), keepdims=True)
+    assert found.dtype == x.dtype
+    np.testing.assert_allclose(found, expected, rtol=0, atol=5e-3 if dtype == "float16" else 1e-5)
 
 
 def test_old_softmax_runs_over_all_dimensions_from_its_axis_on():

@@ -32,6 +32,33 @@ class TransformerBlock(nn.Module):
         return x + self.dense(self.norm2(x))
 
 
+class Packed(nn.Module):
+    """Runs an LSTM over sequences of different lengths."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(8, 4, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        packed = nn.utils.rnn.pack_padded_sequence(x, [x.shape[1], 2], batch_first=True)
+        return nn.utils.rnn.pad_packed_sequence(self.lstm(packed)[0], batch_first=True)[0]
+
+
+class Inverse(nn.Module):
+    """Inverts, which PyTorch's exporter does not know."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.linalg.inv(x @ x.T + torch.eye(len(x)))
+
+
+class Turned(nn.Module):
+    """Returns what lies in memory in another order than its dimensions have."""
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        y = torch.relu(x)
+        return y.T, y.sum().expand(3)
+
+
 class Several(nn.Module):
     """Takes and returns more than tensors."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -60,6 +61,69 @@ def test_modules_run_on_kernels(
         warnings.filterwarnings("error", message="ansorlite leaves")
         for _ in range(2):
             same(compiled(x), module(x))
+
+
+def encoder(**options: bool | str) -> torch.nn.Module:
+    return torch.nn.TransformerEncoder(torch.nn.TransformerEncoderLayer(32, 4, 64, batch_first=True, **options), 2)
+
+
+@pytest.mark.parametrize("options", [{}, {"norm_first": True, "activation": "gelu"}], ids=["", "norm_first"])
+def test_an_encoder_whose_layers_pytorch_fuses(options: dict[str, bool | str]) -> None:
+    module = encoder(**options).eval()
+    compiled = torch.compile(module, backend="ansorlite")
+    x = random(2, 5, 32)
+    with torch.inference_mode(), warnings.catch_warnings():
+        warnings.filterwarnings("error", message="ansorlite leaves")
+        same(compiled(x), module(x))
+
+
+def test_masks_of_a_fused_layer() -> None:
+    layer = torch.nn.TransformerEncoderLayer(32, 4, 64, batch_first=True).eval()
+    of_keys = torch.tensor([[False, False, False, True, True], [False] * 5])
+    of_pairs = torch.ones(5, 5, dtype=torch.bool).triu(1)
+    x = random(2, 5, 32)
+    for masks in ({"src_key_padding_mask": of_keys}, {"src_mask": of_pairs, "src_key_padding_mask": of_keys}):
+        torch._dynamo.reset()
+        compiled = torch.compile(layer, backend="ansorlite")
+        with torch.inference_mode(), warnings.catch_warnings():
+            warnings.filterwarnings("error", message="ansorlite leaves")
+            same(compiled(x, **masks), layer(x, **masks))
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        torch.nn.LSTM(8, 4, 2, bidirectional=True, batch_first=True),
+        torch.nn.GRU(8, 4, bias=False),
+        torch.nn.RNN(8, 4, nonlinearity="relu"),
+    ],
+    ids=lambda module: type(module).__name__,
+)
+def test_recurrent_modules(module: torch.nn.Module) -> None:
+    compiled = torch.compile(module, backend="ansorlite", fullgraph=True)
+    x = random(3, 5, 8)
+    with torch.inference_mode(), warnings.catch_warnings():
+        warnings.filterwarnings("error", message="ansorlite leaves")
+        same(compiled(x), module(x))
+
+
+def test_sequences_of_different_lengths() -> None:
+    module = modules.Packed()
+    x = random(2, 5, 8)
+    with torch.no_grad():
+        same(torch.compile(module, backend="ansorlite")(x), module(x))
+
+
+def test_results_have_the_strides_that_later_views_need() -> None:
+    module = modules.Turned()
+    compiled = torch.compile(module, backend="ansorlite")
+    x = random(2, 3)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.filterwarnings("error", message="ansorlite leaves")
+        found, expected = compiled(x), module(x)
+    same(found, expected)
+    assert found[0].stride() == expected[0].stride()
+    same(found[0].T.view(-1), expected[0].T.view(-1))
 
 
 def test_arguments_and_results_that_are_no_single_tensor() -> None:
@@ -122,6 +186,7 @@ def test_modules_of_one_class_keep_their_own_parameters() -> None:
         (modules.Flat(), "views of one tensor"),
         (modules.Half(), "numpy cannot view"),
         (modules.Nothing(), "has no elements"),
+        (modules.Inverse(), "linalg_inv"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, torch.nn.Module) else "",
 )
@@ -137,6 +202,7 @@ def test_what_it_cannot_take_is_left_to_pytorch_and_said_once(module: torch.nn.M
     said = [str(warning.message) for warning in caught if "ansorlite leaves" in str(warning.message)]
     assert len(said) == 1
     assert reason in said[0]
+    assert said[0].isprintable()
     same(results[0], results[1])
     same(results[2], results[1])
 
@@ -172,6 +238,59 @@ def test_an_unknown_option_is_named() -> None:
     compiled = torch.compile(torch.nn.Linear(4, 4), backend="ansorlite", options={"trails": 3})
     with torch.no_grad(), pytest.raises(Exception, match="no option 'trails'; the options are: database, trials, rules"):
         compiled(random(2, 4))
+
+
+@pytest.mark.parametrize("mode", ["default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"])
+def test_modes(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    trials: list[int] = []
+    monkeypatch.setattr(al, "tune", lambda *_, **options: trials.append(options["trials"]))
+    module = torch.nn.Linear(8, 4)
+    x = random(2, 8)
+    with torch.no_grad():
+        same(torch.compile(module, backend="ansorlite", mode=mode)(x), module(x))
+    assert trials == ([64] if mode.startswith("max-autotune") else [])
+
+
+def test_an_unknown_mode_is_named() -> None:
+    compiled = torch.compile(torch.nn.Linear(4, 4), backend="ansorlite", mode="fastest")
+    with (
+        torch.no_grad(),
+        pytest.raises(Exception, match="no mode 'fastest'; the modes are: default, reduce-overhead, max-autotune"),
+    ):
+        compiled(random(2, 4))
+
+
+def test_what_was_tuned_without_a_database_is_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    known: list[int] = []
+
+    def compile_with(model: object, database: al.Database, rules: object = None) -> object:
+        known.append(len(database.records()))
+        return compiled_by(model, database, rules=rules)
+
+    compiled_by = al.compile
+    monkeypatch.setattr(al, "compile", compile_with)
+    module = torch.nn.Linear(16, 8)
+    x = random(4, 16)
+    with torch.no_grad():
+        same(torch.compile(module, backend="ansorlite", options={"trials": 2})(x), module(x))
+    assert known == [2]
+
+
+def test_the_exporters_remarks_reach_nobody(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    def talkative(*arguments: object, **options: object) -> object:
+        for package in ("torch.onnx._internal", "onnxscript.optimizer", "onnx_ir.passes"):
+            logging.getLogger(package).warning("a remark of %s", package)
+        warnings.warn("a warning of the exporter", stacklevel=2)
+        return exported(*arguments, **options)
+
+    exported = torch.onnx.export
+    monkeypatch.setattr(torch.onnx, "export", talkative)
+    compiled = backend(torch.fx.symbolic_trace(lambda x: (torch.relu(x),)), [random(4)])
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compiled(random(4))
+    told = capfd.readouterr()
+    assert told.out + told.err == ""
 
 
 def test_arguments_are_read_and_results_given_without_copies() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import onnx
@@ -17,9 +18,11 @@ from onnx import TypeProto
 from ansorlite.errors import ExpressionError, ModelError
 from ansorlite.frontends.onnx.control import unroll
 from ansorlite.frontends.onnx.expansion import expand
+from ansorlite.frontends.onnx.folding import known_arrays
 from ansorlite.frontends.onnx.inputs import check_output, open_inputs
+from ansorlite.frontends.onnx.meaning import MeaningNode
 from ansorlite.frontends.onnx.node import NodeView, NotKnownError, UnsupportedError
-from ansorlite.frontends.onnx.operators.table import CONVERTERS
+from ansorlite.frontends.onnx.operators.table import converter
 from ansorlite.frontends.onnx.reference import (
     DOMAINS,
     ReferenceNode,
@@ -155,7 +158,8 @@ class _Importer:
 
     def _add_node(self, proto: onnx.NodeProto, read: set[str], scope: Scope) -> None:
         title = title_of(proto)
-        if proto.domain not in DOMAINS or proto.domain not in scope.opsets:
+        known = proto.domain in DOMAINS or converter(proto) is not None
+        if not known or proto.domain not in scope.opsets:
             raise ModelError(f"{title} needs operator {proto.domain}.{proto.op_type}, which is not supported")
         inputs = [self._slot(name, title, scope) if name else None for name in proto.input]
         captured = [self._slot(name, title, scope) for name in free_names(proto)]
@@ -164,9 +168,10 @@ class _Importer:
         try:
             results = self._native(attempt, variables)
         except UnsupportedError as error:
-            if self._expanded(attempt):
+            emptied = self._emptied(attempt)
+            if emptied is None and self._expanded(attempt):
                 return
-            results = self._unrolled(attempt) or self._folded(attempt) or self._hosted(attempt, str(error))
+            results = emptied or self._unrolled(attempt) or self._folded(attempt) or self._hosted(attempt, str(error))
         scope.slots.update((name, slot) for name, slot in zip(proto.output, results, strict=False) if name)
 
     # The ways to import a node -----------------------------------------------------------------------------------
@@ -178,8 +183,8 @@ class _Importer:
             UnsupportedError: there is no converter, or it cannot do this case.
             ModelError: the node's parts do not fit together.
         """
-        proto = attempt.proto
-        if proto.domain not in _STANDARD or proto.op_type not in CONVERTERS:
+        proto, convert = attempt.proto, converter(attempt.proto)
+        if convert is None:
             raise UnsupportedError("it is not written as a tensor expression")
         slots = [slot for slot in attempt.inputs if slot is not None]
         if any(slot.value is None for slot in slots):
@@ -190,7 +195,7 @@ class _Importer:
         builder = self.segments.builder(stage)
         node = NodeView(proto, places, attempt.wanted, attempt.opset, builder)
         try:
-            result = CONVERTERS[proto.op_type](node)
+            result = convert(node)
         except (ExpressionError, ModelError) as error:
             if empty_input:
                 raise UnsupportedError("an input has no elements") from None
@@ -206,9 +211,10 @@ class _Importer:
         if all(slot.known for slot in slots) and any(builder.array(name) is None for name in names):
             shapes = [builder.value(name).shape for name in names]
             stays = proto.op_type in _NOT_FOLDED and any(shapes)
-            folded = self._folded(attempt) if max(map(math.prod, shapes)) <= _LARGEST_FOLDED and not stays else None
+            folded = known_arrays(builder, names) if max(map(math.prod, shapes)) <= _LARGEST_FOLDED and not stays else None
             if folded is not None:
-                return folded
+                given = [attempt.scope.prefix + name for name in proto.output]
+                return [Slot.constant(name, array) for name, array in zip(given, folded, strict=False)]
         depends = attempt.depends
         return [
             self.segments.computed(attempt.scope.prefix + given, stage, name, depends)
@@ -230,7 +236,9 @@ class _Importer:
     def _expanded(self, attempt: Attempt) -> bool:
         """By ONNX's definition of the operator, if it has one."""
         types = [TypeProto() if slot is None else slot.type for slot in attempt.inputs]
-        if any(slot is not None and not slot.type.HasField("tensor_type") for slot in attempt.inputs):
+        if attempt.proto.domain not in DOMAINS or any(
+            slot is not None and not slot.type.HasField("tensor_type") for slot in attempt.inputs
+        ):
             return False
         found = expand(attempt.proto, attempt.scope.opsets, types)
         if found is None:
@@ -264,16 +272,17 @@ class _Importer:
 
     def is_native(self, graph: onnx.GraphProto) -> bool:
         """Whether every node of a subgraph is of an operator that the table has, or that is defined by others."""
-        return all(node.domain in _STANDARD and (node.op_type in CONVERTERS or _has_body(node.op_type)) for node in graph.node)
+        return all(converter(node) is not None or (node.domain in _STANDARD and _has_body(node.op_type)) for node in graph.node)
 
     def _folded(self, attempt: Attempt) -> Sequence[Slot] | None:
         """Constants, if they are small and the reference does not refuse: later nodes may need to know them, as shapes."""
         if not all(slot.known and _size(slot.datum) <= _LARGEST_FOLDED for slot in attempt.captured):
             return None
-        if not is_deterministic(attempt.proto, attempt.scope.opsets) or not self._is_small(attempt):
+        random = attempt.proto.domain in DOMAINS and not is_deterministic(attempt.proto, attempt.scope.opsets)
+        if random or not self._is_small(attempt):
             return None
         try:
-            results = self._reference(attempt)([])
+            results = self._function(attempt)([])
         except Exception:
             # The reference fails in every way on what it does not know; the graph's own folding does without it.
             return None
@@ -285,17 +294,26 @@ class _Importer:
         types = {name: slot.type for name, slot in attempt.slots.items()}
         return is_small(attempt.proto, attempt.scope.opsets, types, {name: slot.datum for name, slot in attempt.slots.items()})
 
-    def _hosted(self, attempt: Attempt, reason: str) -> Sequence[Slot]:
-        proto = attempt.proto
+    def _inferred(self, attempt: Attempt) -> list[TypeProto]:
+        """The types of the results, as far as ONNX's own inference knows them."""
         types = {name: slot.type for name, slot in attempt.slots.items()}
         known = {name: slot.datum for name, slot in attempt.slots.items() if slot.known}
-        inferred = infer_types(proto, attempt.scope.opsets, types, known)
-        kinds = [inferred.get(name, TypeProto()) for name in proto.output if name]
+        inferred = infer_types(attempt.proto, attempt.scope.opsets, types, known)
+        return [inferred.get(name, TypeProto()) for name in attempt.proto.output if name]
+
+    def _emptied(self, attempt: Attempt) -> Sequence[Slot] | None:
+        """Results that have no elements: nothing computes them."""
+        values = [value_of(kind) for kind in self._inferred(attempt)]
+        if not all(value is not None and 0 in value.shape for value in values):
+            return None
+        return attempt.named([empty(name, value) for name, value in zip(attempt.names, values, strict=True) if value])
+
+    def _hosted(self, attempt: Attempt, reason: str) -> Sequence[Slot]:
+        proto = attempt.proto
+        kinds = self._inferred(attempt)
         values = [value_of(kind) for kind in kinds]
-        if all(value is not None and 0 in value.shape for value in values):
-            return attempt.named([empty(name, value) for name, value in zip(attempt.names, values, strict=True) if value])
         try:
-            function = self._reference(attempt)
+            function = self._function(attempt)
         except Exception as error:
             text = " ".join(str(error).split())
             raise ModelError(f"{title_of(proto)} needs operator {proto.op_type}, which is not supported: {text}") from None
@@ -310,10 +328,15 @@ class _Importer:
             ]
         )
 
-    def _reference(self, attempt: Attempt) -> ReferenceNode:
+    def _function(self, attempt: Attempt) -> ReferenceNode | MeaningNode:
+        """The node in Python."""
         types = {name: slot.type for name, slot in attempt.slots.items()}
         known = {name: slot.datum for name, slot in attempt.slots.items() if slot.known}
-        return ReferenceNode(attempt.proto, attempt.scope.opsets, types, known)
+        proto, opsets, convert = attempt.proto, attempt.scope.opsets, converter(attempt.proto)
+        if convert is None:
+            return ReferenceNode(proto, opsets, types, known)
+        reference = partial(ReferenceNode, proto, opsets, types, known) if proto.domain in DOMAINS else None
+        return MeaningNode(proto, convert, attempt.opset, known, reference)
 
 
 def _size(datum: Datum) -> int:

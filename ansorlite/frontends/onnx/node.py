@@ -34,16 +34,25 @@ class NodeView:
         outputs: how many results are asked for (results left out at the end, or never read, do not count).
         opset: version of the standard operators that the model was written for.
         wanted: for each result, whether anything reads it.
+        at_once: whether what is applied is computed at once, and need not be little.
     """
 
     def __init__(
-        self, proto: onnx.NodeProto, inputs: Sequence[str | None], wanted: Sequence[bool], opset: int, builder: GraphBuilder
+        self,
+        proto: onnx.NodeProto,
+        inputs: Sequence[str | None],
+        wanted: Sequence[bool],
+        opset: int,
+        builder: GraphBuilder,
+        *,
+        at_once: bool = False,
     ) -> None:
         self.proto = proto
         self.inputs = tuple(inputs)
         self.wanted = tuple(wanted)
         self.opset = opset
         self.builder = builder
+        self.at_once = at_once
         self._attributes = {attribute.name: attribute for attribute in proto.attribute}
 
     @property
@@ -134,6 +143,10 @@ class NodeView:
     def text(self, name: str, default: str) -> str:
         found = self._attribute(name, AttributeProto.STRING, "a string")
         return default if found is None else found.decode(errors="replace")
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        found = self._attribute(name, AttributeProto.STRINGS, "a list of strings")
+        return () if found is None else tuple(v.decode(errors="replace") for v in found)
 
     def tensor(self, name: str) -> onnx.TensorProto | None:
         found: onnx.TensorProto | None = self._attribute(name, AttributeProto.TENSOR, "a tensor")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -159,7 +160,8 @@ class ReferenceNode:
     def __call__(self, data: Sequence[Datum]) -> list[Datum]:
         """The node's results, in order; those without a name are left out."""
         given = dict(zip(self.inputs, data, strict=True))
-        # Numpy's warnings about infinities and NaNs: here they are values like others.
-        with np.errstate(all="ignore"):
+        # Numpy's warnings about infinities, NaNs and means of nothing: here they are values like others.
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
             results = self._evaluator.run(None, {**self._known, **given})
         return [np.asarray(result) if isinstance(result, np.generic | int | float) else result for result in results]

@@ -8,10 +8,12 @@ from typing import Any, TypeAlias
 import torch
 
 import ansorlite
+from ansorlite.api.database import opened
 from ansorlite.errors import AnsorliteError
 from ansorlite.frontends.onnx import load_model
 from ansorlite.frontends.torch.errors import NotCompiledError
 from ansorlite.frontends.torch.export import export
+from ansorlite.frontends.torch.fast_paths import without_fast_paths
 from ansorlite.frontends.torch.rehearsal import rehearse
 from ansorlite.frontends.torch.settings import Settings
 from ansorlite.graph.executable import Executable
@@ -63,23 +65,37 @@ def compile_graph(graph: torch.fx.GraphModule, arguments: Sequence[Any], constan
     if found != expected:
         raise NotCompiledError(f"PyTorch's exporter gives it results of {found}, where {expected} are due")
     template = [None if isinstance(result, torch.Tensor) else result for result in results]
+    orders = [_order(results[position]) for position in positions]
 
     def call(arguments: Sequence[Any]) -> Sequence[Any]:
         outputs = executable(*(arguments[position].detach() for position in free))
         results = list(template)
-        for position, array in zip(positions, outputs.values(), strict=True):
-            results[position] = torch.from_dlpack(array)
+        for position, array, order in zip(positions, outputs.values(), orders, strict=True):
+            results[position] = _laid_out(torch.from_dlpack(array), order)
         return results
 
     return call
 
 
+def _order(result: torch.Tensor) -> tuple[int, ...] | None:
+    """The dimensions in the order in which they lie in memory, outermost first; ``None`` if that is their own."""
+    order = tuple(sorted(range(result.ndim), key=result.stride, reverse=True))
+    return None if result.is_contiguous() or not result.permute(order).is_contiguous() else order
+
+
+def _laid_out(result: torch.Tensor, order: tuple[int, ...] | None) -> torch.Tensor:
+    """With strides as PyTorch's result has them: what follows may take views of it that need these."""
+    if order is None:
+        return result
+    return result.permute(order).contiguous().permute([order.index(dimension) for dimension in range(len(order))])
+
+
 def _executable(graph: torch.fx.GraphModule, arguments: Sequence[Any], free: Sequence[int], settings: Settings) -> Executable:
     detached = [argument.detach() if isinstance(argument, torch.Tensor) else argument for argument in arguments]
     try:
-        proto = export(_Closed(graph, detached, free), [detached[n] for n in free])
+        proto = export(_Closed(without_fast_paths(graph), detached, free), [detached[n] for n in free])
     except Exception as error:  # PyTorch's exporter is many packages, each with errors of its own
-        raise NotCompiledError(f"PyTorch cannot export it to ONNX: {_first_line(error)}") from error
+        raise NotCompiledError(f"PyTorch cannot export it to ONNX: {_reason(error)}") from error
     try:
         model = load_model(proto)
     except AnsorliteError as error:
@@ -91,10 +107,15 @@ def _executable(graph: torch.fx.GraphModule, arguments: Sequence[Any], free: Seq
         raise NotCompiledError(f"{fallback.title} would run in Python: {fallback.reason}")
     if not isinstance(model, Model):
         raise NotCompiledError("the shapes of its results depend on values")
-    if settings.trials is not None:
-        ansorlite.tune(model, trials=settings.trials, database=settings.database, rules=settings.rules)
-    return ansorlite.compile(model, settings.database, rules=settings.rules)
+    if settings.trials is None:
+        return ansorlite.compile(model, settings.database, rules=settings.rules)
+    with opened(settings.database) as database:
+        ansorlite.tune(model, trials=settings.trials, database=database, rules=settings.rules)
+        return ansorlite.compile(model, database, rules=settings.rules)
 
 
-def _first_line(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
+    """What went wrong first: the exporter's own errors only say in which of its steps that was."""
+    while error.__cause__ is not None:
+        error = error.__cause__
     return next(iter(str(error).strip().splitlines()), type(error).__name__)

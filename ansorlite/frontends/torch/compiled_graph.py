@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from ansorlite.frontends.torch.settings import Settings
 
 #: More of them are not kept: who calls with ever new shapes compiles every time, but memory stays in bounds.
 _MOST: Final = 64
+
+_COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ class CompiledGraph:
         except NotCompiledError as error:
             if str(error) not in self._said:
                 self._said.add(str(error))
-                warnings.warn(f"ansorlite leaves a graph to PyTorch: {error}", stacklevel=2)
+                warnings.warn(f"ansorlite leaves a graph to PyTorch: {_plain(str(error))}", stacklevel=2)
             return _Entry(lambda arguments: self._graph(*arguments), constants, None)
 
 
@@ -73,6 +76,11 @@ def _key(argument: Any, constant: bool) -> object:
     if constant:
         return argument.data_ptr(), argument.shape, argument.stride(), argument.dtype
     return argument.shape, argument.dtype
+
+
+def _plain(text: str) -> str:
+    """Without what colours a terminal, and other control codes: PyTorch's errors have both, and names may."""
+    return "".join(c if c.isprintable() else " " for c in _COLOURS.sub("", text))
 
 
 def _versions(constants: Sequence[torch.Tensor]) -> tuple[int, ...]:

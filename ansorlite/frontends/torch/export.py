@@ -6,9 +6,13 @@ import logging
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Final
 
 import onnx
 import torch
+
+#: The loggers of the packages that exporting goes through.
+_LOGS: Final = ("torch.onnx", "onnxscript", "onnx_ir")
 
 
 def export(
@@ -42,12 +46,14 @@ def export(
 @contextmanager
 def _quietly() -> Iterator[None]:
     """Without the exporter's remarks on PyTorch's own insides and on packages that are not installed."""
-    log = logging.getLogger("torch.onnx")
-    level = log.level
-    log.setLevel(logging.ERROR)
+    logs = [logging.getLogger(name) for name in _LOGS]
+    levels = [log.level for log in logs]
+    for log in logs:
+        log.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        log.setLevel(level)
+        for log, level in zip(logs, levels, strict=True):
+            log.setLevel(level)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
 from ansorlite import te
@@ -35,7 +36,7 @@ def fold_constants(graph: Graph, *, keep: frozenset[Operator] = frozenset()) -> 
         arrays = [constants[name] for name in node.inputs if name in constants]
         known = len(arrays) == len(node.inputs) > 0 and node.operator not in keep
         worth_it = known and _worth_it(graph, node, arrays)
-        folded = _folded(node, arrays) if worth_it else None
+        folded = computed(node, arrays) if worth_it else None
         if folded is None:
             nodes.append(node)
         else:
@@ -47,11 +48,11 @@ def _worth_it(graph: Graph, node: Node, arrays: list[Array]) -> bool:
     return node.operator is reshape or graph.values[node.output].nbytes <= max(_GROWTH, sum(array.nbytes for array in arrays))
 
 
-def _folded(node: Node, arrays: list[Array]) -> Array | None:
-    """The value; ``None`` if that is too much work."""
+def computed(node: Node, arrays: Sequence[Array]) -> Array | None:
+    """What ``node`` gives for ``arrays``; ``None`` if that is too much work."""
     if node.operator is reshape:
         return reshaped(arrays[0], tuple(node.attribute("shape")))
     inputs = [te.placeholder(array.shape, array.dtype.name) for array in arrays]
     dag = ComputeDAG.of([*inputs, node.operator(*inputs, **dict(node.attributes))])
     elements = sum(math.prod(tensor.shape) for tensor in dag.tensors)
-    return evaluate(dag, arrays)[0] if max(dag.flops, elements) <= _MOST_WORK else None
+    return evaluate(dag, list(arrays))[0] if max(dag.flops, elements) <= _MOST_WORK else None

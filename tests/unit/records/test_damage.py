@@ -68,6 +68,17 @@ def test_an_sqlite_file_of_another_program_is_refused(tmp_path: Path) -> None:
         Database(tmp_path / "db")
 
 
+def test_tables_whose_description_is_no_text(tmp_path: Path) -> None:
+    with Database(tmp_path / "db"):
+        pass
+    with sqlite3.connect(tmp_path / "db") as connection:
+        connection.execute("PRAGMA writable_schema = 1")
+        connection.execute("UPDATE sqlite_master SET sql = 'CREATE ' || CAST(x'b9ff' AS TEXT) || ' (a)'")
+    connection.close()
+    with pytest.raises(RecordsError, match="damaged"):
+        Database(tmp_path / "db")
+
+
 def test_a_damaged_file_is_one_clear_error(tmp_path: Path) -> None:
     path = tmp_path / "db"
     with Database(path) as database:

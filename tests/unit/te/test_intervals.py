@@ -47,6 +47,15 @@ def test_bounds(expr, expected):
     assert bounds(expr) == expected
 
 
+def test_arithmetic_that_may_wrap_has_no_bounds():
+    v = Var("v")
+    assert bounds(I * (1 << 61) * 4) == UNBOUNDED
+    assert bounds(I * (1 << 61) * 4 // (1 << 62)) == UNBOUNDED
+    assert bounds(te.maximum(v, 0) + 1) == UNBOUNDED
+    assert bounds(te.cast(te.placeholder((1,), "uint64")[0], "int64")) == UNBOUNDED
+    assert bounds(I * (1 << 60)) == (0, 1 << 62)
+
+
 def test_ranges_override_extents_and_free_variables_are_unbounded():
     v = Var("v")
     assert bounds(I + v) == UNBOUNDED

@@ -37,6 +37,22 @@ def test_integers_are_divided_toward_zero():
     np.testing.assert_array_equal(meaning(elementwise.divide, a, b), [3, -3, -3, 3, 2, -2, 0])
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_a_remainder_of_floats_is_exact(dtype):
+    a = np.concatenate([normal(200) * 9, [0.0, -0.0, 4, -4, 5, -5, np.inf, 3]]).astype(dtype)
+    b = np.concatenate([normal(200, seed=1), [1, 1, 2, -2, np.inf, np.inf, 2, 0]]).astype(dtype)
+    with np.errstate(all="ignore"):
+        found, expected = meaning(elementwise.remainder, a, b), np.fmod(a, b)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(np.signbit(found)[a != 0], np.signbit(expected)[a != 0])
+
+
+def test_erf_of_integers_is_an_integer():
+    found = meaning(elementwise.erf, np.array([-7, -1, 0, 1, 30], np.int32))
+    assert found.dtype == np.int32
+    np.testing.assert_array_equal(found, [-1, 0, 0, 0, 1])
+
+
 def test_power_keeps_the_dtype_of_its_base():
     result = meaning(elementwise.power, np.array([1, 2, 3], np.int32), np.array([2.0, 3.0, 2.0], np.float32))
     assert result.dtype == np.int32

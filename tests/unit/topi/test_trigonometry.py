@@ -45,6 +45,15 @@ def test_against_numpy(name, dtype, tolerance):
     np.testing.assert_allclose(found, expected.astype(dtype), rtol=tolerance, atol=1e-11 if name in ("cos", "sin", "tan") else 0)
 
 
+@pytest.mark.parametrize("name", ["sin", "cos"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_of_any_number_the_result_is_that_of_some_angle(name, dtype):
+    points = np.concatenate([np.geomspace(1e5, 1e38, 500), -np.geomspace(1e5, 1e38, 500)]).astype(dtype)
+    x = placeholder(points.shape, dtype)
+    (found,) = evaluate(ComputeDAG.of([x, CASES[name][0](x)]), [points])
+    assert np.abs(found).max() <= 1
+
+
 @pytest.mark.parametrize("name", ["sin", "arctan", "arcsinh"])
 def test_compiled(name):
     operator, points = CASES[name]

@@ -14,7 +14,6 @@ from ansorlite.graph.limits import check_size
 from ansorlite.te import dtypes
 from ansorlite.topi import arguments, indexing, patterns
 from ansorlite.topi.indexing import Scatter
-from ansorlite.topi.reduction import normalized_axes
 from ansorlite.topi.shape import reshape
 
 
@@ -63,13 +62,15 @@ def arg_extreme(operator: Operator) -> Callable[[NodeView], str]:
 
 
 def hardmax(node: NodeView) -> str:
-    """Before opset 13 it runs over all dimensions from ``axis`` on, as over one; since then over one."""
+    """Before opset 13 it runs over all dimensions from ``axis`` on as if they were one, since then over one."""
     if node.opset >= 13:
         return node.apply(arguments.hardmax, node.input(0), axis=node.integer("axis", -1))
-    old = node.value(0).shape
-    first = normalized_axes([node.integer("axis", 1)], len(old))[0]
-    rows = node.apply(reshape, node.input(0), shape=(math.prod(old[:first]), math.prod(old[first:])))
-    return node.apply(reshape, node.apply(arguments.hardmax, rows, axis=1), shape=old)
+    shape, axis = node.value(0).shape, node.integer("axis", 1)
+    if not -len(shape) <= axis <= len(shape):
+        raise node.error(f"axis {axis} is not among the {len(shape)} dimensions of its input")
+    cut = axis + len(shape) if axis < 0 else axis
+    rows = node.apply(reshape, node.input(0), shape=(math.prod(shape[:cut]), math.prod(shape[cut:])))
+    return node.apply(reshape, node.apply(arguments.hardmax, rows, axis=1), shape=shape)
 
 
 def one_hot(node: NodeView) -> str:

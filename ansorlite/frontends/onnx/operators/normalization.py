@@ -9,6 +9,7 @@ from onnx import TensorProto, helper
 
 from ansorlite.frontends.onnx.node import NodeView, UnsupportedError
 from ansorlite.graph.describe import Operator
+from ansorlite.te import dtypes
 from ansorlite.topi import norm
 from ansorlite.topi.elementwise import add, cast, multiply
 from ansorlite.topi.reduction import wide_mean
@@ -96,6 +97,14 @@ def group_normalization(node: NodeView) -> str:
     per_channel = (shape[1], *(1,) * (len(shape) - 2))
     scale, bias = (node.apply(reshape, node.input(p), shape=per_channel) for p in (1, 2))
     return node.apply(add, node.apply(multiply, node.apply(reshape, standard, shape=shape), scale), bias)
+
+
+def mean_variance_normalization(node: NodeView) -> str:
+    """``(x - mean) / (deviation + 1e-9)``: so small a number, that float16 does not have, only matters where all is equal."""
+    dtype, axes = node.value(0).dtype, node.integers("axes") or (0, 2, 3)
+    x = node.input(0) if dtypes.size(dtype) >= 4 else node.apply(cast, node.input(0), dtype="float32")
+    standard = node.apply(norm.standardize, x, axes=axes, epsilon=1e-18)
+    return standard if dtypes.size(dtype) >= 4 else node.apply(cast, standard, dtype=dtype)
 
 
 def lrn(node: NodeView) -> str:

@@ -62,7 +62,7 @@ class _Axis:
             case "half_pixel":
                 return half_pixel
             case "pytorch_half_pixel":
-                return half_pixel if length != 1 else np.full(self.count, -0.5)
+                return half_pixel if length > 1 else np.zeros(self.count)
             case "half_pixel_symmetric":
                 return half_pixel + self.extent / 2 * (1 - self.count / length)
             case "asymmetric":

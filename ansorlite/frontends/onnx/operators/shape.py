@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import accumulate
 
 import numpy as np
@@ -116,9 +117,22 @@ def transpose(node: NodeView) -> str:
 
 
 def concat(node: NodeView) -> str:
-    inputs = [node.input(position) for position in range(len(node.inputs))]
-    inputs = [name for name in inputs if 0 not in node.builder.value(name).shape] or inputs[:1]
+    given = [node.input(position) for position in range(len(node.inputs))]
+    inputs = [name for name in given if 0 not in node.builder.value(name).shape]
+    if not inputs:
+        return _empty_concat(node, given)
     return inputs[0] if len(inputs) == 1 else node.apply(topi.concat, *inputs, axis=node.integer("axis", 1))
+
+
+def _empty_concat(node: NodeView, inputs: Sequence[str]) -> str:
+    """Tensors without elements in a row: they have none together, but a shape."""
+    shapes = [node.builder.value(name).shape for name in inputs]
+    axis, first = node.integer("axis", 1), shapes[0]
+    at = axis + len(first) if axis < 0 else axis
+    if any(len(s) != len(first) or not 0 <= at < len(s) or s[:at] + s[at + 1 :] != first[:at] + first[at + 1 :] for s in shapes):
+        raise node.error(f"shapes {shapes} do not fit together along dimension {axis}")
+    dtype = dtypes.NUMPY[node.builder.value(inputs[0]).dtype]
+    return node.constant(np.empty((*first[:at], sum(s[at] for s in shapes), *first[at + 1 :]), dtype))
 
 
 def split(node: NodeView) -> tuple[str, ...]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, TypeAlias
+
+import onnx
 
 from ansorlite.frontends.onnx.node import NodeView
 from ansorlite.frontends.onnx.operators import (
@@ -24,8 +26,11 @@ from ansorlite.topi import elementwise as topi
 from ansorlite.topi import reduction as fold
 from ansorlite.topi import softmax as soft
 
+#: Converts a node.
+Converter: TypeAlias = Callable[[NodeView], str | tuple[str, ...]]
+
 #: ONNX operator → the function that converts a node of it.
-CONVERTERS: Final[Mapping[str, Callable[[NodeView], str | tuple[str, ...]]]] = {
+CONVERTERS: Final[Mapping[str, Converter]] = {
     "Abs": plain(topi.absolute),
     "Acos": plain(trigonometry.acos),
     "Acosh": plain(trigonometry.acosh),
@@ -106,6 +111,7 @@ CONVERTERS: Final[Mapping[str, Callable[[NodeView], str | tuple[str, ...]]]] = {
     "Max": variadic(topi.maximum),
     "MaxPool": contractions.convert_max_pool,
     "Mean": elementwise.mean,
+    "MeanVarianceNormalization": normalization.mean_variance_normalization,
     "Min": variadic(topi.minimum),
     "Mish": plain(activations.mish),
     "Mod": elementwise.modulo,
@@ -172,3 +178,15 @@ CONVERTERS: Final[Mapping[str, Callable[[NodeView], str | tuple[str, ...]]]] = {
     "Where": plain(topi.where, 3),
     "Xor": old_broadcast(topi.logical_xor),
 }
+
+#: The same for the operators of onnxruntime's own domain.
+_MICROSOFT: Final[Mapping[str, Converter]] = {
+    "DynamicQuantizeLSTM": recurrent.dynamic_quantize_lstm,
+}
+
+_TABLES: Final[Mapping[str, Mapping[str, Converter]]] = {"": CONVERTERS, "ai.onnx": CONVERTERS, "com.microsoft": _MICROSOFT}
+
+
+def converter(proto: onnx.NodeProto) -> Converter | None:
+    """What converts a node; ``None`` if nothing does."""
+    return _TABLES.get(proto.domain, {}).get(proto.op_type)

@@ -1,0 +1,1 @@
+"""How to draw a node of each operator."""

@@ -1,0 +1,53 @@
+"""All operators that are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from tests.fuzz.graphs.operators.contractions import CONTRACTIONS
+from tests.fuzz.graphs.operators.elementwise import ELEMENTWISE, Maker
+from tests.fuzz.graphs.operators.indexing import INDEXING
+from tests.fuzz.graphs.operators.networks import NETWORKS
+from tests.fuzz.graphs.operators.reductions import REDUCTIONS
+from tests.fuzz.graphs.operators.shapes import SHAPES
+
+#: Name → how to draw a node.
+MAKERS: Final[Mapping[str, Maker]] = {**ELEMENTWISE, **REDUCTIONS, **CONTRACTIONS, **SHAPES, **INDEXING, **NETWORKS}
+
+#: Operators of which a perturbed input gives the same result, or one that is perturbed as the input is: their results must be
+#: the same to the last bit.
+EXACT: Final = frozenset(
+    (
+        "Abs", "And", "ArgMax", "ArgMin", "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast",
+        "CastLike", "Ceil", "CenterCropPad", "Clip", "Compress", "Concat", "ConstantOfShape", "DepthToSpace", "Dropout",
+        "Equal", "Expand", "EyeLike", "Flatten", "Floor", "Gather", "GatherElements", "GatherND", "GlobalMaxPool", "Greater",
+        "GreaterOrEqual", "Hardmax", "Identity", "IsInf", "IsNaN", "Less", "LessOrEqual", "Max", "MaxPool", "Min", "Mod",
+        "Neg", "NonZero", "Not", "OneHot", "Or", "Pad", "Range", "ReduceMax", "ReduceMin", "Relu", "Reshape",
+        "ReverseSequence", "Round", "Shape", "Sign", "Size", "Slice", "SpaceToDepth", "Split", "Squeeze", "ThresholdedRelu",
+        "Tile", "TopK", "Transpose", "Trilu", "Unique", "Unsqueeze", "Where", "Xor",
+    )
+)  # fmt: skip
+
+#: Operators that subtract what may be nearly the same, as ``exp(x) - 1``: where that is done by the definition, as ONNX's own is
+#: written, a result is as precise as 1 is, and not as itself.
+CANCELLING: Final = frozenset(
+    (
+        "Acosh", "Asinh", "Atanh", "Attention", "Celu", "Cos", "Elu", "Erf", "GRU", "Gelu", "GroupNormalization",
+        "HardSigmoid", "HardSwish", "InstanceNormalization", "LSTM", "LayerNormalization", "Log", "LogSoftmax",
+        "MeanVarianceNormalization", "Mish", "NegativeLogLikelihoodLoss", "RNN", "ReduceLogSum", "ReduceLogSumExp", "Selu",
+        "Shrink", "Sigmoid", "Sin", "Sinh", "Softmax", "SoftmaxCrossEntropyLoss", "Softplus", "Swish", "Tan", "Tanh",
+    )
+)  # fmt: skip
+
+#: Operators with numbers of float32 in their definition: of float64, too, they are as precise as float32.
+SINGLE: Final = frozenset(
+    (
+        "Attention", "BatchNormalization", "Celu", "Elu", "Erf", "Gelu", "Gemm", "GridSample", "GroupNormalization",
+        "HardSigmoid", "HardSwish", "InstanceNormalization", "LRN", "LayerNormalization", "LeakyRelu",
+        "MeanVarianceNormalization", "RMSNormalization", "Resize", "Selu", "Shrink", "Swish", "Upsample",
+    )
+)  # fmt: skip
+
+#: Operators that work out places in their data: these are as precise as float32, and results by as much of what lies around.
+PLACED: Final = frozenset(("GridSample", "Resize", "Upsample"))

@@ -1,0 +1,293 @@
+"""What ONNX leaves open, and what the witnesses get wrong: nodes on such inputs are not drawn, or another witness is asked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from tests.fuzz.graphs.oracle import Witness
+from tests.fuzz.graphs.values import FLOATS, INTEGERS, SIGNED, Array
+
+#: Inputs of a node; ``None`` where one is left out.
+Inputs: TypeAlias = Sequence[Array | None]
+
+
+@dataclass(frozen=True)
+class Node:
+    """What is asked about."""
+
+    operator: str
+    attributes: Mapping[str, Any]
+    opset: int
+    inputs: Inputs
+
+    @staticmethod
+    def of(node: onnx.NodeProto, opset: int, inputs: Inputs) -> Node:
+        attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
+        return Node(node.op_type, attributes, opset, inputs)
+
+    @property
+    def given(self) -> list[Array]:
+        return [array for array in self.inputs if array is not None]
+
+    @property
+    def data(self) -> Array:
+        return self.given[0]
+
+    def text(self, name: str) -> str:
+        return bytes(self.attributes.get(name, b"")).decode()
+
+
+Condition: TypeAlias = Callable[[Node], bool]
+
+
+# What nobody says ----------------------------------------------------------------------------------------------------
+
+
+def _floats(node: Node) -> list[np.ndarray[Any, np.dtype[np.float64]]]:
+    return [array.astype(np.float64) for array in node.given if array.dtype.name in FLOATS]
+
+
+def _any_nan(node: Node) -> bool:
+    """Where NaN stands in the order of numbers."""
+    return any(bool(np.isnan(array).any()) for array in _floats(node))
+
+
+def _not_finite(node: Node) -> bool:
+    return not all(bool(np.isfinite(array).all()) for array in _floats(node))
+
+
+def _division(node: Node) -> bool:
+    """Of integers by 0, and of the least by -1."""
+    a, b = node.given[:2]
+    if a.dtype.name in FLOATS:
+        return False
+    return bool((b == 0).any()) or (a.dtype.name in SIGNED and bool((b == -1).any()) and bool((a == np.iinfo(a.dtype).min).any()))
+
+
+def _cast(node: Node) -> bool:
+    """Of floats that an integer cannot hold."""
+    x = node.data
+    to = node.given[1].dtype if len(node.given) > 1 else helper.tensor_dtype_to_np_dtype(node.attributes["to"])
+    if x.dtype.name not in FLOATS or to.name not in INTEGERS:
+        return False
+    with np.errstate(all="ignore"):
+        values, info = np.trunc(x.astype(np.float64)), np.iinfo(to)
+        return not bool(np.all((values >= info.min) & (values < float(info.max))))
+
+
+def _power(node: Node) -> bool:
+    """Of an integer to less than 0, and what does not fit."""
+    base, exponent = node.given
+    if base.dtype.name in FLOATS:
+        return False
+    with np.errstate(all="ignore"):
+        largest = np.power(np.abs(base.astype(np.float64)), exponent.astype(np.float64))
+        return bool((exponent < 0).any()) or not bool((largest < 2**31).all())
+
+
+def _overflow(node: Node) -> bool:
+    """Whether a sum, a product or a square of integers goes round: one witness stops at the ends."""
+    x = node.data
+    if x.dtype.name in FLOATS or not x.size:
+        return False
+    size = np.maximum(np.abs(x.astype(np.float64)), 1)
+    bits = float(np.log2(size).sum()) if node.operator in ("ReduceProd", "CumProd") else math.log2(float((size**2).sum()))
+    return bits >= (31 if x.dtype.itemsize == 4 else 52)
+
+
+def _constant_rows(node: Node) -> bool:
+    """A mean of squares less the square of a mean, where little is left of it."""
+    x = node.data.astype(np.float64)
+    axes = tuple(node.attributes.get("axes", (0, 2, 3)))
+    with np.errstate(all="ignore"):
+        return not bool(np.all(x.var(axis=axes) > 1e-2 * (x * x).mean(axis=axes)))
+
+
+def _no_range(node: Node) -> bool:
+    """Without two numbers on either side of 0 there is no scale."""
+    x = node.data.astype(np.float64)
+    return not np.isfinite(x).all() or max(x.max(), 0.0) - min(x.min(), 0.0) < 1e-3
+
+
+def _lengths(node: Node) -> bool:
+    """More or fewer lengths than sequences: one witness does not mind."""
+    return node.given[1].shape[0] != node.data.shape[int(node.attributes["batch_axis"])]
+
+
+def _scattered(node: Node) -> bool:
+    """More or fewer updates than places: one witness does not mind."""
+    return node.given[1].shape != node.given[2].shape
+
+
+def _surplus(node: Node) -> bool:
+    """Conditions of elements that are not there."""
+    extent = node.data.shape[int(node.attributes["axis"])] if "axis" in node.attributes else node.data.size
+    return node.given[1].size > extent
+
+
+def _single_pixel(node: Node) -> bool:
+    """Whether a length between 1 and 2 is that of one pixel, or of more."""
+    if node.text("coordinate_transformation_mode") != "pytorch_half_pixel":
+        return False
+    axes = node.attributes.get("axes", range(node.data.ndim))
+    scales = node.inputs[2] if len(node.inputs) == 3 else None
+    counts = node.given[-1] if scales is None else scales.astype(np.float64) * [node.data.shape[axis] for axis in axes]
+    return any(count < 2 and node.data.shape[axis] > 1 for axis, count in zip(axes, counts, strict=True))
+
+
+def _fractions(node: Node) -> bool:
+    """Integers pulled by a fraction: the definition rounds it first, the text does not say."""
+    numbers = [float(node.attributes.get(name, default)) for name, default in (("bias", 0.0), ("lambd", 0.5))]
+    return node.data.dtype.name in INTEGERS and any(number != int(number) for number in numbers)
+
+
+def _parts(node: Node) -> bool:
+    """More parts than there are pieces of equal size."""
+    parts = int(node.attributes.get("num_outputs", 0))
+    extent = node.data.shape[int(node.attributes.get("axis", 0))]
+    return parts > 0 and -(-extent // parts) * (parts - 1) >= extent
+
+
+_UNDEFINED: Final[Mapping[str, Condition]] = {
+    "Cast": _cast,
+    "CastLike": _cast,
+    "Compress": _surplus,
+    # What a zero of the border times infinity is.
+    "Conv": _not_finite,
+    "ConvTranspose": _not_finite,
+    "CumProd": _overflow,
+    "CumSum": _overflow,
+    "Div": _division,
+    "DynamicQuantizeLinear": _no_range,
+    "GridSample": _not_finite,
+    "MeanVarianceNormalization": _constant_rows,
+    "Mod": _division,
+    "Pow": _power,
+    "QuantizeLinear": _any_nan,
+    "Resize": lambda node: _not_finite(node) or _single_pixel(node),
+    "ReverseSequence": _lengths,
+    "ScatterElements": _scattered,
+    "Shrink": _fractions,
+    "Split": _parts,
+    "Upsample": _not_finite,
+    **dict.fromkeys(
+        ("ArgMax", "ArgMin", "GlobalMaxPool", "Hardmax", "Max", "MaxPool", "Min", "ReduceMax", "ReduceMin", "TopK", "Unique"),
+        _any_nan,
+    ),
+    **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceMean", "ReduceProd", "ReduceSum", "ReduceSumSquare"), _overflow),
+}
+
+
+def is_undefined(node: Node) -> bool:
+    """Whether nobody says what the node gives."""
+    condition = _UNDEFINED.get(node.operator)
+    return condition is not None and condition(node)
+
+
+# What a witness gets wrong -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What a witness gets wrong by the standard, as the other one and the text of the standard say.
+
+    Attributes:
+        when: of which nodes.
+        reason: what it does instead.
+    """
+
+    witness: Witness
+    operators: frozenset[str]
+    when: Condition
+    reason: str
+
+
+def _large(node: Node) -> bool:
+    """Whether one element can be so much more than another one that nothing is left of that in a running sum."""
+    x = node.data.astype(np.float64)
+    return not bool(np.all(np.abs(x) < 1e4))
+
+
+def _large_integers(node: Node) -> bool:
+    return node.data.dtype.name in INTEGERS and any(_large(Node(node.operator, {}, 0, [array])) for array in node.given)
+
+
+def _infinite(node: Node) -> bool:
+    x = node.data.astype(np.float64)
+    return bool((np.isnan(x) | (x == np.inf)).any()) or (x.size > 0 and bool((x == -np.inf).any(axis=-1).any()))
+
+
+def _empty(node: Node) -> bool:
+    return 0 in node.data.shape
+
+
+_ORT, _REFERENCE = Witness.ONNXRUNTIME, Witness.REFERENCE
+
+FAULTS: Final[tuple[Fault, ...]] = (
+    Fault(
+        _ORT,
+        frozenset(
+            (
+                "ArgMax",
+                "ArgMin",
+                "ReduceL1",
+                "ReduceL2",
+                "ReduceLogSum",
+                "ReduceLogSumExp",
+                "ReduceMean",
+                "ReduceProd",
+                "ReduceSumSquare",
+            )
+        ),
+        _empty,
+        "keeps the extents of reduced dimensions of a tensor without elements",
+    ),
+    Fault(
+        _ORT,
+        frozenset(("GridSample",)),
+        lambda node: node.text("mode") in ("cubic", "bicubic") and node.text("padding_mode") != "zeros",
+        "moves the centre of a cubic window into the image before its neighbours are looked up",
+    ),
+    Fault(
+        _ORT,
+        frozenset(("Resize",)),
+        lambda node: node.text("coordinate_transformation_mode") == "align_corners",
+        "rounds the length of the result before it aligns corners; ONNX's own tests do not",
+    ),
+    Fault(
+        _ORT,
+        frozenset(("LRN",)),
+        _large,
+        "takes what leaves a window off a running sum, and NaN and infinity for ever stay in it",
+    ),
+    Fault(_ORT, frozenset(("MatMulInteger",)), lambda node: 0 in node.data.shape, "leaves sums of nothing as they were"),
+    Fault(_ORT, frozenset(("LogSoftmax", "Softmax")), _infinite, "makes numbers of rows with NaN or infinity"),
+    Fault(_REFERENCE, frozenset(("LogSoftmax",)), lambda _: True, "takes the logarithm of what may have become 0"),
+    Fault(_ORT, frozenset(("GRU", "LSTM", "RNN")), _not_finite, "its polynomials of sigmoid and tanh make numbers of NaN"),
+    Fault(_REFERENCE, frozenset(("LRN",)), lambda _: True, "normalises as many channels as there are images"),
+    Fault(_REFERENCE, frozenset(("Gemm",)), _large_integers, "multiplies integers as floats"),
+    Fault(_REFERENCE, frozenset(("LpNormalization",)), lambda _: True, "adds up elements with their signs for p = 1"),
+    Fault(_REFERENCE, frozenset(("GlobalMaxPool",)), lambda node: node.data.ndim != 4, "gives another shape"),
+    Fault(
+        _REFERENCE,
+        frozenset(("AveragePool", "LpPool", "MaxPool")),
+        lambda node: node.text("auto_pad").startswith("SAME"),
+        "cuts data off where windows are further apart than they are wide",
+    ),
+    Fault(_REFERENCE, frozenset(("Hardmax", "Softmax", "LogSoftmax")), lambda node: node.opset < 13, "runs over one dimension"),
+    Fault(_REFERENCE, frozenset(("Unique",)), lambda node: node.attributes.get("sorted", 1) == 0, "loses track of the order"),
+    Fault(_REFERENCE, frozenset(("Mod",)), lambda node: node.data.dtype.name in FLOATS, "fmod by way of a quotient"),
+)
+
+
+def witnesses(node: Node) -> Sequence[Witness]:
+    """Whom to ask what the node gives, the best first."""
+    wrong = {fault.witness for fault in FAULTS if node.operator in fault.operators and fault.when(node)}
+    return [witness for witness in Witness if witness not in wrong]

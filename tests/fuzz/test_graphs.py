@@ -1,0 +1,66 @@
+"""Random ONNX graphs give what onnxruntime without optimisations does, node by node.
+
+``python -m tests.fuzz.graphs --count 10000`` tries more of them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import numpy as np
+import onnx
+import pytest
+
+pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install 'ansorlite[bench]'")
+
+from tests.fuzz.graphs.__main__ import SECONDS, is_good, report
+from tests.fuzz.graphs.check import KERNELS, Outcome, Run, check, wrong_in
+from tests.fuzz.graphs.generator import random_graph
+from tests.fuzz.graphs.operators.table import MAKERS
+from tests.fuzz.graphs.values import Array
+from tests.fuzz.processes import outcomes
+
+#: (first graph, how many, what runs them). Compiled default programs are what users get; the numpy meaning is quicker.
+PARTS = [(0, 30, "default"), (30, 30, "default"), (60, 120, "meaning"), (180, 120, "meaning")]
+
+
+@pytest.mark.parametrize(("first", "count", "kernels"), PARTS)
+def test_each_random_graph_gives_what_the_oracle_does(first: int, count: int, kernels: str) -> None:
+    found = list(outcomes("tests.fuzz.graphs.worker", first, count, kernels, seconds=SECONDS))
+    assert len(found) == count
+    wrong = [entry for entry in found if not is_good(entry)]
+    assert not wrong, "\n".join(map(report, wrong[:20]))
+    outcomes_seen = [entry["outcome"] for entry in found]
+    assert outcomes_seen.count("right") > 0.9 * count
+
+
+@pytest.mark.parametrize("spoil", [lambda a: a[..., :0], lambda a: a + np.ones((), a.dtype), lambda a: a.astype(np.complex64)])
+def test_a_wrong_result_is_noticed(spoil: Callable[[Array], Array]) -> None:
+    for seed in range(4):
+        graph = random_graph(seed)
+        right = {name: own.array for name, own in graph.calls[0].expected.items()}
+        assert not wrong_in(right, graph.calls[0].expected)
+        name = next(name for name, array in right.items() if array.ndim and array.size and array.dtype.kind in "iuf")
+        assert name in wrong_in({**right, name: spoil(right[name])}, graph.calls[0].expected)
+
+
+def test_a_warning_is_a_failure() -> None:
+    graph = random_graph(0)
+
+    def ready(model: onnx.ModelProto) -> Run:
+        logging.getLogger("ansorlite.best").warning("the next best one is taken")
+        return KERNELS["meaning"](model)
+
+    verdict = check(graph, ready)
+    assert (verdict.outcome, verdict.what) == (Outcome.WARNING, "the next best one is taken")
+
+
+def test_a_graph_is_that_of_its_number() -> None:
+    first, again = random_graph(7), random_graph(7)
+    assert first.model == again.model
+    assert first.model != random_graph(8).model
+
+
+def test_many_operators_are_drawn() -> None:
+    assert len(MAKERS) >= 110
