@@ -17,7 +17,7 @@ from ansorlite.runtime import team
 from ansorlite.runtime.peaks import Loops, Team, aligned
 from ansorlite.target import Target
 
-_CORE: Final[Mapping[str, core.Body]] = {
+CORE: Final[Mapping[str, core.Body]] = {
     body.__name__: body
     for body in (
         core.clock, core.issue, core.arithmetic, core.latency, core.add_latency, core.div, core.math, core.convert, core.load,
@@ -59,9 +59,9 @@ def calibrate(target: Target, start: MachineConstants, say: Callable[[str], None
 def _core(target: Target, start: MachineConstants) -> MachineConstants:
     dots = {f"dot{n}": core.dot_product(op) for n, op in enumerate(target.dots)}
     code = {f"code{count}": core.straight(count) for count in _CODE}
-    watch = Stopwatch(target, {**_CORE, **dots, **code}, 1 << 16)
+    watch = Stopwatch(target, {**CORE, **dots, **code}, 1 << 16)
     clock = 1.0 / watch.seconds("clock")
-    cycles = {name: watch.seconds(name) * clock for name in (*_CORE, *dots, *code)}
+    cycles = {name: watch.seconds(name) * clock for name in (*CORE, *dots, *code)}
     spilled = target.vector_registers + core.TOO_MANY
     full = min(cycles[name] for name in code)
     return replace(

@@ -55,7 +55,8 @@ def _softmax(rows: int, columns: int) -> Tensors:
 def _normalised(rows: int, columns: int) -> Tensors:
     x = te.placeholder((rows, columns), name="X")
     s, t = te.reduce_axis(columns, name="s"), te.reduce_axis(columns, name="t")
-    mean = te.compute((rows,), lambda i: te.sum(x[i, s], axis=s) / float(columns), name="mean")
+    total = te.compute((rows,), lambda i: te.sum(x[i, s], axis=s), name="total")
+    mean = te.compute((rows,), lambda i: total[i] * (1.0 / columns), name="mean")
     square = te.compute((rows,), lambda i: te.sum((x[i, t] - mean[i]) * (x[i, t] - mean[i]), axis=t), name="square")
     return [x, te.compute((rows, columns), lambda i, j: (x[i, j] - mean[i]) * te.rsqrt(square[i] + 1e-5), name="Y")]
 

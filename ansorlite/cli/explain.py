@@ -11,7 +11,7 @@ from rich.table import Table
 from ansorlite.best import Programs, compile_candidate
 from ansorlite.cli import options
 from ansorlite.cli.source import load
-from ansorlite.cost_model.explain import CAUSES, explain
+from ansorlite.cost_model.explain import explain
 from ansorlite.errors import ArgumentError
 from ansorlite.measure.inputs import make_inputs
 from ansorlite.records.database import Database
@@ -22,6 +22,9 @@ from ansorlite.target import obstacle
 from ansorlite.task import Task
 from ansorlite.tuner.result import label
 from ansorlite.tuner.workload import parts_of, tasks_of
+
+#: Causes of a smaller share of a program's time are not told.
+_SMALL = 0.005
 
 
 @click.command("explain", cls=options.IntListCommand)
@@ -57,12 +60,13 @@ def command(
         total = {"estimated": found.total, "measured": measured, "recorded": recorded, "regions": found.regions}
         options.print_json({"task": task.key, "unit": "us", "statements": rows, **total})
         return
-    used = [cause for cause in CAUSES if any(s.microseconds[cause] >= 0.005 * found.total for s in found.statements)]
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for title in ("statement", "us", "bound by", *used):
-        table.add_column(title, justify="left" if title in ("statement", "bound by") else "right")
-    for s in found.statements:
-        table.add_row(s.name, f"{s.total:.1f}", s.bound, *(f"{s.microseconds[cause]:.1f}" for cause in used))
+    for title in ("statement", "us", "bound by", "us of one thread, by cause"):
+        table.add_column(title, justify="right" if title == "us" else "left")
+    for each in found.statements:
+        causes = sorted(each.microseconds.items(), key=lambda item: -item[1])
+        told = ", ".join(f"{cause} {time:.1f}" for cause, time in causes if time >= _SMALL * found.total)
+        table.add_row(each.name, f"{each.total:.1f}", each.bound, told)
     say(label(task))
     screen().print(table)
     beside = [f"{found.total:.1f} us estimated, {found.regions:.1f} of them for parallel loops"]

@@ -58,7 +58,7 @@ def explain(candidate: Candidate, sketches: Sequence[Sketch]) -> Explanation:
     """
     sketch = next((each for each in sketches if each.signature == candidate.sketch), None)
     if sketch is None:
-        raise TuningError("this program is the loops as written, or of another version's rules: it has no features; choose another")
+        raise TuningError("this program is the loops as written, or of another version's rules: choose another")
     draft, features = Draft(sketch.target), extract(sketch, np.array([candidate.row], np.int64))
     names = [facts.name for facts in population_facts(sketch.fold(candidate.row))]
     cycles, unit = draft.cycles(features), 1e6 / sketch.target.machine.clock

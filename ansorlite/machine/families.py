@@ -80,18 +80,22 @@ FAMILIES: Final[Mapping[str, MachineConstants]] = {
     "cascadelake": WIDE,
     "icelake-server": replace(WIDE, issue=5.0, store=1.0, l2_bytes=48.0, l3_bytes=10.0, code=512.0),
     "sapphirerapids": replace(WIDE, issue=6.0, add_latency=3.0, store=1.0, l2_bytes=48.0, l3_bytes=10.0, code=768.0, page=7.0),
-    "znver2": replace(MIDDLE, issue=5.0, latency=5.0, add_latency=3.0, div=5.0, forwarding=10.0, update=1.0, l3_bytes=16.0, code=512.0),
+    "znver2": replace(MIDDLE, issue=5.0, latency=5.0, add_latency=3.0, div=5.0, forwarding=10.0, update=1.0,
+        l3_bytes=16.0, code=512.0),
     "znver3": replace(
-        MIDDLE, clock=3.3e9, issue=6.0, div=3.0, math=14.0, convert=1.0, latency=4.0, add_latency=3.0, forwarding=10.0, update=1.0,
+        MIDDLE, clock=3.3e9, issue=6.0, div=3.0, math=14.0, convert=1.0, latency=4.0, add_latency=3.0, forwarding=10.0,
+            update=1.0,
         load=0.5, store=1.0, broadcast=0.5, gather=0.55, l2_bytes=32.0, l3_bytes=16.0, memory_bytes=6.0, memory_all=10.0,
         page=4.0, tlb_pages=64.0, spill=2.0, code=512.0,
     ),
     "znver4": replace(
-        WIDE, clock=3.7e9, issue=6.0, arithmetic=1.0, div=7.0, math=24.0, latency=4.0, add_latency=3.0, forwarding=10.0, load=1.0,
+        WIDE, clock=3.7e9, issue=6.0, arithmetic=1.0, div=7.0, math=24.0, latency=4.0, add_latency=3.0, forwarding=10.0,
+            load=1.0,
         store=2.0, broadcast=1.0, l2_bytes=32.0, l3_bytes=16.0, memory_bytes=6.0, memory_all=12.0, page=4.0, tlb_pages=72.0,
     ),
     "znver5": replace(
-        WIDE, clock=4.0e9, issue=8.0, arithmetic=0.5, div=6.0, math=16.0, latency=4.0, add_latency=2.0, forwarding=9.0, load=0.5,
+        WIDE, clock=4.0e9, issue=8.0, arithmetic=0.5, div=6.0, math=16.0, latency=4.0, add_latency=2.0, forwarding=9.0,
+            load=0.5,
         store=1.0, broadcast=0.5, l2_bytes=64.0, l3_bytes=16.0, memory_bytes=7.0, memory_all=14.0, page=4.0, tlb_pages=96.0,
     ),
     "neoverse-n1": replace(
