@@ -18,7 +18,7 @@ from ansorlite.target import check_runs, resolve
 
 @click.command("calibrate")
 @options.target
-@click.option("--fit", is_flag=True, help="Also fit the constants to some 300 small programs: a minute and a half more.")
+@click.option("--fit", is_flag=True, help="Also fit the constants to some 400 small programs: a minute and a half more.")
 @click.option("--dry-run", is_flag=True, help="Only print what is measured.")
 @options.as_json
 def command(target: str, fit: bool, dry_run: bool, as_json: bool) -> None:
