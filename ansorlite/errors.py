@@ -56,6 +56,10 @@ class TuningError(AnsorliteError):
     """Tuning cannot go on at all, for example because not even the naive program runs."""
 
 
+class CalibrationError(AnsorliteError):
+    """What was measured of a machine cannot be read, or this machine cannot be measured."""
+
+
 class BrokenProgramWarning(RuntimeWarning):
     """A program that does not compile, so that the next best one was taken: a bug in ansorlite, not a mistake of the user's.
 

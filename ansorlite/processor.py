@@ -85,3 +85,13 @@ def _listed(facts: Path) -> frozenset[str] | None:
     except OSError:
         return None
     return next((frozenset(line.partition(":")[2].split()) for line in lines if line.startswith(("flags", "Features"))), None)
+
+
+def name(facts: Path = _FACTS) -> str:
+    """What the processor calls itself; its architecture, where Linux does not tell."""
+    try:
+        lines = facts.read_text(errors="replace").splitlines()
+    except OSError:
+        return ARCHITECTURE
+    found = (line.partition(":")[2].strip() for line in lines if line.startswith(("model name", "CPU part")))
+    return next(found, "") or ARCHITECTURE

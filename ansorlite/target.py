@@ -7,12 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import llvmlite.binding as llvm
 
 from ansorlite import processor
 from ansorlite.errors import TargetError
+from ansorlite.machine.constants import MachineConstants
+from ansorlite.machine.families import MIDDLE, NARROW, WIDE
+from ansorlite.machine.kept import kept, machine_of
 from ansorlite.te import dtypes
 from ansorlite.te.ops import BinaryOp
 
@@ -47,6 +50,7 @@ class Target:
         threads: how many threads a kernel runs on.
         l1, l2: bytes of data cache of one core.
         l3: bytes of the last-level cache.
+        machine: what instructions, caches and memory cost there, for the analytical cost model.
     """
 
     kind: str
@@ -59,6 +63,18 @@ class Target:
     l1: int
     l2: int
     l3: int
+    machine: MachineConstants = WIDE
+
+    @staticmethod
+    def of(facts: Mapping[str, Any]) -> Target:
+        """The inverse of ``dataclasses.asdict``."""
+        return Target(**{**facts, "machine": MachineConstants.of(facts["machine"])})
+
+    @property
+    def reach(self) -> tuple[float, float, float]:
+        """Bytes of each cache that a sweep can fill before it slows down."""
+        m = self.machine
+        return self.l1 * m.l1_share, self.l2 * m.l2_share, self.l3 * m.l3_share
 
     def lanes(self, dtype: str) -> int:
         """How many elements of ``dtype`` one vector register holds."""
@@ -102,14 +118,14 @@ _V3: Final = f"{_V2},+avx,+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe"
 _V4: Final = f"{_V3},+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl"
 _DOTPROD: Final = "+neon,+dotprod,+fullfp16,+lse,+rdm"
 
-_X86: Final = Target("llvm", "x86_64-unknown-linux-gnu", "x86-64-v2", _V2, 16, 16, 1, 32 << 10, 1 << 20, 8 << 20)
-_ARM: Final = Target("llvm", "aarch64-unknown-linux-gnu", "generic", "+neon", 16, 32, 1, 64 << 10, 512 << 10, 2 << 20)
+_X86: Final = Target("llvm", "x86_64-unknown-linux-gnu", "x86-64-v2", _V2, 16, 16, 1, 32 << 10, 1 << 20, 8 << 20, NARROW)
+_ARM: Final = Target("llvm", "aarch64-unknown-linux-gnu", "generic", "+neon", 16, 32, 1, 64 << 10, 512 << 10, 2 << 20, NARROW)
 
 #: Machines by name: the levels of x86-64 that its vendors agreed on, 64-bit Arm, and 64-bit Arm with dot products of bytes.
 NAMED: Final[Mapping[str, Target]] = {
     "x86-64-v2": _X86,
-    "x86-64-v3": replace(_X86, cpu="x86-64-v3", features=_V3, vector_bytes=32),
-    "x86-64-v4": replace(_X86, cpu="x86-64-v4", features=_V4, vector_bytes=64, vector_registers=32),
+    "x86-64-v3": replace(_X86, cpu="x86-64-v3", features=_V3, vector_bytes=32, machine=MIDDLE),
+    "x86-64-v4": replace(_X86, cpu="x86-64-v4", features=_V4, vector_bytes=64, vector_registers=32, machine=WIDE),
     "aarch64": _ARM,
     "aarch64+dotprod": replace(_ARM, cpu="cortex-a76", features=_DOTPROD),
 }
@@ -188,6 +204,7 @@ def _this_machine(threads: int | None) -> Target:
         l1=_cache_bytes(1, 32 << 10),
         l2=_cache_bytes(2, 1 << 20),
         l3=_cache_bytes(3, 8 << 20),
+        machine=machine_of(llvm.get_host_cpu_name(), vector_bytes),
     )
 
 
@@ -196,7 +213,8 @@ def _named(name: str, threads: int | None) -> Target:
     found, here = NAMED[name], _this_machine(threads)
     if found.triple.split("-")[0] != here.triple.split("-")[0]:
         return replace(found, threads=here.threads)
-    return replace(found, threads=here.threads, l1=here.l1, l2=here.l2, l3=here.l3)
+    machine = kept(found.cpu) or found.machine
+    return replace(found, threads=here.threads, l1=here.l1, l2=here.l2, l3=here.l3, machine=machine)
 
 
 def _threads(wanted: int | None) -> int:

@@ -21,6 +21,8 @@ COMMANDS: Final[Mapping[str, str]] = {
     "tasks": "List the tasks that a model consists of.",
     "records": "Look into a database; export and import measurements.",
     "report": "Write what a database tells as an HTML page.",
+    "explain": "Say what bounds each statement of a program, by the analytical cost model.",
+    "calibrate": "Measure what instructions, caches and memory cost on this machine.",
 }
 
 

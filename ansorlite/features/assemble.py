@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import astuple, fields
 
 from ansorlite.columns.arithmetic import both, ceil, either, equal, every, log2, maximum, minimum, negated, product, total, where
 from ansorlite.columns.tape import Number
-from ansorlite.features.facts import ALWAYS, AccessFacts, Numbers, StatementFacts
-from ansorlite.features.memory import memory
+from ansorlite.features.facts import ALWAYS, AccessFacts, Numbers, Operations, StatementFacts
+from ansorlite.features.memory import LINE, memory
 from ansorlite.features.names import ACCESSES
 from ansorlite.target import Target
 
@@ -32,6 +33,7 @@ def assemble(s: StatementFacts, target: Target) -> list[Number]:
         total(where(equal(a.lane_stride, kind), n, 0) for a, n in zip(s.accesses, loads, strict=True) if not a.write)
         for kind in range(3)
     )
+    crossing = total(_crossing(a, n, s.lanes) for a, n in zip(s.accesses, loads, strict=True) if not a.write)
     moved = memory(s, looping, target)
     sums = [total(level) for level in moved.traffic]
     work = total(ops)
@@ -41,6 +43,7 @@ def assemble(s: StatementFacts, target: Target) -> list[Number]:
         *map(_log, ops),
         s.in_registers, s.accumulates,
         _log(tile * vectors if s.accumulates else 0), _log(contiguous), _log(scalar), _log(strided),
+        _log(crossing),
         _log(total(moved.unique)), *map(_log, sums), *(_log(work / maximum(t, 1)) for t in sums), *map(_log, moved.runs),
         _log(moved.pages),
     ]  # fmt: skip
@@ -56,11 +59,11 @@ def _operations(s: StatementFacts) -> list[Number]:
     # Elements that walk in step have the facts of one: so have many operations on them.
     operands = [(ALWAYS in of, tuple(dict.fromkeys(s.accesses[i] for i in sorted(of - {ALWAYS})))) for of in s.operations]
     known = {each: _times(s, *each) for each in dict.fromkeys(operands)}
-    kinds = ([counts.cheap, counts.mul, counts.div, counts.math] for counts in s.operations.values())
+    kinds = (astuple(counts) for counts in s.operations.values())
     return [
         total(known[each] * count for each, count in zip(operands, column, strict=True) if count)
         for column in zip(*kinds, strict=True)
-    ] or [0] * 4
+    ] or [0] * len(fields(Operations))
 
 
 def _times(s: StatementFacts, always: bool, read: Sequence[AccessFacts]) -> Number:
@@ -99,3 +102,10 @@ def _loads(access: AccessFacts, s: StatementFacts, vectors: Number) -> Number:
     """Distinct loads (or stores) of the straight-line code around the statement."""
     moved = product(where(both(u, m), trip, 1) for u, m, trip in zip(s.unrolled, access.moves, s.trips, strict=True))
     return moved * where(access.lane_stride > 0, vectors, 1)
+
+
+def _crossing(access: AccessFacts, loads: Number, lanes: Number) -> Number:
+    """Vectors loaded of rows that begin anywhere in a line: as many of them cross into the next as a vector fills of one."""
+    if access.pitch % LINE == 0:
+        return 0
+    return where(equal(access.lane_stride, 1), loads * minimum(lanes * access.item / LINE, 1), 0)

@@ -34,6 +34,7 @@ class AccessFacts:
         widths: for each dimension, by depth: how long the box is that the loops below touch.
         extents: for each dimension the buffer's extent.
         item: bytes of an element.
+        pitch: bytes from one row to the next of an input; 0 of any other array, whose rows begin where lines do.
         moves: by loop: whether the address depends on it.
         renewed: by loop: whether each iteration has a buffer of its own, of other data at the same address.
         lane_stride: 0 where it does not move along the lanes (or there are none), 1 contiguous, 2 otherwise.
@@ -43,6 +44,7 @@ class AccessFacts:
     widths: tuple[Numbers, ...]
     extents: Numbers
     item: int
+    pitch: int
     moves: Numbers
     lane_stride: Number
     write: bool
@@ -51,12 +53,15 @@ class AccessFacts:
 
 @dataclass(frozen=True)
 class Operations:
-    """How many operations on data: (add or compare), multiply, (divide or root), exponentials and such."""
+    """How many operations on data: (add or compare), multiply, (divide or root), exponentials and such, (integers to floats or
+    back), dot products of words."""
 
     cheap: int = 0
     mul: int = 0
     div: int = 0
     math: int = 0
+    convert: int = 0
+    dot: int = 0
 
 
 @dataclass(frozen=True, eq=False)

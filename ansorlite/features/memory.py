@@ -21,10 +21,10 @@ from ansorlite.target import Target
 
 #: Sets of the first and of the second cache, as most CPUs have them. The third scatters addresses over its sets.
 _SETS: Final = (64, 1024)
-_LINE: Final = 64
-#: Bytes of a page, and how many of them a core finds without looking for their addresses.
+#: Bytes of a cache line.
+LINE: Final = 64
+#: Bytes of a page.
 _PAGE: Final = 4096
-_PAGES: Final = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,17 +90,17 @@ def memory(s: StatementFacts, looping: Numbers, target: Target) -> Memory:
     fetched = [[here.fetched for here in line] for line in lines]
     pages = [[here.pages for here in line] for line in lines]
     first, second = (_sums([[here[level] for here in line] for line in lines]) for level in (1, 2))
-    levels = zip((first, second, _sums(fetched)), (target.l1, target.l2, target.l3), strict=True)
+    levels = zip((first, second, _sums(fetched)), target.reach, strict=True)
     traffic = tuple(
-        [lines * _LINE for lines in _traffic(fetched, outer, _fitting(held, capacity / _LINE))] for held, capacity in levels
+        [lines * LINE for lines in _traffic(fetched, outer, _fitting(held, capacity / LINE))] for held, capacity in levels
     )
     innermost = _innermost(s, looping)
-    runs = [select([here.run for here in line], innermost) * _LINE for line in lines]
+    runs = [select([here.run for here in line], innermost) * LINE for line in lines]
     return Memory(
-        [line[0] * _LINE for line in fetched],
+        [line[0] * LINE for line in fetched],
         traffic,
         tuple(total(t / run for t, run in zip(level, runs, strict=True)) for level in traffic[: len(caches)]),
-        total(_traffic(pages, outer, _fitting(_sums(pages), _PAGES))),
+        total(_traffic(pages, outer, _fitting(_sums(pages), target.machine.tlb_pages))),
     )
 
 
@@ -110,8 +110,8 @@ def _sums(parts: Sequence[Numbers]) -> list[Number]:
 
 def _lines(access: AccessFacts, caches: Sequence[tuple[int, int]]) -> list[_Lines]:
     """By depth; ``caches``: the bytes and the sets of each."""
-    dims, share = _dims(access, caches), access.item / _LINE
-    scales = [size / _LINE / (size // (sets * _LINE) - 1) if len(dims) > 1 else 0 for size, sets in caches]
+    dims, share = _dims(access, caches), access.item / LINE
+    scales = [size / LINE / (size // (sets * LINE) - 1) if len(dims) > 1 else 0 for size, sets in caches]
 
     def lines(*widths: Number) -> _Lines:
         items = [(width, *dim[1:]) for width, dim in _walked(widths, dims)]
@@ -138,7 +138,7 @@ def _dims(access: AccessFacts, caches: Sequence[tuple[int, int]]) -> list[_Dim]:
     for width, extent in zip(reversed(access.widths), reversed(access.extents), strict=True):
         if largest(extent) > 1:
             # Rows whose distance is a multiple of a large power of two begin in few sets.
-            begins = [maximum(sets * _LINE / low_bit(stride), 1) for _, sets in caches]
+            begins = [maximum(sets * LINE / low_bit(stride), 1) for _, sets in caches]
             result.append(_Dim(width, extent, minimum(stride / _PAGE, 1), *begins))
             stride = stride * extent
     return result
@@ -178,7 +178,7 @@ def _lines_of_box(
     lines = row * rows
     places = zip((first, second), (scale_first, scale_second), _SETS, strict=True)
     held = [maximum((lines / minimum(row * place, sets) - 1) * scale, lines) for place, scale, sets in places]
-    return lines, *held, row, pages * maximum(row * (_LINE / _PAGE), 1)
+    return lines, *held, row, pages * maximum(row * (LINE / _PAGE), 1)
 
 
 #: From the dimensions of an access, the innermost first, to its lines.

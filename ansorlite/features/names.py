@@ -23,7 +23,7 @@ _LOOPS = (
     "inner_reduce",  # of those inside of all other loops that are not straight-line code
     "branches",  # iterations of loops that are loops in the machine code, the innermost included
 )
-_WORK = ("cheap", "mul", "div", "math")  # operations in all
+_WORK = ("cheap", "mul", "div", "math", "convert", "dot")  # operations in all
 _TILE = (
     "in_registers",  # flag
     "accumulates",  # flag
@@ -31,6 +31,7 @@ _TILE = (
     "vector_loads",  # distinct vectors loaded in straight-line code
     "scalar_loads",  # distinct scalars broadcast in straight-line code
     "strided_loads",  # distinct vectors gathered in straight-line code
+    "crossing_loads",  # of the vectors loaded, those that begin in one cache line and end in the next
 )
 _MEMORY = (
     "bytes",

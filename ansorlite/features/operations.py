@@ -8,7 +8,7 @@ from typing import Final
 
 from ansorlite.features.facts import ALWAYS, Operations
 from ansorlite.te import dtypes
-from ansorlite.te.expr import Binary, Const, Expr, Reduce, Select, Unary
+from ansorlite.te.expr import Binary, Cast, Const, Expr, Reduce, Select, Unary
 from ansorlite.te.ops import BINARY, COMBINE, UNARY, BinaryOp, Cost
 from ansorlite.te.powers import by_products, has_products
 
@@ -45,10 +45,13 @@ def operations(value: Expr, leaves: Mapping[Expr, int]) -> dict[frozenset[int], 
                 counts[sources][BINARY[node.op].cost] += 1
         elif sources and isinstance(node, Unary):
             counts[sources][UNARY[node.op].cost] += 1
+        elif sources and isinstance(node, Cast) and dtypes.is_float(node.dtype) != dtypes.is_float(node.a.dtype):
+            counts[sources][Cost.CONVERT] += 1
         return sources
 
     visit(value)
-    return {sources: Operations(own[Cost.CHEAP], own[Cost.MUL], own[Cost.DIV], own[Cost.MATH]) for sources, own in counts.items()}
+    kinds = (Cost.CHEAP, Cost.MUL, Cost.DIV, Cost.MATH, Cost.CONVERT, Cost.DOT)
+    return {sources: Operations(*(own[kind] for kind in kinds)) for sources, own in counts.items()}
 
 
 def _count_power(exponent: Expr, counts: Counter[Cost]) -> None:

@@ -363,7 +363,9 @@ class _NestView:
         stride = where(both(loops.lanes > 1, lane_moves), where(equal(apart, 1), 1, 2), 0)
         moved = [both(flag, trip > 1) for flag, trip in zip(moved, loops.trips, strict=True)]
         renewed = self.renewed(self.places.get(access.tensor, 0), loops)
-        return AccessFacts(tuple(widths), extents, dtypes.size(access.tensor.dtype), moved, stride, False, renewed)
+        item = dtypes.size(access.tensor.dtype)
+        pitch = access.tensor.shape[-1] * item if access.tensor.body is None and len(extents) > 1 else 0
+        return AccessFacts(tuple(widths), extents, item, pitch, moved, stride, False, renewed)
 
     def renewed(self, at: Number, loops: _Loops) -> Numbers:
         """By loop: whether each iteration has a buffer of its own of what is computed at place ``at``."""
@@ -383,7 +385,7 @@ class _NestView:
         below.reverse()
         moved = [both(here, trip > 1) for here, trip in zip(inside, loops.trips, strict=True)]
         stride = both(loops.lanes > 1, inside[-1]) if inside else 0
-        return AccessFacts((below,), (below[0],), item, moved, stride, write, self.renewed(at, loops))
+        return AccessFacts((below,), (below[0],), item, 0, moved, stride, write, self.renewed(at, loops))
 
 
 def _facts(

@@ -34,8 +34,8 @@ def reference(function: Function, names: Sequence[str], target: Target) -> NDArr
     found: dict[str, tuple[Store, tuple[For, ...], Mapping[Buffer, int]]] = {}
     _collect(body, (), {}, found)
     assert found.keys() == set(names)
-    moves = [s for s in stores(body) if s.role is Role.MOVE]
-    return np.array([[assemble(_facts(*found[name], moves), target) for name in names]], dtype=np.float64)
+    every = list(stores(body))
+    return np.array([[assemble(_facts(*found[name], every), target) for name in names]], dtype=np.float64)
 
 
 def _collect(
@@ -54,9 +54,9 @@ def _collect(
         _collect(child, (*around, stmt) if isinstance(stmt, For) else around, born, found)
 
 
-def _home(store: Store, moves: Sequence[Store]) -> tuple[Buffer, tuple[Expr, ...]]:
+def _home(store: Store, every: Sequence[Store]) -> tuple[Buffer, tuple[Expr, ...]]:
     """Where what ``store`` computes ends up: its own place, or where accumulators of their own are moved to."""
-    for move in moves:
+    for move in (each for each in every if each.role is Role.MOVE):
         for load in loads(move.value):
             if load.buffer is store.buffer and move.buffer is not store.buffer:
                 # The move runs in loops of its own: put the store's indices of the registers in place of the move's.
@@ -70,16 +70,17 @@ class _Around:
     loops: tuple[For, ...]
     trips: tuple[int, ...]
     born: Mapping[Buffer, int]
+    written: frozenset[Buffer]
 
 
-def _facts(store: Store, loops: tuple[For, ...], born: Mapping[Buffer, int], moves: Sequence[Store]) -> StatementFacts:
-    home = _home(store, moves)
+def _facts(store: Store, loops: tuple[For, ...], born: Mapping[Buffer, int], every: Sequence[Store]) -> StatementFacts:
+    home = _home(store, every)
     trips: list[int] = []
     for position, loop in enumerate(loops):
         # The longest run: with every outer loop at its start.
         zero = {outer.var: np.zeros((), dtype=np.int64) for outer in loops[:position]}
         trips.append(int(_value(loop.extent, zero)))
-    around = _Around(loops, tuple(trips), born)
+    around = _Around(loops, tuple(trips), born, frozenset(each.buffer for each in every))
     kinds = [loop.kind for loop in loops]
     update = store.role is Role.UPDATE
     target_vars = frozenset().union(*(free_vars(i) for i in store.indices)) if store.indices else frozenset()
@@ -115,7 +116,9 @@ def _access(around: _Around, buffer: Buffer, indices: tuple[Expr, ...], write: b
     stride = 0
     if around.loops and around.loops[-1].kind is LoopKind.VECTORIZED and around.loops[-1].lanes > 1:
         stride = _lane_stride(around, buffer, indices)
-    return AccessFacts(widths, buffer.shape, dtypes.size(buffer.dtype), moves, stride, write, renewed)
+    item = dtypes.size(buffer.dtype)
+    given = buffer.scope in (Scope.ARGUMENT, Scope.CONSTANT) and buffer not in around.written and len(buffer.shape) > 1
+    return AccessFacts(widths, buffer.shape, item, buffer.shape[-1] * item if given else 0, moves, stride, write, renewed)
 
 
 def _widths(around: _Around, index: Expr) -> list[int]:

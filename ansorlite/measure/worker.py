@@ -50,7 +50,7 @@ class Worker:
         self._outgoing = outgoing
         start = incoming.get()
         self._settings = MeasureSettings(**start["settings"])
-        self._target = Target(**start["target"])
+        self._target = Target.of(start["target"])
         _limit_memory(self._settings.memory_bytes)
         self._backend = cast(Backend, import_module(self._settings.backend))
         self._rules = None if self._settings.rules is None else rules_from(self._settings.rules)

@@ -82,7 +82,7 @@ class Peaks:
 def measure_peaks(target: Target, threads: int) -> Peaks:
     """Measure the peaks of ``threads`` cores; takes some two seconds."""
     with Loops(target) as loops, ThreadPoolExecutor(threads) as pool:
-        team = _Team(pool, threads)
+        team = Team(pool, threads)
         flops = team.rate(lambda _: loops.multiply_adds, loops.flops_a_turn)
         levels = []
         for name, nbytes in _footprints(target, threads).items():
@@ -100,7 +100,7 @@ def _footprints(target: Target, threads: int) -> dict[str, int]:
     return {"L1": threads * target.l1 // 2, "L2": private // 2, "L3": shared // 2, "memory": 4 * shared}
 
 
-class _Team:
+class Team:
     """Threads that begin together."""
 
     def __init__(self, pool: ThreadPoolExecutor, threads: int) -> None:

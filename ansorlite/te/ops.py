@@ -76,6 +76,8 @@ class Cost(Enum):
     MUL = "multiply: one instruction"
     DIV = "divide, modulo, square root"
     MATH = "exp, log, tanh, ...: tens of instructions"
+    CONVERT = "between integers and floats"
+    DOT = "a dot product of words"
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,7 @@ BINARY: Final[dict[BinaryOp, OpInfo]] = {
     BinaryOp.BITXOR: OpInfo(np.bitwise_xor, Cost.CHEAP, "ib"),
     BinaryOp.SHL: OpInfo(np.left_shift, Cost.CHEAP, "i"),
     BinaryOp.SHR: OpInfo(np.right_shift, Cost.CHEAP, "i"),
-    **{op: OpInfo(partial(dot, *pieces), Cost.MUL, kinds="", only=WORD) for op, pieces in DOTS.items()},
+    **{op: OpInfo(partial(dot, *pieces), Cost.DOT, kinds="", only=WORD) for op, pieces in DOTS.items()},
 }
 
 

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from ansorlite.features.assemble import assemble
 from ansorlite.features.facts import AccessFacts, Operations, StatementFacts
 from ansorlite.features.names import COLUMN
+from ansorlite.target import Target
 from tests.targets import WIDE
 
 
-def rows_of_a_matrix(repeats: int, rows: int, columns: int, length: int, parallel: bool = False) -> dict[str, float]:
+def rows_of_a_matrix(
+    repeats: int, rows: int, columns: int, length: int, parallel: bool = False, target: Target = WIDE
+) -> dict[str, float]:
     """Features of a walk over ``rows`` by ``columns`` of a float32 matrix of ``length`` columns, ``repeats`` times."""
     never = [False] * 3
     widths = ([rows, rows, 1, 1], [columns, columns, columns, 1])
-    access = AccessFacts(widths, (rows, length), 4, [False, True, True], 1, write=False, renewed=never)
+    access = AccessFacts(widths, (rows, length), 4, 0, [False, True, True], 1, write=False, renewed=never)
     trips, vector, shared = [repeats, rows, columns], [False, False, True], [False, parallel, False]
     facts = StatementFacts(
         "walk", trips, shared, never, vector, never, 16, False, False, {frozenset((0,)): Operations(cheap=1)}, (access,)
     )
-    features = np.array(assemble(facts, WIDE), dtype=np.float64)
+    features = np.array(assemble(facts, target), dtype=np.float64)
     return {name: float(2.0 ** features[COLUMN[name]] - 1.0) for name in ("l1_traffic", "l2_traffic", "l1_runs", "pages")}
 
 
@@ -52,3 +57,13 @@ def test_more_pages_than_a_core_remembers_are_looked_for_again() -> None:
 def test_runs_are_those_of_one_iteration_of_the_parallel_loop() -> None:
     """A thread takes whichever iteration comes: rows beside one another in different ones are no run."""
     assert rows_of_a_matrix(1, 64, 64, 64, parallel=True)["l1_runs"] == pytest.approx(64)
+
+
+@pytest.mark.parametrize(
+    ("constant", "feature", "rows", "columns"),
+    [("l1_share", "l1_traffic", 64, 100), ("l2_share", "l2_traffic", 4096, 60), ("tlb_pages", "pages", 60, 16)],
+)
+def test_what_the_machine_holds_decides(constant: str, feature: str, rows: int, columns: int) -> None:
+    machine = replace(WIDE.machine, **{constant: 0.25 * getattr(WIDE.machine, constant)})
+    found = [rows_of_a_matrix(10, rows, columns, 1040, target=replace(WIDE, machine=each)) for each in (WIDE.machine, machine)]
+    assert found[0][feature] < found[1][feature]

@@ -1,0 +1,170 @@
+"""All constants of this machine, measured in some fifteen seconds."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Final
+
+from ansorlite.calibration import core, memory
+from ansorlite.calibration.loop import Loop
+from ansorlite.calibration.stopwatch import Stopwatch
+from ansorlite.machine.constants import MachineConstants
+from ansorlite.runtime import team
+from ansorlite.runtime.peaks import Loops, Team, aligned
+from ansorlite.target import Target
+
+CORE: Final[Mapping[str, core.Body]] = {
+    body.__name__: body
+    for body in (
+        core.clock, core.issue, core.arithmetic, core.latency, core.add_latency, core.div, core.math, core.convert, core.load,
+        core.broadcast, core.gather, core.masked, core.crossing, core.store, core.forwarding, core.update, core.move,
+        core.spill, core.branch,
+    )
+}  # fmt: skip
+#: Vector instructions of straight-line code that are tried.
+_CODE: Final = (128, 256, 512, 1024, 2048, 4096, 8192)
+#: What still counts as full speed.
+_FULL: Final = 0.85
+#: Lines of a run when the start of one is timed.
+_RUN: Final = 2
+_PAGES: Final = (16, 32, 64, 128, 256, 512)
+#: Shares of a cache that a sweep fills.
+_SHARES: Final = (0.5, 0.75, 1.0, 1.5)
+#: Seconds after which the thread team sleeps, and how often it is woken.
+_REST: Final = 0.003
+_WAKES: Final = 30
+#: Cycles of work that a woken thread takes part in.
+_WORK: Final = 400_000
+
+
+def calibrate(target: Target, start: MachineConstants, say: Callable[[str], None] = lambda _: None) -> MachineConstants:
+    """Measure ``target``, which is the machine that this runs on.
+
+    Args:
+        start: where the constants that are fitted to programs, not measured, are taken from.
+        say: is told what is being measured.
+    """
+    say("instructions")
+    found = _core(target, start)
+    say("caches and memory")
+    found = _memory(target, found)
+    say("parallel loops")
+    return _regions(target, found)
+
+
+def _core(target: Target, start: MachineConstants) -> MachineConstants:
+    dots = {f"dot{n}": core.dot_product(op) for n, op in enumerate(target.dots)}
+    code = {f"code{count}": core.straight(count) for count in _CODE}
+    watch = Stopwatch(target, {**CORE, **dots, **code}, 1 << 16)
+    clock = 1.0 / watch.seconds("clock")
+    cycles = {name: watch.seconds(name) * clock for name in (*CORE, *dots, *code)}
+    spilled = target.vector_registers + core.TOO_MANY
+    full = min(cycles[name] for name in code)
+    return replace(
+        start,
+        clock=clock,
+        issue=1.0 / cycles["issue"],
+        **{name: cycles[name] for name in ("arithmetic", "div", "math", "convert", "latency", "add_latency", "load", "store")},
+        **{name: cycles[name] for name in ("broadcast", "gather", "update", "move", "branch", "forwarding")},
+        dot=min((cycles[name] for name in dots), default=start.dot),
+        masked=max(cycles["masked"] - cycles["load"], 0.0),
+        crossing=max(cycles["crossing"] - cycles["load"], 0.0),
+        spill=max((cycles["spill"] - cycles["arithmetic"]) * spilled / core.TOO_MANY, 0.0),
+        code=float(max(count for count in _CODE if cycles[f"code{count}"] * _FULL <= full)),
+    )
+
+
+def _memory(target: Target, c: MachineConstants) -> MachineConstants:
+    c = _bandwidths(target, c)
+    l2, l3 = target.l2 // 2, min(target.l3 // 2, 1 << 23)
+    bodies: dict[str, core.Body] = {"l2_run": memory.runs(l2, _RUN), "l3_run": memory.runs(l3, _RUN)}
+    bodies |= {f"pages{count}": memory.pages(count) for count in (*_PAGES, 4 * _PAGES[-1])}
+    watch = Stopwatch(target, bodies, max(l3, (4 * _PAGES[-1] + 1) * memory.PAGE))
+    cycles = {name: watch.seconds(name) * c.clock for name in bodies}
+    nearby = min(cycles[f"pages{count}"] for count in _PAGES)
+    reached = [count for count in _PAGES if cycles[f"pages{count}"] < 2.0 * nearby + 1.0]
+    return replace(
+        c,
+        tlb_pages=float(max(reached)),
+        page=max(cycles[f"pages{4 * _PAGES[-1]}"] - nearby, 0.0),
+        l2_run=max(cycles["l2_run"] - _RUN * memory.LINE / c.l2_bytes, 0.0),
+        l3_run=max(cycles["l3_run"] - _RUN * memory.LINE / c.l3_bytes, 0.0),
+    )
+
+
+def _bandwidths(target: Target, c: MachineConstants) -> MachineConstants:
+    with Loops(target) as loops, ThreadPoolExecutor(target.threads) as pool:
+
+        def rate(nbytes: int, threads: int) -> float:
+            """Bytes a cycle that ``threads`` cores read together, each its part of ``nbytes``."""
+            share = max(nbytes // threads // loops.block, 1) * loops.block
+            buffers = [aligned(share) for _ in range(threads)]
+            return Team(pool, threads).rate(lambda n: loops.reader(buffers[n], share), share) / c.clock
+
+        def share(size: int, cached: float, beyond: float) -> float:
+            """The part of a cache that can be filled before it slows down half-way to what lies beyond."""
+            slow = (cached + beyond) / 2
+            return max((part for part in _SHARES if rate(int(part * size), 1) >= slow), default=_SHARES[0])
+
+        l1, l2, l3 = rate(target.l1 // 2, 1), rate(target.l2 // 2, 1), rate(target.l3 // 2, 1)
+        far = 4 * max(target.l3, 2 * target.threads * target.l2)
+        beyond = rate(far, 1)
+        return replace(
+            c,
+            l2_bytes=l2,
+            l3_bytes=l3,
+            memory_bytes=beyond,
+            l3_all=max(rate(target.l3 // 2, target.threads), l3),
+            memory_all=max(rate(far, target.threads), beyond),
+            l1_share=share(target.l1, l1, l2),
+            l2_share=share(target.l2, l2, l3),
+            l3_share=share(target.l3, l3, beyond),
+        )
+
+
+_NOTHING: Final = """define void @nothing(ptr %context, i64 %begin, i64 %end, i64 %thread) {
+  ret void
+}"""
+#: A chain of dependent additions: so many cycles.
+_BUSY: Final = f"""define void @busy(ptr %context, i64 %begin, i64 %end, i64 %thread) {{
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  call void asm sideeffect "", "~{{memory}}"()
+  %next = add i64 %i, 1
+  %more = icmp slt i64 %next, {_WORK}
+  br i1 %more, label %loop, label %out
+out:
+  ret void
+}}"""
+
+
+def _regions(target: Target, c: MachineConstants) -> MachineConstants:
+    if target.threads == 1:
+        return c
+    address = team.address()
+
+    def calls(name: str, threads: int) -> core.Body:
+        def body(loop: Loop) -> int:
+            kinds = "(ptr, ptr, i64, i64, i64)"
+            loop.b.do(
+                f"call void {kinds} inttoptr (i64 {address} to ptr)"
+                f"(ptr @{name}, ptr null, i64 {threads}, i64 {threads}, i64 {threads})"
+            )
+            return 1
+
+        return body
+
+    bodies = {"region": calls("nothing", target.threads), "alone": calls("busy", 1), "together": calls("busy", target.threads)}
+    watch = Stopwatch(target, bodies, 0, {"nothing": _NOTHING, "busy": _BUSY})
+    region, alone = watch.seconds("region"), watch.seconds("alone")
+    woken = []
+    for _ in range(_WAKES):
+        time.sleep(_REST)
+        woken.append(watch.once("together", 1))
+    return replace(c, region=region * c.clock, wake=max(statistics.median(woken) - alone - region, 0.0) * c.clock)

@@ -1,0 +1,242 @@
+"""Loops about one core: how many instructions of a kind it takes a cycle, and how long the next one waits for a result.
+
+Each function writes one turn of a loop and returns how many of the things that it is about one turn has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from ansorlite.calibration.loop import Loop
+from ansorlite.codegen.dots import dot
+from ansorlite.codegen.vector_math import exp
+from ansorlite.te.ops import BinaryOp
+
+Body = Callable[[Loop], int]
+
+#: Independent operations in one turn: more than any core has under way of one kind.
+_MANY: Final = 16
+
+
+def chains(loop: Loop) -> int:
+    """As many accumulators as find a register beside two operands, or as hide any latency."""
+    return min(_MANY, loop.target.vector_registers - 4)
+
+
+def clock(loop: Loop) -> int:
+    """Additions and exclusive ors in turns, each waiting for the one before: one cycle each."""
+    x, a, b = loop.carried("i64"), loop.constant("i64"), loop.constant("i64")
+    value = x
+    for _ in range(32):
+        value = loop.b.op(f"add i64 {value}, {a}")
+        value = loop.b.op(f"xor i64 {value}, {b}")
+    loop.then(x, value)
+    return 64
+
+
+def issue(loop: Loop) -> int:
+    """Integer operations, loads and multiply-adds side by side, so that no unit has too much of it and nothing waits."""
+    one, step, mask = loop.constant(loop.vector), loop.constant("i64"), loop.constant("i64")
+    words = f"<{loop.lanes} x i32>"
+    for _ in range(4):
+        chain = loop.carried("i64")
+        value = chain
+        for operation, operand in (("add", step), ("xor", mask)) * 2:
+            value = loop.b.op(f"{operation} i64 {value}, {operand}")
+        loop.then(chain, value)
+    for chain in loop.chains(loop.vector, 8):
+        loop.then(chain, loop.fma(one, one, chain))
+    for chain in loop.chains(words, 4):
+        for number in range(2):
+            loop.fold(chain, loop.load(words, number * loop.target.vector_bytes), words)
+    return 16 + 8 + 8
+
+
+def arithmetic(loop: Loop) -> int:
+    one = loop.constant(loop.vector)
+    for chain in loop.chains(loop.vector, chains(loop)):
+        loop.then(chain, loop.fma(one, one, chain))
+    return chains(loop)
+
+
+def latency(loop: Loop) -> int:
+    one, chain = loop.constant(loop.vector), loop.carried(loop.vector)
+    value = chain
+    for _ in range(8):
+        value = loop.fma(one, one, value)
+    loop.then(chain, value)
+    return 8
+
+
+def add_latency(loop: Loop) -> int:
+    one, chain = loop.constant(loop.vector), loop.carried(loop.vector)
+    value = chain
+    for _ in range(8):
+        value = loop.b.op(f"fadd {loop.vector} {value}, {one}")
+    loop.then(chain, value)
+    return 8
+
+
+def div(loop: Loop) -> int:
+    one = loop.constant(loop.vector)
+    for chain in loop.chains(loop.vector, 8):
+        loop.then(chain, loop.b.op(f"fdiv {loop.vector} {one}, {chain}"))
+    return 8
+
+
+def math(loop: Loop) -> int:
+    for number, chain in enumerate(loop.chains(f"<{loop.lanes} x i32>", 4)):
+        value = loop.load(loop.vector, number * loop.target.vector_bytes)
+        loop.fold(chain, exp(loop.b, "float32", loop.lanes, value))
+    return 4
+
+
+def convert(loop: Loop) -> int:
+    """To integers and back."""
+    words = f"<{loop.lanes} x i32>"
+    for chain in loop.chains(words, 8):
+        real = loop.b.op(f"sitofp {words} {chain} to {loop.vector}")
+        loop.then(chain, loop.b.op(f"fptosi {loop.vector} {real} to {words}"))
+    return 16
+
+
+def dot_product(op: BinaryOp) -> Body:
+    """Dot products of words by the operation ``op``."""
+
+    def body(loop: Loop) -> int:
+        words = f"<{loop.lanes} x i32>"
+        a, b = loop.constant(words), loop.constant(words)
+        for chain in loop.chains(words, 8):
+            found = dot(op, loop.b, "int32", loop.lanes, a, b)
+            loop.then(chain, loop.b.op(f"add {words} {chain}, {found}"))
+        return 8
+
+    return body
+
+
+def load(loop: Loop) -> int:
+    words = f"<{loop.lanes} x i32>"
+    for number, chain in enumerate(loop.chains(words, chains(loop))):
+        loop.fold(chain, loop.load(words, number * loop.target.vector_bytes), words)
+    return chains(loop)
+
+
+def broadcast(loop: Loop) -> int:
+    words = f"<{loop.lanes} x i32>"
+    for number, chain in enumerate(loop.chains(words, chains(loop))):
+        word = loop.load("i32", 4 * number)
+        first = loop.b.op(f"insertelement {words} poison, i32 {word}, i64 0")
+        loop.fold(chain, loop.b.op(f"shufflevector {words} {first}, {words} poison, {words} zeroinitializer"), words)
+    return chains(loop)
+
+
+def gather(loop: Loop) -> int:
+    """Elements 16 bytes apart, one load each."""
+    words = f"<{loop.lanes} x i32>"
+    for number, chain in enumerate(loop.chains(words, 4)):
+        value = "poison"
+        for lane in range(loop.lanes):
+            element = loop.load("i32", 16 * lane + 4 * number)
+            value = loop.b.op(f"insertelement {words} {value}, i32 {element}, i64 {lane}")
+        loop.fold(chain, value, words)
+    return 4 * loop.lanes
+
+
+def masked(loop: Loop) -> int:
+    words, bits = f"<{loop.lanes} x i32>", f"<{loop.lanes} x i1>"
+    some = loop.b.at_entry(f"icmp ne {words} {loop.constant(words)}, zeroinitializer")
+    name = f"llvm.masked.load.v{loop.lanes}i32.p0"
+    loop.b.module.declare(f"{words} @{name}(ptr, i32, {bits}, {words})")
+    for number, chain in enumerate(loop.chains(words, chains(loop))):
+        place = loop.at(number * loop.target.vector_bytes)
+        loop.fold(chain, loop.b.op(f"call {words} @{name}(ptr {place}, i32 4, {bits} {some}, {words} zeroinitializer)"), words)
+    return chains(loop)
+
+
+def crossing(loop: Loop) -> int:
+    """Vectors that begin in one line and end in the next."""
+    words = f"<{loop.lanes} x i32>"
+    for number, chain in enumerate(loop.chains(words, chains(loop))):
+        loop.fold(chain, loop.load(words, 64 * (number + 1) - 4), words)
+    return chains(loop)
+
+
+def store(loop: Loop) -> int:
+    value = loop.constant(loop.vector)
+    for number in range(_MANY):
+        loop.store(loop.vector, value, number * loop.target.vector_bytes)
+    return _MANY
+
+
+def forwarding(loop: Loop) -> int:
+    one = loop.constant(loop.vector)
+    place = loop.at(0)
+    for _ in range(4):
+        value = loop.b.op(f"load volatile {loop.vector}, ptr {place}, align 4")
+        loop.b.do(f"store volatile {loop.vector} {loop.b.op(f'fadd {loop.vector} {value}, {one}')}, ptr {place}, align 4")
+    return 4
+
+
+def update(loop: Loop) -> int:
+    one = loop.constant(loop.vector)
+    for number in range(4 * _MANY):
+        offset = number * loop.target.vector_bytes
+        value = loop.load(loop.vector, offset)
+        loop.store(loop.vector, loop.b.op(f"fadd {loop.vector} {value}, {one}"), offset)
+    return 4 * _MANY
+
+
+def move(loop: Loop) -> int:
+    """A register tile: loaded, then stored elsewhere."""
+    for start in range(0, 4 * _MANY, 8):
+        values = [loop.load(loop.vector, (start + n) * loop.target.vector_bytes) for n in range(8)]
+        for n, value in enumerate(values):
+            loop.store(loop.vector, value, (4 * _MANY + start + n) * loop.target.vector_bytes)
+    return 4 * _MANY
+
+
+#: Accumulators beyond the registers in :func:`spill`.
+TOO_MANY: Final = 8
+
+
+def spill(loop: Loop) -> int:
+    one = loop.constant(loop.vector)
+    count = loop.target.vector_registers + TOO_MANY
+    for chain in loop.chains(loop.vector, count):
+        loop.then(chain, loop.fma(one, one, chain))
+    return count
+
+
+def straight(count: int) -> Body:
+    """``count`` multiply-adds in a row, with a load each."""
+
+    def body(loop: Loop) -> int:
+        one = loop.constant(loop.vector)
+        found = loop.chains(loop.vector, chains(loop))
+        values = list(found)
+        for number in range(count):
+            place = number % len(values)
+            operand = loop.load(loop.vector, (number % 64) * loop.target.vector_bytes)
+            values[place] = loop.fma(one, operand, values[place])
+        for chain, value in zip(found, values, strict=True):
+            loop.then(chain, value)
+        return count
+
+    return body
+
+
+def branch(loop: Loop) -> int:
+    """A loop of few iterations inside of another."""
+    b, count = loop.b, 8
+    before = b.block
+    head, after = b.label("head"), b.label("after")
+    b.jump(head)
+    b.start(head)
+    b.do(f"%i = phi i64 [ 0, %{before} ], [ %next, %{head} ]")
+    b.do('call void asm sideeffect "", "~{memory}"()')
+    b.do("%next = add i64 %i, 1")
+    b.do(f"%more = icmp slt i64 %next, {count}")
+    b.branch("%more", head, after)
+    b.start(after)
+    return count

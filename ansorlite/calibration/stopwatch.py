@@ -1,0 +1,70 @@
+"""Loops compiled and timed: the least time of many short attempts, as nothing but other work on the machine slows one."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import llvmlite.binding as llvm
+import numpy as np
+
+from ansorlite.calibration.loop import HEAD, Loop
+from ansorlite.codegen.builder import Module
+from ansorlite.codegen.machine import machine, optimise
+from ansorlite.runtime.linker import Linked
+from ansorlite.runtime.peaks import aligned
+from ansorlite.target import Target
+
+#: Seconds of one attempt, and how many there are.
+_SECONDS: Final = 0.001
+_ATTEMPTS: Final = 40
+_NONE: Final[Mapping[str, str]] = {}
+
+
+class Stopwatch:
+    """Loops of one module, and the memory that they run on.
+
+    Args:
+        target: the machine; it must be the one that this runs on.
+        bodies: by name: what writes one turn, and returns how many of the things measured a turn has.
+        nbytes: of memory behind the head of ``data``.
+        definitions: other functions of the module, by name.
+    """
+
+    def __init__(
+        self, target: Target, bodies: Mapping[str, Callable[[Loop], int]], nbytes: int, definitions: Mapping[str, str] = _NONE
+    ) -> None:
+        module = Module(target)
+        for name, text in definitions.items():
+            module.define(name, text)
+        self._amounts: dict[str, int] = {}
+        for name, body in bodies.items():
+            loop = Loop(module, name)
+            self._amounts[name] = body(loop)
+            loop.define()
+        library = llvm.JITLibraryBuilder().add_object_img(machine(target).emit_object(optimise(module.text(), target)))
+        library.add_current_process()
+        for name in bodies:
+            library.export_symbol(name)
+        self._linked = Linked(library, target)
+        kind = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)
+        self._functions = {name: kind(self._linked[name]) for name in bodies}
+        self.data = aligned(HEAD + nbytes)
+        self.data.view(np.uint8)[:] = 0
+        self.data[:HEAD].view(np.float32)[:] = 1.0
+
+    def seconds(self, name: str) -> float:
+        """Of one of the things that the loop ``name`` is about."""
+        turns = 1
+        while (taken := self.once(name, turns)) < _SECONDS / 2:
+            turns = max(2 * turns, int(0.9 * turns * _SECONDS / max(taken, 1e-7)))
+        return min(self.once(name, turns) for _ in range(_ATTEMPTS)) / (turns * self._amounts[name])
+
+    def once(self, name: str, turns: int) -> float:
+        """Seconds of so many turns, timed once."""
+        function, address = self._functions[name], self.data.ctypes.data
+        start = time.perf_counter()
+        function(turns, address)
+        return time.perf_counter() - start

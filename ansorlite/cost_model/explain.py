@@ -1,0 +1,71 @@
+"""Why the analytical cost model takes a program to be as fast as it does: for each statement, what bounds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ansorlite.cost_model.draft import Cycles, Draft
+from ansorlite.errors import TuningError
+from ansorlite.features import extract
+from ansorlite.features.population import population_facts
+from ansorlite.sketch.candidate import Candidate
+from ansorlite.sketch.sketch import Sketch
+
+#: What of :class:`~ansorlite.cost_model.draft.Cycles` takes time.
+CAUSES = tuple(name for name in Cycles._fields if name != "threads")
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What the model makes of one statement.
+
+    Attributes:
+        name: of the stage.
+        microseconds: by cause, of one thread; what overlaps is counted in each.
+        total: microseconds until all threads are done.
+        bound: the cause that takes longest.
+    """
+
+    name: str
+    microseconds: Mapping[str, float]
+    total: float
+    bound: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The estimate of a program.
+
+    Attributes:
+        statements: of all that a call runs.
+        regions: microseconds of entering and leaving parallel loops.
+        total: microseconds of a call.
+    """
+
+    statements: tuple[Statement, ...]
+    regions: float
+    total: float
+
+
+def explain(candidate: Candidate, sketches: Sequence[Sketch]) -> Explanation:
+    """The estimate of ``candidate``, taken apart.
+
+    Raises:
+        TuningError: none of ``sketches`` has it.
+    """
+    sketch = next((each for each in sketches if each.signature == candidate.sketch), None)
+    if sketch is None:
+        raise TuningError("this program is the loops as written, or of another version's rules: choose another")
+    draft, features = Draft(sketch.target), extract(sketch, np.array([candidate.row], np.int64))
+    names = [facts.name for facts in population_facts(sketch.fold(candidate.row))]
+    cycles, unit = draft.cycles(features), 1e6 / sketch.target.machine.clock
+    totals = cycles.total(sketch.target.machine)
+    statements = []
+    for number, name in enumerate(names):
+        own = {cause: float(getattr(cycles, cause)[number, 0]) * unit for cause in CAUSES}
+        statements.append(Statement(name, own, float(totals[number, 0]) * unit, max(own, key=lambda cause: own[cause])))
+    regions = float(draft.regions(features)[0]) * unit
+    return Explanation(tuple(statements), regions, float(draft.seconds(features)[0]) * 1e6)

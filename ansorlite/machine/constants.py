@@ -1,0 +1,105 @@
+"""The machine as the analytical cost model sees it: one row of numbers, each with a unit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+
+from ansorlite.errors import CalibrationError
+
+
+@dataclass(frozen=True)
+class MachineConstants:
+    """Cycles, bytes a cycle, and sizes. Cycles are those of a dependent integer addition; vectors fill a register.
+
+    Attributes:
+        clock: cycles a second while the machine works.
+        issue: instructions a cycle.
+        arithmetic: a vector addition, multiplication, or both fused, where many are independent.
+        div: a vector division or square root.
+        math: a vector exponential.
+        convert: a vector conversion between integers and floats.
+        dot: a vector dot product of words.
+        latency: of a fused multiply-add whose result the next one needs.
+        add_latency: of an addition, likewise.
+        forwarding: of an addition whose operand was just stored.
+        load, store: a vector in the first cache.
+        broadcast: a load that goes to all lanes.
+        gather: each element of a strided vector.
+        masked: what a masked access takes beyond a plain one.
+        crossing: what an access of two cache lines takes beyond one of one.
+        update: an addition to memory in the first cache, where the next one is elsewhere.
+        move: an accumulator from its tile into a register and back.
+        spill: a vector that finds no register, stored and loaded again.
+        branch: one iteration of a loop, whatever it does.
+        code: vector instructions of straight-line code up to which they come at full speed.
+        l2_bytes, l3_bytes, memory_bytes: bytes a cycle that one core reads from there.
+        l3_all, memory_all: all cores together.
+        l1_share, l2_share, l3_share: the part of a cache that a sweep can fill before it slows down.
+        l2_run, l3_run: the start of a run of lines in the second or third cache, which nothing has fetched ahead.
+        tlb_pages: pages whose addresses a core remembers nearby.
+        page: looking for the address of another page.
+        near_overlap, far_overlap: the share of the shorter of two that is not hidden behind the longer: work and the second
+            cache; both and what lies beyond.
+        region: entering and leaving a parallel loop while the thread team is awake.
+        wake: what the first parallel loop takes more when the team sleeps.
+    """
+
+    clock: float
+    issue: float
+    arithmetic: float
+    div: float
+    math: float
+    convert: float
+    dot: float
+    latency: float
+    add_latency: float
+    forwarding: float
+    load: float
+    store: float
+    broadcast: float
+    gather: float
+    masked: float
+    crossing: float
+    update: float
+    move: float
+    spill: float
+    branch: float
+    code: float
+    l2_bytes: float
+    l3_bytes: float
+    memory_bytes: float
+    l3_all: float
+    memory_all: float
+    l1_share: float
+    l2_share: float
+    l3_share: float
+    l2_run: float
+    l3_run: float
+    tlb_pages: float
+    page: float
+    near_overlap: float
+    far_overlap: float
+    region: float
+    wake: float
+
+    def as_dict(self) -> dict[str, float]:
+        """By name, to be written down."""
+        return asdict(self)
+
+    @staticmethod
+    def of(values: Mapping[str, object]) -> MachineConstants:
+        """The inverse of :meth:`as_dict`.
+
+        Raises:
+            CalibrationError: a constant is missing, unknown, or no finite number of at least 0.
+        """
+        names = [field.name for field in fields(MachineConstants)]
+        if set(values) != set(names):
+            wrong = ", ".join(sorted(set(values) ^ set(names)))
+            raise CalibrationError(f"these constants are missing or unknown: {wrong}")
+        for name, value in values.items():
+            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+                raise CalibrationError(f"the constant {name} is {value!r}, not a number of at least 0")
+        return MachineConstants(**{name: float(values[name]) for name in names})  # type: ignore[arg-type]

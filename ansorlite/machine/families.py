@@ -1,0 +1,118 @@
+"""Constants of common processors, for machines that nobody has calibrated.
+
+They are rounded, and after public tables: latencies and throughputs as A. Fog's "Instruction tables", uops.info and Arm's
+software optimisation guides have them, rates of caches as vendors' manuals do. Rates of memory depend on the board. Only WIDE and
+znver3 were measured by us; ``ansorlite calibrate`` measures any. What no table has (overlaps, the cost of spilling) is as it was
+fitted to programs on the machine of :data:`WIDE`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from ansorlite.machine.constants import MachineConstants
+
+#: A server core with vectors of 64 bytes and two units for them: fitted to 1,000 programs of 25 computations on one (2.5 GHz).
+WIDE: Final = MachineConstants(
+    clock=2.5e9,
+    issue=4.0,
+    arithmetic=0.5,
+    div=8.0,
+    math=22.0,
+    convert=1.0,
+    dot=0.5,
+    latency=4.0,
+    add_latency=4.0,
+    forwarding=7.0,
+    load=0.5,
+    store=0.5,
+    broadcast=0.65,
+    gather=0.8,
+    masked=0.0,
+    crossing=0.5,
+    update=2.0,
+    move=2.0,
+    spill=5.0,
+    branch=1.7,
+    code=400.0,
+    l2_bytes=64.0,
+    l3_bytes=8.0,
+    memory_bytes=5.0,
+    l3_all=512.0,
+    memory_all=10.0,
+    l1_share=1.0,
+    l2_share=1.0,
+    l3_share=1.0,
+    l2_run=1.0,
+    l3_run=14.0,
+    tlb_pages=64.0,
+    page=10.0,
+    near_overlap=0.8,
+    far_overlap=0.5,
+    region=2500.0,
+    wake=7500.0,
+)
+#: A core with vectors of 32 bytes and two units for them.
+MIDDLE: Final = replace(
+    WIDE,
+    clock=3.0e9,
+    div=5.0,
+    math=14.0,
+    l2_bytes=32.0,
+    l3_bytes=12.0,
+    memory_bytes=6.0,
+    memory_all=12.0,
+    store=1.0,
+    move=1.5,
+    code=512.0,
+)
+#: A core with vectors of 16 bytes and two units for them.
+NARROW: Final = replace(MIDDLE, clock=2.5e9, div=5.0, math=15.0, load=0.5, l2_bytes=24.0, issue=4.0)
+
+#: By LLVM's name of the processor.
+FAMILIES: Final[Mapping[str, MachineConstants]] = {
+    "haswell": replace(MIDDLE, latency=5.0, add_latency=3.0, div=13.0, update=1.0, l2_bytes=32.0, l3_bytes=10.0, page=7.0),
+    "broadwell": replace(MIDDLE, latency=5.0, add_latency=3.0, div=8.0, update=1.0, l2_bytes=32.0, l3_bytes=10.0, page=7.0),
+    "skylake": replace(MIDDLE, latency=4.0, add_latency=4.0, div=5.0, update=1.0, l2_bytes=43.0, page=7.0),
+    "skylake-avx512": WIDE,
+    "cascadelake": WIDE,
+    "icelake-server": replace(WIDE, issue=5.0, store=1.0, l2_bytes=48.0, l3_bytes=10.0, code=512.0),
+    "sapphirerapids": replace(WIDE, issue=6.0, add_latency=3.0, store=1.0, l2_bytes=48.0, l3_bytes=10.0, code=768.0, page=7.0),
+    "znver2": replace(MIDDLE, issue=5.0, latency=5.0, add_latency=3.0, div=5.0, forwarding=10.0, update=1.0,
+        l3_bytes=16.0, code=512.0),
+    "znver3": replace(
+        MIDDLE, clock=3.3e9, issue=6.0, div=3.0, math=14.0, convert=1.0, latency=4.0, add_latency=3.0, forwarding=10.0,
+            update=1.0,
+        load=0.5, store=1.0, broadcast=0.5, gather=0.55, l2_bytes=32.0, l3_bytes=16.0, memory_bytes=6.0, memory_all=10.0,
+        page=4.0, tlb_pages=64.0, spill=2.0, code=512.0,
+    ),
+    "znver4": replace(
+        WIDE, clock=3.7e9, issue=6.0, arithmetic=1.0, div=7.0, math=24.0, latency=4.0, add_latency=3.0, forwarding=10.0,
+            load=1.0,
+        store=2.0, broadcast=1.0, l2_bytes=32.0, l3_bytes=16.0, memory_bytes=6.0, memory_all=12.0, page=4.0, tlb_pages=72.0,
+    ),
+    "znver5": replace(
+        WIDE, clock=4.0e9, issue=8.0, arithmetic=0.5, div=6.0, math=16.0, latency=4.0, add_latency=2.0, forwarding=9.0,
+            load=0.5,
+        store=1.0, broadcast=0.5, l2_bytes=64.0, l3_bytes=16.0, memory_bytes=7.0, memory_all=14.0, page=4.0, tlb_pages=96.0,
+    ),
+    "neoverse-n1": replace(
+        NARROW, clock=2.6e9, issue=4.0, div=9.0, math=18.0, latency=4.0, add_latency=2.0, load=0.5, store=0.5, broadcast=0.5,
+        l2_bytes=24.0, l3_bytes=10.0, tlb_pages=48.0, page=5.0,
+    ),
+    "neoverse-v1": replace(
+        NARROW, clock=2.6e9, issue=8.0, arithmetic=0.25, div=9.0, math=10.0, latency=4.0, add_latency=2.0, load=0.33, store=0.5,
+        broadcast=0.33, l2_bytes=32.0, l3_bytes=12.0, tlb_pages=48.0, page=5.0,
+    ),
+    "apple-m1": replace(
+        NARROW, clock=3.2e9, issue=8.0, arithmetic=0.25, div=4.0, math=9.0, latency=4.0, add_latency=3.0, load=0.33, store=0.5,
+        broadcast=0.33, l2_bytes=48.0, l3_bytes=16.0, memory_bytes=18.0, memory_all=20.0, tlb_pages=160.0, page=5.0,
+    ),
+}  # fmt: skip
+
+
+def shipped(cpu: str, vector_bytes: int) -> MachineConstants:
+    """The constants of the processor that LLVM names ``cpu``; of its width of vectors where it is not listed."""
+    return FAMILIES.get(cpu) or (WIDE if vector_bytes >= 64 else MIDDLE if vector_bytes >= 32 else NARROW)

@@ -1,0 +1,56 @@
+"""The loops that a machine is measured with: made for every kind of processor, and run on this one."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from ansorlite.calibration import core, memory
+from ansorlite.calibration.calibrate import CORE
+from ansorlite.calibration.loop import HEAD, Loop
+from ansorlite.calibration.stopwatch import Stopwatch
+from ansorlite.codegen.builder import Module
+from ansorlite.codegen.machine import machine, optimise
+from ansorlite.target import NAMED, Target, process_target
+
+OTHERS = {"runs": memory.runs(1 << 16, 2), "pages": memory.pages(16), "code": core.straight(128)}
+
+
+def _assembly(target: Target, body: core.Body) -> str:
+    module = Module(target)
+    loop = Loop(module, "loop")
+    body(loop)
+    loop.define()
+    text: str = machine(target).emit_assembly(optimise(module.text(), target))
+    return text
+
+
+@pytest.mark.parametrize("target", NAMED)
+@pytest.mark.parametrize("name", [*CORE, *OTHERS])
+def test_every_loop_is_made_for_every_processor(name: str, target: str) -> None:
+    body = {**CORE, **OTHERS}[name]
+    assert "loop:" in _assembly(NAMED[target], body)
+
+
+def test_what_is_measured_is_not_optimised_away() -> None:
+    target = NAMED["x86-64-v3"]
+    found = {name: _assembly(target, body) for name, body in {**CORE, **OTHERS}.items()}
+    assert len(re.findall("vfmadd", found["arithmetic"])) == core.chains(_loop(target))
+    assert len(re.findall(r"\tv(?:add|xor)\w+|\tadd|\txor", found["clock"])) >= 64
+    assert len(re.findall("vdivps", found["div"])) == 8
+    assert len(re.findall("vfmadd", found["code"])) == 128
+    # More accumulators than registers: each is loaded and stored.
+    assert len(re.findall(r"vmovups\t%ymm\d+, -?\d*\(%rsp\)", found["spill"])) >= core.TOO_MANY
+
+
+def _loop(target: Target) -> Loop:
+    return Loop(Module(target), "loop")
+
+
+def test_loops_run_and_take_time() -> None:
+    bodies = {**CORE, **OTHERS}
+    watch = Stopwatch(process_target(), bodies, 1 << 18)
+    for name in bodies:
+        assert watch.once(name, 10) > 0
+    assert (watch.data[HEAD - 8 : HEAD] != 0).any()

@@ -1,0 +1,76 @@
+"""The draft reads every number of a machine from the machine's row."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from ansorlite.cost_model import draft
+from ansorlite.cost_model.draft import Draft
+from ansorlite.errors import CalibrationError
+from ansorlite.features.names import COLUMN, NUM_FEATURES
+from ansorlite.machine.constants import MachineConstants
+from ansorlite.machine.families import FAMILIES, WIDE
+from tests import targets
+
+#: log2(1 + x) of these; the rest are 0.
+_MAGNITUDES = {
+    "iterations": 2.0**30, "unrolled": 2.0**12, "reduce": 64.0, "inner_reduce": 64.0, "branches": 2.0**20, "cheap": 2.0**30,
+    "vector_loads": 4.0, "scalar_loads": 2.0, "strided_loads": 1.0, "crossing_loads": 2.0, "accumulators": 40.0,
+    "bytes": 2.0**34, "l1_traffic": 2.0**30, "l2_traffic": 2.0**30, "l3_traffic": 2.0**30, "l1_runs": 2.0**20, "l2_runs": 2.0**20,
+    "pages": 2.0**20, "convert": 2.0**20, "dot": 2.0**20, "div": 2.0**20, "math": 2.0**20,
+}  # fmt: skip
+
+
+def _features(**plain: float) -> np.ndarray:
+    found = np.zeros((1, 1, NUM_FEATURES))
+    for name, value in _MAGNITUDES.items():
+        found[0, 0, COLUMN[name]] = np.log2(1 + plain.pop(name, value))
+    for name, value in ({"lanes": 4.0, "lane_use": 0.5, "balance": 1.0, "parallel": 4.0} | plain).items():
+        found[0, 0, COLUMN[name]] = value
+    return found
+
+
+NO_LOADS = {"vector_loads": 0.0, "scalar_loads": 0.0, "strided_loads": 0.0}
+#: Programs that are bound by one thing or another; sums in registers, in memory, and none.
+PROGRAMS = (
+    _features(accumulates=1.0, in_registers=1.0),
+    _features(accumulates=1.0, in_registers=1.0, accumulators=1.0, mul=1.0, **NO_LOADS),
+    _features(accumulates=1.0, in_registers=1.0, accumulators=1.0, **NO_LOADS),
+    _features(accumulates=1.0),
+    _features(accumulates=1.0, inner_reduce=0.0),
+    _features(balance=0.25),
+    _features(**NO_LOADS, div=0.0, math=0.0, convert=0.0),
+    _features(unrolled=1.0, cheap=0.0, div=0.0, math=0.0, convert=0.0, dot=0.0),
+)
+#: Capacities decide what the features are, before the draft sees them.
+IN_FEATURES = ("l1_share", "l2_share", "tlb_pages")
+
+
+@pytest.mark.parametrize("name", [f.name for f in fields(MachineConstants) if f.name not in IN_FEATURES])
+def test_every_constant_counts(name: str) -> None:
+    row = replace(WIDE, issue=1.0) if name == "issue" else replace(WIDE, l3_all=8.0) if name == "l3_all" else WIDE
+    other = replace(row, **{name: 0.25 * getattr(row, name) if name != "masked" else 3.0})
+    one, two = (Draft(replace(targets.WIDE, machine=machine)) for machine in (row, other))
+    some = PROGRAMS if name != "l3_share" else (_features(bytes=0.5 * targets.WIDE.l3),)
+    assert any(one.seconds(program) != two.seconds(program) for program in some)
+
+
+def test_no_number_of_a_machine_is_in_the_model() -> None:
+    numbers = {node.value for node in ast.walk(ast.parse(inspect.getsource(draft))) if isinstance(node, ast.Constant)}
+    assert {number for number in numbers if isinstance(number, int | float)} <= {0, 1, 2}
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_row_written_down_is_the_row_read(name: str) -> None:
+    assert MachineConstants.of(FAMILIES[name].as_dict()) == FAMILIES[name]
+
+
+@pytest.mark.parametrize("damage", [{"clock": "fast"}, {"clock": float("nan")}, {"load": -1.0}, {"new": 1.0}, {"load": True}])
+def test_a_damaged_row_is_refused_by_name(damage: dict[str, object]) -> None:
+    with pytest.raises(CalibrationError, match=next(iter(damage))):
+        MachineConstants.of({**WIDE.as_dict(), **damage})
