@@ -16,6 +16,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from ansorlite import __version__, measure, sketch, visible
+from ansorlite.cache import disk as caches
+from ansorlite.cache.disk import Cache, NoCache, default_cache
 from ansorlite.codegen.object import Object
 from ansorlite.errors import BrokenProgramWarning, MemoryLimitError, RecordsError, TargetError, TuningError
 from ansorlite.loops.arguments import argument
@@ -24,9 +26,7 @@ from ansorlite.records.database import Database
 from ansorlite.records.hints import hints, promising
 from ansorlite.records.jsonlines import measurement_from, measurement_json
 from ansorlite.records.measurement import Measurement, Outcome, Record, Seconds
-from ansorlite.runtime import cache as caches
 from ansorlite.runtime.build import build_candidate, pack, unpack
-from ansorlite.runtime.cache import Cache, NoCache, default_cache
 from ansorlite.runtime.kernel import Kernel, Origin
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.task import Task

@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 import ansorlite as al
-from ansorlite.runtime.cache import CACHE_VARIABLE
+from ansorlite.cache.disk import CACHE_VARIABLE
 from benchmarks.models.light import light
 
 _LIGHT: Final = Path(onnx.__path__[0]) / "backend" / "test" / "data" / "light" / "light_resnet50.onnx"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ansorlite.errors import BrokenProgramWarning
-from ansorlite.runtime.cache import CACHE_VARIABLE
+from ansorlite.cache.disk import CACHE_VARIABLE
 from tests import running
 
 

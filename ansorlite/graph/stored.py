@@ -15,13 +15,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from ansorlite.cache.parts import Part
 from ansorlite.errors import AnsorliteError
 from ansorlite.graph.constants import first, is_splat, splat
 from ansorlite.graph.describe import Description, Operator, Pattern, Value
 from ansorlite.graph.fusion import Group
 from ansorlite.graph.graph import Array, Graph, Node
 from ansorlite.graph.model import Model
-from ansorlite.runtime.parts import Part
 from ansorlite.target import Target
 from ansorlite.task import Task, rebuilt
 from ansorlite.te import dtypes, serialize

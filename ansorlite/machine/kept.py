@@ -7,10 +7,10 @@ import re
 from functools import cache
 
 from ansorlite import processor, visible
+from ansorlite.cache.disk import default_cache
 from ansorlite.errors import CalibrationError
 from ansorlite.machine.constants import MachineConstants
 from ansorlite.machine.families import shipped
-from ansorlite.runtime.cache import default_cache
 
 _log = visible.logger(__name__)
 

@@ -17,8 +17,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from ansorlite.cache.disk import Cache, default_cache
 from ansorlite.records.measurement import Measurement
-from ansorlite.runtime.cache import Cache, default_cache
 
 #: Under this name the cache keeps the random part of the key. It does not depend on the version: records outlive that.
 _ENTRY: Final = "machine"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import llvmlite.binding as llvm
 
+from ansorlite.cache import disk as caches
+from ansorlite.cache.disk import default_cache
 from ansorlite.codegen.machine import machine, optimise
-from ansorlite.runtime import cache as caches
-from ansorlite.runtime.cache import default_cache
 from ansorlite.target import Target
 
 

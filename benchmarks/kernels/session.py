@@ -13,10 +13,10 @@ import numpy as np
 
 import ansorlite as al
 from ansorlite.best import Programs
+from ansorlite.cache.disk import NoCache
 from ansorlite.loops.nodes import Scope
 from ansorlite.measure.check import Checker, tolerance
 from ansorlite.measure.inputs import make_inputs
-from ansorlite.runtime.cache import NoCache
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.target import host
 from ansorlite.tuner.result import Trial, TuneResult

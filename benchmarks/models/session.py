@@ -13,10 +13,10 @@ import onnx
 
 import ansorlite as al
 from ansorlite.best import Programs
+from ansorlite.cache.disk import NoCache
 from ansorlite.graph.hybrid import HybridModel, compile_any
 from ansorlite.graph.model import Model
 from ansorlite.report.peers import onnxruntime_session
-from ansorlite.runtime.cache import NoCache
 from ansorlite.target import host
 from ansorlite.tuner.result import TuneResult
 from benchmarks.common.rounds import quietest_rounds

@@ -14,8 +14,8 @@ from typing import Final, TypeAlias
 import numpy as np
 
 import ansorlite as al
+from ansorlite.cache.disk import CACHE_VARIABLE
 from ansorlite.errors import AnsorliteError
-from ansorlite.runtime.cache import CACHE_VARIABLE
 from benchmarks.reliability.results import Attempt, Findings
 from benchmarks.reliability.workload import Model, one_sentence, scale
 

@@ -17,8 +17,8 @@ from typing import Final
 import numpy as np
 
 import ansorlite as al
+from ansorlite.cache.disk import CACHE_VARIABLE
 from ansorlite.records.database import Database
-from ansorlite.runtime.cache import CACHE_VARIABLE
 from benchmarks.reliability.results import Attempt, Findings
 from benchmarks.reliability.workload import KERNELS, MATMUL, Model, one_sentence
 

@@ -19,8 +19,8 @@ from typing import Any, Final
 import numpy as np
 
 import ansorlite as al
+from ansorlite.cache.disk import CACHE_VARIABLE, DiskCache
 from ansorlite.runtime.build import unpack
-from ansorlite.runtime.cache import CACHE_VARIABLE, DiskCache
 from benchmarks.reliability.results import Attempt, Findings
 from benchmarks.reliability.workload import scale
 

@@ -16,7 +16,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Final
 
-from ansorlite.runtime.cache import CACHE_VARIABLE
+from ansorlite.cache.disk import CACHE_VARIABLE
 from ansorlite.target import host
 from benchmarks.common.machine import cpu_name
 from benchmarks.common.results import ResultsFile

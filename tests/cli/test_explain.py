@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from ansorlite.cli import main
 from ansorlite.machine.families import shipped
 from ansorlite.machine.kept import keep, kept, machine_of
-from ansorlite.runtime.cache import CACHE_VARIABLE
+from ansorlite.cache.disk import CACHE_VARIABLE
 
 KERNELS = """
 from ansorlite import te

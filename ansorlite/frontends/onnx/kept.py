@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from ansorlite.cache import disk as caches
+from ansorlite.cache.disk import default_cache
 from ansorlite.frontends import onnx as frontend
 from ansorlite.frontends.onnx.file import File, Source
 from ansorlite.graph import stored
 from ansorlite.graph.model import Model
-from ansorlite.runtime import cache as caches
-from ansorlite.runtime.cache import default_cache
 from ansorlite.target import Target, resolve
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ansorlite.runtime.cache import DiskCache
+from ansorlite.cache.disk import DiskCache
 from ansorlite.te.dag import ComputeDAG
 from benchmarks.reliability import corruptions, disk, kills, planted, programs, soak
 from benchmarks.reliability.page import SCENARIOS, page

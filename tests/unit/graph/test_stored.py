@@ -21,12 +21,12 @@ from onnx import TensorProto, helper, numpy_helper
 
 import ansorlite as al
 from ansorlite import topi
+from ansorlite.cache.disk import CACHE_VARIABLE, default_cache
 from ansorlite.frontends.onnx import load_model
 from ansorlite.graph import stored
 from ansorlite.graph.builder import GraphBuilder
 from ansorlite.graph.describe import Value
 from ansorlite.graph.model import Model
-from ansorlite.runtime.cache import CACHE_VARIABLE, default_cache
 from ansorlite.te import dtypes
 from ansorlite.topi.elementwise import add, cast, clip, exp
 from ansorlite.topi.padding import PadMode, pad

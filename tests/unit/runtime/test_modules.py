@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from ansorlite.cache.disk import CACHE_VARIABLE
 from ansorlite.runtime import modules
-from ansorlite.runtime.cache import CACHE_VARIABLE
 from ansorlite.runtime.workspace import zeros
 from ansorlite.target import host
 

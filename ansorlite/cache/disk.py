@@ -23,7 +23,7 @@ import llvmlite
 
 import ansorlite
 from ansorlite import visible
-from ansorlite.runtime.parts import Part, read_parts, write_parts
+from ansorlite.cache.parts import Part, read_parts, write_parts
 
 _log = visible.logger(__name__)
 

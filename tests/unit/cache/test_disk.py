@@ -14,8 +14,8 @@ from typing import BinaryIO
 
 import pytest
 
-from ansorlite.runtime.cache import CACHE_VARIABLE, DiskCache, NoCache, _warn_of_no_home, default_cache, key
-from ansorlite.runtime.parts import Part
+from ansorlite.cache.disk import CACHE_VARIABLE, DiskCache, NoCache, _warn_of_no_home, default_cache, key
+from ansorlite.cache.parts import Part
 
 DATA = bytes(range(256)) * 8
 
@@ -114,7 +114,7 @@ def test_a_full_disk_leaves_no_half_of_a_file(tmp_path: Path, monkeypatch: pytes
         file.write(DATA)
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("ansorlite.runtime.cache.write_parts", full)
+    monkeypatch.setattr("ansorlite.cache.disk.write_parts", full)
     DiskCache(tmp_path).put_parts("a", [DATA])
     assert list(tmp_path.iterdir()) == []
 
