@@ -30,7 +30,7 @@ from ansorlite.te import dtypes, serialize
 THEMES: Final = (
     *("activations", "arguments", "bits", "blocked", "conv", "einsum", "elementwise", "grid_sample", "indexing", "matmul"),
     *("norm", "padding", "patterns", "pooling", "quantized", "recurrent", "reduction", "resample", "shape", "softmax"),
-    "trigonometry",
+    *("trigonometry", "wide"),
 )
 
 #: Attributes of operators that are enumerations: class → the module of ``topi`` that defines it.
