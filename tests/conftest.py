@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ansorlite.errors import BrokenProgramWarning
 from ansorlite.cache.disk import CACHE_VARIABLE
+from ansorlite.errors import BrokenProgramWarning
 from tests import running
 
 

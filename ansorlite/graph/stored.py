@@ -34,7 +34,13 @@ THEMES: Final = (
 )
 
 #: Attributes of operators that are enumerations: class → the module of ``topi`` that defines it.
-ENUMERATIONS: Final = {"Interpolation": "grid_sample", "Outside": "grid_sample", "PadMode": "padding", "Scatter": "indexing"}
+ENUMERATIONS: Final = {
+    "Curve": "recurrent",
+    "Interpolation": "grid_sample",
+    "Outside": "grid_sample",
+    "PadMode": "padding",
+    "Scatter": "indexing",
+}
 
 _TOPI: Final = "ansorlite.topi"
 

@@ -64,7 +64,8 @@ TANH: Final = Activation(Curve.TANH)
 def _activated(activation: Activation, value: Expr, clip: float | None = None) -> Expr:
     if clip is not None:
         value = te.maximum(te.minimum(value, clip), -clip)
-    return _FORMULAS[activation.curve](value, activation.alpha, activation.beta)
+    curve, alpha, beta = activation
+    return _FORMULAS[curve](value, alpha, beta)
 
 
 def _gate(inputs: Tensor, states: Tensor, axes: tuple[Expr, ...], number: int, hidden: int) -> Expr:

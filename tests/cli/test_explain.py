@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from ansorlite.cache.disk import CACHE_VARIABLE
 from ansorlite.cli import main
 from ansorlite.machine.families import shipped
 from ansorlite.machine.kept import keep, kept, machine_of
-from ansorlite.cache.disk import CACHE_VARIABLE
 
 KERNELS = """
 from ansorlite import te

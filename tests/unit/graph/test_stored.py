@@ -25,7 +25,7 @@ from ansorlite.cache.disk import CACHE_VARIABLE, default_cache
 from ansorlite.frontends.onnx import load_model
 from ansorlite.graph import stored
 from ansorlite.graph.builder import GraphBuilder
-from ansorlite.graph.describe import Value
+from ansorlite.graph.describe import Value, applied
 from ansorlite.graph.model import Model
 from ansorlite.te import dtypes
 from ansorlite.topi.elementwise import add, cast, clip, exp
@@ -117,6 +117,24 @@ def test_attributes_and_constants_of_every_kind_come_back() -> None:
         assert again.graph.constants[name].flags.f_contiguous == array.flags.f_contiguous
     x = np.random.default_rng(1).standard_normal((3, 4), np.float32)
     np.testing.assert_array_equal(al.compile(again)(x)["y"], al.compile(model)(x)["y"])
+
+
+@pytest.mark.parametrize(("operator", "gates"), [("LSTM", 4), ("GRU", 3), ("RNN", 1)])
+def test_operators_take_the_attributes_that_come_back(operator: str, gates: int) -> None:
+    """Activations are named tuples of an enumeration and numbers."""
+    weights = {name: np.ones((1, gates * 5, n), np.float32) for name, n in (("W", 3), ("R", 5))}
+    node = helper.make_node(operator, ["x", "W", "R"], ["y"], hidden_size=5)
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in (("x", (4, 2, 3)), ("y", None)))
+    constants = [numpy_helper.from_array(array, name) for name, array in weights.items()]
+    proto = helper.make_model(helper.make_graph([node], "g", [x], [y], constants), opset_imports=[helper.make_opsetid("", 20)])
+    proto.ir_version = 9
+    model = load_model(proto)
+    assert isinstance(model, Model)
+    again = stored.loads(stored.dumps(model), model.target)
+    assert again is not None
+    for found in again.graph.nodes:
+        _, result = applied(found.operator, tuple(again.graph.values[name] for name in found.inputs), found.attributes)
+        assert (result.shape, result.dtype) == (again.graph.values[found.output].shape, again.graph.values[found.output].dtype)
 
 
 def test_what_is_no_operator_of_topi_is_not_kept() -> None:
