@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from ansorlite import te
 from ansorlite.te.expr import Expr
 from ansorlite.te.tensor import Tensor
 from ansorlite.topi.elementwise import elementwise
+from ansorlite.topi.wide import wide
+
+
+def _rounded_once(function: Callable[[Expr], Expr], x: Tensor, *, name: str) -> Tensor:
+    """``function`` of each element: float16 and bfloat16 are computed in float32, as ``1 + e^x`` in them is soon 1."""
+    return elementwise(lambda v: te.cast(function(wide(v)), v.dtype), x, name=name)
 
 
 def relu(x: Tensor) -> Tensor:
@@ -39,15 +46,15 @@ def shrink(x: Tensor, *, lambd: float = 0.5, bias: float = 0.0) -> Tensor:
 
 
 def elu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
-    return elementwise(lambda v: te.if_then_else(v > 0, v, (te.exp(v) - 1) * alpha), x, name="elu")
+    return _rounded_once(lambda v: te.if_then_else(v > 0, v, (te.exp(v) - 1) * alpha), x, name="elu")
 
 
 def selu(x: Tensor, *, alpha: float = 1.67326319217681884765625, gamma: float = 1.05070102214813232421875) -> Tensor:
-    return elementwise(lambda v: te.if_then_else(v > 0, v, (te.exp(v) - 1) * alpha) * gamma, x, name="selu")
+    return _rounded_once(lambda v: te.if_then_else(v > 0, v, (te.exp(v) - 1) * alpha) * gamma, x, name="selu")
 
 
 def celu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
-    return elementwise(lambda v: te.maximum(v, 0) + te.minimum((te.exp(v / alpha) - 1) * alpha, 0), x, name="celu")
+    return _rounded_once(lambda v: te.maximum(v, 0) + te.minimum((te.exp(v / alpha) - 1) * alpha, 0), x, name="celu")
 
 
 def sigmoid(x: Tensor) -> Tensor:
@@ -55,16 +62,16 @@ def sigmoid(x: Tensor) -> Tensor:
 
 
 def hard_sigmoid(x: Tensor, *, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
-    return elementwise(lambda v: te.maximum(te.minimum(v * alpha + beta, 1), 0), x, name="hard_sigmoid")
+    return _rounded_once(lambda v: te.maximum(te.minimum(v * alpha + beta, 1), 0), x, name="hard_sigmoid")
 
 
 def hard_swish(x: Tensor) -> Tensor:
-    return elementwise(lambda v: v * te.maximum(te.minimum(v / 6 + 0.5, 1), 0), x, name="hard_swish")
+    return _rounded_once(lambda v: v * te.maximum(te.minimum(v / 6 + 0.5, 1), 0), x, name="hard_swish")
 
 
 def swish(x: Tensor, *, alpha: float = 1.0) -> Tensor:
     """``x * sigmoid(alpha * x)``; SiLU when ``alpha`` is 1."""
-    return elementwise(lambda v: v * te.sigmoid(v * alpha), x, name="swish")
+    return _rounded_once(lambda v: v * te.sigmoid(v * alpha), x, name="swish")
 
 
 def softplus_of(v: Expr) -> Expr:
@@ -73,15 +80,15 @@ def softplus_of(v: Expr) -> Expr:
 
 
 def softplus(x: Tensor) -> Tensor:
-    return elementwise(softplus_of, x, name="softplus")
+    return _rounded_once(softplus_of, x, name="softplus")
 
 
 def softsign(x: Tensor) -> Tensor:
-    return elementwise(lambda v: v / (te.abs(v) + 1), x, name="softsign")
+    return _rounded_once(lambda v: v / (te.abs(v) + 1), x, name="softsign")
 
 
 def mish(x: Tensor) -> Tensor:
-    return elementwise(lambda v: v * te.tanh(softplus_of(v)), x, name="mish")
+    return _rounded_once(lambda v: v * te.tanh(softplus_of(v)), x, name="mish")
 
 
 def gelu(x: Tensor, *, approximate: bool = False) -> Tensor:
@@ -93,4 +100,4 @@ def gelu(x: Tensor, *, approximate: bool = False) -> Tensor:
     def by_tanh(v: Expr) -> Expr:
         return v * 0.5 * (te.tanh((v + v * v * v * 0.044715) * math.sqrt(2 / math.pi)) + 1)
 
-    return elementwise(by_tanh if approximate else exact, x, name="gelu")
+    return _rounded_once(by_tanh if approximate else exact, x, name="gelu")

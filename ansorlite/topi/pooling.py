@@ -61,6 +61,74 @@ def max_pool(
     return reduce_windows(x, slide, lowest(x.dtype), te.max, "max_pool")
 
 
+def max_pool_places(
+    x: Tensor,
+    largest: Tensor,
+    *,
+    kernel: Sequence[int],
+    strides: Sequence[int] | None = None,
+    before: Sequence[int] | None = None,
+    after: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    ceil_mode: bool = False,
+    column_major: bool = False,
+) -> Tensor:
+    """Where in ``x`` the first of the ``largest`` elements of each window stands, of all elements in a row: ``int64``.
+
+    NaN is largest.
+
+    Args:
+        largest: :func:`max_pool` of ``x``.
+        column_major: count along the first spatial dimension first, and not along the last.
+
+    Raises:
+        ExpressionError: a window that does not fit the data.
+    """
+    slide = window(kernel, strides=strides, before=before, after=after, dilations=dilations, ceil_mode=ceil_mode)
+    extents, size = x.shape[2:], math.prod(x.shape[2:])
+    reach = slide.reach(extents)
+    padded = pad(x, before=(0, 0, *slide.before), after=(0, 0, *reach), value=lowest(x.dtype))
+    taps = [te.reduce_axis(extent, name=f"r{d}") for d, extent in enumerate(slide.kernel)]
+
+    def element(n: Expr, c: Expr, *spatial: Expr) -> Expr:
+        places = [p * s + tap * d for p, s, tap, d in zip(spatial, slide.strides, taps, slide.dilations, strict=True)]
+        own = [place - before for place, before in zip(places, slide.before, strict=True)]
+        # The border is as low as an element can be, and is none.
+        inside = [place >= 0 for place, before in zip(own, slide.before, strict=True) if before]
+        inside += [place < extent for place, extent, after in zip(own, extents, reach, strict=True) if after]
+        value = padded[(n, c, *places)]
+        found = te.all(*inside, te.any(value == largest[(n, c, *spatial)], value != value))
+        return te.min(te.if_then_else(found, te.cast(_flat(own, extents), "int64"), size), axis=taps)
+
+    first = te.compute(largest.shape, element, name="max_pool_first")
+
+    def place(n: Expr, c: Expr, *spatial: Expr) -> Expr:
+        # In a window of nothing but border, no element is the largest.
+        found = te.minimum(first[(n, c, *spatial)], size - 1)
+        if column_major:
+            found = _flat(_coordinates(found, extents)[::-1], extents[::-1])
+        return te.cast((n * x.shape[1] + c) * size, "int64") + found
+
+    return te.compute(largest.shape, place, name="max_pool_places")
+
+
+def _flat(places: Sequence[Expr], extents: Sequence[int]) -> Expr:
+    """The number of an element, the last dimension counting fastest."""
+    result = places[0]
+    for place, extent in zip(places[1:], extents[1:], strict=True):
+        result = result * extent + place
+    return result
+
+
+def _coordinates(number: Expr, extents: Sequence[int]) -> list[Expr]:
+    """The places that :func:`_flat` makes ``number`` of."""
+    found = []
+    for extent in extents[:0:-1]:
+        found.append(number % extent)
+        number = number // extent
+    return [number, *found[::-1]]
+
+
 def average_pool(
     x: Tensor,
     *,

@@ -52,9 +52,9 @@ class Window:
         result = []
         for extent, span, stride, before, after in zip(extents, self.span, self.strides, self.before, self.after, strict=True):
             room = extent + before + after - span
-            if room < 0:
-                raise ExpressionError(f"a window that spans {self.span} does not fit into {tuple(extents)} with its pads")
             count = (room + (stride - 1 if self.ceil_mode else 0)) // stride + 1
+            if count < 1:
+                raise ExpressionError(f"a window that spans {self.span} does not fit into {tuple(extents)} with its pads")
             # A window that would begin in the border after the data counts for nothing.
             if self.ceil_mode and (count - 1) * stride >= extent + before:
                 count -= 1

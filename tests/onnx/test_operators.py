@@ -13,6 +13,7 @@ from ansorlite.errors import ModelError
 from ansorlite.frontends.onnx import load_model
 from ansorlite.frontends.onnx.operators.table import CONVERTERS
 from ansorlite.graph.hybrid import compile_any
+from ansorlite.te import dtypes
 from tests.onnx.support import Meaning, make_model, run
 
 _RNG = np.random.default_rng(0)
@@ -297,3 +298,45 @@ def test_constants_and_constant_of_shape():
 
 def test_the_table_is_sorted():
     assert list(CONVERTERS) == sorted(CONVERTERS)
+
+
+def test_one_hot_cuts_fractions_off_its_indices():
+    """By ONNX, they are cast to integers; its reference compares them as they are."""
+    indices, values = np.array([1.9, -0.5, -1.0, 3.0], np.float32), np.array([5, 7], np.int32)
+    model = make_model(
+        [helper.make_node("OneHot", ["x", "depth", "v"], ["y"])], {"x": indices}, ["y"], {"depth": i64(3), "v": values}
+    )
+    np.testing.assert_array_equal(run(model, {"x": indices})["y"], [[5, 7, 5], [7, 5, 5], [5, 5, 7], [5, 5, 5]])
+
+
+@pytest.mark.parametrize("results", [1, 4])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_unique_in_the_order_of_first_appearance(axis, results):
+    x = np.array([[2.0, 1.0, 2.0], [0.0, 3.0, 0.0], [2.0, 1.0, 2.0]], np.float32)
+    wanted = {
+        None: ([2, 1, 0, 3], [0, 1, 3, 4], [0, 1, 0, 2, 3, 2, 0, 1, 0], [4, 2, 2, 1]),
+        0: ([[2, 1, 2], [0, 3, 0]], [0, 1], [0, 1, 0], [2, 1]),
+        1: ([[2, 1], [0, 3], [2, 1]], [0, 1], [0, 1, 0], [2, 1]),
+    }[axis]
+    names = ["y", "first", "inverse", "counts"][:results]
+    node = helper.make_node("Unique", ["x"], names, sorted=0, **({} if axis is None else {"axis": axis}))
+    found = run(make_model([node], {"x": x}, names), {"x": x})
+    for name, expected in zip(names, wanted, strict=False):
+        np.testing.assert_array_equal(found[name], expected)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
+def test_determinants_of_narrow_floats(dtype):
+    x = np.array([[[2, 1], [4, 5]], [[1, 2], [2, 4]]]).astype(dtypes.NUMPY[dtype])
+    found = run(make_model([helper.make_node("Det", ["x"], ["y"])], {"x": x}, ["y"], opset=22), {"x": x})["y"]
+    assert found.dtype == x.dtype
+    np.testing.assert_allclose(found.astype(float), [6, 0], atol=1e-6)
+
+
+@pytest.mark.parametrize("operator", ["Mish", "Softplus", "Elu", "Celu", "Selu", "Gelu"])
+def test_activations_of_narrow_floats_are_rounded_once(operator):
+    x = np.linspace(-9, 5, 57).astype(np.float16)
+    model = make_model([helper.make_node(operator, ["x"], ["y"])], {"x": x}, ["y"], opset=22)
+    wide = make_model([helper.make_node(operator, ["x"], ["y"])], {"x": x.astype(np.float32)}, ["y"], opset=22)
+    model.graph.output[0].type.tensor_type.elem_type = TensorProto.FLOAT16
+    np.testing.assert_array_equal(run(model, {"x": x})["y"], run(wide, {"x": x.astype(np.float32)})["y"].astype(np.float16))

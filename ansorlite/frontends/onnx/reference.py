@@ -14,6 +14,7 @@ from onnx.checker import ValidationError
 from onnx.reference import ReferenceEvaluator
 from onnx.shape_inference import InferenceError, infer_node_outputs
 
+from ansorlite.frontends.onnx.replaced import REPLACED
 from ansorlite.graph.describe import Value
 from ansorlite.te import dtypes
 
@@ -153,7 +154,7 @@ class ReferenceNode:
         outputs = [helper.make_value_info(name, TypeProto()) for name in node.output if name]
         imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
         model = helper.make_model(helper.make_graph([node], "node", inputs, outputs), opset_imports=imports)
-        self._evaluator = ReferenceEvaluator(model)
+        self._evaluator = ReferenceEvaluator(model, new_ops=list(REPLACED))
         self._known = {name: known[name] for name in names if name in known}
         self.inputs = tuple(name for name in names if name not in known)
 

@@ -1,19 +1,21 @@
 """How far a right result may be from the oracle's: found by running the oracle on inputs that are a little off.
 
 Two right programs round differently, and what follows may be sensitive to it: a sum that cancels, a floor at an integer. So each
-value of a graph is computed several times, with noise of a few units in the last place on what inexact operators read and give.
+value of a graph is computed several times, with noise of a few units in the last place on what inexact operators read and give:
+as much of it as there can be, then the same with the other sign, so that what is near a limit is seen on both sides of it, and a
+random part of it.
 Where these runs are far apart, so may right results be.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from tests.fuzz.graphs.operators.table import CANCELLING, EXACT, PLACED, SINGLE
+from tests.fuzz.graphs.operators.table import CANCELLING, EXACT, PLACED, SCALED, SINGLE
 from tests.fuzz.graphs.oracle import Evaluate, SilentError
 from tests.fuzz.graphs.values import Array, is_float
 
@@ -30,7 +32,10 @@ _NOISE: Final = {"float64": 2.0**-50, "float32": 2.0**-21, "float16": 2.0**-9, "
 _TINY: Final = {"float64": 1e-300, "float32": 1e-36, "float16": 2e-6, "bfloat16": 1e-36}
 
 #: How many times the distance between the runs a result may be off.
-_MARGIN: Final = 6.0
+_MARGIN: Final = 5.0
+
+#: What the noise of each element is multiplied by.
+Signs: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def evaluate(
@@ -46,32 +51,57 @@ def evaluate(
         is_float(array.dtype.name) for array in (*nominal, *(worlds[0] for worlds in inputs.values()))
     )
     found = [nominal]
+    first = {name: _signs(worlds[0], rng) for name, worlds in inputs.items()}, [_signs(array, rng) for array in nominal]
     for n in range(1, NOISY + 1):
         own = {name: worlds[n] for name, worlds in inputs.items()}
         if quiet and all(own[name] is inputs[name][0] for name in own):
             found.append(nominal)
             continue
         if not quiet:
-            own = {name: array if name in parameters else _noisy(array, rng) for name, array in own.items()}
+            read, given = first
+            if n > 2:
+                read, given = {name: _part(signs, rng) for name, signs in read.items()}, [_part(signs, rng) for signs in given]
+            turn = -1.0 if n == 2 else 1.0
+            own = {name: array if name in parameters else _noisy(array, turn * read[name]) for name, array in own.items()}
         results = run(own)
         if [array.shape for array in results] != [array.shape for array in nominal]:
             raise SilentError("its shape depends on rounding")
-        around = (
-            max((_size(array) for array in own.values()), default=0.0) if operator in PLACED else float(operator in CANCELLING)
-        )
-        found.append(results if quiet else [_noisy(array, rng, around, operator in SINGLE) for array in results])
+        around = _around(operator, list(own.values()))
+        if not quiet:
+            results = [
+                _noisy(array, turn * signs, around, operator in SINGLE) for array, signs in zip(results, given, strict=True)
+            ]
+        found.append(results)
     return list(zip(*found, strict=True))
 
 
-def _noisy(array: Array, rng: np.random.Generator, around: float = 0.0, single: bool = False) -> Array:
+def _around(operator: str, inputs: Sequence[Array]) -> float | Signs:
+    """What else than its own size a result's error is relative to."""
+    if operator in PLACED:
+        return max(map(_size, inputs), default=0.0)
+    if operator in SCALED and is_float(inputs[0].dtype.name):
+        size = np.abs(inputs[0].astype(np.float64))
+        return np.where(np.isfinite(size), size, 0.0)
+    return float(operator in CANCELLING)
+
+
+def _signs(array: Array, rng: np.random.Generator) -> Signs:
+    return rng.integers(0, 2, array.shape) * 2.0 - 1.0
+
+
+def _part(signs: Signs, rng: np.random.Generator) -> Signs:
+    return rng.uniform(-1, 1, signs.shape)
+
+
+def _noisy(array: Array, signs: Signs, around: float | Signs = 0.0, single: bool = False) -> Array:
     """``array`` with noise, relative to its elements and to ``around``; if ``single``, no smaller than that of float32."""
     if not is_float(array.dtype.name) or not array.size:
         return array
     level = max(_NOISE[array.dtype.name], _NOISE["float32"] if single else 0.0)
     with np.errstate(all="ignore"):
         exact = array.astype(np.float64)
-        noise = rng.uniform(-1, 1, array.shape) * level * (np.abs(exact) + around)
-        return np.asarray(np.where(exact == 0, exact if not around else noise, exact + noise).astype(array.dtype))
+        noise = signs * level * (np.abs(exact) + around)
+        return np.asarray((exact + noise).astype(array.dtype))
 
 
 def _size(array: Array) -> float:

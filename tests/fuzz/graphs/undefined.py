@@ -20,17 +20,22 @@ Inputs: TypeAlias = Sequence[Array | None]
 
 @dataclass(frozen=True)
 class Node:
-    """What is asked about."""
+    """What is asked about.
+
+    Attributes:
+        results: how many it is to give.
+    """
 
     operator: str
     attributes: Mapping[str, Any]
     opset: int
     inputs: Inputs
+    results: int = 1
 
     @staticmethod
     def of(node: onnx.NodeProto, opset: int, inputs: Inputs) -> Node:
         attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
-        return Node(node.op_type, attributes, opset, inputs)
+        return Node(node.op_type, attributes, opset, inputs, len(node.output))
 
     @property
     def given(self) -> list[Array]:
@@ -83,13 +88,16 @@ def _cast(node: Node) -> bool:
 
 
 def _power(node: Node) -> bool:
-    """Of an integer to less than 0, and what does not fit."""
+    """Of an integer, where the result is no number that fits."""
     base, exponent = node.given
     if base.dtype.name in FLOATS:
         return False
-    with np.errstate(all="ignore"):
-        largest = np.power(np.abs(base.astype(np.float64)), exponent.astype(np.float64))
-        return bool((exponent < 0).any()) or not bool((largest < 2**31).all())
+    try:
+        with np.errstate(all="ignore"):
+            powers = np.power(base.astype(np.float64), exponent.astype(np.float64))
+    except ValueError:
+        return True  # of extents that do not broadcast
+    return not bool((np.abs(powers) < 2**31).all())
 
 
 def _overflow(node: Node) -> bool:
@@ -123,7 +131,39 @@ def _lengths(node: Node) -> bool:
 
 def _scattered(node: Node) -> bool:
     """More or fewer updates than places: one witness does not mind."""
-    return node.given[1].shape != node.given[2].shape
+    data, indices, updates = node.given
+    if node.operator == "ScatterElements":
+        return indices.shape != updates.shape
+    return updates.shape != (*indices.shape[:-1], *data.shape[indices.shape[-1] :])
+
+
+def _outgrown(node: Node) -> bool:
+    """A window that does not fit the data: one witness rounds a number of windows between 0 and 1 up."""
+    kernel = node.attributes["kernel_shape"]
+    rank = len(kernel)
+    pads, dilations = node.attributes.get("pads", (0,) * (2 * rank)), node.attributes.get("dilations", (1,) * rank)
+    return not node.text("auto_pad").startswith("SAME") and any(
+        extent + before + after < (taps - 1) * dilation + 1
+        for extent, before, after, taps, dilation in zip(
+            node.data.shape[2:], pads[:rank], pads[rank:], kernel, dilations, strict=True
+        )
+    )
+
+
+def _extreme(node: Node) -> bool:
+    """Of NaN and a number."""
+    return node.text("reduction") in ("max", "min") and _any_nan(node)
+
+
+def _fractional(node: Node) -> bool:
+    """Indices that are no integers: by the text they become some, but both witnesses compare them as they are."""
+    x = node.data.astype(np.float64)
+    return not bool((np.isfinite(x) & (x == np.trunc(x))).all())
+
+
+def _no_logarithm(node: Node) -> bool:
+    """Of integers whose sum is not positive: infinity and NaN are no integers."""
+    return _overflow(node) or (node.data.dtype.name in SIGNED and not bool((node.data > 0).all()))
 
 
 def _surplus(node: Node) -> bool:
@@ -159,7 +199,7 @@ _UNDEFINED: Final[Mapping[str, Condition]] = {
     "Cast": _cast,
     "CastLike": _cast,
     "Compress": _surplus,
-    # What a zero of the border times infinity is.
+    # What a zero of the border, or between two taps, times infinity is; and what fast algorithms take off again.
     "Conv": _not_finite,
     "ConvTranspose": _not_finite,
     "CumProd": _overflow,
@@ -168,17 +208,21 @@ _UNDEFINED: Final[Mapping[str, Condition]] = {
     "DynamicQuantizeLinear": _no_range,
     "GridSample": _not_finite,
     "MeanVarianceNormalization": _constant_rows,
+    **dict.fromkeys(("AveragePool", "LpPool"), _outgrown),
+    "MaxPool": lambda node: _any_nan(node) or _outgrown(node),
     "Mod": _division,
     "Pow": _power,
     "QuantizeLinear": _any_nan,
     "Resize": lambda node: _not_finite(node) or _single_pixel(node),
     "ReverseSequence": _lengths,
-    "ScatterElements": _scattered,
+    "OneHot": _fractional,
+    "ReduceLogSum": _no_logarithm,
+    **dict.fromkeys(("ScatterElements", "ScatterND"), lambda node: _scattered(node) or _extreme(node)),
     "Shrink": _fractions,
     "Split": _parts,
     "Upsample": _not_finite,
     **dict.fromkeys(
-        ("ArgMax", "ArgMin", "GlobalMaxPool", "Hardmax", "Max", "MaxPool", "Min", "ReduceMax", "ReduceMin", "TopK", "Unique"),
+        ("ArgMax", "ArgMin", "GlobalMaxPool", "Hardmax", "Max", "Min", "ReduceMax", "ReduceMin", "TopK", "Unique"),
         _any_nan,
     ),
     **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceMean", "ReduceProd", "ReduceSum", "ReduceSumSquare"), _overflow),
@@ -228,6 +272,10 @@ def _empty(node: Node) -> bool:
     return 0 in node.data.shape
 
 
+def _is_asymmetric(pads: Sequence[int]) -> bool:
+    return list(pads[: len(pads) // 2]) != list(pads[len(pads) // 2 :])
+
+
 _ORT, _REFERENCE = Witness.ONNXRUNTIME, Witness.REFERENCE
 
 FAULTS: Final[tuple[Fault, ...]] = (
@@ -268,10 +316,46 @@ FAULTS: Final[tuple[Fault, ...]] = (
         "takes what leaves a window off a running sum, and NaN and infinity for ever stay in it",
     ),
     Fault(_ORT, frozenset(("MatMulInteger",)), lambda node: 0 in node.data.shape, "leaves sums of nothing as they were"),
+    Fault(
+        _ORT,
+        frozenset(("ReduceLogSumExp",)),
+        lambda node: node.data.dtype.name in INTEGERS,
+        "cuts exponentials of integers off to integers before it adds them up",
+    ),
+    Fault(
+        _ORT,
+        frozenset(("InstanceNormalization",)),
+        lambda _: True,
+        "takes the mean times the scale off the bias first, so that a small difference from the mean is lost",
+    ),
+    Fault(
+        _ORT,
+        frozenset(("AveragePool", "LpPool", "MaxPool")),
+        lambda node: node.text("auto_pad").startswith("SAME"),
+        "pads as much as windows without dilation need, and cuts data off where windows are shorter than strides",
+    ),
     Fault(_ORT, frozenset(("LogSoftmax", "Softmax")), _infinite, "makes numbers of rows with NaN or infinity"),
     Fault(_REFERENCE, frozenset(("LogSoftmax",)), lambda _: True, "takes the logarithm of what may have become 0"),
     Fault(_ORT, frozenset(("GRU", "LSTM", "RNN")), _not_finite, "its polynomials of sigmoid and tanh make numbers of NaN"),
     Fault(_REFERENCE, frozenset(("LRN",)), lambda _: True, "normalises as many channels as there are images"),
+    Fault(
+        _REFERENCE,
+        frozenset(("MaxPool",)),
+        lambda node: node.results > 1 or _is_asymmetric(node.attributes.get("pads", ())),
+        "counts places within their channel, and adds the pads of one dimension to another one",
+    ),
+    Fault(
+        _REFERENCE,
+        frozenset(("ConvTranspose",)),
+        lambda node: int(node.attributes.get("group", 1)) > 1 and len(node.inputs) > 2,
+        "adds the biases of the first group to every group",
+    ),
+    Fault(
+        _REFERENCE,
+        frozenset(("Shape",)),
+        lambda node: int(node.attributes.get("end", 0)) < -node.data.ndim,
+        "counts an end before the first dimension from the last one",
+    ),
     Fault(_REFERENCE, frozenset(("Gemm",)), _large_integers, "multiplies integers as floats"),
     Fault(_REFERENCE, frozenset(("LpNormalization",)), lambda _: True, "adds up elements with their signs for p = 1"),
     Fault(_REFERENCE, frozenset(("GlobalMaxPool",)), lambda node: node.data.ndim != 4, "gives another shape"),
@@ -282,7 +366,12 @@ FAULTS: Final[tuple[Fault, ...]] = (
         "cuts data off where windows are further apart than they are wide",
     ),
     Fault(_REFERENCE, frozenset(("Hardmax", "Softmax", "LogSoftmax")), lambda node: node.opset < 13, "runs over one dimension"),
-    Fault(_REFERENCE, frozenset(("Unique",)), lambda node: node.attributes.get("sorted", 1) == 0, "loses track of the order"),
+    Fault(
+        _REFERENCE,
+        frozenset(("Unique",)),
+        lambda node: node.attributes.get("sorted", 1) == 0,
+        "forgets the order where one result is wanted, and else takes from the wrong dimension",
+    ),
     Fault(_REFERENCE, frozenset(("Mod",)), lambda node: node.data.dtype.name in FLOATS, "fmod by way of a quotient"),
 )
 

@@ -71,6 +71,36 @@ def test_ceil_mode_drops_a_window_that_begins_in_the_border():
     assert pooling.max_pool(x, kernel=(1, 1), strides=(3, 3), before=(0, 0), after=(2, 2), ceil_mode=True).shape == (1, 1, 2, 2)
 
 
+@pytest.mark.parametrize("column_major", [False, True])
+@pytest.mark.parametrize(("data", "kernel", "strides", "before", "after", "dilations", "ceil_mode"), WINDOWS)
+def test_places_of_the_largest(data, kernel, strides, before, after, dilations, ceil_mode, column_major):
+    """Of few different integers, the lowest of all among them, which is what the border is filled with."""
+    x = np.random.default_rng(0).choice(np.array([-128, -128, 3, 4], np.int8), data)
+    slide = {
+        "kernel": kernel, "strides": strides, "before": before, "after": after, "dilations": dilations, "ceil_mode": ceil_mode
+    }  # fmt: skip
+    largest = meaning(pooling.max_pool, x, **slide)
+    found = meaning(pooling.max_pool_places, x, largest, **slide, column_major=column_major)
+    for n, c, *place in np.ndindex(*largest.shape):
+        at = [
+            tuple(p * s - b + t * d for p, s, b, t, d in zip(place, strides, before, tap, dilations, strict=True))
+            for tap in np.ndindex(*kernel)
+        ]
+        inside = [p for p in at if all(0 <= i < e for i, e in zip(p, data[2:], strict=True))]
+        first = max(inside, key=lambda p, image=x[n, c]: (image[p], -inside.index(p)))
+        own = np.ravel_multi_index(first, data[2:], order="F" if column_major else "C")
+        assert found[(n, c, *place)] == (n * data[1] + c) * np.prod(data[2:]) + own
+
+
+def test_ceil_mode_counts_a_window_larger_than_the_data():
+    """By ONNX, ``ceil((5 - 7) / 4) + 1``."""
+    x = normal(1, 2, 5)
+    result = meaning(pooling.max_pool, x, kernel=(4,), strides=(4,), dilations=(2,), ceil_mode=True)
+    np.testing.assert_array_equal(result, x[:, :, ::2].max(axis=2, keepdims=True))
+    with pytest.raises(ExpressionError, match="does not fit"):
+        meaning(pooling.max_pool, x, kernel=(4,), strides=(4,), dilations=(2,))
+
+
 def test_global_pooling():
     x = normal(2, 3, 4, 5)
     np.testing.assert_allclose(meaning(pooling.global_average_pool, x), x.mean(axis=(2, 3), keepdims=True), **CLOSE)

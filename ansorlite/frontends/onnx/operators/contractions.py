@@ -12,7 +12,15 @@ from ansorlite.te import dtypes
 from ansorlite.topi.conv import conv, conv_transpose
 from ansorlite.topi.elementwise import add, multiply
 from ansorlite.topi.matmul import gemm, matmul
-from ansorlite.topi.pooling import average_pool, global_average_pool, global_lp_pool, global_max_pool, lp_pool, max_pool
+from ansorlite.topi.pooling import (
+    average_pool,
+    global_average_pool,
+    global_lp_pool,
+    global_max_pool,
+    lp_pool,
+    max_pool,
+    max_pool_places,
+)
 from ansorlite.topi.shape import reshape
 
 
@@ -132,15 +140,24 @@ def convert_conv_transpose(node: NodeView) -> str:
 
 def _pool(node: NodeView, operator: Operator, **more: int) -> str:
     node.only_first_output()
+    return node.apply(operator, node.input(0), **_pooled(node), **more)
+
+
+def _pooled(node: NodeView) -> dict[str, Any]:
+    """The window of a pooling operator."""
     kernel = node.integers("kernel_shape")
     if kernel is None:
         raise node.error("attribute 'kernel_shape' is missing")
-    slide = window_of(node, kernel, node.value(0).shape[2:], bool(node.integer("ceil_mode", 0)))
-    return node.apply(operator, node.input(0), kernel=kernel, **slide, **more)
+    return {"kernel": kernel, **window_of(node, kernel, node.value(0).shape[2:], bool(node.integer("ceil_mode", 0)))}
 
 
-def convert_max_pool(node: NodeView) -> str:
-    return _pool(node, max_pool)
+def convert_max_pool(node: NodeView) -> tuple[str, ...]:
+    slide = _pooled(node)
+    largest = node.apply(max_pool, node.input(0), **slide)
+    if not any(node.wanted[1:]):
+        return (largest,)
+    column_major = bool(node.integer("storage_order", 0))
+    return largest, node.apply(max_pool_places, node.input(0), largest, column_major=column_major, **slide)
 
 
 def convert_average_pool(node: NodeView) -> str:

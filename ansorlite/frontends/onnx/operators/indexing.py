@@ -77,8 +77,6 @@ def one_hot(node: NodeView) -> str:
     depth = int(node.scalar(1))
     if depth < 1:
         raise UnsupportedError("the result has no elements")
-    if dtypes.is_float(node.value(0).dtype):
-        raise UnsupportedError("indices that are floats")
     return node.apply(patterns.one_hot, node.input(0), node.input(2), depth=depth, axis=node.integer("axis", -1))
 
 

@@ -92,7 +92,11 @@ def scatter_nd(g: Draft) -> Made:
 
 def one_hot(g: Draft) -> Made:
     depth = g.integer(1, 6)
-    indices = g.fresh(g.choice(("int64", "int32", "float32", "uint8")), g.shape(0, 2), -depth - 1, depth + 1)
+    dtype, shape = g.choice(("int64", "int32", "float32", "uint8")), g.shape(0, 2)
+    if dtype == "float32":
+        indices = g.parameter(np.asarray(g.rng.integers(-depth - 1, depth + 2, shape), np.float32))
+    else:
+        indices = g.fresh(dtype, shape, -depth - 1, depth + 1)
     values = g.fresh(g.choice(("float32", "int64", "float32", "int32", "bool")), (2,))
     rank = g.rank(indices) + 1
     return Made(
@@ -137,8 +141,7 @@ def non_zero(g: Draft) -> Made:
 def unique(g: Draft) -> Made:
     x = _data(g)
     axis = {"axis": g.axis(x)} if g.chance() else {}
-    # Not sorted=0: it runs in Python, by onnx.reference, which then gives wrong results.
-    return Made("Unique", [x], axis, g.integer(1, 4))
+    return Made("Unique", [x], {**axis, **g.flags("sorted")}, g.integer(1, 4))
 
 
 def grid_sample(g: Draft) -> Made:

@@ -33,12 +33,15 @@ EXACT: Final = frozenset(
 #: written, a result is as precise as 1 is, and not as itself.
 CANCELLING: Final = frozenset(
     (
-        "Acosh", "Asinh", "Atanh", "Attention", "Celu", "Cos", "Elu", "Erf", "GRU", "Gelu", "GroupNormalization",
-        "HardSigmoid", "HardSwish", "InstanceNormalization", "LSTM", "LayerNormalization", "Log", "LogSoftmax",
-        "MeanVarianceNormalization", "Mish", "NegativeLogLikelihoodLoss", "RNN", "ReduceLogSum", "ReduceLogSumExp", "Selu",
+        "Acosh", "Asinh", "Atanh", "Attention", "Celu", "Cos", "Elu", "Erf", "GRU", "GroupNormalization",
+        "HardSigmoid", "InstanceNormalization", "LSTM", "LayerNormalization", "Log", "LogSoftmax",
+        "MeanVarianceNormalization", "NegativeLogLikelihoodLoss", "RNN", "ReduceLogSum", "ReduceLogSumExp", "Selu",
         "Shrink", "Sigmoid", "Sin", "Sinh", "Softmax", "SoftmaxCrossEntropyLoss", "Softplus", "Swish", "Tan", "Tanh",
     )
 )  # fmt: skip
+
+#: Operators that multiply what :data:`CANCELLING` ones give by the element itself, as ``x * tanh(softplus(x))``.
+SCALED: Final = frozenset(("Gelu", "HardSwish", "Mish"))
 
 #: Operators with numbers of float32 in their definition: of float64, too, they are as precise as float32.
 SINGLE: Final = frozenset(
