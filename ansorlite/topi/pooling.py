@@ -60,6 +60,59 @@ def max_pool(
     return reduce_windows(x, slide, lowest(x.dtype), te.max, "max_pool")
 
 
+def max_pool_places(
+    x: Tensor,
+    *,
+    kernel: Sequence[int],
+    strides: Sequence[int] | None = None,
+    before: Sequence[int] | None = None,
+    after: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    ceil_mode: bool = False,
+    by_column: bool = False,
+) -> Tensor:
+    """Where each window's maximum is, of equal ones the first: its number, int64, among all elements of ``x``.
+
+    Elements are numbered row by row, or, ``by_column``, those of a channel by its first dimension first.
+
+    Raises:
+        ExpressionError: a window that does not fit the data.
+    """
+    slide = window(kernel, strides=strides, before=before, after=after, dilations=dilations, ceil_mode=ceil_mode)
+    spatial = x.shape[2:]
+    best = reduce_windows(x, slide, lowest(x.dtype), te.max, "max_pool")
+    padded = pad(x, before=(0, 0, *slide.before), after=(0, 0, *slide.reach(spatial)), value=lowest(x.dtype))
+    taps = [te.reduce_axis(extent, name=f"r{d}") for d, extent in enumerate(slide.kernel)]
+    count = math.prod(slide.kernel)
+
+    def first_tap(*axes: Expr) -> Expr:
+        places = [p * s + t * d for p, s, t, d in zip(axes[2:], slide.strides, taps, slide.dilations, strict=True)]
+        value = padded[(*axes[:2], *places)]
+        inside = [te.all(p >= low, p < low + extent) for p, low, extent in zip(places, slide.before, spatial, strict=True)]
+        found = te.all(*inside, te.any(value == best[axes], value != value))
+        number: Expr | int = 0
+        for tap, extent in zip(taps, slide.kernel, strict=True):
+            number = number * extent + tap
+        return te.min(te.if_then_else(found, te.cast(number, "int64"), te.cast(count - 1, "int64")), axis=taps)
+
+    first = te.compute(best.shape, first_tap, name="first_tap")
+
+    def place(*axes: Expr) -> Expr:
+        rest: Expr = first[axes]
+        own: list[Expr] = []
+        for p, s, d, low, extent in reversed(
+            list(zip(axes[2:], slide.strides, slide.dilations, slide.before, slide.kernel, strict=True))
+        ):
+            own.insert(0, p * s + (rest % extent) * d - low)
+            rest = rest // extent
+        number: Expr | int = 0
+        for index, extent in list(zip(own, spatial, strict=True))[:: -1 if by_column else 1]:
+            number = number * extent + index
+        return (axes[0] * x.shape[1] + axes[1]) * math.prod(spatial) + number
+
+    return te.compute(best.shape, place, name="max_pool_places")
+
+
 def average_pool(
     x: Tensor,
     *,

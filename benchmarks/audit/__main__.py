@@ -1,6 +1,6 @@
 """Every operator, with random attributes and inputs, beside onnxruntime: which ones the Python reference gets wrong.
 
-    python -m benchmarks.audit [--number N] [--match REGEX] [--seed S]
+python -m benchmarks.audit [--number N] [--match REGEX] [--seed S]
 """
 
 from __future__ import annotations
@@ -28,11 +28,15 @@ def main(number: int, match: str, seed: int, show_all: bool) -> None:
         verdicts = audit(operator, number, seed)
         counts = Counter(verdict.outcome for verdict in verdicts)
         python = sum(v.python for v in verdicts if v.outcome is not Outcome.UNCHECKED)
-        click.echo(f"{operator:<28}" + "".join(f"{o.value} {counts[o]:<5}" for o in Outcome if counts[o]) + f" in Python {python}")
+        click.echo(
+            f"{operator:<28}" + "".join(f"{o.value} {counts[o]:<5}" for o in Outcome if counts[o]) + f" in Python {python}"
+        )
         shown = (Outcome.WRONG, Outcome.CRASH, *((Outcome.REFUSED,) if show_all else ()))
         for v in verdicts:
             if v.outcome in shown:
-                click.echo(f"    {v.outcome.value} {v.way.value} {'in Python' if v.python else 'native'}: {v.case}: {v.detail}"[:600])
+                click.echo(
+                    f"    {v.outcome.value} {v.way.value} {'in Python' if v.python else 'native'}: {v.case}: {v.detail}"[:600]
+                )
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from ansorlite.frontends.onnx.control import unroll
 from ansorlite.frontends.onnx.expansion import expand
 from ansorlite.frontends.onnx.inputs import check_output, open_inputs
 from ansorlite.frontends.onnx.meaning import MeaningNode
+from ansorlite.frontends.onnx.misread import refusal
 from ansorlite.frontends.onnx.node import NodeView, NotKnownError, UnsupportedError
 from ansorlite.frontends.onnx.operators.shape import tensor_array
 from ansorlite.frontends.onnx.operators.table import converter
@@ -296,6 +297,8 @@ class _Importer:
             return attempt.named([empty(name, value) for name, value in zip(attempt.names, values, strict=True) if value])
         try:
             function = self._function(attempt)
+        except UnsupportedError as error:
+            raise ModelError(f"{title_of(proto)}: {error}") from None
         except Exception as error:
             text = " ".join(str(error).split())
             raise ModelError(f"{title_of(proto)} needs operator {proto.op_type}, which is not supported: {text}") from None
@@ -316,6 +319,9 @@ class _Importer:
         known = {name: slot.datum for name, slot in attempt.slots.items() if slot.known}
         proto, opsets, convert = attempt.proto, attempt.scope.opsets, converter(attempt.proto)
         if convert is None:
+            why = refusal(proto)
+            if why:
+                raise UnsupportedError(why)
             return ReferenceNode(proto, opsets, types, known)
         reference = partial(ReferenceNode, proto, opsets, types, known) if proto.domain in DOMAINS else None
         return MeaningNode(proto, convert, attempt.opset, known, reference)

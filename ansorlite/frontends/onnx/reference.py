@@ -13,6 +13,7 @@ from onnx.checker import ValidationError
 from onnx.reference import ReferenceEvaluator
 from onnx.shape_inference import InferenceError, infer_node_outputs
 
+from ansorlite.frontends.onnx.misread import finished, fixed_dtypes, mended
 from ansorlite.graph.describe import Value
 from ansorlite.te import dtypes
 
@@ -150,7 +151,9 @@ class ReferenceNode:
         inputs = [helper.make_value_info(name, types.get(name, TypeProto())) for name in names]
         outputs = [helper.make_value_info(name, TypeProto()) for name in node.output if name]
         imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
-        model = helper.make_model(helper.make_graph([node], "node", inputs, outputs), opset_imports=imports)
+        seen = mended(node, opsets[node.domain])
+        self._node, self._dtypes = node, fixed_dtypes(node, opsets[node.domain])
+        model = helper.make_model(helper.make_graph([seen], "node", inputs, outputs), opset_imports=imports)
         self._evaluator = ReferenceEvaluator(model)
         self._known = {name: known[name] for name in names if name in known}
         self.inputs = tuple(name for name in names if name not in known)
@@ -161,4 +164,5 @@ class ReferenceNode:
         # Numpy's warnings about infinities and NaNs: here they are values like others.
         with np.errstate(all="ignore"):
             results = self._evaluator.run(None, {**self._known, **given})
-        return [np.asarray(result) if isinstance(result, np.generic | int | float) else result for result in results]
+        arrays = [np.asarray(result) if isinstance(result, np.generic | int | float) else result for result in results]
+        return finished(self._node, arrays, self._dtypes)

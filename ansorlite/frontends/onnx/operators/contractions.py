@@ -12,7 +12,15 @@ from ansorlite.te import dtypes
 from ansorlite.topi.conv import conv, conv_transpose
 from ansorlite.topi.elementwise import add, multiply
 from ansorlite.topi.matmul import gemm, matmul
-from ansorlite.topi.pooling import average_pool, global_average_pool, global_lp_pool, global_max_pool, lp_pool, max_pool
+from ansorlite.topi.pooling import (
+    average_pool,
+    global_average_pool,
+    global_lp_pool,
+    global_max_pool,
+    lp_pool,
+    max_pool,
+    max_pool_places,
+)
 from ansorlite.topi.shape import reshape
 
 
@@ -131,7 +139,6 @@ def convert_conv_transpose(node: NodeView) -> str:
 
 
 def _pool(node: NodeView, operator: Operator, **more: int) -> str:
-    node.only_first_output()
     kernel = node.integers("kernel_shape")
     if kernel is None:
         raise node.error("attribute 'kernel_shape' is missing")
@@ -139,8 +146,11 @@ def _pool(node: NodeView, operator: Operator, **more: int) -> str:
     return node.apply(operator, node.input(0), kernel=kernel, **slide, **more)
 
 
-def convert_max_pool(node: NodeView) -> str:
-    return _pool(node, max_pool)
+def convert_max_pool(node: NodeView) -> tuple[str, ...]:
+    largest = _pool(node, max_pool)
+    if not any(node.wanted[1:]):
+        return (largest,)
+    return largest, _pool(node, max_pool_places, by_column=bool(node.integer("storage_order", 0)))
 
 
 def convert_average_pool(node: NodeView) -> str:
