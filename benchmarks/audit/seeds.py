@@ -37,6 +37,9 @@ def _from_tests() -> Iterator[Case]:
         if graph.node[0].op_type == "Bernoulli" or "training_dropout" in test.name:
             # Nobody says which random numbers.
             continue
+        if test.name == "test_maxunpool_export_with_output_shape":
+            # onnxruntime does not give what ONNX's own test expects.
+            continue
         opsets = {entry.domain: entry.version for entry in test.model.opset_import}
         node = graph.node[0]
         opsets.setdefault("", _NEWEST)

@@ -71,11 +71,12 @@ _REFUSALS: Final[Mapping[tuple[str, str], Callable[[Mapping[str, Any]], str]]] =
 # Mended ----------------------------------------------------------------------------------------------------------------
 
 
-def mended(node: onnx.NodeProto, opset: int) -> onnx.NodeProto:
-    """The node as the reference is to see it. Its results are for :func:`finished`."""
+def mended(node: onnx.NodeProto, opset: int) -> tuple[onnx.NodeProto, dict[str, np.ndarray[Any, Any]]]:
+    """The node as the reference is to see it, and what else that reads. Its results are for :func:`finished`."""
     copy = onnx.NodeProto()
     copy.CopyFrom(node)
     given = {attribute.name for attribute in node.attribute}
+    more: dict[str, np.ndarray[Any, Any]] = {}
     if node.op_type == "RoiAlign" and opset < 16 and "coordinate_transformation_mode" not in given:
         # The attribute came with opset 16, with another default than what was meant before.
         copy.attribute.append(helper.make_attribute("coordinate_transformation_mode", "output_half_pixel"))
@@ -84,11 +85,15 @@ def mended(node: onnx.NodeProto, opset: int) -> onnx.NodeProto:
         copy.attribute.append(helper.make_attribute("intercepts", [0.0] * targets))
     elif node.op_type == "Loop":
         _lift_rows(copy, opset)
+        if len(node.input) > 1 and not node.input[1]:
+            # The reference would not begin.
+            copy.input[1] = _unlike("always", _names_in(node))
+            more[copy.input[1]] = np.asarray(True)
     elif node.op_type == "Optional" and node.input:
         # The reference would give a list of what it is to hold, which nothing else takes for an optional value.
         copy.op_type = "Identity"
         del copy.attribute[:]
-    return copy
+    return copy, more
 
 
 def _lift_rows(loop: onnx.NodeProto, opset: int) -> None:
@@ -105,6 +110,15 @@ def _lift_rows(loop: onnx.NodeProto, opset: int) -> None:
         output.CopyFrom(helper.make_tensor_value_info(lifted, output.type.tensor_type.elem_type, None))
     if opset >= 13:
         body.initializer.append(numpy_helper.from_array(np.array([0, 1]), axes))
+
+
+def _names_in(node: onnx.NodeProto) -> set[str]:
+    """All names of values in a node and its subgraphs."""
+    names = {*node.input, *node.output}
+    for attribute in node.attribute:
+        for inner in attribute.g.node:
+            names |= _names_in(inner)
+    return names
 
 
 def _carried(loop: onnx.NodeProto) -> int:

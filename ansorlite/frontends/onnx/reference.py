@@ -151,11 +151,12 @@ class ReferenceNode:
         inputs = [helper.make_value_info(name, types.get(name, TypeProto())) for name in names]
         outputs = [helper.make_value_info(name, TypeProto()) for name in node.output if name]
         imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
-        seen = mended(node, opsets[node.domain])
+        seen, more = mended(node, opsets[node.domain])
+        inputs += [helper.make_value_info(name, type_of(array)) for name, array in more.items()]
         self._node, self._dtypes = node, fixed_dtypes(node, opsets[node.domain])
         model = helper.make_model(helper.make_graph([seen], "node", inputs, outputs), opset_imports=imports)
         self._evaluator = ReferenceEvaluator(model)
-        self._known = {name: known[name] for name in names if name in known}
+        self._known = {name: known[name] for name in names if name in known} | more
         self.inputs = tuple(name for name in names if name not in known)
 
     def __call__(self, data: Sequence[Datum]) -> list[Datum]:

@@ -14,6 +14,8 @@ from ansorlite.graph.limits import check_size
 from ansorlite.te import dtypes
 from ansorlite.topi import arguments, indexing, patterns
 from ansorlite.topi.indexing import Scatter
+from ansorlite.topi.reduction import normalized_axes
+from ansorlite.topi.shape import reshape
 
 
 def gather_elements(node: NodeView) -> str:
@@ -61,9 +63,13 @@ def arg_extreme(operator: Operator) -> Callable[[NodeView], str]:
 
 
 def hardmax(node: NodeView) -> str:
-    if node.opset < 13:
-        raise UnsupportedError("before opset 13 it runs over several dimensions")
-    return node.apply(arguments.hardmax, node.input(0), axis=node.integer("axis", -1))
+    """Before opset 13 it runs over all dimensions from ``axis`` on, since then over one."""
+    if node.opset >= 13:
+        return node.apply(arguments.hardmax, node.input(0), axis=node.integer("axis", -1))
+    shape = node.value(0).shape
+    (axis,) = normalized_axes([node.integer("axis", 1)], len(shape))
+    rows = node.apply(reshape, node.input(0), shape=(math.prod(shape[:axis]), math.prod(shape[axis:])))
+    return node.apply(reshape, node.apply(arguments.hardmax, rows, axis=1), shape=shape)
 
 
 def one_hot(node: NodeView) -> str:
