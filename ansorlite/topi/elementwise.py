@@ -235,7 +235,7 @@ def is_infinite(x: Tensor, *, positive: bool = True, negative: bool = True) -> T
     limits = [math.inf] * positive + [-math.inf] * negative
 
     def element(v: Expr) -> Expr:
-        return te.any(*(v == limit for limit in limits)) if limits else v != v
+        return te.any(*(v == limit for limit in limits)) if limits else v < v
 
     return elementwise(element, x, name="is_infinite")
 

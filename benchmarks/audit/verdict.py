@@ -15,6 +15,7 @@ from onnx import helper
 
 from ansorlite.errors import AnsorliteError
 from ansorlite.frontends.onnx.backend import Backend
+from ansorlite.te import dtypes
 from benchmarks.audit.vary import Case
 from benchmarks.conformance.run import Meaning, hosts_of
 
@@ -137,7 +138,14 @@ def _difference(own: Any, other: Any) -> str:
     if own.shape != other.shape:
         return f"shape {own.shape} instead of {other.shape}"
     if own.dtype.kind in "OU" or other.dtype.kind in "OU":
-        return "" if own.astype(object).tolist() == other.astype(object).tolist() else f"{own.tolist()} instead of {other.tolist()}"[:200]
+        return (
+            ""
+            if own.astype(object).tolist() == other.astype(object).tolist()
+            else f"{own.tolist()} instead of {other.tolist()}"[:200]
+        )
+    if own.dtype.itemsize == other.dtype.itemsize and own.dtype.name not in dtypes.NUMPY:
+        # Types that numpy does not have come as bits.
+        own, other = (array.view(f"u{array.itemsize}") for array in (own, other))
     if own.dtype != other.dtype:
         return f"{own.dtype} instead of {other.dtype}"
     tolerance = _TOLERANCES.get(own.dtype.name, 0)

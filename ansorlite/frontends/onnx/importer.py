@@ -21,6 +21,7 @@ from ansorlite.frontends.onnx.expansion import expand
 from ansorlite.frontends.onnx.folding import known_arrays
 from ansorlite.frontends.onnx.inputs import check_output, open_inputs
 from ansorlite.frontends.onnx.meaning import MeaningNode
+from ansorlite.frontends.onnx.misread import refusal
 from ansorlite.frontends.onnx.node import NodeView, NotKnownError, UnsupportedError
 from ansorlite.frontends.onnx.operators.table import converter
 from ansorlite.frontends.onnx.reference import (
@@ -314,6 +315,8 @@ class _Importer:
         values = [value_of(kind) for kind in kinds]
         try:
             function = self._function(attempt)
+        except UnsupportedError as error:
+            raise ModelError(f"{title_of(proto)}: {error}") from None
         except Exception as error:
             text = " ".join(str(error).split())
             raise ModelError(f"{title_of(proto)} needs operator {proto.op_type}, which is not supported: {text}") from None
@@ -334,6 +337,9 @@ class _Importer:
         known = {name: slot.datum for name, slot in attempt.slots.items() if slot.known}
         proto, opsets, convert = attempt.proto, attempt.scope.opsets, converter(attempt.proto)
         if convert is None:
+            why = refusal(proto)
+            if why:
+                raise UnsupportedError(why)
             return ReferenceNode(proto, opsets, types, known)
         reference = partial(ReferenceNode, proto, opsets, types, known) if proto.domain in DOMAINS else None
         return MeaningNode(proto, convert, attempt.opset, known, reference)

@@ -14,6 +14,7 @@ from onnx.checker import ValidationError
 from onnx.reference import ReferenceEvaluator
 from onnx.shape_inference import InferenceError, infer_node_outputs
 
+from ansorlite.frontends.onnx.misread import finished, fixed_dtypes, mended
 from ansorlite.frontends.onnx.replaced import REPLACED
 from ansorlite.graph.describe import Value
 from ansorlite.te import dtypes
@@ -153,9 +154,12 @@ class ReferenceNode:
         inputs = [helper.make_value_info(name, types.get(name, TypeProto())) for name in names]
         outputs = [helper.make_value_info(name, TypeProto()) for name in node.output if name]
         imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
-        model = helper.make_model(helper.make_graph([node], "node", inputs, outputs), opset_imports=imports)
+        seen, more = mended(node, opsets[node.domain])
+        inputs += [helper.make_value_info(name, type_of(array)) for name, array in more.items()]
+        self._node, self._dtypes = node, fixed_dtypes(node, opsets[node.domain])
+        model = helper.make_model(helper.make_graph([seen], "node", inputs, outputs), opset_imports=imports)
         self._evaluator = ReferenceEvaluator(model, new_ops=list(REPLACED))
-        self._known = {name: known[name] for name in names if name in known}
+        self._known = {name: known[name] for name in names if name in known} | more
         self.inputs = tuple(name for name in names if name not in known)
 
     def __call__(self, data: Sequence[Datum]) -> list[Datum]:
@@ -165,4 +169,5 @@ class ReferenceNode:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             results = self._evaluator.run(None, {**self._known, **given})
-        return [np.asarray(result) if isinstance(result, np.generic | int | float) else result for result in results]
+        arrays = [np.asarray(result) if isinstance(result, np.generic | int | float) else result for result in results]
+        return finished(self._node, arrays, self._dtypes)

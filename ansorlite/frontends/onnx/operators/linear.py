@@ -1,4 +1,4 @@
-"""Products with the weights of recurrent networks: as they are, or quantised, data in each call anew."""
+"""Data quantised in each call anew, and products with the weights of recurrent networks: as they are, or quantised."""
 
 from __future__ import annotations
 
@@ -57,6 +57,11 @@ class QuantizedLinear:
         total = self.node.apply(topi.integer_matmul, data, self.weights, *zeros)
         result = self.node.apply(topi.rescale, total, scale, self.scale)
         return result if self.bias is None else self.node.apply(add, result, self.bias)
+
+
+def dynamic_quantize_linear(node: NodeView) -> tuple[str, str, str]:
+    """As onnxruntime does it: of nothing but zeros the scale is 1, where ONNX's own definition divides by 0."""
+    return quantized(node, node.input(0))
 
 
 def quantized(node: NodeView, x: str) -> tuple[str, str, str]:
