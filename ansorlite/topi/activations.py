@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 
 from ansorlite import te
+from ansorlite.te import dtypes
 from ansorlite.te.expr import Expr
 from ansorlite.te.tensor import Tensor
 from ansorlite.topi.elementwise import elementwise
@@ -35,12 +36,14 @@ def thresholded_relu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
 
 
 def shrink(x: Tensor, *, lambd: float = 0.5, bias: float = 0.0) -> Tensor:
-    """``x`` pulled towards 0 by ``bias`` where it is further from 0 than ``lambd``, else 0."""
+    """``x`` pulled towards 0 by ``bias`` where it is further from 0 than ``lambd``, else 0. Integers by a whole number wrap around."""
 
     def element(v: Expr) -> Expr:
+        exact = not dtypes.is_float(v.dtype) and bias == int(bias)
+        by = te.cast(int(bias), v.dtype) if exact else bias
         zero = te.cast(0, v.dtype)
-        inner = te.if_then_else(v < -lambd, te.cast(v + bias, v.dtype), zero)
-        return te.if_then_else(v > lambd, te.cast(v - bias, v.dtype), inner)
+        inner = te.if_then_else(v < -lambd, te.cast(v + by, v.dtype), zero)
+        return te.if_then_else(v > lambd, te.cast(v - by, v.dtype), inner)
 
     return elementwise(element, x, name="shrink")
 

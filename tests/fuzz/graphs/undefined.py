@@ -218,7 +218,7 @@ _UNDEFINED: Final[Mapping[str, Condition]] = {
     "OneHot": _fractional,
     "ReduceLogSum": _no_logarithm,
     **dict.fromkeys(("ScatterElements", "ScatterND"), lambda node: _scattered(node) or _extreme(node)),
-    "Shrink": _fractions,
+    "Shrink": lambda node: _fractions(node) or _large_integers(node),  # both witnesses go by way of floats
     "Split": _parts,
     "Upsample": _not_finite,
     **dict.fromkeys(
@@ -372,6 +372,7 @@ FAULTS: Final[tuple[Fault, ...]] = (
         lambda node: node.attributes.get("sorted", 1) == 0,
         "forgets the order where one result is wanted, and else takes from the wrong dimension",
     ),
+    Fault(_REFERENCE, frozenset(("AveragePool", "LpPool")), _any_nan, "leaves NaN out, which it pads with"),
     Fault(_REFERENCE, frozenset(("Mod",)), lambda node: node.data.dtype.name in FLOATS, "fmod by way of a quotient"),
 )
 

@@ -139,6 +139,13 @@ def test_gelu_by_tanh_and_prelu():
     np.testing.assert_allclose(meaning(activations.prelu, x, slope), np.where(x >= 0, x, x * slope), rtol=1e-6)
 
 
+def test_shrink_of_integers_is_exact_and_wraps_around():
+    x = np.array([0, 1, 3, 4, 255], np.uint8)
+    np.testing.assert_array_equal(meaning(activations.shrink, x, lambd=0.0, bias=3.0), np.array([0, 254, 0, 1, 252], np.uint8))
+    large = np.array([4334530119800282150, -4334530119800282150], np.int64)
+    np.testing.assert_array_equal(meaning(activations.shrink, large, lambd=3.0, bias=0.0), large)
+
+
 def test_shapes_that_do_not_broadcast_are_refused():
     with pytest.raises(ExpressionError, match=r"\(3,\) and \(4,\) do not broadcast"):
         elementwise.add(te.placeholder((3,)), te.placeholder((4,)))
