@@ -36,7 +36,7 @@ def thresholded_relu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
 
 
 def shrink(x: Tensor, *, lambd: float = 0.5, bias: float = 0.0) -> Tensor:
-    """``x`` pulled towards 0 by ``bias`` where it is further from 0 than ``lambd``, else 0. Integers by a whole number wrap around."""
+    """``x`` pulled towards 0 by ``bias`` where it is further from 0 than ``lambd``, else 0; integers wrap around."""
 
     def element(v: Expr) -> Expr:
         exact = not dtypes.is_float(v.dtype) and bias == int(bias)
