@@ -1,4 +1,7 @@
-"""Programs that unroll a long body far are refused, wherever they are compiled; what is long but shared is not."""
+"""Programs that unroll a long body far are refused, wherever they are compiled; what is long but shared is not.
+
+They are of a machine that this processor is: the tuner runs, too.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from ansorlite.measure import Measurer, MeasureSettings
 from ansorlite.records import Outcome
 from ansorlite.sketch import default_candidate, derive
 from ansorlite.sketch.candidate import NAIVE, Candidate
+from ansorlite.target import process_target
 from tests.workloads import matmul
 
 
@@ -27,7 +31,7 @@ def long_body(links: int) -> al.Task:
             value = te.power(te.tanh(value) * te.exp(value), 1.5) + te.log(te.sqrt(value) + 1.0)
         return value
 
-    return al.Task([x, te.compute((512, 512), body, name="o")])
+    return al.Task([x, te.compute((512, 512), body, name="o")], target=process_target())
 
 
 def unrolled(task: al.Task) -> Candidate:
@@ -46,7 +50,7 @@ def test_a_program_of_too_many_instructions_is_refused_wherever_it_is_compiled()
     with pytest.raises(ProgramSizeError, match="unrolls to more than 30000 instructions in one function") as refused:
         compile_candidate(task, candidate)
     assert isinstance(refused.value, AnsorliteError)
-    with Measurer(settings=MeasureSettings(builders=1, build_seconds=120.0)) as measurer:
+    with Measurer(process_target(), MeasureSettings(builders=1, build_seconds=120.0)) as measurer:
         (measured,) = measurer.measure(task, [candidate])
     assert measured.outcome is Outcome.COMPILE_ERROR
     assert f"ProgramSizeError: {refused.value}" in measured.error
@@ -60,7 +64,7 @@ def test_parts_that_are_shared_count_once() -> None:
 
 
 def test_a_large_program_is_not_given_to_all_of_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
-    task = al.Task(matmul(8, 8, 8))
+    task = al.Task(matmul(8, 8, 8), target=process_target())
     naive = compile_candidate(task, NAIVE).compiled
     assert naive.promotes
     monkeypatch.setattr(compiling, "_PROMOTED", 10)
