@@ -20,11 +20,13 @@ from typing import Final, Self
 
 from ansorlite import __version__, visible
 from ansorlite.errors import TuningError
+from ansorlite.loops.arguments import argument
 from ansorlite.measure.pool import Death, Job, Pool
 from ansorlite.measure.protocol import Answer, Build, Phase, Prepare, Run
 from ansorlite.measure.settings import BUILDER_ENVIRONMENT, RUNNER_ENVIRONMENT, MeasureSettings
 from ansorlite.measure.verdict import Streak, Verdict, build_verdict, run_verdict
 from ansorlite.records.measurement import Measurement, Outcome, Seconds
+from ansorlite.runtime.memory import check_fits
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.target import Target, check_runs, resolve
 from ansorlite.task import Task
@@ -123,6 +125,7 @@ class Measurer:
             best: the best measurement known, from a database say. What is measured here is remembered without it.
 
         Raises:
+            MemoryLimitError: this machine has less memory than the inputs and outputs need.
             TuningError: the workers cannot start, the task itself cannot be evaluated, or the same failure happened
                 :attr:`MeasureSettings.identical_failures` times in a row. Says what happened first.
         """
@@ -144,6 +147,7 @@ class Measurer:
         """Have the runner make the task's inputs and reference outputs, once."""
         if task.key in self._references:
             return
+        check_fits({tensor.name: argument(tensor).nbytes for tensor in (*task.dag.inputs, *task.dag.outputs)})
         reference = self._new_file()
         settings = self.settings
         order = Prepare(task.key, str(reference))

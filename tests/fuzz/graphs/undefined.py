@@ -356,6 +356,12 @@ FAULTS: Final[tuple[Fault, ...]] = (
         lambda node: int(node.attributes.get("end", 0)) < -node.data.ndim,
         "counts an end before the first dimension from the last one",
     ),
+    Fault(
+        _ORT,
+        frozenset(("Gemm",)),
+        lambda node: any(0 in array.shape for array in node.given[:2]) and node.attributes.get("beta", 1.0) != 1,
+        "adds the bias as it is to sums of nothing, without beta",
+    ),
     Fault(_REFERENCE, frozenset(("Gemm",)), _large_integers, "multiplies integers as floats"),
     Fault(_REFERENCE, frozenset(("LpNormalization",)), lambda _: True, "adds up elements with their signs for p = 1"),
     Fault(_REFERENCE, frozenset(("GlobalMaxPool",)), lambda node: node.data.ndim != 4, "gives another shape"),

@@ -28,7 +28,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_the_tuner_says_of_it(tmp_path: Path) -> None:
-    with pytest.raises(AnsorliteError, match="Unable to allocate 149"):
+    with pytest.raises(MemoryLimitError, match="this needs 447 GiB of memory, 149 GiB of it for"):
         al.tune(al.Task(matmul(N, N, N)), trials=1, database=tmp_path / "t.db", progress=False)
 
 
