@@ -170,7 +170,7 @@ class _Importer:
             results = self._native(attempt, variables)
         except UnsupportedError as error:
             emptied = self._emptied(attempt)
-            # Behind inputs of unknown shape every node of a definition runs in Python: then our own meaning of the whole is better.
+            # Behind inputs of unknown shape every node of a definition runs in Python: our own meaning of the whole is better.
             ours = converter(proto) is not None and any(slot is not None and slot.value is None for slot in inputs)
             if emptied is None and not ours and self._expanded(attempt):
                 return
