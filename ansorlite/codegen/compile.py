@@ -19,6 +19,7 @@ from ansorlite.loops.fetch_ahead import fetch_ahead
 from ansorlite.loops.interchange import interchange
 from ansorlite.loops.nodes import Buffer, Function, Role, Scope, Store
 from ansorlite.loops.nodes import statements as statements_of
+from ansorlite.loops.outer_product import outer_product
 from ansorlite.loops.peel import peel
 from ansorlite.loops.prepare import Parts, split
 from ansorlite.loops.transposing import transposing
@@ -102,7 +103,7 @@ end:
 
 def _for_machines(function: Function, target: Target) -> Function:
     """What back ends do to loops first."""
-    return transposing(peel(interchange(fetch_ahead(function, target))), target)
+    return transposing(outer_product(peel(interchange(fetch_ahead(function, target)))), target)
 
 
 def build(function: Function, target: Target) -> Object:

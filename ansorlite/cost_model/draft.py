@@ -114,9 +114,9 @@ class Draft:
         accumulates, in_registers = plain("accumulates") > 0, plain("in_registers") > 0
         latency = np.where(magnitude("mul") > 0, k.latency, k.add_latency)
         in_memory = np.where(accumulates, np.where(magnitude("inner_reduce") > 1, k.forwarding, k.update), k.store)
-        # Of the operands, the few are held beside the accumulators, and the many come from memory one by one.
+        # Of the operands, the few are held beside the accumulators, and the many come from memory one by one, into one register.
         held = (accumulators + np.minimum(vectors, scalars + strided)) * registers
-        spilled = np.maximum(held - (self.target.vector_registers - 2), 0.0)
+        spilled = np.maximum(held - (self.target.vector_registers - 1), 0.0)
         threads = np.maximum(plain("balance") * self.target.threads, 1.0)
         # Threads share what lies beyond their own caches, and one alone cannot use all of it.
         l3 = magnitude("l2_traffic") / np.minimum(threads * k.l3_bytes, k.l3_all) + magnitude("l2_runs") * k.l3_run / threads
