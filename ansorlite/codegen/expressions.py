@@ -169,8 +169,8 @@ def _unary(c: Context, expr: Unary) -> Value:
 def _settled(c: Context, expr: Unary | Binary, *operands: tuple[Expr, Value]) -> int | None:
     """The layer throughout which an operation on floats that were loaded has one value, the same for all lanes.
 
-    ``None`` where it is another operation, or where the layer is not known. Nothing goes wrong if a float operation is done in vain,
-    so it may be done before a loop that possibly never runs.
+    ``None`` where it is another operation, or where the layer is not known. A float operation may be done in vain, before a loop
+    that possibly never runs.
     """
     if not dependence(expr).memory or not dtypes.is_float(expr.a.dtype):
         return None

@@ -43,7 +43,7 @@ def test_transposed(rows: int, columns: int, lanes: int, dtype: str) -> None:
 
 
 def test_halves_of_vectors_are_transposed_by_themselves() -> None:
-    """AVX's instructions work on each half of a vector: 24 of them transpose 8 x 8 elements, where whole vectors would take 48."""
+    """AVX's instructions work on each half of a vector: 24 transpose 8 x 8 elements, where whole vectors take 48."""
     target = resolve("x86-64-v3")
     compiled = build(across(8, 8, 8, "float32"), target)
     assert len(re.findall(r"vunpck|vperm|vinsert|vshuf|vblend", assembly(compiled, target))) == 24
