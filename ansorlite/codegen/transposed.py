@@ -146,8 +146,8 @@ def _permutes(target: Target) -> bool:
 
 
 def _in_halves(b: Builder, kind: str, rows: list[str]) -> list[str]:
-    """As :func:`_interleaved`, of as many rows as there are lanes, by half as many instructions where those work on each half of a
-    vector by itself, as AVX's do.
+    """As :func:`_interleaved`, of as many rows as there are lanes, by half as many instructions where those work on each half of
+    a vector by itself, as AVX's do.
 
     Of an element's index, row first, the leading bits of row and lane change places by moves of halves; then each pass
     interleaves vectors within their halves, and puts the next bit of the row at the end.

@@ -24,7 +24,8 @@ TARGET = replace(WIDE, vector_bytes=32, vector_registers=16)
 
 def copied(tensors: list[te.Tensor], target: Target = TARGET) -> list[tuple[str, ...]]:
     """The tensors that each sketch copies."""
-    return [tuple(step.tensor for step in sketch.steps if isinstance(step, CacheRead)) for sketch in derive(Task(tensors, target))]
+    sketches = derive(Task(tensors, target))
+    return [tuple(step.tensor for step in sketch.steps if isinstance(step, CacheRead)) for sketch in sketches]
 
 
 def test_the_transposed_operand_alone_is_copied() -> None:
