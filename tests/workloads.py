@@ -194,6 +194,12 @@ def sum_of_squares(n: int = 1 << 20) -> Tensors:
     return [x, te.compute((1,), lambda _: te.sum(x[r] * x[r], axis=r), name="squares")]
 
 
+def sum_of_columns(m: int = 2048, n: int = 2048) -> Tensors:
+    x = te.placeholder((m, n), name="X")
+    r = te.reduce_axis(m, name="r")
+    return [x, te.compute((n,), lambda j: te.sum(x[r, j], axis=r), name="total")]
+
+
 def transpose_add(m: int = 512, n: int = 512) -> Tensors:
     a = te.placeholder((m, n), name="A")
     b = te.placeholder((n, m), name="B")

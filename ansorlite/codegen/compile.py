@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ansorlite.codegen import statements
+from ansorlite.codegen import statements, streaming
 from ansorlite.codegen.builder import Builder, Module
 from ansorlite.codegen.context import Context, Place
 from ansorlite.codegen.machine import machine, optimise
@@ -74,6 +74,7 @@ def emit(module: Module, entry: str, function: Function, given: Arguments) -> in
         c.places[buffer] = Place(pointer, buffer.strides, 0, module.new_scope(), padded=inside is not None, unaligned=words)
     c.workspace = _argument(b, count, max(1, plan.total(target.threads)))
     statements.emit(c, function.body)
+    streaming.fence(c)
     b.do("ret void")
     module.define(entry, b.text())
     return plan.total(target.threads)

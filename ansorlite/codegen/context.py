@@ -121,6 +121,7 @@ class Context:
         versions: how often each buffer was stored to so far: a loaded value is good for one version.
         registers: what is known of the register buffers.
         stored: the buffer that the statement being written stores to.
+        streams_out: whether the function so far stores past the caches.
     """
 
     b: Builder
@@ -137,6 +138,7 @@ class Context:
     streams: dict[str, Stream] = field(default_factory=dict)
     versions: collections.Counter[Buffer] = field(default_factory=collections.Counter)
     stored: Buffer | None = None
+    streams_out: bool = False
 
     def __post_init__(self) -> None:
         self.registers = Registers(self.b)

@@ -8,7 +8,7 @@ address is a base, a known stride per lane, and rarely more.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
@@ -160,7 +160,40 @@ def _unary(c: Context, expr: Unary) -> Value:
     x = evaluate(c, expr.a)
     if expr.op is UnaryOp.NOT and x.literal:
         return Value("false" if x.text == "true" else "true")
+    depth = _settled(c, expr, (expr.a, x))
+    if depth is not None:
+        return _once(c, depth, (expr.op, expr.a.dtype, x.text), lambda: operators.unary(c.b, expr.op, expr.a.dtype, 1, x.text))
     return Value(operators.unary(c.b, expr.op, expr.a.dtype, x.lanes, x.text), x.lanes)
+
+
+def _settled(c: Context, expr: Unary | Binary, *operands: tuple[Expr, Value]) -> int | None:
+    """The layer throughout which an operation on floats that were loaded has one value, the same for all lanes.
+
+    ``None`` where it is another operation, or where the layer is not known. A float operation may be done in vain, before a loop
+    that possibly never runs.
+    """
+    if not dependence(expr).memory or not dtypes.is_float(expr.a.dtype):
+        return None
+    depth = 0
+    for operand, value in operands:
+        if value.literal:
+            continue
+        facts = dependence(operand)
+        own = value.depth if facts.memory else c.scope.depth_of(facts)
+        if own is None or value.lanes > 1:
+            return None
+        depth = max(depth, own)
+    return depth
+
+
+def _once(c: Context, depth: int, operation: tuple[Hashable, ...], write: Callable[[], str]) -> Value:
+    """The scalar that ``operation`` gives throughout layer ``depth``: computed once, outside of the loops inside of it."""
+    found: Value | None = c.scope.get(operation)
+    if found is None:
+        with c.b.at(c.scope.slot(depth)):
+            found = Value(write(), 1, depth)
+        c.scope.keep(operation, found, depth)
+    return found
 
 
 def _literal(value: Any, dtype: str) -> Value:
@@ -191,6 +224,10 @@ def _binary(c: Context, expr: Binary) -> Value:
         if x.lanes > 1 and dtype == dtypes.INDEX and positive and short:
             return _divided_in_32_bits(c, x, int(y.text), emit)
         return Value(emit(c.b, dtype, x.lanes, x.text, int(y.text), positive), x.lanes)
+    depth = _settled(c, expr, (expr.a, x), (expr.b, y))
+    if depth is not None:
+        operation = (expr.op, dtype, x.text, y.text)
+        return _once(c, depth, operation, lambda: operators.binary(c.b, expr.op, dtype, 1, x.text, y.text))
     lanes = max(x.lanes, y.lanes)
     a_text, b_text = spread_over(c, x, dtype, lanes), spread_over(c, y, dtype, lanes)
     return Value(operators.binary(c.b, expr.op, dtype, lanes, a_text, b_text), lanes)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from ansorlite.codegen import control, team
+from ansorlite.codegen import control, streaming, team
 from ansorlite.codegen.builder import Builder
 from ansorlite.codegen.context import Context, Place
 from ansorlite.codegen.ranges import Interval
@@ -69,6 +69,7 @@ def emit(c: Context, loop: For, extent: int, body: Body) -> None:
             iteration("%begin")
     else:
         control.counted(inner, "%begin", "%end", 1, True, loop, iteration)
+    streaming.fence(inner)
     inner.b.do("ret void")
     c.b.module.define(name, inner.b.text())
     array = captures.store()

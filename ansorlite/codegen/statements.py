@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ansorlite.codegen import addresses, control, memory, parallel, prefetch, transposed, types, vectorized
+from ansorlite.codegen import addresses, control, memory, parallel, prefetch, streaming, transposed, types, vectorized
 from ansorlite.codegen.affine import flat
 from ansorlite.codegen.context import Context, Lanes, Place
 from ansorlite.codegen.expressions import Spread, conjunction, evaluate, spread, spread_over
@@ -52,6 +52,8 @@ def _store(c: Context, stmt: Store) -> None:
     pointer = addresses.element(c, pointer, buffer.dtype, at.constant)
     if lanes is None:
         memory.scalar_store(c, place, buffer.dtype, pointer, text)
+    elif stmt.streamed and lanes.mask is None and at.stride == 1 and at.offsets is None:
+        streaming.store(c, place, buffer.dtype, lanes, text, pointer)
     else:
         memory.vector_store(c, place, buffer.dtype, lanes, text, pointer, at.stride, at.offsets)
 

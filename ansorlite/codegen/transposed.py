@@ -13,6 +13,7 @@ stores its elements one by one.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from ansorlite.codegen import addresses, casts, memory, types, vectorized
 from ansorlite.codegen.affine import flat
@@ -23,8 +24,13 @@ from ansorlite.codegen.expressions import evaluate, spread, spread_over
 from ansorlite.codegen.ranges import Interval
 from ansorlite.codegen.scope import dependence
 from ansorlite.loops.nodes import For, Load, LoopKind, Stmt, Store
+from ansorlite.target import Target
+from ansorlite.te import dtypes
 from ansorlite.te.expr import Const, Var
 from ansorlite.te.traversal import walk
+
+#: Bytes of a vector whose halves AVX works on.
+_TWO_HALVES: Final = 32
 
 
 @dataclass(frozen=True)
@@ -117,7 +123,9 @@ def _store(c: Context, place: Place, dtype: str, rows: list[str], lanes: int, po
     width = 1 << (many - 1).bit_length()
     piece = Lanes(Var("row"), width, None if many == width else types.first_lanes(many, width), active=many)
     kind, share = types.memory_type(dtype, lanes), lanes // width
-    whole = _interleaved(c.b, kind, rows + ["poison"] * (width - many), lanes)
+    rows = rows + ["poison"] * (width - many)
+    in_halves = width == lanes and lanes * dtypes.size(dtype) == _TWO_HALVES and not _permutes(c.target)
+    whole = _in_halves(c.b, kind, rows) if in_halves else _interleaved(c.b, kind, rows, lanes)
     for lane in range(lanes):
         begin = lane % share * width
         value = _neighbours(c.b, kind, whole[lane // share], begin, width)
@@ -130,6 +138,34 @@ def _neighbours(b: Builder, kind: str, x: str, begin: int, count: int) -> str:
     if count == 1:
         return b.op(f"extractelement {kind} {x}, i64 {begin}")
     return memory.shuffle(b, kind, x, "poison", list(range(begin, begin + count)))
+
+
+def _permutes(target: Target) -> bool:
+    """Whether one instruction picks any elements of two vectors."""
+    return "+avx512vl" in target.features.split(",") or not target.triple.startswith("x86_64")
+
+
+def _in_halves(b: Builder, kind: str, rows: list[str]) -> list[str]:
+    """As :func:`_interleaved`, of as many rows as there are lanes, by half as many instructions where those work on each half of
+    a vector by itself, as AVX's do.
+
+    Of an element's index, row first, the leading bits of row and lane change places by moves of halves; then each pass
+    interleaves vectors within their halves, and puts the next bit of the row at the end.
+    """
+    count = len(rows)
+    width = count // 2
+    low = [half * count + lane for half in (0, 1) for lane in range(width)]
+    pairs = list(zip(rows[:width], rows[width:], strict=True))
+    rows = [memory.shuffle(b, kind, x, y, [pick + part for pick in low]) for part in (0, width) for x, y in pairs]
+    low = [half * width + lane // 2 + lane % 2 * count for half in (0, 1) for lane in range(width)]
+    bit = width // 2
+    while bit:
+        for first in (number for number in range(count) if not number & bit):
+            x, y = rows[first], rows[first + bit]
+            rows[first] = memory.shuffle(b, kind, x, y, low)
+            rows[first + bit] = memory.shuffle(b, kind, x, y, [pick + width // 2 for pick in low])
+        bit //= 2
+    return rows
 
 
 def _interleaved(b: Builder, kind: str, rows: list[str], lanes: int) -> list[str]:

@@ -40,7 +40,7 @@ class Value(NamedTuple):
     Attributes:
         text: an SSA name or a literal, without its type.
         lanes: 1 when it is the same in every lane of the enclosing vectorized loop (a scalar), else the vector length.
-        depth: of a load, the layer throughout which it is defined.
+        depth: of a load, or of a scalar made of loads, the layer throughout which it is defined.
     """
 
     text: str

@@ -120,7 +120,7 @@ class Draft:
         threads = np.maximum(plain("balance") * self.target.threads, 1.0)
         # Threads share what lies beyond their own caches, and one alone cannot use all of it.
         l3 = magnitude("l2_traffic") / np.minimum(threads * k.l3_bytes, k.l3_all) + magnitude("l2_runs") * k.l3_run / threads
-        memory = magnitude("l3_traffic") / np.minimum(threads * k.memory_bytes, k.memory_all)
+        memory = (magnitude("l3_traffic") + magnitude("written_over")) / np.minimum(threads * k.memory_bytes, k.memory_all)
         return Cycles(
             arithmetic=per_step * (fused * k.arithmetic + slow) * crowded,
             loads=blocks * loading * crowded,

@@ -36,6 +36,8 @@ def assemble(s: StatementFacts, target: Target) -> list[Number]:
     crossing = total(_crossing(a, n, s.lanes) for a, n in zip(s.accesses, loads, strict=True) if not a.write)
     moved = memory(s, looping, target)
     sums = [total(level) for level in moved.traffic]
+    # A line that is stored to is fetched, and written back; unless it goes past the caches.
+    written = total(t for a, t in zip(s.accesses, moved.traffic[-1], strict=True) if a.write)
     work = total(ops)
     result = [
         _log(iterations), _log(parallel), balance, log2(s.lanes), _log(vector_trip), vector_trip / (vectors * s.lanes),
@@ -44,8 +46,8 @@ def assemble(s: StatementFacts, target: Target) -> list[Number]:
         s.in_registers, s.accumulates,
         _log(tile * vectors if s.accumulates else 0), _log(contiguous), _log(scalar), _log(strided),
         _log(crossing),
-        _log(total(moved.unique)), *map(_log, sums), *(_log(work / maximum(t, 1)) for t in sums), *map(_log, moved.runs),
-        _log(moved.pages),
+        _log(total(moved.unique)), *map(_log, sums), _log(where(s.streamed, 0, written)),
+        *(_log(work / maximum(t, 1)) for t in sums), *map(_log, moved.runs), _log(moved.pages),
     ]  # fmt: skip
     for number, access in enumerate(s.accesses[:ACCESSES]):
         unique = moved.unique[number]

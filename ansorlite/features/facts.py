@@ -78,6 +78,7 @@ class StatementFacts:
         lanes: vector width, 1 for a scalar.
         in_registers: whether what it accumulates is in registers (0 where nothing is accumulated).
         accumulates: whether it is a reduction's step.
+        streamed: whether what it stores goes past the caches.
         operations: by the accesses, as positions in ``accesses``, that the operands are made of.
     """
 
@@ -90,5 +91,6 @@ class StatementFacts:
     lanes: Number
     in_registers: Number
     accumulates: bool
+    streamed: Number
     operations: Mapping[frozenset[int], Operations]
     accesses: tuple[AccessFacts, ...]

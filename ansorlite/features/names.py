@@ -38,6 +38,7 @@ _MEMORY = (
     "l1_traffic",
     "l2_traffic",
     "l3_traffic",
+    "written_over",  # of what is fetched into the last cache, what is only fetched to be written over
     "l1_intensity",
     "l2_intensity",
     "l3_intensity",

@@ -134,9 +134,9 @@ class _NestView:
         reduce = [both(loop.reduce, negated(both(nest.apart, loop.band < nest.last_space - 1))) for loop in self.loops]
         axes = tuple(frozenset((loop.axis,)) for loop in self.loops)
         loops = _Loops(self.trips, self.parallel, self.unrolled, self.vector, reduce, axes, self.sizes, nest.lanes)
-        return self.statement(
-            nest.anchor, loops, self.anchor_in_registers(), self.home(loops), packs={p.tensor: p for p in nest.packed}
-        )
+        streamed = nest.streamed if nest.epilogue is None else 0
+        packs = {p.tensor: p for p in nest.packed}
+        return self.statement(nest.anchor, loops, self.anchor_in_registers(), self.home(loops), packs=packs, streamed=streamed)
 
     def home(self, loops: _Loops) -> AccessFacts | None:
         """Where the anchor's elements add up: in a tile indexed by loops, or (``None``) in the anchor's own buffer."""
@@ -169,7 +169,7 @@ class _NestView:
         )
         runs = [either(space, outside) for space, outside in zip(self.space(), self.outside(nest.epilogue_at), strict=True)]
         loops = self.inside_nest(runs, self.parallel, self.unrolled, axes, sizes)
-        return self.statement(epilogue, loops, 0, tile=nest.anchor)
+        return self.statement(epilogue, loops, 0, tile=nest.anchor, streamed=nest.streamed)
 
     def inside_nest(
         self,
@@ -291,6 +291,7 @@ class _NestView:
         home: AccessFacts | None = None,
         packs: Mapping[Tensor, Packed] | None = None,
         tile: Tensor | None = None,
+        streamed: Number = 0,
     ) -> StatementFacts:
         found: list[AccessFacts] = []
         read: dict[Hashable, AccessFacts] = {}
@@ -310,7 +311,8 @@ class _NestView:
                     read[walk] = self.read_facts(access, loops)
                 found.append(read[walk])
         found.append(home or self.write_facts(tensor, loops))
-        return _facts(tensor.name, distinct, loops, in_registers, isinstance(tensor.body, Reduce), tuple(found))
+        accumulates = isinstance(tensor.body, Reduce)
+        return _facts(tensor.name, distinct, loops, in_registers, accumulates, tuple(found), streamed)
 
     def extents(self, tensor: Tensor) -> tuple[Number, ...]:
         """The extents of the buffer that holds what a statement reads or writes of ``tensor``."""
@@ -389,12 +391,18 @@ class _NestView:
 
 
 def _facts(
-    name: str, distinct: Tensor, loops: _Loops, in_registers: Number, accumulates: bool, found: tuple[AccessFacts, ...]
+    name: str,
+    distinct: Tensor,
+    loops: _Loops,
+    in_registers: Number,
+    accumulates: bool,
+    found: tuple[AccessFacts, ...],
+    streamed: Number = 0,
 ) -> StatementFacts:
     assert distinct.body is not None
     counts = operations(distinct.body, {read: position for position, read in enumerate(reads(distinct.body))})
     kinds = (loops.trips, loops.parallel, loops.unrolled, loops.vector, loops.reduce)
-    return StatementFacts(name, *kinds, loops.lanes, in_registers, accumulates, counts, found)
+    return StatementFacts(name, *kinds, loops.lanes, in_registers, accumulates, streamed, counts, found)
 
 
 @once_for_each

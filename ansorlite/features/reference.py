@@ -103,6 +103,7 @@ def _facts(store: Store, loops: tuple[For, ...], born: Mapping[Buffer, int], eve
         lanes,
         update and store.buffer.scope is Scope.REGISTER,
         update,
+        store.streamed,
         operations(store.value, leaves),
         tuple(accesses),
     )

@@ -133,6 +133,7 @@ class Store(Stmt):
     Attributes:
         stage: name of the schedule's stage that this statement computes (a label for people, features and profiles).
         role: which part of the stage it is.
+        streamed: a wish that it go past the caches: what is stored will not be read soon.
     """
 
     buffer: Buffer
@@ -140,6 +141,7 @@ class Store(Stmt):
     value: Expr
     stage: str = ""
     role: Role = Role.COMPUTE
+    streamed: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -106,4 +106,5 @@ class _Printer:
 
 def _label(store: Store) -> str:
     role = "" if store.role is Role.COMPUTE else store.role.name.lower()
-    return ".".join(part for part in (store.stage, role) if part)
+    label = ".".join(part for part in (store.stage, role) if part)
+    return f"{label}, streamed" if store.streamed else label

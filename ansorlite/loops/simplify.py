@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ansorlite.loops.index_algebra import IndexAlgebra
 from ansorlite.loops.nodes import Alloc, Block, For, Function, If, Load, Prefetch, Stmt, Store, block
 from ansorlite.te.expr import Const
@@ -29,8 +31,8 @@ def _simplified(stmt: Stmt, algebra: IndexAlgebra) -> Stmt:
                 return _simplified(body, algebra) if simple.value else block()
             inner = _simplified(body, algebra)
             return inner if _is_empty(inner) else If(simple, inner)
-        case Store(buffer, indices, value, stage, role):
-            return Store(buffer, tuple(map(algebra.simplify, indices)), algebra.simplify(value), stage, role)
+        case Store(_, indices, value):
+            return replace(stmt, indices=tuple(map(algebra.simplify, indices)), value=algebra.simplify(value))
         case Alloc(buffer, body):
             inner = _simplified(body, algebra)
             return inner if _is_empty(inner) else Alloc(buffer, inner)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from ansorlite.loops.nodes import Alloc, Block, For, If, Load, Prefetch, Stmt, Store, block, statements
 from ansorlite.te.expr import Expr
@@ -44,10 +45,10 @@ def map_exprs(stmt: Stmt, fn: Callable[[Expr], Expr]) -> Stmt:
             case If(cond, body):
                 fresh = fn(cond)
                 return None if fresh is cond else If(fresh, body)
-            case Store(buffer, indices, value, stage, role):
+            case Store(_, indices, value):
                 new_indices, new_value = tuple(map(fn, indices)), fn(value)
                 same = new_value is value and _same(new_indices, indices)
-                return None if same else Store(buffer, new_indices, new_value, stage, role)
+                return None if same else replace(node, indices=new_indices, value=new_value)
             case Prefetch(load):
                 fresh = fn(load)
                 assert isinstance(fresh, Load)

@@ -30,7 +30,7 @@ def _nest(nest: Nest) -> list[Number]:
     def place(bands: Number) -> Number:
         return select(starts, bands)
 
-    result += [select(before, nest.parallel), nest.lanes, place(nest.epilogue_at)]
+    result += [select(before, nest.parallel), nest.lanes, place(nest.epilogue_at), nest.streamed]
     # Which loops the promoted accumulators are around cannot be told from the loops when nothing walks the tile in between.
     result.append(where(nest.apart, 1 + place(nest.inner_reduction or 0), 0))
     for stage in nest.attached:

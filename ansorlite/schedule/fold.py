@@ -27,6 +27,7 @@ from ansorlite.once import once_for_each
 from ansorlite.schedule.nest import Attached, Loop, Nest, Packed, Program
 from ansorlite.schedule.regions import Region, regions
 from ansorlite.schedule.steps import (
+    SHORTEST_STREAM,
     CacheRead,
     ComputeAt,
     Follow,
@@ -36,10 +37,12 @@ from ansorlite.schedule.steps import (
     Rfactor,
     Split,
     Step,
+    Stream,
     Unroll,
     Vectorize,
     holes,
 )
+from ansorlite.te import dtypes
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Axis, Expr
 from ansorlite.te.tensor import Tensor
@@ -124,7 +127,9 @@ class _Fold:
         loops = self.unrolled(loops, bands, lanes, self.chosen(Unroll, anchor.name, 0))
         parallel = self.parallel(anchor.name, [loop.trip for loop in loops])
         prepared = (anchor if epilogue is None else epilogue) in self.constant
-        nest = Nest(anchor, loops, bands, factor, epilogue, epilogue_at, ended, lane_axis, lanes, parallel, prepared, (), ())
+        streamed = self.streamed(anchor if epilogue is None else epilogue, loops, lanes)
+        places = epilogue_at, ended
+        nest = Nest(anchor, loops, bands, factor, epilogue, *places, lane_axis, lanes, parallel, prepared, streamed, (), ())
         packs = (s for s in self.steps if isinstance(s, CacheRead) and s.stage == anchor.name)
         packed = tuple(self.packed(anchor, step, normalised) for step in packs)
         return replace(nest, attached=self.attached(nest, normalised), packed=packed)
@@ -175,6 +180,14 @@ class _Fold:
             going = every((going, statements <= limit, either(fixed, vector)))
             result[position] = replace(loop, unrolled=every((going, loop.trip > 1, negated(vector))))
         return tuple(result)
+
+    def streamed(self, stored: Tensor, loops: tuple[Loop, ...], lanes: Number) -> Number:
+        """Whether what the innermost loop stores goes past the caches: by the line, so in vectors, and not in short runs."""
+        step = next((s for s in self.steps if isinstance(s, Stream) and s.stage == stored.name), None)
+        if step is None:
+            return 0
+        long = loops[-1].trip * dtypes.size(stored.dtype) >= SHORTEST_STREAM
+        return every((self.value(step.hole), lanes > 1, long))
 
     def parallel(self, stage: str, trips: list[Number]) -> Number:
         """How many outermost loops are fused and parallel, not counting a last one of a single iteration."""

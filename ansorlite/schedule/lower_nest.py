@@ -229,7 +229,8 @@ class NestLowering:
         if not isinstance(self.body, Reduce):
             assert self.body is not None
             out = tuple(coordinates[axis] for axis in anchor.axes)
-            return Store(self.buffers[anchor], out, on_buffers(self.body, coordinates, self.local_reads(position)), anchor.name)
+            value = on_buffers(self.body, coordinates, self.local_reads(position))
+            return Store(self.buffers[anchor], out, value, anchor.name, streamed=bool(self.nest.streamed))
         value = on_buffers(self.body.body, coordinates, self.local_reads(position))
         if self.registers is None:
             return self.tile_store(position, combine(self.body.op, self.tile_load(position), value), Role.UPDATE)
@@ -247,7 +248,8 @@ class NestLowering:
             coordinates = {own: self.coordinate(a, at) for own, a in zip(epilogue.axes, self.nest.anchor.axes, strict=True)}
             reads = self.reads | {self.nest.anchor: lambda _: self.tile_load(at)}
             out = tuple(coordinates[axis] for axis in epilogue.axes)
-            return Store(self.buffers[epilogue], out, on_buffers(body, coordinates, reads), epilogue.name)
+            value = on_buffers(body, coordinates, reads)
+            return Store(self.buffers[epilogue], out, value, epilogue.name, streamed=bool(self.nest.streamed))
 
         return self.each(self.inner_levels(band), position, make)
 

@@ -105,6 +105,7 @@ class Nest:
         lanes: vector width of the innermost loop, 1 when it is scalar.
         parallel: how many of the outermost loops are fused and parallel.
         prepared: whether it runs once, before the first call.
+        streamed: whether what it stores, the epilogue's elements or the anchor's, goes past the caches.
     """
 
     anchor: Tensor
@@ -118,6 +119,7 @@ class Nest:
     lanes: Number
     parallel: Number
     prepared: bool
+    streamed: Number
     attached: tuple[Attached, ...]
     packed: tuple[Packed, ...]
 

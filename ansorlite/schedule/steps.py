@@ -10,9 +10,13 @@ Stages, loops and holes are named, never numbered. A loop ``i2`` is level 2 of a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from ansorlite.schedule.tiles import TileTable
 from ansorlite.te.ops import BinaryOp
+
+#: Bytes that a streaming store's innermost loop writes in a row, at least: at both ends of a run a line is written in two parts.
+SHORTEST_STREAM: Final = 512
 
 
 @dataclass(frozen=True)
@@ -230,6 +234,17 @@ class Vectorize:
 
 
 @dataclass(frozen=True)
+class Stream:
+    """``stream``: whether what the stage stores goes past the caches."""
+
+    stage: str
+    hole: Hole
+
+    def __str__(self) -> str:
+        return f"stream     {self.stage}    {self.hole}"
+
+
+@dataclass(frozen=True)
 class Unroll:
     """``unroll``: the innermost loops are straight-line code as long as it has at most so many vector statements."""
 
@@ -242,7 +257,7 @@ class Unroll:
 
 #: The steps that change the set of stages.
 StageStep = Polyphase | Divide | Fuse | Inline | CacheWrite | Rfactor | Dot | Winograd
-Step = StageStep | Split | Reorder | Follow | ComputeAt | CacheRead | Parallel | Vectorize | Unroll
+Step = StageStep | Split | Reorder | Follow | ComputeAt | CacheRead | Parallel | Vectorize | Unroll | Stream
 
 
 def holes(steps: tuple[Step, ...]) -> tuple[Hole, ...]:

@@ -9,12 +9,10 @@ from ansorlite.analysis.constants import constant_stages
 from ansorlite.schedule.steps import CacheRead, ComputeAt, Follow, Hole, Parallel, Reorder, Step, Vectorize
 from ansorlite.sketch.rules.reduction import reduction_nest
 from ansorlite.sketch.state import State
-from ansorlite.sketch.tiling import MAX_ROW, lane_choices, multi_level_tile
+from ansorlite.sketch.stream import streams
+from ansorlite.sketch.tiling import ELEMENTWISE_STRUCTURE, MAX_ROW, lane_choices, multi_level_tile
 from ansorlite.te.rewriting import tensor_named
 from ansorlite.te.tensor import Tensor
-
-#: An element-wise nest: the outer tiles run in parallel, the inner ones are where producers are computed.
-STRUCTURE = "SS"
 
 
 def settle(state: State) -> State:
@@ -39,10 +37,10 @@ def settle(state: State) -> State:
             anchors |= _anchors(state)
         else:
             lane = lane_axis(stage)
-            steps = multi_level_tile(stage, STRUCTURE, lane, state.target, max_inner=MAX_ROW)
+            steps = multi_level_tile(stage, ELEMENTWISE_STRUCTURE, lane, state.target, max_inner=MAX_ROW)
             state = replace(state, steps=state.steps + steps)
             anchors[name] = name
-    return state
+    return replace(state, steps=state.steps + tuple(streams(state)))
 
 
 def _anchors(state: State) -> dict[str, str]:

@@ -19,6 +19,8 @@ from ansorlite.te.tensor import Tensor
 
 #: Ansor's multi-level tile structure on CPUs: S is one level of all space axes, R one of all reduce axes.
 CPU_STRUCTURE = "SSRSRS"
+#: Of a stage that reduces nothing: the outer tiles run in parallel, the inner ones are where producers are computed.
+ELEMENTWISE_STRUCTURE = "SS"
 #: Straight-line code of at most so many vector statements (Ansor's auto_unroll_max_step).
 UNROLL_LIMITS = (0, 16, 64, 512)
 #: Elements along the innermost loop of a stage that is not tiled for reuse: long rows are good.

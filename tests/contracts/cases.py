@@ -92,6 +92,7 @@ NAMED: Final[Mapping[str, Callable[[], list[te.Tensor]]]] = {
     "layer norm": lambda: workloads.layer_norm(5, 48),
     "attention": lambda: attention(7, 9, 5),
     "sum of squares": lambda: workloads.sum_of_squares(509),
+    "sum of columns": lambda: workloads.sum_of_columns(23, 19),
     "transpose add": lambda: workloads.transpose_add(13, 9),
     "two outputs": lambda: workloads.two_outputs(8, 7, 8),
     "diamond": lambda: workloads.diamond(8, 8, 8),

@@ -58,6 +58,8 @@ CASES: Final[Mapping[str, Golden]] = {
     "softmax": Golden(workloads.softmax, lambda: workloads.softmax(37, 24)),
     "layer_norm": Golden(workloads.layer_norm, lambda: workloads.layer_norm(37, 24)),
     "sum_of_squares": Golden(workloads.sum_of_squares, lambda: workloads.sum_of_squares(1009)),
+    "sum_of_columns": Golden(workloads.sum_of_columns, lambda: workloads.sum_of_columns(7, 520)),
+    "transpose_add": Golden(workloads.transpose_add, lambda: workloads.transpose_add(24, 37)),
 }
 
 #: One program of each of these is kept as loop IR: the sketch, and the seed of its row.

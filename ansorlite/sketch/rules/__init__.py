@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ansorlite.sketch.rules.cache_read import ADD_CACHE_READ
 from ansorlite.sketch.rules.cache_write import ADD_CACHE_WRITE
 from ansorlite.sketch.rules.dot import DOT_PRODUCT
 from ansorlite.sketch.rules.fusion import MULTI_LEVEL_TILING_WITH_FUSION
@@ -26,6 +27,7 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
         MULTI_LEVEL_TILING_WITH_FUSION,
         MULTI_LEVEL_TILING,
         REDUCTION_TILING,
+        ADD_CACHE_READ,
         SKIP_STAGE,
     ),
 }

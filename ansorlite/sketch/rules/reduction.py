@@ -7,8 +7,8 @@ stage reads in some other way stay without a nest, so that they can be computed 
 
 from __future__ import annotations
 
-from ansorlite.analysis.access import lane_axis
-from ansorlite.analysis.predicates import fusible_consumer, has_data_reuse
+from ansorlite.analysis.access import accesses, axes_of, lane_axis
+from ansorlite.analysis.predicates import fusible_consumer, has_data_reuse, is_simple
 from ansorlite.schedule.rewrite import cache_write
 from ansorlite.schedule.steps import CacheWrite
 from ansorlite.sketch.state import Rule, State, Verdict
@@ -18,6 +18,8 @@ from ansorlite.te.rewriting import tensor_named
 from ansorlite.te.tensor import Tensor
 
 STRUCTURE = "SRS"
+#: Of a sum along columns: a few rows at once are added to a row of accumulators, which stays in the first cache.
+BY_ROWS = "SRSRS"
 
 
 def _condition(state: State) -> Verdict:
@@ -53,11 +55,18 @@ def reduction_nest(state: State, stage: Tensor, factor: Axis | None = None, coun
         lane = next((axis for axis in reversed(leader.axes) if axis.extent > 1), None)
     if factor is not None and lane is leader.axes[0]:
         lane = leader.reduce_axes[-1]
+    structure = BY_ROWS if factor is None and counted is None and _walks_rows(leader, lane) else STRUCTURE
     steps = multi_level_tile(
-        leader, STRUCTURE, lane, state.target, max_inner=MAX_ROW, factor=leader.reduce_axes[0] if factor is not None else None,
+        leader, structure, lane, state.target, max_inner=MAX_ROW, factor=leader.reduce_axes[0] if factor is not None else None,
         counted=leader.reduce_axes[0] if counted is not None else None,
     )  # fmt: skip
     return state.visited(*cached, *steps, follow(epilogue, leader, (1,)), dag=dag)
+
+
+def _walks_rows(stage: Tensor, lane: Axis | None) -> bool:
+    """Whether each element of memory is read once, and neighbours in memory belong to different elements of the result."""
+    plain = all(is_simple(access) and access.axes.issuperset(axes_of(stage)) for access in accesses(stage) if access.axes)
+    return lane is not None and not lane.reduce and plain and any(a.stride(lane) == 1 for a in accesses(stage))
 
 
 REDUCTION_TILING = Rule("ReductionTiling", _condition, _apply)

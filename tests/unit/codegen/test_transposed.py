@@ -1,12 +1,14 @@
 """Vectors stored across their lanes: transposed in registers, right to the element, and nothing beyond is touched."""
 
+import re
+
 import numpy as np
 import pytest
 
-from ansorlite.codegen import build
+from ansorlite.codegen import assembly, build
 from ansorlite.codegen.vectorized import UNROLLED_CHUNKS, lanes_of
 from ansorlite.loops.nodes import Function, LoopKind, Stmt
-from ansorlite.target import host
+from ansorlite.target import host, resolve
 from ansorlite.te.expr import Expr
 from tests.running import run, run_compiled
 from tests.unit.codegen.test_memory import edge_array
@@ -38,6 +40,13 @@ def test_transposed(rows: int, columns: int, lanes: int, dtype: str) -> None:
         data = np.arange(rows * columns).reshape(rows, columns).astype(dtype)
         run_compiled(compiled, function, TARGET, data, out.reshape(columns, rows))
         np.testing.assert_array_equal(out.reshape(columns, rows), (data + data).T)
+
+
+def test_halves_of_vectors_are_transposed_by_themselves() -> None:
+    """AVX's instructions work on each half of a vector: 24 transpose 8 x 8 elements, where whole vectors take 48."""
+    target = resolve("x86-64-v3")
+    compiled = build(across(8, 8, 8, "float32"), target)
+    assert len(re.findall(r"vunpck|vperm|vinsert|vshuf|vblend", assembly(compiled, target))) == 24
 
 
 def test_what_is_read_where_it_is_stored_keeps_its_order() -> None:

@@ -23,7 +23,7 @@ def rows_of_a_matrix(
     access = AccessFacts(widths, (rows, length), 4, 0, [False, True, True], 1, write=False, renewed=never)
     trips, vector, shared = [repeats, rows, columns], [False, False, True], [False, parallel, False]
     facts = StatementFacts(
-        "walk", trips, shared, never, vector, never, 16, False, False, {frozenset((0,)): Operations(cheap=1)}, (access,)
+        "walk", trips, shared, never, vector, never, 16, False, False, False, {frozenset((0,)): Operations(cheap=1)}, (access,)
     )
     features = np.array(assemble(facts, target), dtype=np.float64)
     return {name: float(2.0 ** features[COLUMN[name]] - 1.0) for name in ("l1_traffic", "l2_traffic", "l1_runs", "pages")}
