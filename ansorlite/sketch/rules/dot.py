@@ -1,4 +1,4 @@
-"""DotProduct (ours): sums of products of small integers are computed a word of them at a time.
+"""DotProduct (ours): sums of products of small numbers are computed a word of them at a time.
 
 It is asked about the expression alone: which dot products the machine has, and whether the values of both factors fit
 into the pieces of their words. The words are stages of their own, which are then given a place like any other, or what memory has
