@@ -45,8 +45,8 @@ class Factor:
 
     @cached_property
     def places(self) -> dict[Axis, int]:
-        """The axes that index a dimension of the tensor alone, and from end to end, with these dimensions."""
-        return _places(self.read)
+        """See :func:`places`."""
+        return places(self.read)
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def dot_product(tensor: Tensor, ops: Sequence[BinaryOp]) -> DotProduct | None:
     product = body.body
     if not isinstance(product, Binary) or product.op is not BinaryOp.MUL:
         return None
-    elements = [_read(value) for value in (product.a, product.b)]
+    elements = [element_read(value) for value in (product.a, product.b)]
     found: list[tuple[Axis, Factor, Factor]] = []
     for axis in body.axes:
         a, b = (_factor(tensor, value, read, axis) for value, read in zip((product.a, product.b), elements, strict=True))
@@ -98,7 +98,8 @@ def dot_product(tensor: Tensor, ops: Sequence[BinaryOp]) -> DotProduct | None:
     return None
 
 
-def _places(read: Read) -> dict[Axis, int]:
+def places(read: Read) -> dict[Axis, int]:
+    """The axes that index a dimension of the tensor read alone, and from end to end, with these dimensions."""
     found: dict[Axis, int] = {}
     for dim, (index, extent) in enumerate(zip(read.indices, read.tensor.shape, strict=True)):
         form = affine(index)
@@ -108,10 +109,10 @@ def _places(read: Read) -> dict[Axis, int]:
     return found
 
 
-def _read(value: Expr) -> Read | None:
+def element_read(value: Expr) -> Read | None:
     """The read that a factor is a function of: whatever else is in it (zero points, say) depends only on where that is."""
     for read in sorted(reads(value), key=lambda read: -len(free_vars(read))):
-        known = _places(read)
+        known = places(read)
         stack, inside = [value], True
         while stack:
             node = stack.pop()
