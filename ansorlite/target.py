@@ -24,8 +24,10 @@ TARGET_VARIABLE: Final = "ANSORLITE_TARGET"
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
-#: Which features of LLVM's give which dot products of words, the one with most products an instruction first.
+#: Which features of LLVM's give which dot products of words; of those that add up in one dtype, the one with most products first.
 _DOTS: Final[tuple[tuple[str, BinaryOp], ...]] = (
+    ("avx512bf16", BinaryOp.DOT_BF16),
+    ("bf16", BinaryOp.DOT_BF16),
     ("avx512vnni", BinaryOp.DOT_U8S8),
     ("avxvnni", BinaryOp.DOT_U8S8),
     ("avxvnniint8", BinaryOp.DOT_S8S8),
@@ -116,18 +118,23 @@ def _vectors(triple: str, features: dict[str, bool]) -> tuple[int, int]:
 _V2: Final = "+cx16,+popcnt,+sse,+sse2,+sse3,+ssse3,+sse4.1,+sse4.2"
 _V3: Final = f"{_V2},+avx,+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe"
 _V4: Final = f"{_V3},+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl"
+_BF16: Final = f"{_V4},+avx512vnni,+avx512bf16"
 _DOTPROD: Final = "+neon,+dotprod,+fullfp16,+lse,+rdm"
+_ARM_BF16: Final = f"{_DOTPROD},+bf16,+i8mm"
 
 _X86: Final = Target("llvm", "x86_64-unknown-linux-gnu", "x86-64-v2", _V2, 16, 16, 1, 32 << 10, 1 << 20, 8 << 20, NARROW)
 _ARM: Final = Target("llvm", "aarch64-unknown-linux-gnu", "generic", "+neon", 16, 32, 1, 64 << 10, 512 << 10, 2 << 20, NARROW)
 
-#: Machines by name: the levels of x86-64 that its vendors agreed on, 64-bit Arm, and 64-bit Arm with dot products of bytes.
+#: Machines by name: the levels of x86-64 that its vendors agreed on, the last of them with dot products of bytes and of bfloat16;
+#: 64-bit Arm, with dot products of bytes, and with those of bfloat16 too.
 NAMED: Final[Mapping[str, Target]] = {
     "x86-64-v2": _X86,
     "x86-64-v3": replace(_X86, cpu="x86-64-v3", features=_V3, vector_bytes=32, machine=MIDDLE),
     "x86-64-v4": replace(_X86, cpu="x86-64-v4", features=_V4, vector_bytes=64, vector_registers=32, machine=WIDE),
+    "x86-64-v4+bf16": replace(_X86, cpu="cooperlake", features=_BF16, vector_bytes=64, vector_registers=32, machine=WIDE),
     "aarch64": _ARM,
     "aarch64+dotprod": replace(_ARM, cpu="cortex-a76", features=_DOTPROD),
+    "aarch64+bf16": replace(_ARM, cpu="ampere1", features=_ARM_BF16),
 }
 
 

@@ -1,4 +1,4 @@
-"""How what tests compile is run: here where the processor can, 64-bit Arm under qemu, else not at all.
+"""How what tests compile is run: here where the processor can, 64-bit Arm under qemu, other x86 with stand-ins.
 
 ``ANSORLITE_TARGET`` names the target of what is compiled; tests ask :func:`ansorlite.target.host` for it.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import Enum
 from typing import Any
 
@@ -18,14 +19,15 @@ from ansorlite.codegen.object import Object
 from ansorlite.errors import TargetError
 from ansorlite.loops.nodes import Buffer, Function
 from ansorlite.runtime.kernel import Kernel
-from ansorlite.target import Target, host, obstacle
+from ansorlite.target import Target, host, obstacle, process_target
 from ansorlite.te import dtypes
-from tests import emulated
+from tests import emulated, stand_ins
 
 
 class How(Enum):
     NATIVE = "run by this processor"
     EMULATED = "run by qemu"
+    STAND_IN = "run by this processor, with stand-ins for instructions that it lacks"
     COMPILED = "compiled, not run"
 
 
@@ -33,13 +35,16 @@ def how(target: Target) -> How:
     """How kernels for ``target`` run here."""
     if obstacle(target) is None:
         return How.NATIVE
-    return How.EMULATED if target.triple.startswith("aarch64") and emulated.obstacle() is None else How.COMPILED
+    if target.triple.startswith("aarch64") and emulated.obstacle() is None:
+        return How.EMULATED
+    return How.COMPILED if stand_ins.obstacle(target, process_target()) else How.STAND_IN
 
 
 def reason(target: Target) -> str:
     """Why kernels for ``target`` do not run here."""
     why = obstacle(target)
-    return f"{why}, and {emulated.obstacle()}" if target.triple.startswith("aarch64") else f"{why}"
+    other = emulated.obstacle() if target.triple.startswith("aarch64") else stand_ins.obstacle(target, process_target())
+    return f"{why}, and {other}"
 
 
 def summary() -> str:
@@ -67,6 +72,9 @@ def kernel(compiled: Object, params: Sequence[Buffer], target: Target) -> Kernel
     chosen = how(target)
     if chosen is How.NATIVE:
         return Kernel(compiled, params, target)
+    if chosen is How.STAND_IN:
+        here = replace(process_target(), threads=target.threads)
+        return Kernel(stand_ins.compiled_here(compiled, here), params, here)
     return emulated.EmulatedKernel(compiled, params, target) if chosen is How.EMULATED else None
 
 

@@ -45,6 +45,38 @@ def int8_matmul(m: int = 128, n: int = 128, k: int = 128) -> Tensors:
     return [a, b, c]
 
 
+def widened_matmul(m: int = 128, n: int = 128, k: int = 128, dtype: str = "bfloat16") -> Tensors:
+    """Products of narrow floats, added up in float32."""
+    a, b = te.placeholder((m, k), dtype, name="A"), te.placeholder((k, n), dtype, name="B")
+    r = te.reduce_axis(k, name="k")
+    c = te.compute((m, n), lambda i, j: te.sum(te.cast(a[i, r], "float32") * te.cast(b[r, j], "float32"), axis=r), name="C")
+    return [a, b, c]
+
+
+def widened_conv2d(ci: int = 6, h: int = 4, w: int = 5, co: int = 4, block: int = 0, stride: int = 1, pad: int = 1) -> Tensors:
+    """bfloat16 NCHW input, OIHW weights, into float32; with ``block``, in blocks of so many channels side by side."""
+    shape = (1, ci, h, w) if not block else (1, ci // block, h, w, block)
+    x, weight = te.placeholder(shape, "bfloat16", name="X"), te.placeholder((co, ci, 3, 3), "bfloat16", name="W")
+    zero = te.cast(0.0, "bfloat16")
+
+    def padded_element(b: te.Expr, c: te.Expr, y: te.Expr, z: te.Expr, *inner: te.Expr) -> te.Expr:
+        inside = te.all(y >= pad, y < h + pad, z >= pad, z < w + pad)
+        return te.if_then_else(inside, x[(b, c, y - pad, z - pad, *inner)], zero)
+
+    padded = te.compute((*shape[:2], h + 2 * pad, w + 2 * pad, *shape[4:]), padded_element, name="padded")
+    oh, ow = (h + 2 * pad - 3) // stride + 1, (w + 2 * pad - 3) // stride + 1
+    extents = ((ci, "rc"), (3, "ry"), (3, "rx")) if not block else ((ci // block, "ro"), (block, "rc"), (3, "ry"), (3, "rx"))
+    axes = [te.reduce_axis(extent, name=name) for extent, name in extents]
+    *channel, ry, rx = axes
+
+    def element(b: te.Expr, o: te.Expr, y: te.Expr, z: te.Expr) -> te.Expr:
+        value = padded[(b, channel[0], y * stride + ry, z * stride + rx, *channel[1:])]
+        one = channel[0] if not block else channel[0] * block + channel[1]
+        return te.sum(te.cast(value, "float32") * te.cast(weight[o, one, ry, rx], "float32"), axis=axes)
+
+    return [x, weight, te.compute((1, co, oh, ow), element, name="conv")]
+
+
 def pad_nchw(x: te.Tensor, pad: int) -> te.Tensor:
     """``x`` with ``pad`` zeros around its last two dimensions; ``x`` itself for none."""
     if pad == 0:

@@ -1,4 +1,4 @@
-"""Sums of products of small integers, which machines with dot-product instructions do several at a time."""
+"""Sums of products of small numbers, which machines with dot-product instructions do several at a time."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from math import prod
 
 from ansorlite.analysis.access import axes_of
 from ansorlite.analysis.affine import Affine, affine
-from ansorlite.te.expr import Axis, Binary, Expr, Read, Reduce, Var
+from ansorlite.te.expr import Axis, Binary, Cast, Expr, Read, Reduce, Var
 from ansorlite.te.intervals import bounds
 from ansorlite.te.ops import DOTS, BinaryOp, ReduceOp
 from ansorlite.te.tensor import Tensor
 from ansorlite.te.traversal import free_vars, reads
-from ansorlite.te.words import WORD, Pieces
+from ansorlite.te.words import Pieces
 
 #: A factor whose elements are used less often than this is not worth a copy of it as words.
 _LEAST_REUSE = 4
@@ -45,8 +45,8 @@ class Factor:
 
     @cached_property
     def places(self) -> dict[Axis, int]:
-        """The axes that index a dimension of the tensor alone, and from end to end, with these dimensions."""
-        return _places(self.read)
+        """See :func:`places`."""
+        return places(self.read)
 
 
 @dataclass(frozen=True)
@@ -67,35 +67,39 @@ class DotProduct:
 def dot_product(tensor: Tensor, ops: Sequence[BinaryOp]) -> DotProduct | None:
     """How ``tensor`` can be computed with dot products of words, or ``None`` if it cannot.
 
-    It must be an int32 sum of products; in both factors a reduce axis must move along one dimension, from the start of a
-    word on, and their values, by the dtypes of what they read, must fit into the pieces of a word. Zero points that are
-    subtracted from the factors are part of these values. Of several such axes the best is one whose steps lie next to each
-    other in memory, then the longest.
+    It must be an int32 sum of products, or a float32 sum of products of bfloat16; in both factors a reduce axis must move along
+    one dimension, from the start of a word on, and their values must fit into the pieces of a word: integers by the dtypes of
+    what they read, floats by being conversions of bfloat16. Zero points that are subtracted from the factors are part of these
+    values. Of several such axes the best is one whose steps lie next to each other in memory, then the longest.
 
     Args:
         ops: the dot products that the machine has, the best first.
     """
     body = tensor.body
-    if not isinstance(body, Reduce) or body.op is not ReduceOp.SUM or body.dtype != WORD:
+    if not isinstance(body, Reduce) or body.op is not ReduceOp.SUM:
+        return None
+    fitting = [op for op in ops if DOTS[op][0].sums == body.dtype]
+    if not fitting:
         return None
     product = body.body
     if not isinstance(product, Binary) or product.op is not BinaryOp.MUL:
         return None
-    elements = [_read(value) for value in (product.a, product.b)]
+    elements = [element_read(value) for value in (product.a, product.b)]
     found: list[tuple[Axis, Factor, Factor]] = []
     for axis in body.axes:
         a, b = (_factor(tensor, value, read, axis) for value, read in zip((product.a, product.b), elements, strict=True))
         if a is not None and b is not None:
             found.append((axis, a, b))
     for axis, *factors in sorted(found, key=lambda each: (not (each[1].adjacent or each[2].adjacent), -each[0].extent)):
-        for op in ops:
+        for op in fitting:
             for a, b in (factors, reversed(factors)):
                 if all(_fits(factor, pieces, axis) for factor, pieces in zip((a, b), DOTS[op], strict=True)):
                     return DotProduct(op, axis, a, b)
     return None
 
 
-def _places(read: Read) -> dict[Axis, int]:
+def places(read: Read) -> dict[Axis, int]:
+    """The axes that index a dimension of the tensor read alone, and from end to end, with these dimensions."""
     found: dict[Axis, int] = {}
     for dim, (index, extent) in enumerate(zip(read.indices, read.tensor.shape, strict=True)):
         form = affine(index)
@@ -105,10 +109,10 @@ def _places(read: Read) -> dict[Axis, int]:
     return found
 
 
-def _read(value: Expr) -> Read | None:
+def element_read(value: Expr) -> Read | None:
     """The read that a factor is a function of: whatever else is in it (zero points, say) depends only on where that is."""
     for read in sorted(reads(value), key=lambda read: -len(free_vars(read))):
-        known = _places(read)
+        known = places(read)
         stack, inside = [value], True
         while stack:
             node = stack.pop()
@@ -136,10 +140,17 @@ def _factor(tensor: Tensor, value: Expr, read: Read | None, axis: Axis) -> Facto
 
 
 def _fits(factor: Factor, pieces: Pieces, axis: Axis) -> bool:
-    least, greatest = bounds(factor.value)
     words = -(-axis.extent // pieces.count)
     padding = words * pieces.count / axis.extent - 1
     start = (*factor.start.coefficients.values(), factor.start.constant)
     if any(start) and (padding or any(number % pieces.count for number in start)):
         return False
-    return pieces.range[0] <= least and greatest <= pieces.range[1] and padding <= _MOST_PADDING
+    return padding <= _MOST_PADDING and _holds(pieces, factor.value)
+
+
+def _holds(pieces: Pieces, value: Expr) -> bool:
+    """Whether a piece can be whatever ``value`` is."""
+    if pieces.floats:
+        return isinstance(value, Cast) and value.a.dtype == pieces.dtype
+    least, greatest = bounds(value)
+    return pieces.range[0] <= least and greatest <= pieces.range[1]

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from typing import Final
 
 from ansorlite.calibration.loop import Loop
-from ansorlite.codegen.dots import dot
+from ansorlite.codegen import types
+from ansorlite.codegen.dots import dot_add
 from ansorlite.codegen.vector_math import exp
-from ansorlite.te.ops import BinaryOp
+from ansorlite.te.ops import DOTS, BinaryOp
 
 Body = Callable[[Loop], int]
 
@@ -105,11 +106,10 @@ def dot_product(op: BinaryOp) -> Body:
     """Dot products of words by the operation ``op``."""
 
     def body(loop: Loop) -> int:
-        words = f"<{loop.lanes} x i32>"
+        words, sums = types.vector("i32", loop.lanes), types.value_type(DOTS[op][0].sums, loop.lanes)
         a, b = loop.constant(words), loop.constant(words)
-        for chain in loop.chains(words, 8):
-            found = dot(op, loop.b, "int32", loop.lanes, a, b)
-            loop.then(chain, loop.b.op(f"add {words} {chain}, {found}"))
+        for chain in loop.chains(sums, 8):
+            loop.then(chain, dot_add(op, loop.b, loop.lanes, chain, a, b))
         return 8
 
     return body

@@ -58,6 +58,12 @@ def to_memory(b: Builder, dtype: str, lanes: int, x: str) -> str:
     return x
 
 
+def bits(b: Builder, dtype: str, lanes: int, x: str) -> str:
+    """The bits of a bfloat16 value."""
+    assert dtype == "bfloat16"
+    return to_memory(b, dtype, lanes, x)
+
+
 def _to_odd(b: Builder, lanes: int, x: str) -> str:
     """double to float rounded to odd, so that a second rounding to a narrow float gives what one rounding would."""
     double, single, words = (types.vector(t, lanes) for t in ("double", "float", "i32"))

@@ -1,4 +1,16 @@
-"""Dot products of words: the instruction that a target has for one, or the multiplications that it stands for."""
+"""Dot products of words: the instruction that a target has for one, or the multiplications that it stands for.
+
+Those of integers are exact. ``te.words`` says what two bfloat16 give; where that is added to a float32 sum, instructions differ
+in the last places, as orders of addition do. They do not ask for a rounding mode, take subnormal bfloat16 for 0, and give 0 for
+what is below 2^-126 in magnitude:
+
+* ``vdpbf16ps`` (AVX512-BF16) is two multiply-adds one after the other, the upper piece's first, each rounded to nearest;
+* ``bfdot`` (Arm, without FEAT_EBF16, which programs have to turn on) adds up the two exact products, then that and the sum, and
+  rounds both results to odd: by less than a unit in the last place, where to nearest is half of one at most.
+
+So a sum of ``n`` products, in any order, is off by at most ``(n + 2) 2^-24`` times the sum of their magnitudes, as one of float32
+multiply-adds may be; and by ``n 2^-126``.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +21,7 @@ from ansorlite.codegen import types
 from ansorlite.codegen.builder import Builder
 from ansorlite.target import Target
 from ansorlite.te.ops import DOTS, BinaryOp
+from ansorlite.te.words import WORD
 
 
 @dataclass(frozen=True)
@@ -41,6 +54,10 @@ def _neon(op: BinaryOp, feature: str, name: str) -> tuple[Instruction, ...]:
     return tuple(Instruction(op, feature, n, f"llvm.aarch64.neon.{name}.v{n}i32.v{4 * n}i8") for n in (4, 2))
 
 
+def _bf16(feature: str, name: str, *lanes: int) -> tuple[Instruction, ...]:
+    return tuple(Instruction(BinaryOp.DOT_BF16, feature, n, name.format(n=n, pieces=2 * n, bits=32 * n)) for n in lanes)
+
+
 #: The first one of a dot product that has the lanes wanted, and whose feature is there, is taken.
 INSTRUCTIONS: Final[tuple[Instruction, ...]] = (
     *_x86(BinaryOp.DOT_U8S8, "avx512vnni", "avx512.vpdpbusd", 16, 8, 4),
@@ -58,6 +75,8 @@ INSTRUCTIONS: Final[tuple[Instruction, ...]] = (
     *_neon(BinaryOp.DOT_S8S8, "dotprod", "sdot"),
     *_neon(BinaryOp.DOT_U8U8, "dotprod", "udot"),
     *_neon(BinaryOp.DOT_U8S8, "i8mm", "usdot"),
+    *_bf16("avx512bf16", "llvm.x86.avx512bf16.dpbf16ps.{bits}", 16, 8, 4),
+    *_bf16("bf16", "llvm.aarch64.neon.bfdot.v{n}f32.v{pieces}bf16", 4, 2),
 )
 
 
@@ -71,30 +90,64 @@ def instruction(target: Target, op: BinaryOp, lanes: int) -> Instruction | None:
 def dot(op: BinaryOp, b: Builder, dtype: str, lanes: int, x: str, y: str) -> str:
     """The dot product in every lane."""
     del dtype
-    found = instruction(b.module.target, op, lanes)
+    found = _found(b.module.target, op, lanes)
     if found is None:
-        return _multiplied(b, op, lanes, x, y)
-    zero = types.splat("0", "i32", lanes)
-    return _call(b, found, zero, x, y)
+        return _multiplied_floats(b, lanes, x, y) if DOTS[op][0].floats else _multiplied(b, op, lanes, x, y)
+    sums = DOTS[op][0].sums
+    zero = types.splat(types.literal(0, sums), types.VALUE[sums], lanes)
+    return dot_add(op, b, lanes, zero, x, y) if found.adds else _call(b, found, zero, x, y)
 
 
 def dot_add(op: BinaryOp, b: Builder, lanes: int, total: str, x: str, y: str) -> str:
-    """The dot product in every lane, added to ``total``."""
-    found = instruction(b.module.target, op, lanes)
-    if found is not None and found.adds:
+    """The dot product in every lane, added to ``total``; of floats, rounded as a step of a sum is."""
+    found = _found(b.module.target, op, lanes)
+    kind, words = types.value_type(DOTS[op][0].sums, lanes), types.vector("i32", lanes)
+    if found is None or not found.adds:
+        return b.op(f"{'fadd' if DOTS[op][0].floats else 'add'} {kind} {total}, {dot(op, b, WORD, lanes, x, y)}")
+    if found.lanes == lanes:
         return _call(b, found, total, x, y)
-    return b.op(f"add {types.vector('i32', lanes)} {total}, {dot(op, b, 'int32', lanes, x, y)}")
+    operands = (_in_more_lanes(b, *each, lanes, found.lanes) for each in ((kind, total), (words, x), (words, y)))
+    return _first_lanes(b, types.VALUE[DOTS[op][0].sums], _call(b, found, *operands), lanes, found.lanes)
+
+
+def _found(target: Target, op: BinaryOp, lanes: int) -> Instruction | None:
+    """The instruction for ``op`` in ``lanes`` lanes, or of floats in the least number of more of them.
+
+    So an element of a float sum is rounded alike in a vector and alone. Integers are exact however they are multiplied.
+    """
+    found = instruction(target, op, lanes)
+    wider = (n for n in (2, 4, 8, 16) if n > lanes and DOTS[op][0].floats)
+    while found is None and (n := next(wider, None)) is not None:
+        found = instruction(target, op, n)
+    return found
+
+
+def _in_more_lanes(b: Builder, kind: str, value: str, lanes: int, more: int) -> str:
+    """The first lanes of a vector of ``more``, the others 0."""
+    if lanes == 1:
+        return b.op(f"insertelement {types.vector(kind, more)} zeroinitializer, {kind} {value}, i64 0")
+    mask = ", ".join(f"i32 {min(lane, lanes)}" for lane in range(more))
+    return b.op(f"shufflevector {kind} {value}, {kind} zeroinitializer, <{more} x i32> <{mask}>")
+
+
+def _first_lanes(b: Builder, element: str, value: str, lanes: int, more: int) -> str:
+    kind = types.vector(element, more)
+    if lanes == 1:
+        return b.op(f"extractelement {kind} {value}, i64 0")
+    mask = ", ".join(f"i32 {lane}" for lane in range(lanes))
+    return b.op(f"shufflevector {kind} {value}, {kind} poison, <{lanes} x i32> <{mask}>")
 
 
 def _call(b: Builder, how: Instruction, total: str, x: str, y: str) -> str:
     words = types.vector("i32", how.lanes)
     pieces, _ = DOTS[how.op]
-    operand = types.vector(f"i{pieces.bits}", how.lanes * pieces.count)
+    sums = types.value_type(pieces.sums, how.lanes)
+    operand = types.vector("bfloat" if pieces.floats else f"i{pieces.bits}", how.lanes * pieces.count)
     operands = [(operand, b.op(f"bitcast {words} {word} to {operand}")) for word in (x, y)]
     if how.pairs:
         halves = types.vector("i16", 2 * how.lanes)
         operands = [(halves, b.call(halves, how.pairs, *operands)), (halves, types.splat("1", "i16", 2 * how.lanes))]
-    return b.call(words, how.name, *([(words, total)] if how.adds else []), *operands)
+    return b.call(sums, how.name, *([(sums, total)] if how.adds else []), *operands)
 
 
 def _multiplied(b: Builder, op: BinaryOp, lanes: int, x: str, y: str) -> str:
@@ -110,3 +163,20 @@ def _multiplied(b: Builder, op: BinaryOp, lanes: int, x: str, y: str) -> str:
         product = b.op(f"mul {kind} {factors[0]}, {factors[1]}")
         result = b.op(f"add {kind} {result}, {product}") if result else product
     return result
+
+
+def _multiplied_floats(b: Builder, lanes: int, x: str, y: str) -> str:
+    """Both products of bfloat16, which are exact in float32, and their sum."""
+    words, floats = types.vector("i32", lanes), types.vector("float", lanes)
+    products = []
+    for shift in (0, 16):
+        factors = []
+        for word in (x, y):
+            bits = b.op(f"shl {words} {word}, {types.splat(str(shift), 'i32', lanes)}")
+            kept = b.op(f"and {words} {bits}, {types.splat(str(-0x1_0000), 'i32', lanes)}")
+            exponent = b.op(f"and {words} {bits}, {types.splat(str(0x7F80_0000), 'i32', lanes)}")
+            subnormal = b.op(f"icmp eq {words} {exponent}, {types.splat('0', 'i32', lanes)}")
+            normal = b.select(words, lanes, subnormal, types.splat("0", "i32", lanes), kept)
+            factors.append(b.op(f"bitcast {words} {normal} to {floats}"))
+        products.append(b.op(f"fmul {floats} {factors[0]}, {factors[1]}"))
+    return b.op(f"fadd {floats} {products[0]}, {products[1]}")

@@ -204,7 +204,7 @@ def _binary(c: Context, expr: Binary) -> Value:
     x = evaluate(c, expr.a)
     if expr.op in (BinaryOp.AND, BinaryOp.OR):
         return _logic(c, expr, x)
-    if expr.op is BinaryOp.ADD and isinstance(expr.b, Binary) and expr.b.op in DOTS:
+    if expr.op is BinaryOp.ADD and isinstance(expr.b, Binary) and expr.b.op in DOTS and (expr.dtype == WORD or _adds_up(c, expr)):
         return _dot_add(c, x, expr.b)
     product = _next_product(c, expr)
     if product is not None:
@@ -245,13 +245,19 @@ def _dot_add(c: Context, total: Value, dot: Binary) -> Value:
     """``total + dot``, which may be one instruction."""
     x, y = evaluate(c, dot.a), evaluate(c, dot.b)
     lanes = max(total.lanes, x.lanes, y.lanes)
-    operands = (spread_over(c, value, WORD, lanes) for value in (total, x, y))
+    kinds = (dot.dtype, WORD, WORD)
+    operands = (spread_over(c, value, kind, lanes) for value, kind in zip((total, x, y), kinds, strict=True))
     return Value(dots.dot_add(dot.op, c.b, lanes, *operands), lanes)
+
+
+def _adds_up(c: Context, expr: Binary) -> bool:
+    """Whether ``expr`` is the next step of a sum: in which order its terms are added, and rounded, is open."""
+    return expr.op is BinaryOp.ADD and isinstance(expr.a, Load) and expr.a.buffer is c.stored
 
 
 def _next_product(c: Context, expr: Binary) -> Binary | None:
     """What is added, if ``expr`` is a sum of floats that goes on by a product."""
-    if expr.op is not BinaryOp.ADD or not isinstance(expr.a, Load) or expr.a.buffer is not c.stored:
+    if not _adds_up(c, expr):
         return None
     return expr.b if isinstance(expr.b, Binary) and expr.b.op is BinaryOp.MUL and dtypes.is_float(expr.dtype) else None
 

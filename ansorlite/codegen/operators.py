@@ -137,13 +137,14 @@ _UNARY_FLOAT: Final[dict[UnaryOp, Emit]] = {
     UnaryOp.FLOOR: _intrinsic("floor"),
     UnaryOp.CEIL: _intrinsic("ceil"),
     UnaryOp.ROUND: _intrinsic("rint"),
+    UnaryOp.BITS: casts.bits,
 }
 _UNARY_SIGNED: Final[dict[UnaryOp, Emit]] = {UnaryOp.NEG: _negate, UnaryOp.ABS: _absolute}
 _UNARY_UNSIGNED: Final[dict[UnaryOp, Emit]] = {UnaryOp.NEG: _negate, UnaryOp.ABS: _same}
 _UNARY_BOOL: Final[dict[UnaryOp, Emit]] = {UnaryOp.NOT: _not}
 
 #: The float operations whose result may need rounding to a storage float: all but those that only choose or compare.
-_EXACT: Final = frozenset({BinaryOp.MIN, BinaryOp.MAX, *_COMPARE_FLOAT, UnaryOp.NEG, UnaryOp.ABS})
+_EXACT: Final = frozenset({BinaryOp.MIN, BinaryOp.MAX, *_COMPARE_FLOAT, UnaryOp.NEG, UnaryOp.ABS, UnaryOp.BITS})
 
 
 def _emit(b: Builder, entry: Emit, op: BinaryOp | UnaryOp, dtype: str, lanes: int, operands: tuple[str, ...]) -> str:

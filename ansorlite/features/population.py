@@ -303,7 +303,7 @@ class _NestView:
                 found.append(self.loop_indexed(loops, pack.at, uses, dtypes.size(pack.tensor.dtype), write=False))
             elif access.tensor is tile:
                 found.append(
-                    self.loop_indexed(loops, self.nest.epilogue_at, self.space(), dtypes.size(tensor.dtype), write=False)
+                    self.loop_indexed(loops, self.nest.epilogue_at, self.space(), dtypes.size(access.tensor.dtype), write=False)
                 )
             else:
                 walk = _walk(access)

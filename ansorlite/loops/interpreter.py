@@ -33,7 +33,7 @@ def interpret(
 
     Args:
         arrays: one per param, of its dtype and number of elements. The elements are taken in row-major order, so that
-            a schedule may have merged neighbouring dimensions of an argument; and bytes may be given for words of them.
+            a schedule may have merged neighbouring dimensions of an argument; and what words are made of may be given for them.
         check: raise on an index outside of its buffer. Without it, such an access is undefined.
         reorder: if given, the promises of the loop kinds are put to the test: PARALLEL loops run in an order drawn from
             it, and VECTORIZED loops in lockstep, ``lanes`` iterations at a time. The results of a legal function are
@@ -55,7 +55,7 @@ def interpret(
 
 def _elements(buffer: Buffer, array: np.ndarray) -> np.ndarray:
     flat = array.ravel()
-    if buffer.dtype == WORD and array.itemsize == 1 and array.nbytes == 4 * buffer.size:
+    if buffer.dtype == WORD and array.itemsize < dtypes.size(WORD) and array.nbytes == buffer.nbytes:
         flat = flat.view(WORD)
     if flat.size != buffer.size or flat.dtype != dtypes.NUMPY[buffer.dtype]:
         raise ArgumentError(f"{buffer.name} is {buffer.dtype}{list(buffer.shape)}, not {array.dtype}{list(array.shape)}")

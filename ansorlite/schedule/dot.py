@@ -8,9 +8,9 @@ from ansorlite.analysis.affine import Affine
 from ansorlite.analysis.dot import DotProduct, Factor
 from ansorlite.te import dtypes
 from ansorlite.te.dag import ComputeDAG
-from ansorlite.te.expr import Axis, Binary, Cast, Const, Expr, Read, Reduce, Select, Var, const, select
+from ansorlite.te.expr import Axis, Binary, Cast, Const, Expr, Read, Reduce, Select, Var, cast, const, select, unary
 from ansorlite.te.intervals import bounds
-from ansorlite.te.ops import DOTS
+from ansorlite.te.ops import DOTS, UnaryOp
 from ansorlite.te.rewriting import rebuilt, redirected, tensor_named, with_body
 from ansorlite.te.tensor import Tensor
 from ansorlite.te.traversal import free_vars, reads, rewrite, substitute
@@ -18,7 +18,7 @@ from ansorlite.te.words import WORD, Pieces
 
 
 def dot_words(dag: ComputeDAG, stage: str, how: DotProduct, names: tuple[str, str]) -> ComputeDAG:
-    """A sum of products of small integers over words of them::
+    """A sum of products of small numbers over words of them::
 
         C[i] = sum(A[i, k] * B[k], k)   ->   A_w[i, w] = word(A[i, 4w], ..., A[i, 4w + 3]); B_w[w] = ...
                                              C[i] = sum(dot(A_w[i, w], B_w[w]), w)
@@ -51,16 +51,17 @@ def dot_words(dag: ComputeDAG, stage: str, how: DotProduct, names: tuple[str, st
 
         a, b = map(operand, factors, pieces, names)
         axes = tuple(words if axis is how.axis else axis for axis in target.body.axes)
-        return with_body(target, Reduce(target.body.op, Binary(how.op, a, b, WORD), axes, WORD))
+        sums = target.body.dtype
+        return with_body(target, Reduce(target.body.op, Binary(how.op, a, b, sums), axes, sums))
 
     return rebuilt(dag, change)
 
 
 def _words_in_memory(dag: ComputeDAG, factor: Factor, pieces: Pieces) -> list[Tensor]:
-    """The tensors that can be seen as words, producers first, if the bytes of the factor's words lie side by side in memory.
+    """The tensors that can be seen as words, producers first, if the pieces of the factor's words lie side by side in memory.
 
-    The input of the computation is one of them; the others, if any, move bytes of it or put words of equal bytes between
-    them (a border). Nothing else may read them, as bytes. Constants are none of these: their words are made once, in the
+    The input of the computation is one of them; the others, if any, move pieces of it or put words of equal pieces between
+    them (a border). Nothing else may read them, piece by piece. Constants are none of these: their words are made once, in the
     order of use.
     """
     source, value = factor.read.tensor, factor.value
@@ -101,7 +102,7 @@ def _seen_in_words(tensor: Tensor, pieces: Pieces, redirect: Callable[[Expr], Ex
 
     def rule(node: Expr) -> Expr | None:
         if isinstance(node, Const) and node.dtype == tensor.dtype:
-            return const(pieces.word([int(node.value)] * pieces.count), WORD)
+            return const(pieces.word([node.value] * pieces.count), WORD)
         if isinstance(node, Read):
             moved = redirect(node)
             assert isinstance(moved, Read)
@@ -129,7 +130,7 @@ def _packed(factor: Factor, axis: Axis, pieces: Pieces, name: str, redirect: Cal
     for number in range(pieces.count):
         step = axes[factor.dim] * pieces.count + number
         read = Read(source, tuple(step if d == factor.dim else a for d, a in enumerate(axes)), source.dtype)
-        piece = redirect(_at(factor, places | {axis: step}, read))
+        piece = _bits(redirect(_at(factor, places | {axis: step}, read)), pieces)
         if (count - 1) * pieces.count + number >= length:
             piece = select(step < length, piece, const(0, WORD))
         if number < pieces.count - 1 and bounds(piece)[0] < 0:
@@ -139,6 +140,14 @@ def _packed(factor: Factor, axis: Axis, pieces: Pieces, name: str, redirect: Cal
         word = placed if word is None else word | placed
     assert word is not None
     return Tensor(name, shape, WORD, axes, word)
+
+
+def _bits(value: Expr, pieces: Pieces) -> Expr:
+    """A factor's value as an int32 whose low bits are those of a piece."""
+    if not pieces.floats:
+        return value
+    assert isinstance(value, Cast)
+    return cast(unary(UnaryOp.BITS, value.a), WORD)
 
 
 def _at(factor: Factor, places: Mapping[Var, Expr], read: Read) -> Expr:

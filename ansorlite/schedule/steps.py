@@ -1,7 +1,7 @@
 """The schedule steps: what a sketch is a list of.
 
-A step is data. Steps that change the set of stages (``Inline``, ``CacheWrite``, ``Rfactor``, ``Dot``, ``Fuse``) have no
-holes and are applied to the computation while the sketch is derived (``rewrite.py``). The others shape loop nests; a
+A step is data. Steps that change the set of stages (``Inline``, ``CacheWrite``, ``Rfactor``, ``Dot``, ``Convert``, ``Fuse``)
+have no holes and are applied to the computation while the sketch is derived (``rewrite.py``). The others shape loop nests; a
 :class:`Hole` in them is a column of the population, and ``fold.py`` is the one place that says what a step does to a nest.
 
 Stages, loops and holes are named, never numbered. A loop ``i2`` is level 2 of axis ``i``.
@@ -126,6 +126,17 @@ class Dot:
     def __str__(self) -> str:
         made = f" of {', '.join(self.words)}" if self.words else ""
         return f"tensorize  {self.stage}.{self.axis} by {self.op.value}{made}"
+
+
+@dataclass(frozen=True)
+class Convert:
+    """``convert``: factors of the products are converted once, into the stages ``copies``."""
+
+    stage: str
+    copies: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"convert    {self.stage}, factors into {', '.join(self.copies)}"
 
 
 @dataclass(frozen=True)
@@ -256,7 +267,7 @@ class Unroll:
 
 
 #: The steps that change the set of stages.
-StageStep = Polyphase | Divide | Fuse | Inline | CacheWrite | Rfactor | Dot | Winograd
+StageStep = Polyphase | Divide | Fuse | Inline | CacheWrite | Rfactor | Dot | Convert | Winograd
 Step = StageStep | Split | Reorder | Follow | ComputeAt | CacheRead | Parallel | Vectorize | Unroll | Stream
 
 

@@ -25,7 +25,7 @@ def settle(state: State) -> State:
     for name in [t.name for t in reversed(state.dag.computes)]:
         stage = tensor_named(state.dag, name)
         packed = any(isinstance(step, CacheRead) and step.tensor == name for step in state.steps)
-        if name in anchors or (packed and name in state.words):
+        if name in anchors or (packed and name in state.operands):
             continue
         users = {anchors[consumer.name] for consumer in state.dag.consumers(stage)}
         if stage not in state.dag.outputs and len(users) == 1:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-from ansorlite.schedule.steps import Dot, Follow, Reorder, Step
+from ansorlite.schedule.steps import Convert, Dot, Follow, Reorder, Step
 from ansorlite.target import Target
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.rewriting import tensor_named
@@ -34,9 +34,10 @@ class State:
         return tensor_named(self.dag, self.pending[0])
 
     @property
-    def words(self) -> tuple[str, ...]:
-        """The stages that make words of a dot product's operands."""
-        return tuple(name for step in self.steps if isinstance(step, Dot) for name in step.words)
+    def operands(self) -> tuple[str, ...]:
+        """The stages that make words of a dot product's operands, or convert factors: what they make is worth its place."""
+        made = (step.words if isinstance(step, Dot) else step.copies for step in self.steps if isinstance(step, Dot | Convert))
+        return tuple(name for names in made for name in names)
 
     def visited(self, *more: Step, dag: ComputeDAG | None = None, first: tuple[str, ...] = ()) -> State:
         """The state after ``more`` steps on the stage being visited; ``first`` are visited next."""

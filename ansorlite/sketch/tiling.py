@@ -148,7 +148,7 @@ def packs(state: State, stage: Tensor, lane: Axis, structure: str) -> tuple[tupl
     An operand that is walked along ``lane`` with a stride must be packed; one that is walked contiguously, and is used
     again along another axis, may be. So may, besides, one whose elements are each spread over a vector, if it is larger
     than the first cache: its rows, read side by side, would displace one another there. Only inputs of the task are
-    packed, for they are there before the nest begins, and ``words`` of inputs, which are computed into the copy and
+    packed, for they are there before the nest begins, and ``operands`` made of inputs, which are computed into the copy and
     nowhere else.
 
     A constant operand, or a stage that follows from constants alone, is packed at the root whenever it can be: that is done
@@ -168,9 +168,9 @@ def packs(state: State, stage: Tensor, lane: Axis, structure: str) -> tuple[tupl
         constant = access.tensor.constant or stays
         step = CacheRead(access.tensor.name, stage.name, name, Hole(f"{name}.at", (0,) if constant else places))
         single = sum(other.tensor is access.tensor for other in accesses(stage)) == 1
-        word = access.tensor.name in state.words
-        computed = word and all(read.tensor.body is None for read in accesses(access.tensor))
-        source = computed or access.tensor.body is None or (constant and not word)
+        made = access.tensor.name in state.operands
+        computed = made and all(read.tensor.body is None for read in accesses(access.tensor))
+        source = computed or access.tensor.body is None or (constant and not made)
         can = source and packable(access) and single and (constant or bool(reused_over(stage, access)))
         if constant and can and not access.axes.isdisjoint(stage.reduce_axes):
             free.append(step)

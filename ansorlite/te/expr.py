@@ -276,7 +276,7 @@ def typed_binary(op: BinaryOp, a: Expr | Scalar, b: Expr | Scalar) -> Binary:
     y = as_expr(b, x.dtype)
     info = BINARY[op]
     x, y = _checked_operands(op.value, info, (x, y), dtypes.promote(x.dtype, y.dtype))
-    return Binary(op, x, y, "bool" if info.boolean else x.dtype)
+    return Binary(op, x, y, info.dtype(x.dtype))
 
 
 def binary(op: BinaryOp, a: Expr | Scalar, b: Expr | Scalar) -> Expr:
@@ -336,7 +336,7 @@ def unary(op: UnaryOp, a: Expr | Scalar) -> Expr:
     if op in (UnaryOp.FLOOR, UnaryOp.CEIL, UnaryOp.ROUND) and dtypes.is_integer(x.dtype):
         return x
     (x,) = _checked_operands(op.value, info, (x,), x.dtype)
-    return Unary(op, x, "bool" if info.boolean else x.dtype)
+    return Unary(op, x, info.dtype(x.dtype))
 
 
 def cast(a: Expr | Scalar, dtype: object) -> Expr:

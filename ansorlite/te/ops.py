@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 import scipy
 
-from ansorlite.te.words import WORD, Pieces, dot
+from ansorlite.te.words import WORD, Pieces, dot, dot_of_floats
 
 
 class BinaryOp(Enum):
@@ -44,6 +44,7 @@ class BinaryOp(Enum):
     DOT_S8S8 = "dot_s8s8"
     DOT_U8U8 = "dot_u8u8"
     DOT_S16S16 = "dot_s16s16"
+    DOT_BF16 = "dot_bf16"
 
 
 class UnaryOp(Enum):
@@ -60,6 +61,7 @@ class UnaryOp(Enum):
     FLOOR = "floor"
     CEIL = "ceil"
     ROUND = "round"
+    BITS = "bits"
 
 
 class ReduceOp(Enum):
@@ -91,6 +93,7 @@ class OpInfo:
         boolean: whether the result is bool whatever the operands are.
         to_float: whether integer operands are first converted to float64, as numpy does.
         only: one dtype that operands may be, whatever ``kinds`` says.
+        result: the dtype of the result, where neither the operands nor ``boolean`` says it.
     """
 
     numpy: Callable[..., Any]
@@ -99,6 +102,11 @@ class OpInfo:
     boolean: bool = False
     to_float: bool = False
     only: str = ""
+    result: str = ""
+
+    def dtype(self, operands: str) -> str:
+        """The dtype of the result on operands of dtype ``operands``."""
+        return "bool" if self.boolean else self.result or operands
 
 
 #: What the words are made of whose dot product these operations are (see ``words.py``). The bytes of ``DOT_U8S7`` are small
@@ -109,7 +117,13 @@ DOTS: Final[dict[BinaryOp, tuple[Pieces, Pieces]]] = {
     BinaryOp.DOT_S8S8: (Pieces("int8"), Pieces("int8")),
     BinaryOp.DOT_U8U8: (Pieces("uint8"), Pieces("uint8")),
     BinaryOp.DOT_S16S16: (Pieces("int16"), Pieces("int16")),
+    BinaryOp.DOT_BF16: (Pieces("bfloat16"), Pieces("bfloat16")),
 }
+
+
+def _dot(pieces: tuple[Pieces, Pieces]) -> OpInfo:
+    meaning = dot_of_floats if pieces[0].floats else partial(dot, *pieces)
+    return OpInfo(meaning, Cost.DOT, kinds="", only=WORD, result=pieces[0].sums)
 
 
 def _power(x: Any, y: Any) -> Any:
@@ -146,7 +160,7 @@ BINARY: Final[dict[BinaryOp, OpInfo]] = {
     BinaryOp.BITXOR: OpInfo(np.bitwise_xor, Cost.CHEAP, "ib"),
     BinaryOp.SHL: OpInfo(np.left_shift, Cost.CHEAP, "i"),
     BinaryOp.SHR: OpInfo(np.right_shift, Cost.CHEAP, "i"),
-    **{op: OpInfo(partial(dot, *pieces), Cost.DOT, kinds="", only=WORD) for op, pieces in DOTS.items()},
+    **{op: _dot(pieces) for op, pieces in DOTS.items()},
 }
 
 
@@ -165,6 +179,11 @@ def _erf(x: Any) -> Any:
     return scipy.special.erf(x)
 
 
+def _bits(x: Any) -> Any:
+    """Of bfloat16, whose float32 has them in its upper half."""
+    return (np.asarray(x, np.float32).view(np.uint32) >> 16).astype(np.uint16)[()]
+
+
 UNARY: Final[dict[UnaryOp, OpInfo]] = {
     UnaryOp.NEG: OpInfo(np.negative, Cost.CHEAP, "fi"),
     UnaryOp.NOT: OpInfo(np.logical_not, Cost.CHEAP, "b", boolean=True),
@@ -179,6 +198,7 @@ UNARY: Final[dict[UnaryOp, OpInfo]] = {
     UnaryOp.FLOOR: OpInfo(np.floor, Cost.CHEAP, "fi"),
     UnaryOp.CEIL: OpInfo(np.ceil, Cost.CHEAP, "fi"),
     UnaryOp.ROUND: OpInfo(np.rint, Cost.CHEAP, "fi"),
+    UnaryOp.BITS: OpInfo(_bits, Cost.CHEAP, kinds="", only="bfloat16", result="uint16"),
 }
 
 #: A reduction folds with this operation.

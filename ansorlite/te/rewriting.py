@@ -14,6 +14,13 @@ from ansorlite.te.tensor import Tensor
 from ansorlite.te.traversal import rewrite, substitute
 
 
+def unused_name(dag: ComputeDAG, name: str) -> str:
+    """``name``, longer if a tensor has it already."""
+    while any(tensor.name == name for tensor in dag.tensors):
+        name += "_"
+    return name
+
+
 def tensor_named(dag: ComputeDAG, name: str) -> Tensor:
     return next(t for t in dag.tensors if t.name == name)
 

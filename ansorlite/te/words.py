@@ -1,7 +1,8 @@
-"""Small integers side by side in 32-bit words, and the dot product of two such words.
+"""Small numbers side by side in 32-bit words, and the dot product of two such words.
 
 Machines multiply bytes by the word: one instruction multiplies the four bytes (or two halves) of each 32-bit lane with
-those of another, and adds the products up in 32 bits. The first piece is the lowest in the word.
+those of another, and adds the products up in 32 bits. The first piece is the lowest in the word. Two bfloat16 are a word,
+too: their products are added up in float32.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ from typing import Any, Final
 
 import numpy as np
 
-#: The dtype of a word, and of the sum of the products in it.
+from ansorlite.te import dtypes
+
+#: The dtype of a word.
 WORD: Final = "int32"
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """What a word holds: as many integers of ``dtype`` as fit.
+    """What a word holds: as many numbers of ``dtype`` as fit.
 
     Attributes:
         most: what none of them exceeds in magnitude, where that is less than the dtype allows.
@@ -30,7 +33,7 @@ class Pieces:
     @property
     def bits(self) -> int:
         """Width of one piece."""
-        return 8 * np.dtype(self.dtype).itemsize
+        return 8 * dtypes.size(self.dtype)
 
     @property
     def count(self) -> int:
@@ -39,23 +42,33 @@ class Pieces:
 
     @property
     def signed(self) -> bool:
-        return np.dtype(self.dtype).kind == "i"
+        return dtypes.is_signed(self.dtype)
+
+    @property
+    def floats(self) -> bool:
+        return dtypes.is_float(self.dtype)
+
+    @property
+    def sums(self) -> str:
+        """The dtype in which products of such pieces are added up."""
+        return "float32" if self.floats else "int32"
 
     @property
     def range(self) -> tuple[int, int]:
-        """The least and the greatest piece."""
+        """The least and the greatest piece, of integers."""
         if self.most is not None:
             return -self.most, self.most
         info = np.iinfo(self.dtype)
         return int(info.min), int(info.max)
 
-    def word(self, pieces: Sequence[int]) -> int:
+    def word(self, pieces: Sequence[float]) -> int:
         """The word of these ``pieces``, the lowest first, as an int32."""
-        bits = sum((piece & ((1 << self.bits) - 1)) << number * self.bits for number, piece in enumerate(pieces))
+        patterns = np.array(pieces).astype(dtypes.NUMPY[self.dtype]).view(f"uint{self.bits}")
+        bits = sum(int(pattern) << number * self.bits for number, pattern in enumerate(patterns))
         return bits - (1 << 32) if bits >> 31 else bits
 
     def piece(self, words: Any, number: int) -> Any:
-        """One piece of every word; ``words`` are int64, or Python ints."""
+        """One piece of every word, of integers; ``words`` are int64, or Python ints."""
         unsigned = (words >> number * self.bits) & ((1 << self.bits) - 1)
         sign = 1 << (self.bits - 1) if self.signed else 0
         return (unsigned ^ sign) - sign
@@ -68,3 +81,20 @@ def dot(a: Pieces, b: Pieces, x: Any, y: Any) -> Any:
     total = sum(a.piece(wide_x, number) * b.piece(wide_y, number) for number in range(a.count))
     wrapped = (total + (1 << 31)) % (1 << 32) - (1 << 31)
     return np.int32(wrapped) if scalars else np.asarray(wrapped).astype(WORD)
+
+
+def dot_of_floats(x: Any, y: Any) -> Any:
+    """The sums of the products of the two bfloat16 of words ``x`` and ``y``, in float32.
+
+    A subnormal bfloat16 counts as 0. The two products are exact, and their sum is rounded once. What instructions do besides,
+    when they add such a sum to others, is in ``codegen/dots.py``.
+    """
+    low, high = (_normal(x, 16) * _normal(y, 16), _normal(x, 0) * _normal(y, 0))
+    return np.float32(low + high) if np.ndim(x) == np.ndim(y) == 0 else (low + high).astype(np.float32)
+
+
+def _normal(words: Any, shift: int) -> Any:
+    """The bfloat16 whose bits are the highest of ``words << shift``, as float64; 0 for a subnormal one."""
+    bits = (np.asarray(words).astype(np.int64) << shift) & 0xFFFF_0000
+    values = bits.astype(np.uint32).view(np.float32).astype(np.float64)
+    return np.where(bits & 0x7F80_0000, values, 0.0)

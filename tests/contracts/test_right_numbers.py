@@ -63,12 +63,12 @@ def in_parts(dag: ComputeDAG, function: Function, inputs: Sequence[Array]) -> li
     return outputs
 
 
-def compiled(dag: ComputeDAG, function: Function, inputs: Sequence[Array]) -> list[Array] | None:
-    """What the compiled function computes; ``None`` where the target's code cannot run here."""
+def compiled(dag: ComputeDAG, function: Function, inputs: Sequence[Array], machine: Target = HOST) -> list[Array] | None:
+    """What the function compiled for ``machine`` computes; ``None`` where such code cannot run here."""
     outputs = poisoned(dag)
     # The schedule may have merged dimensions of an argument; the arrays have the task's.
     params = [argument(t) for t in (*dag.inputs, *dag.outputs)]
-    loaded = kernel(build(function, HOST), params, HOST)
+    loaded = kernel(build(function, machine), params, machine)
     if loaded is None:
         return None
     loaded.bind(*inputs, *outputs)()
@@ -82,8 +82,8 @@ def compiled(dag: ComputeDAG, function: Function, inputs: Sequence[Array]) -> li
     return outputs
 
 
-def check(dag: ComputeDAG, target: Target, count: int, kernels: int, seed: int) -> None:
-    """Interprets ``count`` rows of every sketch and its extremes, and compiles ``kernels`` of them."""
+def check(dag: ComputeDAG, target: Target, count: int, kernels: int, seed: int, machine: Target = HOST) -> None:
+    """Interprets ``count`` rows of every sketch and its extremes, and compiles ``kernels`` of them for ``machine``."""
     rng = np.random.default_rng(seed)
     inputs = arrays_for(dag, rng)
     expected = evaluate(dag, inputs)
@@ -98,7 +98,7 @@ def check(dag: ComputeDAG, target: Target, count: int, kernels: int, seed: int) 
                 if any(tensor.constant for tensor in dag.inputs):
                     for one, other in zip(in_parts(dag, function, inputs), found, strict=True):
                         np.testing.assert_array_equal(one, other)
-                if number < kernels and (made := compiled(dag, function, inputs)) is not None:
+                if number < kernels and (made := compiled(dag, function, inputs, machine)) is not None:
                     assert_close(dag, made, found)
 
 

@@ -125,6 +125,8 @@ def test_the_runtime_is_made_of_the_same_instructions(name: str) -> None:
 def test_dot_products_of_the_named() -> None:
     assert NAMED["aarch64"].dots == ()
     assert {op.name for op in NAMED["aarch64+dotprod"].dots} == {"DOT_S8S8", "DOT_U8U8"}
+    for name in ("x86-64-v4+bf16", "aarch64+bf16"):
+        assert "DOT_BF16" in {op.name for op in NAMED[name].dots}
     assert {op.name for op in NAMED["x86-64-v3"].dots} == {"DOT_U8S7", "DOT_S16S16"}
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from ansorlite.sketch.rules.cache_read import ADD_CACHE_READ
 from ansorlite.sketch.rules.cache_write import ADD_CACHE_WRITE
+from ansorlite.sketch.rules.convert import CONVERT_ONCE
 from ansorlite.sketch.rules.dot import DOT_PRODUCT
 from ansorlite.sketch.rules.fusion import MULTI_LEVEL_TILING_WITH_FUSION
 from ansorlite.sketch.rules.inline import ALWAYS_INLINE
@@ -22,6 +23,7 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
         WINOGRAD,
         ALWAYS_INLINE,
         DOT_PRODUCT,
+        CONVERT_ONCE,
         ADD_RFACTOR,
         ADD_CACHE_WRITE,
         MULTI_LEVEL_TILING_WITH_FUSION,

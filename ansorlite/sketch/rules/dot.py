@@ -1,4 +1,4 @@
-"""DotProduct (ours): sums of products of small integers are computed a word of them at a time.
+"""DotProduct (ours): sums of products of small numbers are computed a word of them at a time.
 
 It is asked about the expression alone: which dot products the machine has, and whether the values of both factors fit
 into the pieces of their words. The words are stages of their own, which are then given a place like any other, or what memory has
@@ -11,7 +11,7 @@ from ansorlite.analysis.dot import dot_product
 from ansorlite.schedule.dot import dot_words
 from ansorlite.schedule.steps import Dot
 from ansorlite.sketch.state import Rule, State, Verdict
-from ansorlite.te.dag import ComputeDAG
+from ansorlite.te.rewriting import unused_name
 
 
 def _condition(state: State) -> Verdict:
@@ -23,17 +23,10 @@ def _apply(state: State) -> tuple[State, ...]:
     stage = state.stage
     how = dot_product(stage, state.target.dots)
     assert how is not None
-    names = (_unused(state.dag, f"{stage.name}_a"), _unused(state.dag, f"{stage.name}_b"))
+    names = (unused_name(state.dag, f"{stage.name}_a"), unused_name(state.dag, f"{stage.name}_b"))
     dag = dot_words(state.dag, stage.name, how, names)
     made = tuple(name for name in names if any(tensor.name == name for tensor in dag.tensors))
     return (state.visited(Dot(stage.name, how.axis.name, how.op, made), dag=dag, first=(stage.name, *made)),)
-
-
-def _unused(dag: ComputeDAG, name: str) -> str:
-    """``name``, longer if a tensor has it already."""
-    while any(tensor.name == name for tensor in dag.tensors):
-        name += "_"
-    return name
 
 
 DOT_PRODUCT = Rule("DotProduct", _condition, _apply)

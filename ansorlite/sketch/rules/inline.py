@@ -9,7 +9,8 @@ from ansorlite.te.rewriting import inline
 
 
 def _condition(state: State) -> Verdict:
-    return Verdict.APPLY_AND_SKIP_REST if is_strictly_inlinable(state.dag, state.stage) else Verdict.SKIP
+    inlinable = is_strictly_inlinable(state.dag, state.stage) and state.stage.name not in state.operands
+    return Verdict.APPLY_AND_SKIP_REST if inlinable else Verdict.SKIP
 
 
 def _apply(state: State) -> tuple[State, ...]:

@@ -18,7 +18,19 @@ from ansorlite.analysis.branches import branch_axes
 from ansorlite.analysis.short_convolution import ShortConvolution, short_convolution
 from ansorlite.schedule.divide import Division, divide
 from ansorlite.schedule.rewrite import cache_write
-from ansorlite.schedule.steps import CacheWrite, ComputeAt, Divide, Hole, Inline, Parallel, Reorder, Step, Unroll, Vectorize
+from ansorlite.schedule.steps import (
+    CacheWrite,
+    ComputeAt,
+    Convert,
+    Divide,
+    Hole,
+    Inline,
+    Parallel,
+    Reorder,
+    Step,
+    Unroll,
+    Vectorize,
+)
 from ansorlite.schedule.steps import Winograd as WinogradStep
 from ansorlite.schedule.winograd import data_name, inverse_name, product_name, winograd
 from ansorlite.sketch.state import Rule, State, Verdict
@@ -55,7 +67,7 @@ def winograd_rule(limit: float = WORTHWHILE) -> Rule:
 
     def condition(state: State) -> Verdict:
         stage = state.stage
-        if state.is_settled(stage) or stage.dtype not in _DTYPES or _is_cache(state):
+        if state.is_settled(stage) or stage.dtype not in _DTYPES or _is_rewritten(state):
             return Verdict.SKIP
         form = short_convolution(stage)
         if form is None or _slides_along_lanes(form):
@@ -72,9 +84,13 @@ def winograd_rule(limit: float = WORTHWHILE) -> Rule:
     return Rule("Winograd", condition, apply)
 
 
-def _is_cache(state: State) -> bool:
-    """Whether the stage is computed to be copied out. What the original became without the copy is the same program."""
-    return any(isinstance(step, CacheWrite) and step.cache == state.stage.name for step in state.steps)
+def _is_rewritten(state: State) -> bool:
+    """Whether the stage is what became of one that was asked before: computed to be copied out, or from converted factors."""
+    name = state.stage.name
+    return any(
+        (isinstance(step, CacheWrite) and step.cache == name) or (isinstance(step, Convert) and step.stage == name)
+        for step in state.steps
+    )
 
 
 def _slides_along_lanes(form: ShortConvolution) -> bool:

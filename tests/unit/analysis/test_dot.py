@@ -9,7 +9,7 @@ import pytest
 
 from ansorlite import te
 from ansorlite.analysis.dot import dot_product
-from ansorlite.target import Target
+from ansorlite.target import NAMED, Target
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.ops import BinaryOp
 from tests import workloads
@@ -73,6 +73,31 @@ def test_bytes_whose_products_fit_in_pairs_into_16_bits(most: int | None, op: Bi
 
 def test_a_machine_without_dot_products_has_none() -> None:
     assert dot_product(product("uint8", "int8"), WIDE.dots) is None
+
+
+@pytest.mark.parametrize("target", [NAMED["x86-64-v4+bf16"], NAMED["aarch64+bf16"]], ids=lambda target: target.cpu)
+def test_products_of_bfloat16_into_float32(target: Target) -> None:
+    found = dot_product(last(workloads.widened_matmul(8, 16, 32)), target.dots)
+    assert found is not None
+    assert (found.op, found.width, found.axis.name) == (BinaryOp.DOT_BF16, 2, "k")
+    assert dot_product(product("uint8", "int8"), target.dots) is not None
+    # Sums that are rounded at each step, and other floats: none of it is what the instruction does.
+    assert dot_product(last(workloads.matmul(8, 16, 32, "bfloat16")), target.dots) is None
+    for dtype in ("float16", "float32"):
+        assert dot_product(last(workloads.widened_matmul(8, 16, 32, dtype)), target.dots) is None
+    assert dot_product(last(workloads.widened_matmul(8, 16, 32)), BYTES.dots) is None
+
+
+def test_factors_that_are_bfloat16() -> None:
+    def dotted(value: Callable[[te.Expr], te.Expr]) -> bool:
+        a, b = te.placeholder((16, 32), "bfloat16", name="A"), te.placeholder((32, 16), "bfloat16", name="B")
+        k = te.reduce_axis(32, name="k")
+        c = te.compute((16, 16), lambda i, j: te.sum(value(a[i, k]) * te.cast(b[k, j], "float32"), axis=k), name="C")
+        return dot_product(c, NAMED["x86-64-v4+bf16"].dots) is not None
+
+    assert dotted(lambda x: te.cast(x * 2.0, "float32"))
+    assert not dotted(lambda x: te.cast(x, "float32") * 2.0)
+    assert not dotted(lambda x: te.cast(te.cast(x, "float16"), "float32"))
 
 
 def test_channels_of_a_convolution_are_dotted() -> None:

@@ -11,7 +11,8 @@ import pytest
 from ansorlite.codegen import assembly, build
 from ansorlite.codegen.dots import INSTRUCTIONS, instruction
 from ansorlite.loops.nodes import Buffer, For, Function, Load, LoopKind, Scope, Store, index
-from ansorlite.target import Target, host
+from ansorlite.target import NAMED, Target, host
+from ansorlite.te import dtypes
 from ansorlite.te.expr import Expr, Var, binary
 from ansorlite.te.ops import BINARY, DOTS, BinaryOp
 from ansorlite.te.words import Pieces
@@ -19,7 +20,8 @@ from tests.running import called
 from tests.targets import WIDE
 
 HOST = host(threads=1)
-dots = pytest.mark.parametrize("op", DOTS, ids=lambda op: op.name)
+INTEGERS: Final = [op for op, (pieces, _) in DOTS.items() if not pieces.floats]
+dots = pytest.mark.parametrize("op", INTEGERS, ids=lambda op: op.name)
 
 
 def words(pieces: Pieces, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -33,13 +35,14 @@ def words(pieces: Pieces, n: int, rng: np.random.Generator) -> np.ndarray:
 
 def function(op: BinaryOp, n: int, lanes: int, uniform: bool, adds: bool) -> Function:
     """``Z = dot(X, Y)`` over vectors; ``uniform`` takes one word of X for all, ``adds`` adds to what is in Z's place of A."""
-    x, y, a = (Buffer(name, (n,), "int32", Scope.ARGUMENT) for name in "XYA")
-    z = Buffer("Z", (n,), "int32", Scope.ARGUMENT)
+    sums = DOTS[op][0].sums
+    x, y = (Buffer(name, (n,), "int32", Scope.ARGUMENT) for name in "XY")
+    a, z = (Buffer(name, (n,), sums, Scope.ARGUMENT) for name in "AZ")
     i = Var("i")
     at: Expr = index(0) if uniform else i
     value = binary(op, Load(x, (at,), "int32"), Load(y, (i,), "int32"))
     if adds:
-        value = Load(a, (i,), "int32") + value
+        value = Load(a, (i,), sums) + value
     return Function("dots", (x, y, a, z), 1, For(i, index(n), LoopKind.VECTORIZED, Store(z, (i,), value), lanes))
 
 
@@ -48,13 +51,17 @@ def function(op: BinaryOp, n: int, lanes: int, uniform: bool, adds: bool) -> Fun
 @pytest.mark.parametrize("lanes", [1, 2, 4, 8, 16])
 @dots
 def test_compiled_dot_products_are_exact(op: BinaryOp, lanes: int, uniform: bool, adds: bool) -> None:
+    check_integers(op, lanes, uniform, adds, HOST)
+
+
+def check_integers(op: BinaryOp, lanes: int, uniform: bool, adds: bool, target: Target) -> None:
     n = 37
     rng = np.random.default_rng(lanes)
     x, y = (words(pieces, n, rng) for pieces in DOTS[op])
     y[:8] = rng.permutation(y[:8])
     a = rng.integers(-(1 << 31), 1 << 31, n, dtype=np.int64).astype(np.int32)
     program = function(op, n, lanes, uniform, adds)
-    found = called(program, HOST, x, y, a)
+    found = called(program, target, x, y, a)
     parts = [np.ascontiguousarray(w).view(piece.dtype).reshape(len(w), -1) for w, piece in zip((x, y), DOTS[op], strict=True)]
     if uniform:
         parts[0] = parts[0][:1]
@@ -83,7 +90,44 @@ MNEMONICS: Final = [
     (replace(ARM, features="+dotprod"), BinaryOp.DOT_S8S8, 4, "sdot"),
     (replace(ARM, features="+dotprod"), BinaryOp.DOT_U8U8, 4, "udot"),
     (replace(ARM, features="+i8mm"), BinaryOp.DOT_U8S8, 4, "usdot"),
+    *((NAMED["x86-64-v4+bf16"], BinaryOp.DOT_BF16, lanes, "vdpbf16ps") for lanes in (1, 2, 4, 8, 16)),
+    *((NAMED["aarch64+bf16"], BinaryOp.DOT_BF16, lanes, "bfdot") for lanes in (1, 2, 4)),
 ]
+
+
+@pytest.mark.parametrize(("target", "op", "lanes"), [row[:3] for row in MNEMONICS if row[1] in INTEGERS])
+def test_every_instruction_gives_the_numbers(target: Target, op: BinaryOp, lanes: int) -> None:
+    """Or what stands in for it, where this processor has none; or qemu's."""
+    for adds in (False, True):
+        check_integers(op, lanes, False, adds, target)
+
+
+#: A processor that may lack the instruction, and two that have it.
+FLOATS: Final = [HOST, *(replace(NAMED[name], threads=1) for name in ("x86-64-v4+bf16", "aarch64+bf16"))]
+
+
+@pytest.mark.parametrize("target", FLOATS, ids=lambda target: target.cpu)
+@pytest.mark.parametrize("lanes", [1, 2, 4, 8, 16])
+def test_dot_products_of_bfloat16(lanes: int, target: Target) -> None:
+    """Numbers near and far from each other, tiny, huge and special ones; within a unit in the last place of each addition."""
+    n = 37
+    rng = np.random.default_rng(lanes)
+    x, y = (np.exp(rng.uniform(-30, 30, (n, 2))) * rng.choice([-1, 1], (n, 2)) for _ in range(2))
+    special = [0.0, -0.0, 1e-39, -1e-40, np.inf, 3e38]
+    x[:6, 0], x[6:12, 1], y[3:7, 0] = special, special, 3e38
+    a = rng.standard_normal(n).astype(np.float32)
+    pieces = [values.astype(dtypes.NUMPY["bfloat16"]) for values in (x, y)]
+    given = [values.view(np.int32).reshape(n) for values in pieces]
+    wide = [values.astype(np.float64) for values in pieces]
+    products = np.prod([np.where(abs(values) < 2.0**-126, 0, values) for values in wide], axis=0)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(BINARY[BinaryOp.DOT_BF16].numpy(*given), products.sum(axis=1).astype(np.float32))
+        for adds in (False, True):
+            found = called(function(BinaryOp.DOT_BF16, n, lanes, False, adds), target, *given, a)
+            exact, magnitude = (products.sum(axis=1) + adds * a, abs(products).sum(axis=1) + adds * abs(a))
+            huge = magnitude > 3.4e38
+            np.testing.assert_array_equal(found[huge], exact[huge].astype(np.float32))
+            assert (abs(found - exact) <= (1 + adds) * 2.0**-23 * magnitude)[~huge].all()
 
 
 @pytest.mark.parametrize(("target", "op", "lanes", "mnemonic"), MNEMONICS)

@@ -8,6 +8,7 @@ import pytest
 from ansorlite import te
 from ansorlite.analysis.dot import dot_product
 from ansorlite.schedule.dot import dot_words
+from ansorlite.te import dtypes
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.evaluate import evaluate
 from ansorlite.te.ops import DOTS, BinaryOp
@@ -45,6 +46,30 @@ def test_products(pair: tuple[str, str], k: int, halves: bool) -> None:
     assert f"{op.value}({'A' if in_place else 'A_words'}[" in text(words)
     operand = words.inputs[0] if in_place else words.computes[0]
     assert operand.shape[1] == -(-k // DOTS[op][0].count)
+
+
+@pytest.mark.parametrize("k", [2, 7, 66])
+def test_products_of_bfloat16(k: int) -> None:
+    dag = ComputeDAG.of(workloads.widened_matmul(5, 6, k))
+    how = dot_product(dag.outputs[0], (BinaryOp.DOT_BF16,))
+    assert how is not None
+    words = dot_words(dag, "C", how, ("A_words", "B_words"))
+    rng = np.random.default_rng(k)
+    # Small integers, whose sums are exact in any order.
+    inputs = [rng.integers(-64, 64, t.shape).astype(dtypes.NUMPY[t.dtype]) for t in dag.inputs]
+    np.testing.assert_array_equal(evaluate(words, as_read(words, inputs))[0], evaluate(dag, inputs)[0])
+    assert f"dot_bf16({'A' if k % 2 == 0 else 'A_words'}[" in text(words)
+
+
+def test_a_border_of_bfloat16_is_seen_as_words() -> None:
+    dag = ComputeDAG.of(workloads.widened_conv2d(8, block=4))
+    how = dot_product(dag.outputs[0], (BinaryOp.DOT_BF16,))
+    assert how is not None
+    words = dot_words(dag, "conv", how, ("a", "b"))
+    assert [t.name for t in words.computes if t.dtype == WORD] == ["padded", "b"]
+    rng = np.random.default_rng(2)
+    inputs = [rng.integers(-64, 64, t.shape).astype(dtypes.NUMPY[t.dtype]) for t in dag.inputs]
+    np.testing.assert_array_equal(evaluate(words, as_read(words, inputs))[0], evaluate(dag, inputs)[0])
 
 
 def test_a_convolution_whose_zero_point_pads() -> None:

@@ -1,0 +1,152 @@
+"""Kernels for an x86 processor with more instruction sets than this one: the same LLVM IR, compiled for this processor.
+
+LLVM cuts vectors and masks into what is here. An intrinsic that is one instruction there is a function here that computes the
+same, as Intel's manual has it: :data:`_DEFINED`. So all that ansorlite writes is run, and of what LLVM makes of it only the
+choice of instructions is not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from ansorlite import processor
+from ansorlite.codegen.machine import machine, optimise
+from ansorlite.codegen.object import Object
+from ansorlite.llvm_option import without_strength_reduction
+from ansorlite.target import Target
+
+_DECLARED: Final = re.compile(r"^declare (.+?) @(llvm\.x86\.(\S+?)\.(\d+))\(([^()]*)\)$", re.MULTILINE)
+_ATTRIBUTES: Final = re.compile(r'"target-cpu"="[^"]*" "target-features"="[^"]*"')
+
+#: Writes the body of a function of operands ``%0``, ``%1``, ...; given its result type, and 32-bit lanes.
+Body = Callable[[str, int], list[str]]
+
+
+def obstacle(target: Target, here: Target) -> str | None:
+    """Why what is made for ``target`` cannot be compiled for ``here``, as the end of a sentence; ``None``: it can."""
+    architecture = target.triple.split("-")[0]
+    if not architecture == processor.ARCHITECTURE == here.triple.split("-")[0] == "x86_64":
+        return "only x86 has stand-ins for instructions, on x86"
+    return None
+
+
+def compiled_here(compiled: Object, here: Target) -> Object:
+    """The kernel ``compiled``, for this processor.
+
+    Args:
+        here: what it is compiled for.
+    """
+    text = _ATTRIBUTES.sub(f'"target-cpu"="{here.cpu}" "target-features"="{here.features}"', compiled.llvm)
+    text = re.sub(r'^target triple = "[^"]*"$', f'target triple = "{here.triple}"', text, count=1, flags=re.MULTILINE)
+    for found in list(_DECLARED.finditer(text)):
+        result, name, kind, bits, operands = found.groups()
+        if kind in _DEFINED:
+            given = ", ".join(f"{each} %{number}" for number, each in enumerate(operands.split(", ")))
+            body = "\n".join(f"  {line}" for line in _DEFINED[kind](result, int(bits) // 32))
+            text = text.replace(found[0], f"define internal {result} @{name}({given}) #0 {{\n{body}\n}}")
+            text = text.replace(f"@{name}(", f"@{name.replace('llvm.x86.', 'stand_in.')}(")
+        else:
+            # LLVM ends the process on an intrinsic that the processor has no instruction for.
+            assert f"{kind}.{bits}" in _HERE, f"{name} has no stand-in"
+    with without_strength_reduction():
+        code = machine(here).emit_object(optimise(text, here, compiled.promotes))
+    return replace(compiled, code=code, target=here.key)
+
+
+#: Intrinsics that every processor with AVX2 has instructions for.
+_HERE: Final = frozenset({"avx.cvtt.ps2dq.256", "avx2.pmadd.wd", "avx2.pmadd.ub.sw", "ssse3.pmadd.ub.sw.128"})
+
+
+def _dot(first: str, second: str, count: int, adds: bool = True) -> Body:
+    """Sums of ``count`` products of integers, which are extended by ``first`` and ``second``, and of what operand 0 holds."""
+
+    def body(result: str, lanes: int) -> list[str]:
+        pieces = count * lanes
+        bits = 32 // count
+        x, y = ("%1", "%2") if adds else ("%0", "%1")
+        narrow, wide = f"<{pieces} x i{bits}>", f"<{pieces} x i32>"
+        lines = [f"%x = {first} {narrow} {x} to {wide}", f"%y = {second} {narrow} {y} to {wide}", f"%p = mul {wide} %x, %y"]
+        total = "%0" if adds else "zeroinitializer"
+        for number in range(count):
+            places = ", ".join(f"i32 {count * lane + number}" for lane in range(lanes))
+            lines.append(f"%p{number} = shufflevector {wide} %p, {wide} poison, <{lanes} x i32> <{places}>")
+            lines.append(f"%s{number} = add {result} {total}, %p{number}")
+            total = f"%s{number}"
+        return [*lines, f"ret {result} {total}"]
+
+    return body
+
+
+def _pairs_of_bytes(result: str, lanes: int) -> list[str]:
+    """Sums of two products of bytes, kept within 16 bits."""
+    count = 2 * lanes
+    narrow, wide, sums = f"<{2 * count} x i8>", f"<{2 * count} x i32>", f"<{count} x i32>"
+    lines = [f"%x = zext {narrow} %0 to {wide}", f"%y = sext {narrow} %1 to {wide}", f"%p = mul {wide} %x, %y"]
+    for number in range(2):
+        places = ", ".join(f"i32 {2 * lane + number}" for lane in range(count))
+        lines.append(f"%p{number} = shufflevector {wide} %p, {wide} poison, {sums} <{places}>")
+    lines.append(f"%s = add {sums} %p0, %p1")
+    for name, source, relation, limit in (("high", "%s", "slt", 32767), ("low", "%high", "sgt", -32768)):
+        lines.append(f"%c{name} = icmp {relation} {sums} {source}, splat (i32 {limit})")
+        lines.append(f"%{name} = select <{count} x i1> %c{name}, {sums} {source}, {sums} splat (i32 {limit})")
+    return [*lines, f"%r = trunc {sums} %low to {result}", f"ret {result} %r"]
+
+
+def _bfloat16(result: str, lanes: int) -> list[str]:
+    """Two multiply-adds, the upper piece's first; what is subnormal is 0, before and after each."""
+    words, bits = f"<{lanes} x i32>", f"<{lanes} x i1>"
+    lines: list[str] = []
+
+    def flushed(name: str, value: str) -> str:
+        lines.append(f"%{name}e = and {words} {value}, splat (i32 {0x7F80_0000})")
+        lines.append(f"%{name}z = icmp eq {words} %{name}e, zeroinitializer")
+        lines.append(f"%{name}s = and {words} {value}, splat (i32 {-(1 << 31)})")
+        lines.append(f"%{name}k = select {bits} %{name}z, {words} %{name}s, {words} {value}")
+        lines.append(f"%{name} = bitcast {words} %{name}k to {result}")
+        return f"%{name}"
+
+    for number, name in ((1, "x"), (2, "y")):
+        lines.append(f"%{name}w = bitcast <{2 * lanes} x bfloat> %{number} to {words}")
+        lines.append(f"%{name}h = and {words} %{name}w, splat (i32 -65536)")
+        lines.append(f"%{name}l = shl {words} %{name}w, splat (i32 16)")
+    lines.append(f"%t = bitcast {result} %0 to {words}")
+    total = flushed("total", "%t")
+    for part in ("h", "l"):
+        x, y = flushed(f"fx{part}", f"%x{part}"), flushed(f"fy{part}", f"%y{part}")
+        lines.append(f"%m{part} = call {result} @llvm.fma.v{lanes}f32({result} {x}, {result} {y}, {result} {total})")
+        lines.append(f"%b{part} = bitcast {result} %m{part} to {words}")
+        total = flushed(f"sum{part}", f"%b{part}")
+    return [*lines, f"ret {result} {total}"]
+
+
+def _truncated(result: str, lanes: int) -> list[str]:
+    """float32 to int32, all lanes; what does not fit is the least integer."""
+    kinds = f"<{lanes} x float>"
+    lines = [
+        f"%c{number} = fcmp {relation} {kinds} %0, splat (float {limit})"
+        for number, (relation, limit) in enumerate((("oge", "0xC1E0000000000000"), ("olt", "0x41E0000000000000")))
+    ]
+    return [
+        *lines,
+        f"%fits = and <{lanes} x i1> %c0, %c1",
+        f"%inside = select <{lanes} x i1> %fits, {kinds} %0, {kinds} zeroinitializer",
+        f"%whole = fptosi {kinds} %inside to {result}",
+        f"%r = select <{lanes} x i1> %fits, {result} %whole, {result} splat (i32 {-(1 << 31)})",
+        f"ret {result} %r",
+    ]
+
+
+#: Of an intrinsic's name, what comes between ``llvm.x86.`` and the bits of its vectors → what it computes.
+_DEFINED: Final[dict[str, Body]] = {
+    "avx512.vpdpbusd": _dot("zext", "sext", 4),
+    "avx512.vpdpwssd": _dot("sext", "sext", 2),
+    "avx2.vpdpbssd": _dot("sext", "sext", 4),
+    "avx2.vpdpbuud": _dot("zext", "zext", 4),
+    "avx512.pmaddw.d": _dot("sext", "sext", 2, adds=False),
+    "avx512.pmaddubs.w": _pairs_of_bytes,
+    "avx512bf16.dpbf16ps": _bfloat16,
+    "avx512.mask.cvttps2dq": _truncated,
+}
