@@ -18,7 +18,7 @@ class Instruction:
     Attributes:
         op: what it computes.
         feature: the feature of LLVM's that it needs.
-        lanes: 32-bit lanes.
+        lanes: 32-bit lanes; 0: as many as a register of SVE's has.
         name: of the intrinsic.
         adds: whether it adds to an accumulator, its first operand.
         pairs: an intrinsic that comes first and sums pairs of products of bytes, in halves; ``name`` then sums pairs of these,
@@ -41,6 +41,10 @@ def _neon(op: BinaryOp, feature: str, name: str) -> tuple[Instruction, ...]:
     return tuple(Instruction(op, feature, n, f"llvm.aarch64.neon.{name}.v{n}i32.v{4 * n}i8") for n in (4, 2))
 
 
+def _sve(op: BinaryOp, feature: str, name: str) -> Instruction:
+    return Instruction(op, feature, 0, f"llvm.aarch64.sve.{name}.nxv4i32")
+
+
 #: The first one of a dot product that has the lanes wanted, and whose feature is there, is taken.
 INSTRUCTIONS: Final[tuple[Instruction, ...]] = (
     *_x86(BinaryOp.DOT_U8S8, "avx512vnni", "avx512.vpdpbusd", 16, 8, 4),
@@ -58,13 +62,17 @@ INSTRUCTIONS: Final[tuple[Instruction, ...]] = (
     *_neon(BinaryOp.DOT_S8S8, "dotprod", "sdot"),
     *_neon(BinaryOp.DOT_U8U8, "dotprod", "udot"),
     *_neon(BinaryOp.DOT_U8S8, "i8mm", "usdot"),
+    _sve(BinaryOp.DOT_S8S8, "sve", "sdot"),
+    _sve(BinaryOp.DOT_U8U8, "sve", "udot"),
+    _sve(BinaryOp.DOT_U8S8, "i8mm", "usdot"),
 )
 
 
 def instruction(target: Target, op: BinaryOp, lanes: int) -> Instruction | None:
     """The instruction for ``op`` in ``lanes`` lanes, if the target has one."""
     features = set(target.features.split(","))
-    fitting = (i for i in INSTRUCTIONS if i.op is op and i.lanes == lanes and f"+{i.feature}" in features)
+    scalable = None if target.sve_bytes is None else target.sve_bytes // 4
+    fitting = (i for i in INSTRUCTIONS if i.op is op and (i.lanes or scalable) == lanes and f"+{i.feature}" in features)
     return next(fitting, None)
 
 
@@ -75,26 +83,42 @@ def dot(op: BinaryOp, b: Builder, dtype: str, lanes: int, x: str, y: str) -> str
     if found is None:
         return _multiplied(b, op, lanes, x, y)
     zero = types.splat("0", "i32", lanes)
-    return _call(b, found, zero, x, y)
+    return _call(b, found, lanes, zero, x, y)
 
 
 def dot_add(op: BinaryOp, b: Builder, lanes: int, total: str, x: str, y: str) -> str:
     """The dot product in every lane, added to ``total``."""
     found = instruction(b.module.target, op, lanes)
     if found is not None and found.adds:
-        return _call(b, found, total, x, y)
+        return _call(b, found, lanes, total, x, y)
     return b.op(f"add {types.vector('i32', lanes)} {total}, {dot(op, b, 'int32', lanes, x, y)}")
 
 
-def _call(b: Builder, how: Instruction, total: str, x: str, y: str) -> str:
-    words = types.vector("i32", how.lanes)
+def _call(b: Builder, how: Instruction, lanes: int, total: str, x: str, y: str) -> str:
+    words = types.vector("i32", lanes)
     pieces, _ = DOTS[how.op]
-    operand = types.vector(f"i{pieces.bits}", how.lanes * pieces.count)
+    element, count = f"i{pieces.bits}", lanes * pieces.count
+    operand = types.vector(element, count)
     operands = [(operand, b.op(f"bitcast {words} {word} to {operand}")) for word in (x, y)]
+    if not how.lanes:
+        given = [_scalable(b, "i32", lanes, total), *(_scalable(b, element, count, bytes_) for _, bytes_ in operands)]
+        return b.call(words, f"llvm.vector.extract.v{lanes}i32.nxv4i32", (_WORDS, b.call(_WORDS, how.name, *given)), ("i64", "0"))
     if how.pairs:
-        halves = types.vector("i16", 2 * how.lanes)
-        operands = [(halves, b.call(halves, how.pairs, *operands)), (halves, types.splat("1", "i16", 2 * how.lanes))]
+        halves = types.vector("i16", 2 * lanes)
+        operands = [(halves, b.call(halves, how.pairs, *operands)), (halves, types.splat("1", "i16", 2 * lanes))]
     return b.call(words, how.name, *([(words, total)] if how.adds else []), *operands)
+
+
+#: A register of SVE's as LLVM's intrinsics of it have it, as one of words.
+_WORDS: Final = "<vscale x 4 x i32>"
+
+
+def _scalable(b: Builder, element: str, lanes: int, x: str) -> tuple[str, str]:
+    """A vector as long as SVE's registers, as a type that does not say how long they are: nothing is done for it."""
+    count = 128 // int(element[1:])
+    kind = f"<vscale x {count} x {element}>"
+    name = f"llvm.vector.insert.nxv{count}{element}.v{lanes}{element}"
+    return kind, b.call(kind, name, (kind, "poison"), (types.vector(element, lanes), x), ("i64", "0"))
 
 
 def _multiplied(b: Builder, op: BinaryOp, lanes: int, x: str, y: str) -> str:
