@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import platform
 from collections.abc import Iterable
 from functools import cache
@@ -9,6 +10,10 @@ from pathlib import Path
 from typing import Final
 
 _FACTS: Final = Path("/proc/cpuinfo")
+
+#: Linux's: a question to prctl, and the part of its answer that is a length.
+_PR_SVE_GET_VL: Final = 51
+_LENGTH: Final = 0xFFFF
 
 #: LLVM's name of an instruction set → Linux's, where code that uses it is generated without being asked for.
 _SETS: Final = {
@@ -75,6 +80,28 @@ def missing(needed: Iterable[str], facts: Path = _FACTS) -> tuple[str, ...]:
     """
     listed = _listed(facts)
     return () if listed is None else tuple(name for name in needed if name in _SETS and _SETS[name] not in listed)
+
+
+def sve_bytes() -> int | None:
+    """Length of SVE's registers, as this thread has them and those that it starts; ``None``: there are none.
+
+    Linux can set it to less than the processor has.
+    """
+    if ARCHITECTURE != "aarch64":
+        return None
+    answer = int(ctypes.CDLL(None).prctl(_PR_SVE_GET_VL, 0, 0, 0, 0))
+    return None if answer < 0 else answer & _LENGTH
+
+
+def other_vectors(wanted: int | None) -> str | None:
+    """Why code for SVE's registers of so many bytes is wrong here, as the end of a sentence; ``None``: it is not.
+
+    Such code would not fail, it would leave elements out.
+    """
+    found = sve_bytes()
+    if wanted is None or found == wanted:
+        return None
+    return f"SVE's registers have {found or 'no'} bytes here, not {wanted}"
 
 
 @cache

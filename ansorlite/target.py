@@ -14,7 +14,7 @@ import llvmlite.binding as llvm
 from ansorlite import processor
 from ansorlite.errors import TargetError
 from ansorlite.machine.constants import MachineConstants
-from ansorlite.machine.families import MIDDLE, NARROW, WIDE
+from ansorlite.machine.families import FAMILIES, MIDDLE, NARROW, WIDE
 from ansorlite.machine.kept import kept, machine_of
 from ansorlite.te import dtypes
 from ansorlite.te.ops import BinaryOp
@@ -23,6 +23,9 @@ from ansorlite.te.ops import BinaryOp
 TARGET_VARIABLE: Final = "ANSORLITE_TARGET"
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+
+#: SVE's registers of these lengths are used: powers of two, which lanes come in.
+_SVE_BYTES: Final = (32, 64, 128, 256)
 
 #: Which features of LLVM's give which dot products of words; of those that add up in one dtype, the one with most products first.
 _DOTS: Final[tuple[tuple[str, BinaryOp], ...]] = (
@@ -83,6 +86,14 @@ class Target:
         return max(1, self.vector_bytes // dtypes.size(dtype))
 
     @property
+    def sve_bytes(self) -> int | None:
+        """How many bytes SVE's registers must have for the code to be right; ``None``: it does not depend on that.
+
+        Vectors of 16 bytes are in NEON's registers, whatever the length of SVE's.
+        """
+        return self.vector_bytes if self.vector_bytes > 16 and "+sve" in self.features.split(",") else None
+
+    @property
     def dots(self) -> tuple[BinaryOp, ...]:
         """The dot products of words that are instructions here, the best first."""
         features = set(self.features.split(","))
@@ -112,7 +123,8 @@ def _vectors(triple: str, features: dict[str, bool]) -> tuple[int, int]:
         if features.get("avx512f"):
             return 64, 32
         return (32, 16) if features.get("avx2") else (16, 16)
-    return 16, 32
+    length = processor.sve_bytes() if features.get("sve") else None
+    return (length if length in _SVE_BYTES else 16), 32
 
 
 _V2: Final = "+cx16,+popcnt,+sse,+sse2,+sse3,+ssse3,+sse4.1,+sse4.2"
@@ -125,9 +137,9 @@ _ARM_BF16: Final = f"{_DOTPROD},+bf16,+i8mm"
 _X86: Final = Target("llvm", "x86_64-unknown-linux-gnu", "x86-64-v2", _V2, 16, 16, 1, 32 << 10, 1 << 20, 8 << 20, NARROW)
 _ARM: Final = Target("llvm", "aarch64-unknown-linux-gnu", "generic", "+neon", 16, 32, 1, 64 << 10, 512 << 10, 2 << 20, NARROW)
 
-#: Machines by name: the levels of x86-64 that its vendors agreed on, the last of them with dot products of bytes and of bfloat16;
-#: 64-bit Arm, with dot products of bytes, and with those of bfloat16 too.
-NAMED: Final[Mapping[str, Target]] = {
+#: Kinds of processors by name: the levels of x86-64 that its vendors agreed on, the last one also with dot products of bytes and
+#: of bfloat16; 64-bit Arm, with dot products of bytes, with those of bfloat16 too, and with vectors of 32 bytes.
+LEVELS: Final[Mapping[str, Target]] = {
     "x86-64-v2": _X86,
     "x86-64-v3": replace(_X86, cpu="x86-64-v3", features=_V3, vector_bytes=32, machine=MIDDLE),
     "x86-64-v4": replace(_X86, cpu="x86-64-v4", features=_V4, vector_bytes=64, vector_registers=32, machine=WIDE),
@@ -135,7 +147,43 @@ NAMED: Final[Mapping[str, Target]] = {
     "aarch64": _ARM,
     "aarch64+dotprod": replace(_ARM, cpu="cortex-a76", features=_DOTPROD),
     "aarch64+bf16": replace(_ARM, cpu="ampere1", features=_ARM_BF16),
+    "aarch64+sve": replace(_ARM, features=f"{_DOTPROD},+sve", vector_bytes=32, machine=MIDDLE),
 }
+
+
+def _processor(name: str, level: str, features: str, l1: int, l2: int, l3: int) -> Target:
+    """One that LLVM knows by this name: of a level, with more features; KiB, KiB and MiB of cache."""
+    base = LEVELS[level]
+    every = f"{base.features},{features}" if features else base.features
+    return replace(base, cpu=name, features=every, l1=l1 << 10, l2=l2 << 10, l3=l3 << 20, machine=FAMILIES[name])
+
+
+_ICE: Final = "+avx512bitalg,+avx512ifma,+avx512vbmi,+avx512vbmi2,+avx512vnni,+avx512vpopcntdq,+gfni"
+_SAPPHIRE: Final = f"{_ICE},+amx-tile,+avx512bf16,+avx512fp16,+avxvnni"
+
+#: Processors by LLVM's names: all that constants are shipped for. The last cache is that of a common model.
+PROCESSORS: Final[Mapping[str, Target]] = {
+    target.cpu: target
+    for target in (
+        _processor("haswell", "x86-64-v3", "", 32, 256, 8),
+        _processor("broadwell", "x86-64-v3", "", 32, 256, 8),
+        _processor("skylake", "x86-64-v3", "", 32, 256, 8),
+        _processor("skylake-avx512", "x86-64-v4", "", 32, 1024, 24),
+        _processor("cascadelake", "x86-64-v4", "+avx512vnni", 32, 1024, 32),
+        _processor("icelake-server", "x86-64-v4", _ICE, 48, 1280, 48),
+        _processor("sapphirerapids", "x86-64-v4", _SAPPHIRE, 48, 2048, 60),
+        _processor("znver2", "x86-64-v3", "", 32, 512, 16),
+        _processor("znver3", "x86-64-v3", "", 32, 512, 32),
+        _processor("znver4", "x86-64-v4", f"{_ICE},+avx512bf16", 32, 1024, 32),
+        _processor("znver5", "x86-64-v4", f"{_ICE},+avx512bf16,+avxvnni", 48, 1024, 32),
+        _processor("neoverse-n1", "aarch64+dotprod", "", 64, 1024, 32),
+        _processor("neoverse-v1", "aarch64+sve", "+bf16,+fp16fml,+i8mm", 64, 1024, 32),
+        _processor("apple-m1", "aarch64+dotprod", "+fp16fml,+sha3", 128, 3072, 8),
+    )
+}
+
+#: Every machine that has a name.
+NAMED: Final[Mapping[str, Target]] = {**LEVELS, **PROCESSORS}
 
 
 def host(threads: int | None = None) -> Target:
@@ -182,10 +230,14 @@ def obstacle(target: Target) -> str | None:
     architecture = target.triple.split("-")[0]
     if architecture != processor.ARCHITECTURE:
         return f"this processor is {processor.ARCHITECTURE}, not {architecture}"
-    level = NAMED.get(target.cpu)
-    features = f"{target.features},{level.features if level else ''}".split(",")
-    lacking = processor.missing(dict.fromkeys(feature[1:] for feature in features if feature.startswith("+")))
-    return f"this processor has no {', '.join(lacking)}" if lacking else None
+    named = NAMED.get(target.cpu)
+    # LLVM takes a processor to have its features, but for those that are said to be missing.
+    features = f"{named.features if named else ''},{target.features}".split(",")
+    wanted = {feature[1:]: feature.startswith("+") for feature in features if feature}
+    lacking = processor.missing([feature for feature, used in wanted.items() if used])
+    if lacking:
+        return f"this processor has no {', '.join(lacking)}"
+    return processor.other_vectors(target.sve_bytes)
 
 
 def check_runs(target: Target) -> None:
@@ -216,9 +268,14 @@ def _this_machine(threads: int | None) -> Target:
 
 
 def _named(name: str, threads: int | None) -> Target:
-    """The machine of that name, with the threads of this one; and with its caches, if it is of the same architecture."""
+    """The machine of that name, with the threads of this one; this one, if it is its name.
+
+    A level of this architecture has this machine's caches, too, and what was measured of it.
+    """
     found, here = NAMED[name], _this_machine(threads)
-    if found.triple.split("-")[0] != here.triple.split("-")[0]:
+    if name == here.cpu:
+        return here
+    if name in PROCESSORS or found.triple.split("-")[0] != here.triple.split("-")[0]:
         return replace(found, threads=here.threads)
     machine = kept(found.cpu) or found.machine
     return replace(found, threads=here.threads, l1=here.l1, l2=here.l2, l3=here.l3, machine=machine)

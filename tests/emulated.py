@@ -34,6 +34,8 @@ from ansorlite.te import dtypes
 _QEMU: Final = "qemu-aarch64-static"
 _LIBRARIES: Final = Path("/usr/aarch64-linux-gnu")
 _PAGE: Final = 4096
+#: Bytes of SVE's registers, at least.
+_LEAST_SVE: Final = 16
 #: Bytes of address space for a kernel's arrays.
 _ARENA: Final = 1 << 32
 
@@ -131,9 +133,13 @@ def _linked(code: bytes, output: Path, *options: str) -> Path:
 
 
 class Machine:
-    """A process of another architecture, and the functions of the C library in it."""
+    """A process of another architecture, and the functions of the C library in it.
 
-    def __init__(self) -> None:
+    Args:
+        sve_bytes: length of SVE's registers.
+    """
+
+    def __init__(self, sve_bytes: int) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="ansorlite-emulated-")
         self._serial = itertools.count()
         server = self._file("server")
@@ -141,13 +147,13 @@ class Machine:
         code = machine(arm).emit_object(llvm.parse_assembly(_SERVER, llvm.create_context()))
         libraries = [str(_LIBRARIES / "lib" / "libc.so.6"), "-dynamic-linker", "/lib/ld-linux-aarch64.so.1"]
         _linked(code, server, *libraries)
-        words = [_QEMU, "-L", str(_LIBRARIES), str(server)]
+        words = [_QEMU, "-cpu", f"max,sve-max-vq={sve_bytes // 16}", "-L", str(_LIBRARIES), str(server)]
         self._process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self._dlsym, self._scratch = struct.unpack("<2Q", self._receive(16))
         self._dlopen, self._dlclose, self._mprotect = (self.symbol(0, name) for name in ("dlopen", "dlclose", "mprotect"))
         private, anonymous, no_reserve = 0x2, 0x20, 0x4000
         minus_one = (1 << 64) - 1
-        self._arena = self._call(self.symbol(0, "mmap"), 0, _ARENA, _NONE, private | anonymous | no_reserve, minus_one, 0)
+        self._arena = self.call(self.symbol(0, "mmap"), 0, _ARENA, _NONE, private | anonymous | no_reserve, minus_one, 0)
         self._open("libm.so.6", _NOW | _GLOBAL)
         built = machine(arm).emit_object(optimise(team.text(arm, spin()), arm))
         self._open(str(_linked(built, self._file("team.so"), "-shared")), _NOW | _GLOBAL)
@@ -158,17 +164,16 @@ class Machine:
         self._process.communicate()
         self._folder.cleanup()
 
-    def load(self, compiled: Object) -> int:
-        """A handle of the kernel, for :meth:`symbol`."""
-        return self._open(str(_linked(compiled.code, self._file(f"kernel{next(self._serial)}.so"), "-shared")), _NOW)
+    def load(self, code: bytes) -> int:
+        """A handle of what is in an object file, for :meth:`symbol`."""
+        return self._open(str(_linked(code, self._file(f"library{next(self._serial)}.so"), "-shared")), _NOW)
 
     def unload(self, handle: int) -> None:
-        self._call(self._dlclose, handle)
+        self.call(self._dlclose, handle)
 
     def symbol(self, handle: int, name: str) -> int:
         """Where a function is; ``handle`` 0: of any library."""
-        self._fill(self._scratch, name.encode() + b"\0")
-        found = self._call(self._dlsym, handle, self._scratch)
+        found = self.call(self._dlsym, handle, name.encode())
         assert found, name
         return found
 
@@ -180,20 +185,20 @@ class Machine:
             blocks: bytes of further blocks of memory, which hold anything and begin at cache lines.
         """
         nbytes = [*(array.nbytes for array in arrays), *blocks, 8 * (len(arrays) + len(blocks))]
-        self._call(self._mprotect, self._arena, _ARENA, _NONE)
+        self.call(self._mprotect, self._arena, _ARENA, _NONE)
         addresses, end = [], self._arena
         for number, size in enumerate(nbytes):
             begin, pages = end + _PAGE, max(1, -(-size // _PAGE) + (number >= len(arrays)))
             end = begin + pages * _PAGE
             assert end < self._arena + _ARENA
-            self._call(self._mprotect, begin, end - begin, _READ_WRITE)
+            self.call(self._mprotect, begin, end - begin, _READ_WRITE)
             addresses.append(end - size if number < len(arrays) else (end - size) // 64 * 64)
         for address, array in zip(addresses, arrays, strict=False):
             self._fill(address, array.tobytes())
         *given, table = addresses
         self._fill(table, struct.pack(f"<{len(given)}Q", *given))
         for function in functions:
-            self._call(function, table)
+            self.call(function, table)
         for address, array in zip(addresses, arrays, strict=False):
             self._send(1, address, array.nbytes)
             array[...] = np.frombuffer(self._receive(array.nbytes), array.dtype).reshape(array.shape)
@@ -202,16 +207,23 @@ class Machine:
         return Path(self._folder.name) / name
 
     def _open(self, path: str, mode: int) -> int:
-        self._fill(self._scratch, path.encode() + b"\0")
-        handle = self._call(self._dlopen, self._scratch, mode)
+        handle = self.call(self._dlopen, path.encode(), mode)
         if not handle:
-            told = self._call(self.symbol(0, "dlerror"))
+            told = self.call(self.symbol(0, "dlerror"))
             self._send(1, told, 200)
             raise RuntimeError(self._receive(200).split(b"\0")[0].decode())
         return handle
 
-    def _call(self, function: int, *arguments: int) -> int:
-        self._send(2, function, *arguments)
+    def call(self, function: int, *arguments: int | bytes) -> int:
+        """Call a function of up to six integers and addresses; of bytes, it is given the address of a copy with a zero behind."""
+        end = self._scratch
+        words = []
+        for argument in arguments:
+            words.append(end if isinstance(argument, bytes) else argument)
+            if isinstance(argument, bytes):
+                self._fill(end, argument + b"\0")
+                end += len(argument) + 1
+        self._send(2, function, *words)
         (result,) = struct.unpack("<Q", self._receive(8))
         return int(result)
 
@@ -235,13 +247,14 @@ class Machine:
 
     def _died(self) -> None:
         _, told = self._process.communicate()
-        _started.cache_clear()
+        started.cache_clear()
         raise RuntimeError(f"the emulated process ended with code {self._process.returncode}: {told.decode().strip()}")
 
 
 @cache
-def _started() -> Machine:
-    return Machine()
+def started(sve_bytes: int) -> Machine:
+    """The one machine of that kind."""
+    return Machine(sve_bytes)
 
 
 class EmulatedKernel:
@@ -251,6 +264,7 @@ class EmulatedKernel:
         assert compiled.target == target.key
         self._compiled = compiled
         self._params = tuple(params)
+        self._sve_bytes = target.sve_bytes or _LEAST_SVE
 
     def bind(self, *arrays: np.ndarray) -> Callable[[], None]:
         """A call on these arrays, inputs then outputs, of the parameters' dtypes. What is constant is prepared by the call."""
@@ -260,8 +274,8 @@ class EmulatedKernel:
         return lambda: self._run(arrays)
 
     def _run(self, arrays: Sequence[np.ndarray]) -> None:
-        there, compiled = _started(), self._compiled
-        handle = there.load(compiled)
+        there, compiled = started(self._sve_bytes), self._compiled
+        handle = there.load(compiled.code)
         names = [*([compiled.prepare] if compiled.prepared else []), compiled.entry]
         copies = [np.ascontiguousarray(array) for array in arrays]
         workspace = max(compiled.workspace, compiled.prepare_workspace)

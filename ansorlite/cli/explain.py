@@ -61,7 +61,7 @@ def command(
         options.print_json({"task": task.key, "unit": "us", "statements": rows, **total})
         return
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for title in ("statement", "us", "bound by", "us of one thread, by cause"):
+    for title in ("statement", "us", "bound by", "us of each thread, by cause"):
         table.add_column(title, justify="right" if title == "us" else "left")
     for each in found.statements:
         causes = sorted(each.microseconds.items(), key=lambda item: -item[1])

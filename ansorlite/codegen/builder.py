@@ -79,7 +79,10 @@ class Module:
     def text(self) -> str:
         target = self.target
         width = f' "prefer-vector-width"="{8 * target.vector_bytes}"' if target.vector_bytes >= 16 else ""
-        attributes = f'attributes #0 = {{ nounwind "target-cpu"="{target.cpu}" "target-features"="{target.features}"{width} }}'
+        # SVE's registers are then as long as LLVM's vectors; else it would take these apart into NEON's.
+        scale = "" if target.sve_bytes is None else f" vscale_range({target.sve_bytes // 16},{target.sve_bytes // 16})"
+        names = f'"target-cpu"="{target.cpu}" "target-features"="{target.features}"{width}'
+        attributes = f"attributes #0 = {{ nounwind{scale} {names} }}"
         parts = [
             f'target triple = "{target.triple}"',
             *self._definitions.values(),

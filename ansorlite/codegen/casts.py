@@ -118,6 +118,9 @@ def cast(b: Builder, source: str, target: str, lanes: int, x: str, known: Number
     if dtypes.is_float(target):
         if dtypes.is_float(source):
             return _float_to_float(b, source, target, lanes, x)
+        if source == "bool":
+            # 1 and 0 are right in every float. LLVM cannot convert masks of 64-bit lanes for SVE.
+            return b.select(c, lanes, x, *(types.splat(types.literal(n, target), types.VALUE[target], lanes) for n in (1, 0)))
         number = b.op(f"{'sitofp' if dtypes.is_signed(source) else 'uitofp'} {a} {x} to {c}")
         return round_to_storage(b, target, lanes, number) if target in types.STORAGE_FLOATS else number
     if source == "bool":

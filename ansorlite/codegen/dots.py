@@ -31,7 +31,7 @@ class Instruction:
     Attributes:
         op: what it computes.
         feature: the feature of LLVM's that it needs.
-        lanes: 32-bit lanes.
+        lanes: 32-bit lanes; 0: as many as a register of SVE's has.
         name: of the intrinsic.
         adds: whether it adds to an accumulator, its first operand.
         pairs: an intrinsic that comes first and sums pairs of products of bytes, in halves; ``name`` then sums pairs of these,
@@ -58,6 +58,10 @@ def _bf16(feature: str, name: str, *lanes: int) -> tuple[Instruction, ...]:
     return tuple(Instruction(BinaryOp.DOT_BF16, feature, n, name.format(n=n, pieces=2 * n, bits=32 * n)) for n in lanes)
 
 
+def _sve(op: BinaryOp, feature: str, name: str) -> Instruction:
+    return Instruction(op, feature, 0, f"llvm.aarch64.sve.{name}")
+
+
 #: The first one of a dot product that has the lanes wanted, and whose feature is there, is taken.
 INSTRUCTIONS: Final[tuple[Instruction, ...]] = (
     *_x86(BinaryOp.DOT_U8S8, "avx512vnni", "avx512.vpdpbusd", 16, 8, 4),
@@ -77,13 +81,18 @@ INSTRUCTIONS: Final[tuple[Instruction, ...]] = (
     *_neon(BinaryOp.DOT_U8S8, "i8mm", "usdot"),
     *_bf16("avx512bf16", "llvm.x86.avx512bf16.dpbf16ps.{bits}", 16, 8, 4),
     *_bf16("bf16", "llvm.aarch64.neon.bfdot.v{n}f32.v{pieces}bf16", 4, 2),
+    _sve(BinaryOp.DOT_S8S8, "sve", "sdot.nxv4i32"),
+    _sve(BinaryOp.DOT_U8U8, "sve", "udot.nxv4i32"),
+    _sve(BinaryOp.DOT_U8S8, "i8mm", "usdot.nxv4i32"),
+    _sve(BinaryOp.DOT_BF16, "bf16", "bfdot"),
 )
 
 
 def instruction(target: Target, op: BinaryOp, lanes: int) -> Instruction | None:
     """The instruction for ``op`` in ``lanes`` lanes, if the target has one."""
     features = set(target.features.split(","))
-    fitting = (i for i in INSTRUCTIONS if i.op is op and i.lanes == lanes and f"+{i.feature}" in features)
+    scalable = None if target.sve_bytes is None else target.sve_bytes // 4
+    fitting = (i for i in INSTRUCTIONS if i.op is op and (i.lanes or scalable) == lanes and f"+{i.feature}" in features)
     return next(fitting, None)
 
 
@@ -95,7 +104,7 @@ def dot(op: BinaryOp, b: Builder, dtype: str, lanes: int, x: str, y: str) -> str
         return _multiplied_floats(b, lanes, x, y) if DOTS[op][0].floats else _multiplied(b, op, lanes, x, y)
     sums = DOTS[op][0].sums
     zero = types.splat(types.literal(0, sums), types.VALUE[sums], lanes)
-    return dot_add(op, b, lanes, zero, x, y) if found.adds else _call(b, found, zero, x, y)
+    return dot_add(op, b, lanes, zero, x, y) if found.adds else _call(b, found, lanes, zero, x, y)
 
 
 def dot_add(op: BinaryOp, b: Builder, lanes: int, total: str, x: str, y: str) -> str:
@@ -104,10 +113,11 @@ def dot_add(op: BinaryOp, b: Builder, lanes: int, total: str, x: str, y: str) ->
     kind, words = types.value_type(DOTS[op][0].sums, lanes), types.vector("i32", lanes)
     if found is None or not found.adds:
         return b.op(f"{'fadd' if DOTS[op][0].floats else 'add'} {kind} {total}, {dot(op, b, WORD, lanes, x, y)}")
-    if found.lanes == lanes:
-        return _call(b, found, total, x, y)
-    operands = (_in_more_lanes(b, *each, lanes, found.lanes) for each in ((kind, total), (words, x), (words, y)))
-    return _first_lanes(b, types.VALUE[DOTS[op][0].sums], _call(b, found, *operands), lanes, found.lanes)
+    more = found.lanes or lanes
+    if more == lanes:
+        return _call(b, found, lanes, total, x, y)
+    operands = (_in_more_lanes(b, *each, lanes, more) for each in ((kind, total), (words, x), (words, y)))
+    return _first_lanes(b, types.VALUE[DOTS[op][0].sums], _call(b, found, more, *operands), lanes, more)
 
 
 def _found(target: Target, op: BinaryOp, lanes: int) -> Instruction | None:
@@ -138,16 +148,38 @@ def _first_lanes(b: Builder, element: str, value: str, lanes: int, more: int) ->
     return b.op(f"shufflevector {kind} {value}, {kind} poison, <{lanes} x i32> <{mask}>")
 
 
-def _call(b: Builder, how: Instruction, total: str, x: str, y: str) -> str:
-    words = types.vector("i32", how.lanes)
+def _call(b: Builder, how: Instruction, lanes: int, total: str, x: str, y: str) -> str:
+    words = types.vector("i32", lanes)
     pieces, _ = DOTS[how.op]
-    sums = types.value_type(pieces.sums, how.lanes)
-    operand = types.vector("bfloat" if pieces.floats else f"i{pieces.bits}", how.lanes * pieces.count)
+    element, count = "bfloat" if pieces.floats else f"i{pieces.bits}", lanes * pieces.count
+    operand = types.vector(element, count)
     operands = [(operand, b.op(f"bitcast {words} {word} to {operand}")) for word in (x, y)]
+    if not how.lanes:
+        return _scalable_call(b, how, types.VALUE[pieces.sums], lanes, [total, *(bits for _, bits in operands)])
     if how.pairs:
-        halves = types.vector("i16", 2 * how.lanes)
-        operands = [(halves, b.call(halves, how.pairs, *operands)), (halves, types.splat("1", "i16", 2 * how.lanes))]
+        halves = types.vector("i16", 2 * lanes)
+        operands = [(halves, b.call(halves, how.pairs, *operands)), (halves, types.splat("1", "i16", 2 * lanes))]
+    sums = types.value_type(pieces.sums, lanes)
     return b.call(sums, how.name, *([(sums, total)] if how.adds else []), *operands)
+
+
+def _scalable_call(b: Builder, how: Instruction, sums: str, lanes: int, operands: list[str]) -> str:
+    """An intrinsic of SVE's: of vectors as long as its registers, of types that do not say how long they are."""
+    pieces, _ = DOTS[how.op]
+    result, mangled = f"<vscale x 4 x {sums}>", f"nxv4{types.suffix(sums, 1)}"
+    total, *words = operands
+    given = [_scalable(b, sums, 4, lanes, total)]
+    element = "bfloat" if pieces.floats else f"i{pieces.bits}"
+    given += [_scalable(b, element, 4 * pieces.count, lanes * pieces.count, word) for word in words]
+    extract = f"llvm.vector.extract.{types.suffix(sums, lanes)}.{mangled}"
+    return b.call(types.vector(sums, lanes), extract, (result, b.call(result, how.name, *given)), ("i64", "0"))
+
+
+def _scalable(b: Builder, element: str, least: int, lanes: int, x: str) -> tuple[str, str]:
+    """A vector as long as SVE's registers, which hold ``least`` elements in each 128 bits: nothing is done for it."""
+    kind, name = f"<vscale x {least} x {element}>", types.suffix(element, 1)
+    insert = f"llvm.vector.insert.nxv{least}{name}.{types.suffix(element, lanes)}"
+    return kind, b.call(kind, insert, (kind, "poison"), (types.vector(element, lanes), x), ("i64", "0"))
 
 
 def _multiplied(b: Builder, op: BinaryOp, lanes: int, x: str, y: str) -> str:

@@ -17,7 +17,7 @@ _NOWHERE = "nowhere"
 def masks_natively(target: Target, stored: Collection[str]) -> bool:
     """Whether masked loads and stores of these dtypes are instructions (LLVM writes branches otherwise)."""
     features = target.features.split(",")
-    if "+avx512bw" in features or "+sve" in features:
+    if "+avx512bw" in features or target.sve_bytes is not None:
         return True
     return "+avx2" in features and all(dtypes.size(dtype) >= 4 for dtype in stored)
 

@@ -111,5 +111,5 @@ def first_lanes(active: int, lanes: int) -> str:
 
 def suffix(element: str, lanes: int) -> str:
     """How LLVM mangles a type into the name of an intrinsic."""
-    name = {"float": "f32", "double": "f64", "half": "f16"}.get(element, element)
+    name = {"float": "f32", "double": "f64", "half": "f16", "bfloat": "bf16"}.get(element, element)
     return name if lanes == 1 else f"v{lanes}{name}"

@@ -75,9 +75,13 @@ class Draft:
 
     def regions(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n,) cycles of entering and leaving parallel loops."""
-        parallel = np.where(features[:, :, COLUMN["parallel"]] > 1.0, 1.0, 0.0)
-        machine = self.target.machine
+        parallel, machine = self.parallel(features), self.target.machine
         result: NDArray[np.float64] = machine.wake * parallel.max(axis=1, initial=0.0) + machine.region * parallel.sum(axis=1)
+        return result
+
+    def parallel(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n, statements) 1 for those in a parallel loop, else 0."""
+        result: NDArray[np.float64] = np.where(features[:, :, COLUMN["parallel"]] > 1.0, 1.0, 0.0)
         return result
 
     def cycles(self, features: NDArray[np.float64]) -> Cycles:
@@ -134,7 +138,8 @@ class Draft:
             l2=magnitude("l1_traffic") / k.l2_bytes,
             runs=magnitude("l1_runs") * k.l2_run,
             pages=magnitude("pages") * k.page,
-            l3=l3,
+            # From one call to the next, a cache keeps what fits into it.
+            l3=np.where(magnitude("bytes") > self.target.l2 * k.l2_share, l3, 0.0),
             memory=np.where(magnitude("bytes") > self.target.l3 * k.l3_share, memory, 0.0),
             threads=threads,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -14,8 +15,9 @@ from ansorlite.features.population import population_facts
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.sketch import Sketch
 
-#: What of :class:`~ansorlite.cost_model.draft.Cycles` takes time.
-CAUSES = tuple(name for name in Cycles._fields if name != "threads")
+#: What of :class:`~ansorlite.cost_model.draft.Cycles` takes time that threads share, and what they have shared already.
+_OWN: Final = tuple(name for name in Cycles._fields if name not in ("l3", "memory", "threads"))
+_SHARED: Final = ("l3", "memory")
 
 
 @dataclass(frozen=True)
@@ -24,8 +26,8 @@ class Statement:
 
     Attributes:
         name: of the stage.
-        microseconds: by cause, of one thread; what overlaps is counted in each.
-        total: microseconds until all threads are done.
+        microseconds: by cause, of each of the threads that share the work; what overlaps is counted in each.
+        total: microseconds until all threads are done, with entering and leaving its parallel loop.
         bound: the cause that takes longest.
     """
 
@@ -41,7 +43,7 @@ class Explanation:
 
     Attributes:
         statements: of all that a call runs.
-        regions: microseconds of entering and leaving parallel loops.
+        regions: microseconds of entering and leaving parallel loops, in all.
         total: microseconds of a call.
     """
 
@@ -61,11 +63,19 @@ def explain(candidate: Candidate, sketches: Sequence[Sketch]) -> Explanation:
         raise TuningError("this program is the loops as written, or of another version's rules: choose another")
     draft, features = Draft(sketch.target), extract(sketch, np.array([candidate.row], np.int64))
     names = [facts.name for facts in population_facts(sketch.fold(candidate.row))]
-    cycles, unit = draft.cycles(features), 1e6 / sketch.target.machine.clock
-    totals = cycles.total(sketch.target.machine)
-    statements = []
+    machine = sketch.target.machine
+    cycles, unit = draft.cycles(features), 1e6 / machine.clock
+    totals, parallel = cycles.total(machine), draft.parallel(features)[0]
+    statements: list[Statement] = []
+    awake = False
     for number, name in enumerate(names):
-        own = {cause: float(getattr(cycles, cause)[number, 0]) * unit for cause in CAUSES}
-        statements.append(Statement(name, own, float(totals[number, 0]) * unit, max(own, key=lambda cause: own[cause])))
+        threads = float(cycles.threads[number, 0])
+        own = {cause: float(getattr(cycles, cause)[number, 0]) / threads * unit for cause in _OWN}
+        own |= {cause: float(getattr(cycles, cause)[number, 0]) * unit for cause in _SHARED}
+        entered = machine.region + (0.0 if awake else machine.wake) if parallel[number] else 0.0
+        own["region"] = entered * unit
+        awake = awake or bool(parallel[number])
+        total = float(totals[number, 0]) * unit + own["region"]
+        statements.append(Statement(name, own, total, max(own, key=lambda cause: own[cause])))
     regions = float(draft.regions(features)[0]) * unit
     return Explanation(tuple(statements), regions, float(draft.seconds(features)[0]) * 1e6)

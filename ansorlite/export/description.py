@@ -12,7 +12,7 @@ from ansorlite.errors import ModelError
 MODEL: Final = "ansorlite_model"
 
 #: Changes when a library of the one version cannot be loaded by the other.
-FORMAT: Final = 3
+FORMAT: Final = 4
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,7 @@ class Description:
         version: of the ansorlite that made it.
         target: key of the machine that it was compiled for.
         features: what the processor must have, in LLVM's words.
+        sve_bytes: what its registers of SVE must be long, if it matters.
         inputs, outputs: in the order of the C function's parameters.
         temporaries: bytes that one call needs.
         weight_bytes: of the block of weights.
@@ -67,6 +68,7 @@ class Description:
     version: str
     target: str
     features: tuple[str, ...]
+    sve_bytes: int | None
     inputs: tuple[Parameter, ...]
     outputs: tuple[Parameter, ...]
     temporaries: int

@@ -95,12 +95,17 @@ def text(description: Description) -> str:
         guard=name.upper(),
         version=description.version,
         target=description.target,
-        created="NULL if the weights are damaged, or there is no memory."
-        if inside
-        else f"From the file {description.weights}; NULL if that is another or damaged, or there is no memory.",
+        created=_created(description),
         creation="void" if inside else "const char *weights",
         parameters=",\n".join(parameters),
     )
+
+
+def _created(description: Description) -> str:
+    other = "" if description.sve_bytes is None else f", if SVE's registers have not {description.sve_bytes} bytes"
+    if description.weights is None:
+        return f"NULL if the weights are damaged{other}, or there is no memory."
+    return f"From the file {description.weights}; NULL if that is another or damaged{other}, or there is no memory."
 
 
 def _parameters(inputs: Sequence[Parameter], outputs: Sequence[Parameter]) -> Iterable[str]:

@@ -73,6 +73,8 @@ def load(path: str | os.PathLike[str], *, share_weights: bool = False) -> Loaded
         raise TargetError(
             f"the model was compiled for a processor with {', '.join(lacking)}, which this one lacks; export it here"
         )
+    if reason := processor.other_vectors(description.sve_bytes):
+        raise TargetError(f"the model was compiled for another processor: {reason}; export it here")
     return LoadedModel(description, library, symbols, _weights(description, symbols, file, share_weights))
 
 

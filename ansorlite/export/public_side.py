@@ -37,7 +37,7 @@ module asm ".byte 0"
 
 define ptr @${name}_create() nounwind {
 entry:
-  %checked = load atomic i8, ptr @ansorlite_checked acquire, align 1
+$suits  %checked = load atomic i8, ptr @ansorlite_checked acquire, align 1
   %known = icmp ne i8 %checked, 0
   br i1 %known, label %make, label %check
 check:
@@ -45,20 +45,18 @@ check:
   call void @$checksum(ptr @ansorlite_weights, i64 $bytes, ptr %sum)
   %found = load i64, ptr %sum, align 8
   %right = icmp eq i64 %found, $expected
-  br i1 %right, label %remember, label %damaged
+  br i1 %right, label %remember, label %none
 remember:
   store atomic i8 1, ptr @ansorlite_checked release, align 1
   br label %make
 make:
   %model = call ptr @aligned_alloc(i64 64, i64 $instance)
-  %none = icmp eq ptr %model, null
-  br i1 %none, label %end, label %fill
+  %lacking = icmp eq ptr %model, null
+  br i1 %lacking, label %none, label %fill
 fill:
   store ptr @ansorlite_weights, ptr %model
-  br label %end
-end:
   ret ptr %model
-damaged:
+none:
   ret ptr null
 }
 
@@ -71,7 +69,7 @@ define void @${name}_destroy(ptr %model) nounwind {
 _BESIDE: Final = Template("""define ptr @${name}_create(ptr %path) nounwind {
 entry:
   %sum = alloca i64, align 8
-  %file = call i32 (ptr, i32, ...) @open(ptr %path, i32 0)
+$suits  %file = call i32 (ptr, i32, ...) @open(ptr %path, i32 0)
   %closed = icmp slt i32 %file, 0
   br i1 %closed, label %none, label %size
 size:
@@ -125,6 +123,22 @@ declare ptr @mmap(ptr, i64, i32, i32, i32, i64)
 declare i32 @munmap(ptr, i64)
 """)
 
+#: The beginning of ``NAME_create`` where registers of SVE have to be of one length: with others, results would be wrong without a
+#: word. Linux has a bit for SVE in its word 16 for programs.
+_SUITS: Final = Template("""  %processor = call i64 @getauxval(i64 16)
+  %sve = and i64 %processor, 4194304
+  %has = icmp ne i64 %sve, 0
+  br i1 %has, label %look, label %none
+look:
+  %length = call i64 @llvm.vscale.i64()
+  %suits = icmp eq i64 %length, $vscale
+  br i1 %suits, label %suited, label %none
+suited:
+""")
+_SUITS_CALLS: Final = """declare i64 @getauxval(i64)
+declare i64 @llvm.vscale.i64()
+"""
+
 # In the child of a fork there are no helpers: that is told to the team as soon as the library is loaded.
 _REST: Final = Template("""%constructor = type { i32, ptr, ptr }
 @llvm.global_ctors = appending global [1 x %constructor] [%constructor { i32 65535, ptr @started, ptr null }]
@@ -155,7 +169,7 @@ declare void @$forget()
 declare i32 @__register_atfork(ptr, ptr, ptr, ptr)
 declare ptr @aligned_alloc(i64, i64)
 declare void @free(ptr)
-""")
+$declared""")
 
 
 def functions(name: str) -> tuple[str, ...]:
@@ -183,6 +197,7 @@ def text(description: Description, weights: Path | None, target: Target) -> str:
         "bytes": description.weight_bytes,
         "checksum": checksum.CHECKSUM,
         "expected": int(description.checksum, 16),
+        "suits": "" if target.sve_bytes is None else _SUITS.substitute(vscale=target.sve_bytes // 16),
     }
     life = _BESIDE.substitute(facts) if weights is None else _INSIDE.substitute(facts, file=weights)
     rest = _REST.substitute(
@@ -199,5 +214,6 @@ def text(description: Description, weights: Path | None, target: Target) -> str:
         count=len(pointers),
         head=HEAD,
         stores="\n".join(stores),
+        declared="" if target.sve_bytes is None else _SUITS_CALLS,
     )
     return f'target triple = "{target.triple}"\n{life}{rest}'

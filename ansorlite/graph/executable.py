@@ -221,6 +221,7 @@ class Executable(NotCopied):
             __version__,
             self._target.key,
             tuple(feature[1:] for feature in self._target.features.split(",") if feature.startswith("+")),
+            self._target.sve_bytes,
             tuple(values[: len(self.inputs)]),
             tuple(values[len(self.inputs) :]),
             self._temporaries,

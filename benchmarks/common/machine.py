@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ class Machine:
     """
     Attributes:
         memory: bytes.
-        versions: of the systems that took part.
+        versions: of the systems that took part; of ansorlite with the commit, where it lies in a repository.
         one, all: peaks of one core, and of as many as kernels use.
     """
 
@@ -45,7 +46,7 @@ class Machine:
             target=target.key,
             threads=target.threads,
             memory=int(psutil.virtual_memory().total),
-            versions={"ansorlite": version("ansorlite"), **peers},
+            versions={"ansorlite": f"{version('ansorlite')}{_commit()}", **peers},
             one=one,
             all=one if threads == 1 else measure_peaks(target, threads),
             when=time.time(),
@@ -71,6 +72,18 @@ def cpu_name() -> str:
     """The processor, as it calls itself."""
     names = [line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line]
     return names[0] if names else os.uname().machine
+
+
+def _commit() -> str:
+    """As an addition to a version; a "+" after it says that files were changed since."""
+    try:
+        found, changed = (
+            subprocess.run(["git", *words], cwd=Path(__file__).parent, capture_output=True, text=True, check=True).stdout.strip()
+            for words in (["rev-parse", "--short", "HEAD"], ["status", "--porcelain", "--untracked-files=no"])
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return f" ({found}{'+' if changed else ''})"
 
 
 def _peaks(fields: Mapping[str, Any]) -> Peaks:

@@ -9,7 +9,7 @@ from benchmarks.common.machine import Machine, describe
 from benchmarks.common.tables import Table, markdown
 from benchmarks.kernels.results import Timing
 
-_HEAD = """# Performance
+_HEAD = """# {title}
 
 Made by
 
@@ -35,9 +35,21 @@ share of the tuned kernel's; *ready in* is how long that compilation takes, with
 """
 
 
-def page(machine: Machine, command: str, timings: Sequence[Timing], found: Sequence[Table]) -> str:
-    """The page's text."""
+def page(
+    machine: Machine,
+    command: str,
+    timings: Sequence[Timing],
+    found: Sequence[Table],
+    *,
+    title: str = "Performance",
+    remark: str = "",
+) -> str:
+    """The page's text.
+
+    Args:
+        remark: of the machine, and of what was run on it.
+    """
     busy = statistics.median(timing.busy for timing in timings) if timings else 0.0
-    parts = [_HEAD.format(command=command), f"## The machine\n\n{describe(machine, busy)}"]
+    parts = [_HEAD.format(title=title, command=command), f"## The machine\n\n{remark}", describe(machine, busy)]
     parts += [f"## {table.title[0].upper()}{table.title[1:]}\n\n{markdown(table)}" for table in found]
     return "\n\n".join(part.strip() for part in parts) + "\n"

@@ -16,7 +16,7 @@ from ansorlite.frontends.onnx import load_model
 from ansorlite.runtime.build import build_candidate
 from ansorlite.sketch.default import default_candidate
 from ansorlite.sketch.derivation import derive
-from ansorlite.target import NAMED, obstacle, resolve
+from ansorlite.target import LEVELS, obstacle, resolve
 from tests.onnx.support import make_model
 
 #: Operator, shapes of its inputs, dtype, attributes. The first two were left with one row of the vectors that they transpose.
@@ -27,7 +27,7 @@ CASES: Final[Mapping[str, tuple[str, list[tuple[int, ...]], str, dict[str, Any]]
 }
 
 
-@pytest.mark.parametrize("target", NAMED)
+@pytest.mark.parametrize("target", LEVELS)
 @pytest.mark.parametrize("name", CASES)
 def test_default_programs_compile_and_are_right(name: str, target: str, tmp_path: Path) -> None:
     operator, shapes, dtype, attributes = CASES[name]

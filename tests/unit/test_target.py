@@ -19,10 +19,12 @@ from ansorlite import target as targets
 from ansorlite.codegen import assembly, build, direct, team
 from ansorlite.codegen.machine import machine
 from ansorlite.errors import TargetError
+from ansorlite.machine.families import FAMILIES
+from ansorlite.machine.kept import machine_of
 from ansorlite.sketch.default import default_candidate
 from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.program import lower
-from ansorlite.target import NAMED, TARGET_VARIABLE, Target, host, obstacle, process_target, resolve
+from ansorlite.target import LEVELS, NAMED, PROCESSORS, TARGET_VARIABLE, Target, host, obstacle, process_target, resolve
 from ansorlite.task import Task
 from tests import workloads
 
@@ -34,13 +36,48 @@ def test_a_name_is_a_target(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(TARGET_VARIABLE, raising=False)
     here = host()
     for name, target in NAMED.items():
-        assert replace(resolve(name), threads=1, l1=target.l1, l2=target.l2, l3=target.l3) == target
+        if name == here.cpu:
+            assert resolve(name) == here
+        elif name in PROCESSORS:
+            assert replace(resolve(name), threads=1) == target
+        else:
+            assert replace(resolve(name), threads=1, l1=target.l1, l2=target.l2, l3=target.l3) == target
         monkeypatch.setenv(TARGET_VARIABLE, name)
         assert host() == resolve("llvm") == resolve(name)
         assert host(3) == replace(resolve(name), threads=3)
     assert len({target.key for target in NAMED.values()}) == len(NAMED)
     monkeypatch.setenv(TARGET_VARIABLE, "llvm")
     assert host() == here
+
+
+def test_a_processor_is_found_by_llvms_name_with_its_constants() -> None:
+    """Whatever constants are shipped for can be asked for by name, and LLVM knows it."""
+    assert PROCESSORS.keys() == FAMILIES.keys()
+    for name, target in PROCESSORS.items():
+        assert target.cpu == name
+        assert target.machine == FAMILIES[name] == machine_of(name, target.vector_bytes)
+        assert target.triple in {level.triple for level in LEVELS.values()}
+        assert target.features.split(",") == list(dict.fromkeys(target.features.split(",")))
+    assert re.search(r"fmla\s+v\d+\.4s", matmul_for(NAMED["neoverse-n1"]))
+    assert re.search(r"fmla\s+z\d+\.s", matmul_for(NAMED["neoverse-v1"]))
+    assert re.search(r"vfmadd.*zmm", matmul_for(NAMED["znver4"]))
+
+
+def test_the_name_of_this_processor_is_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(TARGET_VARIABLE, raising=False)
+    monkeypatch.setattr(targets.llvm, "get_host_cpu_name", lambda: "haswell")
+    assert resolve("haswell") == host()
+    assert resolve("znver3") != host()
+
+
+def test_what_a_processor_is_said_to_lack_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a virtual machine, a processor may lack what LLVM takes it to have."""
+    monkeypatch.setattr(processor, "ARCHITECTURE", "x86_64")
+    asked: list[str] = []
+    monkeypatch.setattr(processor, "missing", lambda needed: asked.extend(needed) or ())
+    assert obstacle(replace(NAMED["haswell"], features="-avx2,+fma", l3=54321)) is None
+    assert "fma" in asked
+    assert "avx2" not in asked
 
 
 def test_unknown_names_are_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,6 +141,7 @@ def matmul_for(target: Target) -> str:
     ("x86-64-v3", r"vfmadd.*ymm", r"zmm|%k\d"),
     ("x86-64-v4", r"vfmadd.*zmm", r"vpdpbusd"),
     ("aarch64", r"fmla\s+v\d+\.4s", r"\bz\d+\.s"),
+    ("aarch64+sve", r"fmla\s+z\d+\.s", r"usdot"),
 ])  # fmt: skip
 def test_each_has_its_instructions(name: str, has: str, lacks: str) -> None:
     text = matmul_for(NAMED[name])
@@ -111,7 +149,7 @@ def test_each_has_its_instructions(name: str, has: str, lacks: str) -> None:
     assert not re.search(lacks, text)
 
 
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("name", LEVELS)
 def test_the_runtime_is_made_of_the_same_instructions(name: str) -> None:
     """The thread team and the calls from Python are compiled for every target, and by the baseline where that is asked for."""
     target = NAMED[name]
@@ -127,6 +165,8 @@ def test_dot_products_of_the_named() -> None:
     assert {op.name for op in NAMED["aarch64+dotprod"].dots} == {"DOT_S8S8", "DOT_U8U8"}
     for name in ("x86-64-v4+bf16", "aarch64+bf16"):
         assert "DOT_BF16" in {op.name for op in NAMED[name].dots}
+    assert {op.name for op in NAMED["aarch64+sve"].dots} == {"DOT_S8S8", "DOT_U8U8"}
+    assert {op.name for op in NAMED["neoverse-v1"].dots} == {"DOT_S8S8", "DOT_U8U8", "DOT_U8S8", "DOT_BF16"}
     assert {op.name for op in NAMED["x86-64-v3"].dots} == {"DOT_U8S7", "DOT_S16S16"}
 
 

@@ -12,7 +12,7 @@ from ansorlite.calibration.loop import HEAD, Loop
 from ansorlite.calibration.stopwatch import Stopwatch
 from ansorlite.codegen.builder import Module
 from ansorlite.codegen.machine import machine, optimise
-from ansorlite.target import NAMED, Target, process_target
+from ansorlite.target import LEVELS, Target, process_target
 
 OTHERS = {"runs": memory.runs(1 << 16, 2), "pages": memory.pages(16), "code": core.straight(128)}
 
@@ -26,15 +26,15 @@ def _assembly(target: Target, body: core.Body) -> str:
     return text
 
 
-@pytest.mark.parametrize("target", NAMED)
+@pytest.mark.parametrize("target", LEVELS)
 @pytest.mark.parametrize("name", [*CORE, *OTHERS])
 def test_every_loop_is_made_for_every_processor(name: str, target: str) -> None:
     body = {**CORE, **OTHERS}[name]
-    assert "loop:" in _assembly(NAMED[target], body)
+    assert "loop:" in _assembly(LEVELS[target], body)
 
 
 def test_what_is_measured_is_not_optimised_away() -> None:
-    target = NAMED["x86-64-v3"]
+    target = LEVELS["x86-64-v3"]
     found = {name: _assembly(target, body) for name, body in {**CORE, **OTHERS}.items()}
     assert len(re.findall("vfmadd", found["arithmetic"])) == core.chains(_loop(target))
     assert len(re.findall(r"\tv(?:add|xor)\w+|\tadd|\txor", found["clock"])) >= 64

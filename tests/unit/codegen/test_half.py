@@ -10,7 +10,7 @@ import pytest
 from ansorlite.codegen import assembly, build
 from ansorlite.codegen.half import converts
 from ansorlite.loops.nodes import Function, LoopKind
-from ansorlite.target import NAMED, host
+from ansorlite.target import LEVELS, host
 from ansorlite.te.expr import cast
 from tests.running import run
 from tests.unit.loops.build import argument, load, loop, store
@@ -67,9 +67,9 @@ def test_float64_is_rounded_once(lanes: int) -> None:
         assert_same(converted(x, "float16", lanes), x.astype(np.float16))
 
 
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("name", LEVELS)
 def test_no_target_calls_a_function_for_it(name: str) -> None:
-    target = NAMED[name]
+    target = LEVELS[name]
     for source, result in (("float16", "float32"), ("float32", "float16"), ("float64", "float16"), ("int32", "float16")):
         text = assembly(build(conversion(source, result, 64, 8), target), target)
         assert "__" not in text

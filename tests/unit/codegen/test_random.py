@@ -10,7 +10,7 @@ from ansorlite.codegen import build
 from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.nodes import Alloc, Buffer, Function, If, Load, LoopKind, Scope, Stmt, block
 from ansorlite.loops.visit import map_stmt
-from ansorlite.target import NAMED, Target, host
+from ansorlite.target import LEVELS, Target, host
 from ansorlite.te.expr import Expr, Var, binary, const, select
 from ansorlite.te.functions import all, minimum
 from ansorlite.te.ops import BinaryOp
@@ -20,7 +20,7 @@ from tests.unit.loops.strategies import arguments, conditions, functions, values
 
 HOST = host(threads=2)
 #: The machine, and lesser ones of its kind: other vector lengths, no masks, no fused multiply-add, no halves.
-TARGETS = [HOST, *(t for t in NAMED.values() if t.triple == HOST.triple and t.vector_bytes < HOST.vector_bytes)]
+TARGETS = [HOST, *(t for t in LEVELS.values() if t.triple == HOST.triple and t.vector_bytes < HOST.vector_bytes)]
 SETTINGS = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 
 

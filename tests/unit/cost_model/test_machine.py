@@ -48,7 +48,7 @@ PROGRAMS = (
     _features(unrolled=1.0, cheap=0.0, div=0.0, math=0.0, convert=0.0, dot=0.0),
 )
 #: Capacities decide what the features are, before the draft sees them.
-IN_FEATURES = ("l1_share", "l2_share", "tlb_pages")
+IN_FEATURES = ("l1_share", "tlb_pages")
 
 
 @pytest.mark.parametrize("name", [f.name for f in fields(MachineConstants) if f.name not in IN_FEATURES])
@@ -56,7 +56,8 @@ def test_every_constant_counts(name: str) -> None:
     row = replace(WIDE, issue=1.0) if name == "issue" else replace(WIDE, l3_all=8.0) if name == "l3_all" else WIDE
     other = replace(row, **{name: 0.25 * getattr(row, name) if name != "masked" else 3.0})
     one, two = (Draft(replace(targets.WIDE, machine=machine)) for machine in (row, other))
-    some = PROGRAMS if name != "l3_share" else (_features(bytes=0.5 * targets.WIDE.l3),)
+    level = {"l2_share": targets.WIDE.l2, "l3_share": targets.WIDE.l3}
+    some = PROGRAMS if name not in level else (_features(bytes=0.5 * level[name]),)
     assert any(one.seconds(program) != two.seconds(program) for program in some)
 
 

@@ -16,7 +16,7 @@ from ansorlite import processor
 from ansorlite.best import Programs
 from ansorlite.codegen import build
 from ansorlite.errors import ArgumentError, ModelError, TargetError
-from ansorlite.export.description import Description, parse
+from ansorlite.export.description import FORMAT, Description, parse
 from ansorlite.export.header import identifier, unique
 from ansorlite.graph.builder import GraphBuilder
 from ansorlite.graph.describe import Value
@@ -186,8 +186,8 @@ def test_descriptions_of_other_formats_are_refused(exported: Path) -> None:
     description = al.load(exported / "classifier.so").description
     assert parse(description.text()) == description
     with pytest.raises(ModelError, match="format 99"):
-        parse(description.text().replace('"format": 3', '"format": 99'))
-    for damaged in ("", "[]", "{}", '{"format": 3}', '{"format": 3, "features": 3}'):
+        parse(description.text().replace(f'"format": {FORMAT}', '"format": 99'))
+    for damaged in ("", "[]", "{}", f'{{"format": {FORMAT}}}', f'{{"format": {FORMAT}, "features": 3}}'):
         with pytest.raises(ModelError, match="damaged"):
             parse(damaged)
 
