@@ -16,6 +16,7 @@ from typing import Final
 
 from ansorlite.codegen import checksum, direct, entry, team
 from ansorlite.export.description import MODEL, Description
+from ansorlite.runtime.workspace import LARGE_PAGE
 from ansorlite.target import Target
 
 #: The entry's symbol, hidden in the library.
@@ -50,11 +51,11 @@ remember:
   store atomic i8 1, ptr @ansorlite_checked release, align 1
   br label %make
 make:
-  %model = call ptr @aligned_alloc(i64 64, i64 $instance)
+  %model = call ptr @aligned_alloc(i64 $alignment, i64 $instance)
   %lacking = icmp eq ptr %model, null
   br i1 %lacking, label %none, label %fill
 fill:
-  store ptr @ansorlite_weights, ptr %model
+$advise  store ptr @ansorlite_weights, ptr %model
   ret ptr %model
 none:
   ret ptr null
@@ -88,11 +89,11 @@ check:
   %right = icmp eq i64 %found, $expected
   br i1 %right, label %make, label %unmap
 make:
-  %model = call ptr @aligned_alloc(i64 64, i64 $instance)
+  %model = call ptr @aligned_alloc(i64 $alignment, i64 $instance)
   %lacking = icmp eq ptr %model, null
   br i1 %lacking, label %unmap, label %fill
 fill:
-  store ptr %weights, ptr %model
+$advise  store ptr %weights, ptr %model
   ret ptr %model
 unmap:
   call i32 @munmap(ptr %weights, i64 $bytes)
@@ -121,6 +122,10 @@ declare i64 @lseek(i32, i64, i32)
 declare i32 @close(i32)
 declare ptr @mmap(ptr, i64, i32, i32, i32, i64)
 declare i32 @munmap(ptr, i64)
+""")
+
+#: A large instance lies in large pages (MADV_HUGEPAGE), where the system has some.
+_ADVISE: Final = Template("""  call i32 @madvise(ptr %model, i64 $large, i32 14)
 """)
 
 #: The beginning of ``NAME_create`` where registers of SVE have to be of one length: with others, results would be wrong without a
@@ -169,6 +174,7 @@ declare void @$forget()
 declare i32 @__register_atfork(ptr, ptr, ptr, ptr)
 declare ptr @aligned_alloc(i64, i64)
 declare void @free(ptr)
+declare i32 @madvise(ptr, i64, i32)
 $declared""")
 
 
@@ -191,9 +197,13 @@ def text(description: Description, weights: Path | None, target: Target) -> str:
         for line in (f"  %slot{n} = getelementptr ptr, ptr %bases, i64 {n}", f"  store ptr {pointer}, ptr %slot{n}")
     ]
     encoded = [*description.text().encode(), 0]
+    instance = -(-(HEAD + description.temporaries) // 64) * 64
+    large = instance // LARGE_PAGE * LARGE_PAGE
     facts = {
         "name": description.name,
-        "instance": -(-(HEAD + description.temporaries) // 64) * 64,
+        "instance": instance,
+        "alignment": LARGE_PAGE if large else 64,
+        "advise": _ADVISE.substitute(large=large) if large else "",
         "bytes": description.weight_bytes,
         "checksum": checksum.CHECKSUM,
         "expected": int(description.checksum, 16),

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import mmap
+from contextlib import suppress
 from typing import Final
 
 import numpy as np
 
-from ansorlite.runtime.arguments import ALIGNMENT, Array, empty
+from ansorlite.runtime.arguments import ALIGNMENT, Array, address_of, empty
 from ansorlite.runtime.memory import no_room
 
 #: Bytes of a large page.
-_LARGE_PAGE: Final = 2 << 20
+LARGE_PAGE: Final = 2 << 20
 
 
 class Workspace:
-    """A block that begins at a cache line.
+    """A block that begins at a cache line; in large pages where it is large enough for one.
 
     Raises:
         MemoryLimitError: there is no room for it.
@@ -26,8 +27,9 @@ class Workspace:
     """
 
     def __init__(self, nbytes: int) -> None:
+        (size,) = workspace_shape(nbytes)
         try:
-            self.memory = empty(workspace_shape(nbytes), "uint8")
+            self.memory = zeros(size) if size >= LARGE_PAGE else empty((size,), "uint8")
         except MemoryError:
             raise no_room("temporaries", nbytes) from None
         self.address: int = self.memory.ctypes.data
@@ -41,12 +43,23 @@ def workspace_shape(nbytes: int) -> tuple[int]:
 def zeros(nbytes: int) -> Array:
     """A block of zero bytes, as the system gives them: no page is touched before its owner does.
 
-    Not ``numpy.zeros``: what is large comes in large pages here, which the address caches hold.
+    Not ``numpy.zeros``: what is large comes in large pages here, which the address caches hold. It begins at one; what is left
+    over at its end is in small ones. A system that has none gives small ones.
+
+    Raises:
+        MemoryError: there is no room for it.
     """
-    memory = mmap.mmap(-1, max(1, nbytes), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    if nbytes >= _LARGE_PAGE:
-        memory.madvise(mmap.MADV_HUGEPAGE)
-    return np.frombuffer(memory, np.uint8, nbytes)
+    large = nbytes // LARGE_PAGE * LARGE_PAGE
+    try:
+        memory = mmap.mmap(-1, max(1, nbytes + (LARGE_PAGE if large else 0)), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise MemoryError(f"no room for {nbytes} bytes") from error
+    whole = np.frombuffer(memory, np.uint8)
+    start = -address_of(whole) % LARGE_PAGE if large else 0
+    if large:
+        with suppress(OSError):
+            memory.madvise(mmap.MADV_HUGEPAGE, start, large)
+    return whole[start : start + nbytes]
 
 
 class WorkspacePool:

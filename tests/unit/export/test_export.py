@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from ansorlite.graph.describe import Value
 from ansorlite.graph.executable import Executable, compile_model
 from ansorlite.graph.model import Model
 from ansorlite.runtime.kernel import Kernel
+from ansorlite.runtime.workspace import LARGE_PAGE
 from ansorlite.sketch.candidate import NAIVE
 from ansorlite.sketch.program import lower
 from ansorlite.task import Task
@@ -180,6 +182,27 @@ def test_refuses_files_that_are_no_exported_model(exported: Path, tmp_path: Path
     (tmp_path / "apart.weights").write_bytes(b"short")
     with pytest.raises(ModelError, match=r"apart\.weights is not the file of weights"):
         al.load(tmp_path / "apart.so")
+
+
+@pytest.mark.parametrize(("rows", "alignment"), [(16, 64), (1024, LARGE_PAGE)])
+def test_a_large_instance_begins_at_a_large_page(rows: int, alignment: int, tmp_path: Path) -> None:
+    """So that the system can give it one."""
+    build = GraphBuilder()
+    x = build.input("x", Value((rows, 1024), "float32"))
+    weight = build.constant(np.ones((1024, 1024), np.float32) / 1024)
+    product = build.apply(gemm, build.apply(relu, build.apply(gemm, x, weight)), weight)
+    executable = compile_model(Model.of(build.finish({"y": product})), Programs(None).kernel)
+    executable.export(tmp_path / "chain.so")
+    library = ctypes.CDLL(str(tmp_path / "chain.so"))
+    library.chain_create.restype = ctypes.c_void_p
+    instance = library.chain_create()
+    assert instance
+    assert instance % alignment == 0
+    given, found = np.ones((rows, 1024), np.float32), np.zeros((rows, 1024), np.float32)
+    pointers = (ctypes.c_void_p(address) for address in (instance, given.ctypes.data, found.ctypes.data))
+    library.chain_run(*pointers)
+    np.testing.assert_allclose(found, 1, rtol=1e-4)
+    library.chain_destroy(ctypes.c_void_p(instance))
 
 
 def test_descriptions_of_other_formats_are_refused(exported: Path) -> None:

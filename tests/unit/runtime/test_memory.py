@@ -13,7 +13,7 @@ import ansorlite as al
 from ansorlite import te
 from ansorlite.best import compile_candidate
 from ansorlite.errors import AnsorliteError, MemoryLimitError
-from ansorlite.runtime import memory
+from ansorlite.runtime import memory, workspace
 from ansorlite.runtime.workspace import WorkspacePool
 from ansorlite.sketch.candidate import NAIVE
 from tests.workloads import matmul
@@ -93,6 +93,7 @@ def test_where_the_memory_is_taken_the_sentence_is_the_same_kind(monkeypatch: py
     monkeypatch.setattr(np, "empty", full)
     with pytest.raises(MemoryLimitError, match="no memory left for outputs, which needs 256 bytes"):
         kernel(np.zeros(64, np.float32))
+    monkeypatch.setattr(workspace, "zeros", full)
     with pytest.raises(MemoryLimitError, match="no memory left for temporaries, which needs 2 GiB"):
         WorkspacePool(2 * GIB).take()
 
