@@ -8,6 +8,8 @@ its turn) one fitted to the other tasks.
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -44,6 +46,9 @@ CASES: Final = (
     ("ansor10", "C1D 64x256->256 k5 s1 batch 1"),
 )  # fmt: skip
 
+#: By what share two times of a program differ that are not to be believed.
+_MUCH: Final = 0.1
+
 
 @click.group()
 def main() -> None:
@@ -65,14 +70,21 @@ def measure(path: Path, programs: int, seed: int) -> None:
         found = timed(task, programs // 2, programs - programs // 2, np.random.default_rng(seed))
         with path.open("a") as file:
             file.write(json.dumps(_line(case, found)) + "\n")
-        click.echo(f"{case}: {len(found.seconds)} programs, best {1e6 * min(found.seconds):.0f} us", err=True)
+        told = f"{len(found.seconds)} programs, best {1e6 * min(found.seconds):.0f} us, {unsteady(found.spread):.0%} unsteady"
+        click.echo(f"{case}: {told}", err=True)
+
+
+def unsteady(spread: Sequence[float]) -> float:
+    """Of the programs that were timed more than once, the share whose two least times differ much."""
+    several = [each for each in spread if math.isfinite(each)]
+    return sum(each > _MUCH for each in several) / max(len(several), 1)
 
 
 def _line(case: str, found: Timed) -> dict[str, Any]:
     candidates = [[each.sketch, each.row] for each in found.candidates]
     return {
         "case": case, "cpu": found.task.target.cpu, "dag": dump(found.task.dag), "candidates": candidates,
-        "seconds": found.seconds, "searched": found.searched,
+        "seconds": found.seconds, "spread": [each if math.isfinite(each) else None for each in found.spread], "searched": found.searched,
     }  # fmt: skip
 
 
@@ -86,8 +98,9 @@ def samples(path: Path, target: Target) -> list[tuple[str, Sample, NDArray[np.bo
         kept = [n for n, (name, _) in enumerate(line["candidates"]) if name in names]
         candidates = tuple(Candidate(line["candidates"][n][0], tuple(line["candidates"][n][1])) for n in kept)
         seconds = np.array([line["seconds"][n] for n in kept])
+        spread = [line["spread"][n] if line["spread"][n] is not None else math.inf for n in kept]
         searched = np.array([line["searched"][n] for n in kept], bool)
-        found = Timed(task, candidates, tuple(seconds), tuple(searched))
+        found = Timed(task, candidates, tuple(seconds), tuple(spread), tuple(searched))
         result.append((line["case"], Sample(found.features(sketches), seconds), searched))
     return result
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,20 +26,30 @@ from ansorlite.task import Task
 
 #: A short search of each sketch under the model.
 _SEARCH: Final = EvolutionSettings(population=512, generations=3, keep=64)
-#: Seconds of one turn of one program, and how many turns each has.
+#: Seconds of one turn of one program, how many turns each has, and how many more while its two least times differ by more than
+#: a share of the least.
 _TURN: Final = 0.002
 _TURNS: Final = 4
+_MORE: Final = 12
+_AGREE: Final = 0.03
 #: A program whose first call takes so many times as long as the fastest one's has no more turns.
 _HOPELESS: Final = 8.0
 
 
 @dataclass(frozen=True)
 class Timed:
-    """Programs of one task, with the least seconds of a call of each."""
+    """Programs of one task.
+
+    Attributes:
+        seconds: the least of a call of each.
+        spread: how much more the second least turn of each took, as a share of the least; infinite where there was one turn.
+        searched: whether a search under the model found it.
+    """
 
     task: Task
     candidates: tuple[Candidate, ...]
     seconds: tuple[float, ...]
+    spread: tuple[float, ...]
     searched: tuple[bool, ...]
 
     def features(self, sketches: Sequence[Sketch]) -> list[NDArray[np.float64]]:
@@ -56,20 +67,29 @@ def timed(task: Task, uniform: int, searched: int, rng: np.random.Generator) -> 
     params = [argument(t) for t in (*task.dag.inputs, *task.dag.outputs)]
     kernels = [Kernel(build_candidate(task, each, sketches), params, task.target) for each, _ in drawn]
     arrays = [*make_inputs(task.dag, rng), *(empty(t.shape, t.dtype) for t in task.dag.outputs)]
-    seconds = least_seconds([kernel.bind(*arrays) for kernel in kernels])
-    return Timed(task, tuple(each for each, _ in drawn), tuple(seconds), tuple(flag for _, flag in drawn))
+    seconds, spread = zip(*least_seconds([kernel.bind(*arrays) for kernel in kernels]), strict=True)
+    return Timed(task, tuple(each for each, _ in drawn), seconds, spread, tuple(flag for _, flag in drawn))
 
 
-def least_seconds(runs: Sequence[Callable[[], None]]) -> list[float]:
-    """Least processor time of one call of each, over turns."""
-    least = [_taken(run, 1) for run in runs]
-    limit = _HOPELESS * min(least)
-    for _ in range(_TURNS):
-        for position, run in enumerate(runs):
-            if least[position] <= limit:
-                calls = max(1, round(_TURN / max(least[position], 1e-7)))
-                least[position] = min(least[position], _taken(run, calls))
-    return least
+def least_seconds(runs: Sequence[Callable[[], None]]) -> list[tuple[float, float]]:
+    """Of each the least processor time of one call over turns, and by what share of it the second least is above it."""
+    # The first call, which finds the caches and the memory of others, only tells how many calls make a turn.
+    first = [_taken(run, 1) for run in runs]
+    limit = _HOPELESS * min(first)
+    times: list[list[float]] = [[] for _ in runs]
+    for turn in range(_TURNS + _MORE):
+        for run, seconds, once in zip(runs, times, first, strict=True):
+            if once <= limit and (turn < _TURNS or _spread(seconds) > _AGREE):
+                calls = max(1, round(_TURN / max(min(seconds, default=once), 1e-7)))
+                seconds.append(_taken(run, calls))
+    return [(min(seconds, default=once), _spread(seconds)) for seconds, once in zip(times, first, strict=True)]
+
+
+def _spread(seconds: Sequence[float]) -> float:
+    if len(seconds) < 2:
+        return math.inf
+    one, two = sorted(seconds)[:2]
+    return two / one - 1
 
 
 def _taken(run: Callable[[], None], calls: int) -> float:
