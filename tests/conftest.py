@@ -22,8 +22,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """No program fails to compile unseen. No test reads what was compiled before, measures the machine unasked, or leaves anything
-    behind.
+    """No program fails to compile unseen. No test reads what was compiled before, measures the machine unasked, or leaves
+    anything behind.
 
     Processes of one session share a cache.
     """
@@ -32,7 +32,6 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         os.environ[CACHE_VARIABLE] = tempfile.mkdtemp(prefix="ansorlite-tests-")
         os.environ[CALIBRATE_VARIABLE] = "0"
-
 
     running.check_target()
 

@@ -104,7 +104,7 @@ def tune(
         if wanted(target := tasks[0][0].target, budget, time_limit):
             listen(Calibrating(target.cpu))
             target = calibrated(target)
-            tasks = [(Task(task.dag, target), uses) for task, uses in tasks]
+            tasks = tuple((Task(task.dag, target), uses) for task, uses in tasks)
         states = [task_state(task, uses, maker, rng, own) for (task, uses), rng in zip(tasks, streams, strict=True)]
         tuner = Tuner(
             states,

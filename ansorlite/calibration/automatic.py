@@ -29,8 +29,9 @@ def wanted(target: Target, trials: int, seconds: float | None) -> bool:
     """
     if os.environ.get(CALIBRATE_VARIABLE) == "0" or trials < _TRIALS or (seconds is not None and seconds < _SECONDS):
         return False
-    unknown = target.cpu not in FAMILIES and kept(target.cpu) is None and target.machine == shipped(target.cpu, target.vector_bytes)
-    return unknown and target.cpu == llvm.get_host_cpu_name() and obstacle(target) is None
+    unknown = target.cpu not in FAMILIES and kept(target.cpu) is None
+    given = target.machine != shipped(target.cpu, target.vector_bytes)
+    return unknown and not given and target.cpu == llvm.get_host_cpu_name() and obstacle(target) is None
 
 
 def calibrated(target: Target) -> Target:

@@ -6,6 +6,7 @@ sleep (in a virtual machine, waking one takes as long as a small kernel).
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -23,14 +24,15 @@ CORE: Final[Mapping[str, core.Body]] = {
     body.__name__: body
     for body in (
         core.clock, core.issue, core.arithmetic, core.latency, core.add_latency, core.div, core.math, core.convert, core.load,
-        core.broadcast, core.gather, core.masked, core.crossing, core.store, core.forwarding, core.update, core.move,
+        core.broadcast, core.gather,
+        core.scatter, core.masked, core.masked_store, core.crossing, core.store, core.forwarding, core.update, core.move,
         core.spill, core.branch,
     )
 }  # fmt: skip
-#: Vector instructions of straight-line code that are tried.
-_CODE: Final = (128, 256, 512, 1024, 2048, 4096)
-#: What still counts as full speed.
-_FULL: Final = 0.85
+#: Instructions of straight-line code that are tried.
+_CODE: Final = (512, 1024, 2048, 4096, 8192)
+#: What no longer counts as full speed.
+_SLOWER: Final = 1.2
 #: Lines of a run when the start of one is timed.
 _RUN: Final = 2
 _PAGES: Final = (16, 32, 64, 128, 256, 512)
@@ -62,19 +64,34 @@ def _core(target: Target, start: MachineConstants) -> MachineConstants:
     clock = 1.0 / seconds["clock"]
     cycles = {name: taken * clock for name, taken in seconds.items()}
     spilled = target.vector_registers + core.TOO_MANY
-    full = min(cycles[name] for name in code)
+    kept, decode = _straight_line({count: cycles[f"code{count}"] for count in _CODE}, cycles["issue"])
     return replace(
         start,
         clock=clock,
         issue=1.0 / cycles["issue"],
+        code=kept,
+        decode=decode,
         **{name: cycles[name] for name in ("arithmetic", "div", "math", "convert", "latency", "add_latency", "load", "store")},
-        **{name: cycles[name] for name in ("broadcast", "gather", "update", "move", "branch", "forwarding")},
+        **{name: cycles[name] for name in ("broadcast", "gather", "scatter", "update", "move", "branch", "forwarding")},
         dot=min((cycles[name] for name in dots), default=start.dot),
         masked=max(cycles["masked"] - cycles["load"], 0.0),
+        masked_store=max(cycles["masked_store"] - cycles["store"], 0.0),
         crossing=max(cycles["crossing"] - cycles["load"], 0.0),
         spill=max((cycles["spill"] - cycles["arithmetic"]) * spilled / core.TOO_MANY, 0.0),
-        code=float(max(count for count in _CODE if cycles[f"code{count}"] * _FULL <= full)),
     )
+
+
+def _straight_line(cycles: Mapping[int, float], issue: float) -> tuple[float, float]:
+    """How many instructions are kept decoded, and how many others come a cycle, from the cycles of each where there are so many.
+
+    Of ``n`` the share ``kept / n`` takes as long as the fastest, and the rest ``1 / decode``.
+    """
+    longest, fast = max(cycles), min(cycles.values())
+    slow = cycles[longest]
+    if slow <= _SLOWER * fast:
+        return float(longest), 1.0 / issue
+    kept = [count * (slow - each) / (slow - fast) for count, each in cycles.items() if _SLOWER * fast < each < slow]
+    return max(statistics.median(kept or [longest / 2]), 1.0), 1.0 / slow
 
 
 def _memory(target: Target, c: MachineConstants) -> MachineConstants:
@@ -86,12 +103,14 @@ def _memory(target: Target, c: MachineConstants) -> MachineConstants:
     cycles = {name: taken * c.clock for name, taken in seconds.items()}
     nearby = min(cycles[f"pages{count}"] for count in _PAGES)
     reached = [count for count in _PAGES if cycles[f"pages{count}"] < 2.0 * nearby + 1.0]
+    page = max(cycles[f"pages{4 * _PAGES[-1]}"] - nearby, 0.0)
     return replace(
         c,
         tlb_pages=float(max(reached)),
-        page=max(cycles[f"pages{4 * _PAGES[-1]}"] - nearby, 0.0),
+        page=page,
         l2_run=max(cycles["l2_run"] - _RUN * memory.LINE / c.l2_bytes, 0.0),
-        l3_run=max(cycles["l3_run"] - _RUN * memory.LINE / c.l3_bytes, 0.0),
+        # A run in the third cache is on a page of its own.
+        l3_run=max(cycles["l3_run"] - _RUN * memory.LINE / c.l3_bytes - page, 0.0),
     )
 
 
@@ -109,7 +128,9 @@ def _bandwidths(target: Target, c: MachineConstants) -> MachineConstants:
             slow = (cached + beyond) / 2
             return max((part for part in _SHARES if rate(int(part * size), 1) >= slow), default=_SHARES[0])
 
-        l1, l2, l3 = rate(target.l1 // 2, 1), rate(target.l2 // 2, 1), rate(target.l3 // 2, 1)
+        # Others may use the third cache as well: so much of it as is far beyond the second, and no more.
+        third = min(target.l3 // 2, 6 * target.l2)
+        l1, l2, l3 = rate(target.l1 // 2, 1), rate(target.l2 // 2, 1), rate(third, 1)
         far = 4 * max(target.l3, 2 * target.threads * target.l2)
         beyond = rate(far, 1)
         return replace(
@@ -117,7 +138,7 @@ def _bandwidths(target: Target, c: MachineConstants) -> MachineConstants:
             l2_bytes=l2,
             l3_bytes=l3,
             memory_bytes=beyond,
-            l3_all=max(rate(target.l3 // 2, target.threads), l3),
+            l3_all=max(rate(third, target.threads), l3),
             memory_all=max(rate(far, target.threads), beyond),
             l1_share=share(target.l1, l1, l2),
             l2_share=share(target.l2, l2, l3),

@@ -36,7 +36,7 @@ def clock(loop: Loop) -> int:
 
 
 def issue(loop: Loop) -> int:
-    """Integer operations, loads and multiply-adds side by side: of each kind fewer than its units take, of all more than issue."""
+    """Integer operations, loads and multiply-adds side by side: of each fewer than its units take, of all more than issue."""
     words = f"<{loop.lanes} x i32>"
     one, step = loop.constant(loop.vector), loop.constant("i64")
     for _ in range(9):
@@ -140,6 +140,20 @@ def gather(loop: Loop) -> int:
     return 4 * loop.lanes
 
 
+def scatter(loop: Loop) -> int:
+    """Elements a line and more apart, stored as the code generator stores them."""
+    pointers, bits = f"<{loop.lanes} x ptr>", f"<{loop.lanes} x i1>"
+    value = loop.constant(loop.vector)
+    name = f"llvm.masked.scatter.v{loop.lanes}f32.v{loop.lanes}p0"
+    loop.b.module.declare(f"void @{name}({loop.vector}, {pointers}, i32, {bits})")
+    apart = ", ".join(f"i64 {68 * lane}" for lane in range(loop.lanes))
+    every = ", ".join("i1 true" for _ in range(loop.lanes))
+    for number in range(4):
+        at = loop.b.op(f"getelementptr i8, ptr {loop.at(68 * loop.lanes * number)}, <{loop.lanes} x i64> <{apart}>")
+        loop.b.do(f"call void @{name}({loop.vector} {value}, {pointers} {at}, i32 4, {bits} <{every}>)")
+    return 4 * loop.lanes
+
+
 def masked(loop: Loop) -> int:
     words, bits = f"<{loop.lanes} x i32>", f"<{loop.lanes} x i1>"
     some = loop.b.at_entry(f"icmp ne {words} {loop.constant(words)}, zeroinitializer")
@@ -149,6 +163,17 @@ def masked(loop: Loop) -> int:
         place = loop.at(number * loop.target.vector_bytes)
         loop.fold(chain, loop.b.op(f"call {words} @{name}(ptr {place}, i32 4, {bits} {some}, {words} zeroinitializer)"), words)
     return chains(loop)
+
+
+def masked_store(loop: Loop) -> int:
+    words, bits = f"<{loop.lanes} x i32>", f"<{loop.lanes} x i1>"
+    value = loop.constant(words)
+    some = loop.b.at_entry(f"icmp ne {words} {loop.constant(words)}, zeroinitializer")
+    name = f"llvm.masked.store.v{loop.lanes}i32.p0"
+    loop.b.module.declare(f"void @{name}({words}, ptr, i32, {bits})")
+    for number in range(_MANY):
+        loop.b.do(f"call void @{name}({words} {value}, ptr {loop.at(number * loop.target.vector_bytes)}, i32 4, {bits} {some})")
+    return _MANY
 
 
 def crossing(loop: Loop) -> int:
@@ -206,15 +231,18 @@ def spill(loop: Loop) -> int:
 
 
 def straight(count: int) -> Body:
-    """``count`` multiply-adds in a row, with a load each."""
+    """``count`` instructions in a row: broadcasts of different elements, and a multiply-add of each."""
 
     def body(loop: Loop) -> int:
         one = loop.constant(loop.vector)
-        found = loop.chains(loop.vector, chains(loop))
+        found = loop.chains(loop.vector, chains(loop) - 1)
         values = list(found)
-        for number in range(count):
-            place = number % len(values)
-            operand = loop.load(loop.vector, (number % 64) * loop.target.vector_bytes)
+        for number in range(count // 2):
+            place, element = number % len(values), loop.load("float", 4 * number)
+            first = loop.b.op(f"insertelement {loop.vector} poison, float {element}, i64 0")
+            operand = loop.b.op(
+                f"shufflevector {loop.vector} {first}, {loop.vector} poison, <{loop.lanes} x i32> zeroinitializer"
+            )
             values[place] = loop.fma(one, operand, values[place])
         for chain, value in zip(found, values, strict=True):
             loop.then(chain, value)

@@ -35,7 +35,7 @@ class Loop:
         self._constants = 0
 
     def constant(self, kind: str) -> str:
-        """A value that LLVM knows nothing of, not even that it equals another: 1.0 in each lane of floats, some bits in integers."""
+        """A value that LLVM knows nothing of, not even that it equals another: 1.0 in each lane of floats, some integer."""
         place = self.b.at_entry(f"getelementptr i8, ptr %data, i64 {self._place(self._constants)}")
         self._constants += 1
         return self.b.at_entry(f"load {kind}, ptr {place}, align 4")

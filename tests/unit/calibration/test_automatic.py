@@ -50,7 +50,7 @@ def test_only_a_long_tuning_on_an_unknown_machine_begins_with_measuring_it(
 
 def test_what_is_measured_is_used_and_kept(unknown: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     found = replace(unknown.machine, load=0.7)
-    monkeypatch.setattr(automatic, "calibrate", lambda target, start: found)
+    monkeypatch.setattr(automatic, "calibrate", lambda *_: found)
     assert calibrated(unknown).machine == found
     assert kept("new-cpu") == found
     assert not wanted(unknown, 64, None)
@@ -70,7 +70,7 @@ def test_a_tuning_that_begins_so_says_so_and_searches_under_the_measured_row(
     def measured(target: Target) -> Target:
         return replace(target, machine=found)
 
-    monkeypatch.setattr(verb, "wanted", lambda target, trials, seconds: asked.append((trials, seconds)) or True)
+    monkeypatch.setattr(verb, "wanted", lambda _, *limits: asked.append(limits) or True)
     monkeypatch.setattr(verb, "calibrated", measured)
     monkeypatch.setattr(verb, "task_state", state)
     al.tune(task, trials=2, progress=True)
