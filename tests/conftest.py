@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ansorlite.cache.disk import CACHE_VARIABLE
+from ansorlite.calibration.automatic import CALIBRATE_VARIABLE
 from ansorlite.errors import BrokenProgramWarning
 from tests import running
 
@@ -21,7 +22,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """No program fails to compile unseen. No test reads what was compiled before, or leaves anything behind.
+    """No program fails to compile unseen. No test reads what was compiled before, measures the machine unasked, or leaves
+    anything behind.
 
     Processes of one session share a cache.
     """
@@ -29,7 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", f"error::{BrokenProgramWarning.__module__}.{BrokenProgramWarning.__name__}")
     if not hasattr(config, "workerinput"):
         os.environ[CACHE_VARIABLE] = tempfile.mkdtemp(prefix="ansorlite-tests-")
-
+        os.environ[CALIBRATE_VARIABLE] = "0"
 
     running.check_target()
 

@@ -9,13 +9,16 @@ import numpy as np
 
 from ansorlite.api.checks import check_integer, check_positive, check_rules, check_share
 from ansorlite.api.database import Given, opened
+from ansorlite.calibration.automatic import calibrated, wanted
 from ansorlite.errors import ArgumentError
 from ansorlite.measure.measurer import Measurer
 from ansorlite.measure.rules import rules_from
 from ansorlite.measure.settings import MeasureSettings
 from ansorlite.report.progress import listener
 from ansorlite.search import STRATEGIES, StrategyMaker
+from ansorlite.task import Task
 from ansorlite.task_scheduler import SCHEDULERS, Goal, SchedulerMaker, describe, objective_of
+from ansorlite.tuner.events import Calibrating
 from ansorlite.tuner.loop import Tuner
 from ansorlite.tuner.result import TuneResult
 from ansorlite.tuner.start import task_state
@@ -43,7 +46,8 @@ def tune(
     """Find fast programs by measuring on this machine.
 
     What the database knows already counts as done: calling this again with the same arguments goes on where the last call
-    stopped, and returns at once when nothing is left to do. Ctrl-C ends it early with all that was found.
+    stopped, and returns at once when nothing is left to do. Ctrl-C ends it early with all that was found. On a processor of which
+    nothing is known, a tuning of 64 trials or more begins with measuring it, once, as ``ansorlite calibrate`` does.
 
     Args:
         workload: a task, a model, or several of them: a task that several use is tuned once, and counts for each.
@@ -95,14 +99,20 @@ def tune(
     streams = np.random.default_rng(seed).spawn(len(tasks))
     with ExitStack() as stack:
         records = stack.enter_context(opened(database))  # before deriving sketches, which takes seconds
+        listen = stack.enter_context(listener(progress))
+        budget = TRIALS * len(tasks) if trials is None else trials
+        if wanted(target := tasks[0][0].target, budget, time_limit):
+            listen(Calibrating(target.cpu))
+            target = calibrated(target)
+            tasks = tuple((Task(task.dag, target), uses) for task, uses in tasks)
         states = [task_state(task, uses, maker, rng, own) for (task, uses), rng in zip(tasks, streams, strict=True)]
         tuner = Tuner(
             states,
-            trials=TRIALS * len(tasks) if trials is None else trials,
+            trials=budget,
             time_limit=time_limit,
             database=records,
             scheduler=scheduling,
-            open_measurer=lambda: Measurer(tasks[0][0].target, MeasureSettings(seed=seed, rules=rules)),
-            listener=stack.enter_context(listener(progress)),
+            open_measurer=lambda: Measurer(target, MeasureSettings(seed=seed, rules=rules)),
+            listener=listen,
         )
         return tuner.run()

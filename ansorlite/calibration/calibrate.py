@@ -1,9 +1,12 @@
-"""All constants of this machine, measured in some fifteen seconds."""
+"""All constants of this machine that loops can tell, measured in some ten seconds.
+
+What a sleeping thread team costs the first parallel loop is not among them: it is a matter of how often the caller lets the team
+sleep (in a virtual machine, waking one takes as long as a small kernel).
+"""
 
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -21,24 +24,22 @@ CORE: Final[Mapping[str, core.Body]] = {
     body.__name__: body
     for body in (
         core.clock, core.issue, core.arithmetic, core.latency, core.add_latency, core.div, core.math, core.convert, core.load,
-        core.broadcast, core.gather, core.masked, core.crossing, core.store, core.forwarding, core.update, core.move,
+        core.broadcast, core.gather,
+        core.scatter, core.masked, core.masked_store, core.crossing, core.store, core.forwarding, core.update, core.move,
         core.spill, core.branch,
     )
 }  # fmt: skip
-#: Vector instructions of straight-line code that are tried.
-_CODE: Final = (128, 256, 512, 1024, 2048, 4096, 8192)
-#: What still counts as full speed.
-_FULL: Final = 0.85
+#: Instructions of straight-line code that are tried.
+_CODE: Final = (512, 1024, 2048, 4096, 8192)
+#: What no longer counts as full speed.
+_SLOWER: Final = 1.2
 #: Lines of a run when the start of one is timed.
 _RUN: Final = 2
 _PAGES: Final = (16, 32, 64, 128, 256, 512)
 #: Shares of a cache that a sweep fills.
 _SHARES: Final = (0.5, 0.75, 1.0, 1.5)
-#: Seconds after which the thread team sleeps, and how often it is woken.
-_REST: Final = 0.003
-_WAKES: Final = 30
-#: Cycles of work that a woken thread takes part in.
-_WORK: Final = 400_000
+#: Cycles of work in one iteration of a parallel loop.
+_WORK: Final = 10_000
 
 
 def calibrate(target: Target, start: MachineConstants, say: Callable[[str], None] = lambda _: None) -> MachineConstants:
@@ -59,23 +60,38 @@ def calibrate(target: Target, start: MachineConstants, say: Callable[[str], None
 def _core(target: Target, start: MachineConstants) -> MachineConstants:
     dots = {f"dot{n}": core.dot_product(op) for n, op in enumerate(target.dots)}
     code = {f"code{count}": core.straight(count) for count in _CODE}
-    watch = Stopwatch(target, {**CORE, **dots, **code}, 1 << 16)
-    clock = 1.0 / watch.seconds("clock")
-    cycles = {name: watch.seconds(name) * clock for name in (*CORE, *dots, *code)}
+    seconds = Stopwatch(target, {**CORE, **dots, **code}, 1 << 16).seconds()
+    clock = 1.0 / seconds["clock"]
+    cycles = {name: taken * clock for name, taken in seconds.items()}
     spilled = target.vector_registers + core.TOO_MANY
-    full = min(cycles[name] for name in code)
+    kept, decode = _straight_line({count: cycles[f"code{count}"] for count in _CODE}, cycles["issue"])
     return replace(
         start,
         clock=clock,
         issue=1.0 / cycles["issue"],
+        code=kept,
+        decode=decode,
         **{name: cycles[name] for name in ("arithmetic", "div", "math", "convert", "latency", "add_latency", "load", "store")},
-        **{name: cycles[name] for name in ("broadcast", "gather", "update", "move", "branch", "forwarding")},
+        **{name: cycles[name] for name in ("broadcast", "gather", "scatter", "update", "move", "branch", "forwarding")},
         dot=min((cycles[name] for name in dots), default=start.dot),
         masked=max(cycles["masked"] - cycles["load"], 0.0),
+        masked_store=max(cycles["masked_store"] - cycles["store"], 0.0),
         crossing=max(cycles["crossing"] - cycles["load"], 0.0),
         spill=max((cycles["spill"] - cycles["arithmetic"]) * spilled / core.TOO_MANY, 0.0),
-        code=float(max(count for count in _CODE if cycles[f"code{count}"] * _FULL <= full)),
     )
+
+
+def _straight_line(cycles: Mapping[int, float], issue: float) -> tuple[float, float]:
+    """How many instructions are kept decoded, and how many others come a cycle, from the cycles of each where there are so many.
+
+    Of ``n`` the share ``kept / n`` takes as long as the fastest, and the rest ``1 / decode``.
+    """
+    longest, fast = max(cycles), min(cycles.values())
+    slow = cycles[longest]
+    if slow <= _SLOWER * fast:
+        return float(longest), 1.0 / issue
+    kept = [count * (slow - each) / (slow - fast) for count, each in cycles.items() if _SLOWER * fast < each < slow]
+    return max(statistics.median(kept or [longest / 2]), 1.0), 1.0 / slow
 
 
 def _memory(target: Target, c: MachineConstants) -> MachineConstants:
@@ -83,16 +99,18 @@ def _memory(target: Target, c: MachineConstants) -> MachineConstants:
     l2, l3 = target.l2 // 2, min(target.l3 // 2, 1 << 23)
     bodies: dict[str, core.Body] = {"l2_run": memory.runs(l2, _RUN), "l3_run": memory.runs(l3, _RUN)}
     bodies |= {f"pages{count}": memory.pages(count) for count in (*_PAGES, 4 * _PAGES[-1])}
-    watch = Stopwatch(target, bodies, max(l3, (4 * _PAGES[-1] + 1) * memory.PAGE))
-    cycles = {name: watch.seconds(name) * c.clock for name in bodies}
+    seconds = Stopwatch(target, bodies, max(l3, (4 * _PAGES[-1] + 1) * memory.PAGE)).seconds()
+    cycles = {name: taken * c.clock for name, taken in seconds.items()}
     nearby = min(cycles[f"pages{count}"] for count in _PAGES)
     reached = [count for count in _PAGES if cycles[f"pages{count}"] < 2.0 * nearby + 1.0]
+    page = max(cycles[f"pages{4 * _PAGES[-1]}"] - nearby, 0.0)
     return replace(
         c,
         tlb_pages=float(max(reached)),
-        page=max(cycles[f"pages{4 * _PAGES[-1]}"] - nearby, 0.0),
+        page=page,
         l2_run=max(cycles["l2_run"] - _RUN * memory.LINE / c.l2_bytes, 0.0),
-        l3_run=max(cycles["l3_run"] - _RUN * memory.LINE / c.l3_bytes, 0.0),
+        # A run in the third cache is on a page of its own.
+        l3_run=max(cycles["l3_run"] - _RUN * memory.LINE / c.l3_bytes - page, 0.0),
     )
 
 
@@ -110,7 +128,9 @@ def _bandwidths(target: Target, c: MachineConstants) -> MachineConstants:
             slow = (cached + beyond) / 2
             return max((part for part in _SHARES if rate(int(part * size), 1) >= slow), default=_SHARES[0])
 
-        l1, l2, l3 = rate(target.l1 // 2, 1), rate(target.l2 // 2, 1), rate(target.l3 // 2, 1)
+        # Others may use the third cache as well: so much of it as is far beyond the second, and no more.
+        third = min(target.l3 // 2, 6 * target.l2)
+        l1, l2, l3 = rate(target.l1 // 2, 1), rate(target.l2 // 2, 1), rate(third, 1)
         far = 4 * max(target.l3, 2 * target.threads * target.l2)
         beyond = rate(far, 1)
         return replace(
@@ -118,7 +138,7 @@ def _bandwidths(target: Target, c: MachineConstants) -> MachineConstants:
             l2_bytes=l2,
             l3_bytes=l3,
             memory_bytes=beyond,
-            l3_all=max(rate(target.l3 // 2, target.threads), l3),
+            l3_all=max(rate(third, target.threads), l3),
             memory_all=max(rate(far, target.threads), beyond),
             l1_share=share(target.l1, l1, l2),
             l2_share=share(target.l2, l2, l3),
@@ -126,9 +146,6 @@ def _bandwidths(target: Target, c: MachineConstants) -> MachineConstants:
         )
 
 
-_NOTHING: Final = """define void @nothing(ptr %context, i64 %begin, i64 %end, i64 %thread) {
-  ret void
-}"""
 #: A chain of dependent additions: so many cycles.
 _BUSY: Final = f"""define void @busy(ptr %context, i64 %begin, i64 %end, i64 %thread) {{
 entry:
@@ -160,11 +177,7 @@ def _regions(target: Target, c: MachineConstants) -> MachineConstants:
 
         return body
 
-    bodies = {"region": calls("nothing", target.threads), "alone": calls("busy", 1), "together": calls("busy", target.threads)}
-    watch = Stopwatch(target, bodies, 0, {"nothing": _NOTHING, "busy": _BUSY})
-    region, alone = watch.seconds("region"), watch.seconds("alone")
-    woken = []
-    for _ in range(_WAKES):
-        time.sleep(_REST)
-        woken.append(watch.once("together", 1))
-    return replace(c, region=region * c.clock, wake=max(statistics.median(woken) - alone - region, 0.0) * c.clock)
+    # The caller alone would do all of a loop that has no work: so there is some, for each thread as much as one has alone.
+    bodies = {"alone": calls("busy", 1), "together": calls("busy", target.threads)}
+    seconds = Stopwatch(target, bodies, 0, {"busy": _BUSY}).seconds()
+    return replace(c, region=max(seconds["together"] - seconds["alone"], 0.0) * c.clock)

@@ -37,21 +37,18 @@ def clock(loop: Loop) -> int:
 
 
 def issue(loop: Loop) -> int:
-    """Integer operations, loads and multiply-adds side by side, so that no unit has too much of it and nothing waits."""
-    one, step, mask = loop.constant(loop.vector), loop.constant("i64"), loop.constant("i64")
+    """Integer operations, loads and multiply-adds side by side: of each fewer than its units take, of all more than issue."""
     words = f"<{loop.lanes} x i32>"
-    for _ in range(4):
+    one, step = loop.constant(loop.vector), loop.constant("i64")
+    for _ in range(9):
         chain = loop.carried("i64")
-        value = chain
-        for operation, operand in (("add", step), ("xor", mask)) * 2:
-            value = loop.b.op(f"{operation} i64 {value}, {operand}")
-        loop.then(chain, value)
-    for chain in loop.chains(loop.vector, 8):
+        loop.then(chain, loop.b.op(f"xor i64 {chain}, {step}"))
+    for chain in loop.chains(loop.vector, 6):
         loop.then(chain, loop.fma(one, one, chain))
-    for chain in loop.chains(words, 4):
-        for number in range(2):
-            loop.fold(chain, loop.load(words, number * loop.target.vector_bytes), words)
-    return 16 + 8 + 8
+    for number, chain in enumerate(loop.chains(words, 6)):
+        loop.fold(chain, loop.load(words, number * loop.target.vector_bytes), words)
+    # And two of the loop itself: one that counts turns, and a comparison fused with a branch.
+    return 9 + 6 + 6 + 2
 
 
 def arithmetic(loop: Loop) -> int:
@@ -132,14 +129,28 @@ def broadcast(loop: Loop) -> int:
 
 
 def gather(loop: Loop) -> int:
-    """Elements 16 bytes apart, one load each."""
+    """Elements a line and more apart, one load each: no two can be part of one vector."""
     words = f"<{loop.lanes} x i32>"
     for number, chain in enumerate(loop.chains(words, 4)):
         value = "poison"
         for lane in range(loop.lanes):
-            element = loop.load("i32", 16 * lane + 4 * number)
+            element = loop.load("i32", 68 * (lane * 4 + number))
             value = loop.b.op(f"insertelement {words} {value}, i32 {element}, i64 {lane}")
         loop.fold(chain, value, words)
+    return 4 * loop.lanes
+
+
+def scatter(loop: Loop) -> int:
+    """Elements a line and more apart, stored as the code generator stores them."""
+    pointers, bits = f"<{loop.lanes} x ptr>", f"<{loop.lanes} x i1>"
+    value = loop.constant(loop.vector)
+    name = f"llvm.masked.scatter.v{loop.lanes}f32.v{loop.lanes}p0"
+    loop.b.module.declare(f"void @{name}({loop.vector}, {pointers}, i32, {bits})")
+    apart = ", ".join(f"i64 {68 * lane}" for lane in range(loop.lanes))
+    every = ", ".join("i1 true" for _ in range(loop.lanes))
+    for number in range(4):
+        at = loop.b.op(f"getelementptr i8, ptr {loop.at(68 * loop.lanes * number)}, <{loop.lanes} x i64> <{apart}>")
+        loop.b.do(f"call void @{name}({loop.vector} {value}, {pointers} {at}, i32 4, {bits} <{every}>)")
     return 4 * loop.lanes
 
 
@@ -152,6 +163,17 @@ def masked(loop: Loop) -> int:
         place = loop.at(number * loop.target.vector_bytes)
         loop.fold(chain, loop.b.op(f"call {words} @{name}(ptr {place}, i32 4, {bits} {some}, {words} zeroinitializer)"), words)
     return chains(loop)
+
+
+def masked_store(loop: Loop) -> int:
+    words, bits = f"<{loop.lanes} x i32>", f"<{loop.lanes} x i1>"
+    value = loop.constant(words)
+    some = loop.b.at_entry(f"icmp ne {words} {loop.constant(words)}, zeroinitializer")
+    name = f"llvm.masked.store.v{loop.lanes}i32.p0"
+    loop.b.module.declare(f"void @{name}({words}, ptr, i32, {bits})")
+    for number in range(_MANY):
+        loop.b.do(f"call void @{name}({words} {value}, ptr {loop.at(number * loop.target.vector_bytes)}, i32 4, {bits} {some})")
+    return _MANY
 
 
 def crossing(loop: Loop) -> int:
@@ -209,15 +231,18 @@ def spill(loop: Loop) -> int:
 
 
 def straight(count: int) -> Body:
-    """``count`` multiply-adds in a row, with a load each."""
+    """``count`` instructions in a row: broadcasts of different elements, and a multiply-add of each."""
 
     def body(loop: Loop) -> int:
         one = loop.constant(loop.vector)
-        found = loop.chains(loop.vector, chains(loop))
+        found = loop.chains(loop.vector, chains(loop) - 1)
         values = list(found)
-        for number in range(count):
-            place = number % len(values)
-            operand = loop.load(loop.vector, (number % 64) * loop.target.vector_bytes)
+        for number in range(count // 2):
+            place, element = number % len(values), loop.load("float", 4 * number)
+            first = loop.b.op(f"insertelement {loop.vector} poison, float {element}, i64 0")
+            operand = loop.b.op(
+                f"shufflevector {loop.vector} {first}, {loop.vector} poison, <{loop.lanes} x i32> zeroinitializer"
+            )
             values[place] = loop.fma(one, operand, values[place])
         for chain, value in zip(found, values, strict=True):
             loop.then(chain, value)

@@ -12,14 +12,15 @@ from scipy.optimize import least_squares
 
 from ansorlite.cost_model.draft import Draft
 from ansorlite.cost_model.metrics import rank_correlation
+from ansorlite.features.names import COLUMN, NUM_FEATURES
 from ansorlite.machine.constants import MachineConstants
 from ansorlite.target import Target
 
 #: What is fitted: factors on these, about what was measured.
 FITTED: Final = (
-    "div", "math", "convert", "latency", "forwarding", "load", "store", "broadcast", "gather", "masked", "crossing", "update",
-    "move", "spill", "branch", "code", "l2_bytes", "l3_bytes", "memory_bytes", "l2_run", "l3_run", "page",
-    "near_overlap", "far_overlap", "issue",
+    "div", "math", "convert", "latency", "forwarding", "load", "store", "broadcast", "gather", "scatter", "masked",
+    "masked_store", "crossing", "update", "move", "spill", "branch", "l2_bytes", "l3_bytes", "memory_bytes", "l2_run",
+    "l3_run", "page", "core_overlap", "near_overlap", "far_overlap", "issue",
 )  # fmt: skip
 #: How far a factor strays for as much as an error of one: e-fold.
 _STRAYS: Final = 0.7
@@ -32,28 +33,29 @@ class Sample:
     """Programs of one task.
 
     Attributes:
-        features: of each, (1, statements, features).
+        features: (n, statements, features); see :func:`padded`.
         seconds: (n,) of each.
     """
 
-    features: Sequence[NDArray[np.float64]]
+    features: NDArray[np.float64]
     seconds: NDArray[np.float64]
 
-    def stacked(self) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-        """Programs of equally many statements together: their numbers, and (n, statements, features)."""
-        found: dict[int, list[int]] = {}
-        for number, each in enumerate(self.features):
-            found.setdefault(each.shape[1], []).append(number)
-        return [(np.array(numbers), np.concatenate([self.features[n] for n in numbers])) for numbers in found.values()]
+
+def padded(features: Sequence[NDArray[np.float64]], statements: int = 0) -> NDArray[np.float64]:
+    """(n, statements, features) of arrays of different numbers of statements: those that are missing run no iterations."""
+    most = max(statements, *(each.shape[1] for each in features))
+    result = np.zeros((sum(len(each) for each in features), most, NUM_FEATURES))
+    result[:, :, [COLUMN["lane_use"], COLUMN["balance"]]] = 1.0
+    begin = 0
+    for each in features:
+        result[begin : begin + len(each), : each.shape[1]] = each
+        begin += len(each)
+    return result
 
 
 def scores(target: Target, machine: MachineConstants, sample: Sample) -> NDArray[np.float64]:
     """(n,) the model's scores of the programs: minus the natural logarithm of the estimated seconds."""
-    draft = Draft(replace(target, machine=machine))
-    result = np.empty(len(sample.seconds))
-    for numbers, features in sample.stacked():
-        result[numbers] = draft(features)
-    return result
+    return Draft(replace(target, machine=machine))(sample.features)
 
 
 def fit(target: Target, start: MachineConstants, samples: Sequence[Sample]) -> tuple[MachineConstants, float, float]:
@@ -77,17 +79,15 @@ def _fitted(target: Target, start: MachineConstants, samples: Sequence[Sample]) 
         values = {name: getattr(start, name) * float(np.exp(f)) for name, f in zip(FITTED, factors, strict=True)}
         return replace(start, **{name: min(value, 1.0) if name.endswith("_overlap") else value for name, value in values.items()})
 
-    prepared = [(sample.stacked(), -np.log(sample.seconds)) for sample in samples]
+    together = padded([sample.features for sample in samples])
+    ends = np.cumsum([len(sample.seconds) for sample in samples])[:-1]
+    speeds = [-np.log(sample.seconds) for sample in samples]
 
     def errors(factors: NDArray[np.float64]) -> NDArray[np.float64]:
-        draft = Draft(replace(target, machine=row(factors)))
-        found = []
-        for stacks, speed in prepared:
-            wrong = np.empty(len(speed))
-            for numbers, features in stacks:
-                wrong[numbers] = draft(features) - speed[numbers]
-            # What all programs of a task have wrong in common does not rank them.
-            found.append((wrong - np.median(wrong)) / np.sqrt(len(wrong)))
+        estimates = np.split(Draft(replace(target, machine=row(factors)))(together), ends)
+        wrongs = [estimate - speed for estimate, speed in zip(estimates, speeds, strict=True)]
+        # What all programs of a task have wrong in common does not rank them.
+        found = [(wrong - np.median(wrong)) / np.sqrt(len(wrong)) for wrong in wrongs]
         return np.concatenate([*found, np.sqrt(len(samples) / len(FITTED)) * factors * 0.1 / _STRAYS])
 
     solved = least_squares(errors, np.zeros(len(FITTED)), loss="soft_l1", f_scale=0.3, bounds=(-2.5, 2.5), max_nfev=60)

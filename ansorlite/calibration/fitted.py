@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from ansorlite.calibration.fit import Sample, fit
-from ansorlite.calibration.programs import timed
+from ansorlite.calibration.fit import fit
+from ansorlite.calibration.programs import drawn
 from ansorlite.calibration.tasks import small_computations
 from ansorlite.machine.constants import MachineConstants
 from ansorlite.sketch.derivation import derive
@@ -25,6 +25,7 @@ def fit_to_programs(target: Target, start: MachineConstants, seed: int = 0) -> t
     alone, samples = replace(target, threads=1, machine=start), []
     for tensors in small_computations():
         task = Task(tensors, alone)
-        found = timed(task, _UNIFORM, _SEARCHED, np.random.default_rng(seed))
-        samples.append(Sample(found.features(derive(task)), np.array(found.seconds)))
+        rng = np.random.default_rng(seed)
+        found = drawn(task, _UNIFORM, _SEARCHED, rng).timed(rng)
+        samples.append(found.sample(derive(task)))
     return fit(alone, start, samples)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from ansorlite.codegen.builder import Builder, Module
 from ansorlite.target import Target
 
-#: Bytes at the beginning of ``data`` that constants come from, and that results go to.
-HEAD = 4096
+#: Bytes at the beginning of ``data``: what constants come from in the first half, and what results go to in the second.
+HEAD = 8192
 
 
 class Loop:
@@ -35,8 +35,14 @@ class Loop:
         self._constants = 0
 
     def constant(self, kind: str) -> str:
-        """A value that LLVM does not know: 1.0 in each lane of floats, and some bits in integers."""
-        return self.b.at_entry(f"load {kind}, ptr %data, align 4")
+        """A value that LLVM knows nothing of, not even that it equals another: 1.0 in each lane of floats, some integer."""
+        place = self.b.at_entry(f"getelementptr i8, ptr %data, i64 {self._place(self._constants)}")
+        self._constants += 1
+        return self.b.at_entry(f"load {kind}, ptr {place}, align 4")
+
+    def _place(self, number: int) -> int:
+        """An offset in half a head."""
+        return number * self.target.vector_bytes % (HEAD // 2)
 
     def carried(self, kind: str) -> str:
         """A value that each turn takes from the one before; :meth:`then` says which."""
@@ -87,7 +93,7 @@ class Loop:
         stores = []
         for number, (name, kind, _) in enumerate(self._carried):
             stores += [
-                f"  %sink{number} = getelementptr i8, ptr %data, i64 {number * self.target.vector_bytes % HEAD}",
+                f"  %sink{number} = getelementptr i8, ptr %data, i64 {HEAD // 2 + self._place(number)}",
                 f"  store {kind} {self._after.get(name, name)}, ptr %sink{number}, align 4",
             ]
         text = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ansorlite.calibration.fit import Sample, padded
+from ansorlite.codegen import Object
 from ansorlite.cost_model.draft import Draft
 from ansorlite.evolution import EvolutionSettings, evolve, first_of_each, keys
 from ansorlite.features import extract
@@ -25,51 +28,84 @@ from ansorlite.task import Task
 
 #: A short search of each sketch under the model.
 _SEARCH: Final = EvolutionSettings(population=512, generations=3, keep=64)
-#: Seconds of one turn of one program, and how many turns each has.
-_TURN: Final = 0.002
-_TURNS: Final = 4
-#: A program whose first call takes so many times as long as the fastest one's has no more turns.
-_HOPELESS: Final = 8.0
+#: Seconds of one turn of one program. There are turns until the two least times of each differ by no more than a share of the
+#: least, as many as the most, or as fill the seconds.
+_TURN: Final = 0.001
+_AGREE: Final = 0.02
+_MOST: Final = 20
+_SECONDS: Final = 5.0
+#: A program whose first call takes so many times as long as the fastest one's has no turns.
+_HOPELESS: Final = 6.0
 
 
 @dataclass(frozen=True)
 class Timed:
-    """Programs of one task, with the least seconds of a call of each."""
+    """Programs of one task.
+
+    Attributes:
+        seconds: the least of a call of each.
+        second: the second least, over turns; infinite where there was none.
+        searched: whether a search under the model found it.
+    """
 
     task: Task
     candidates: tuple[Candidate, ...]
     seconds: tuple[float, ...]
+    second: tuple[float, ...]
     searched: tuple[bool, ...]
 
-    def features(self, sketches: Sequence[Sketch]) -> list[NDArray[np.float64]]:
-        """(1, statements, features) of each."""
+    def sample(self, sketches: Sequence[Sketch]) -> Sample:
+        """With the features of each, as this version's sketches have them."""
         by_name = {sketch.signature: sketch for sketch in sketches}
-        return [extract(by_name[each.sketch], np.array([each.row], np.int64)) for each in self.candidates]
+        found = [extract(by_name[each.sketch], np.array([each.row], np.int64)) for each in self.candidates]
+        return Sample(padded(found), np.array(self.seconds))
 
 
-def timed(task: Task, uniform: int, searched: int, rng: np.random.Generator) -> Timed:
-    """Time so many programs of ``task`` drawn uniformly, and so many that a search under the model finds."""
+@dataclass(frozen=True)
+class Drawn:
+    """Programs of one task that are to be timed: each with its code, and whether a search under the model found it."""
+
+    task: Task
+    candidates: tuple[Candidate, ...]
+    objects: tuple[Object, ...]
+    searched: tuple[bool, ...]
+
+    def timed(self, rng: np.random.Generator) -> Timed:
+        """Run them, on inputs that are drawn."""
+        dag = self.task.dag
+        params = [argument(t) for t in (*dag.inputs, *dag.outputs)]
+        kernels = [Kernel(each, params, self.task.target) for each in self.objects]
+        arrays = [*make_inputs(dag, rng), *(empty(t.shape, t.dtype) for t in dag.outputs)]
+        seconds, second = zip(*least_seconds([kernel.bind(*arrays) for kernel in kernels]), strict=True)
+        return Timed(self.task, self.candidates, seconds, second, self.searched)
+
+
+def drawn(task: Task, uniform: int, searched: int, rng: np.random.Generator) -> Drawn:
+    """Compile so many programs of ``task`` drawn uniformly, and so many that a search under the model finds."""
     sketches = derive(task)
-    drawn = [(each, False) for each in _uniform(sketches, uniform, rng)]
-    seen = {each for each, _ in drawn}
-    drawn += [(each, True) for each in _searched(sketches, searched, rng) if each not in seen]
-    params = [argument(t) for t in (*task.dag.inputs, *task.dag.outputs)]
-    kernels = [Kernel(build_candidate(task, each, sketches), params, task.target) for each, _ in drawn]
-    arrays = [*make_inputs(task.dag, rng), *(empty(t.shape, t.dtype) for t in task.dag.outputs)]
-    seconds = least_seconds([kernel.bind(*arrays) for kernel in kernels])
-    return Timed(task, tuple(each for each, _ in drawn), tuple(seconds), tuple(flag for _, flag in drawn))
+    rows = _uniform(sketches, uniform, rng)
+    found = [each for each in _searched(sketches, searched, rng) if each not in set(rows)]
+    objects = tuple(build_candidate(task, each, sketches) for each in (*rows, *found))
+    return Drawn(task, (*rows, *found), objects, (*(False for _ in rows), *(True for _ in found)))
 
 
-def least_seconds(runs: Sequence[Callable[[], None]]) -> list[float]:
-    """Least processor time of one call of each, over turns."""
-    least = [_taken(run, 1) for run in runs]
-    limit = _HOPELESS * min(least)
-    for _ in range(_TURNS):
-        for position, run in enumerate(runs):
-            if least[position] <= limit:
-                calls = max(1, round(_TURN / max(least[position], 1e-7)))
-                least[position] = min(least[position], _taken(run, calls))
-    return least
+def least_seconds(runs: Sequence[Callable[[], None]]) -> list[tuple[float, float]]:
+    """Of each the least and the second least processor time of one call, over turns."""
+    # The first call finds the caches and the memory of others: it and the next tell how many calls make a turn.
+    first = [min(_taken(run, 1), _taken(run, 1)) for run in runs]
+    limit = _HOPELESS * min(first)
+    times = [(math.inf, math.inf) for _ in runs]
+    begin = time.monotonic()
+    for _ in range(_MOST):
+        for position, (run, once) in enumerate(zip(runs, first, strict=True)):
+            least, second = times[position]
+            if once <= limit and not second <= (1 + _AGREE) * least:
+                calls = max(1, round(_TURN / max(min(least, once), 1e-7)))
+                least, second, _ = sorted((least, second, _taken(run, calls)))
+                times[position] = least, second
+        if time.monotonic() - begin > _SECONDS:
+            break
+    return [(min(least, once), second) for (least, second), once in zip(times, first, strict=True)]
 
 
 def _taken(run: Callable[[], None], calls: int) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -17,9 +18,9 @@ from ansorlite.runtime.linker import Linked
 from ansorlite.runtime.peaks import aligned
 from ansorlite.target import Target
 
-#: Seconds of one attempt, and how many there are.
-_SECONDS: Final = 0.001
-_ATTEMPTS: Final = 40
+#: Seconds of one attempt, and how many there are of each loop.
+_SECONDS: Final = 0.0005
+_ATTEMPTS: Final = 80
 _NONE: Final[Mapping[str, str]] = {}
 
 
@@ -55,12 +56,27 @@ class Stopwatch:
         self.data.view(np.uint8)[:] = 0
         self.data[:HEAD].view(np.float32)[:] = 1.0
 
-    def seconds(self, name: str) -> float:
-        """Of one of the things that the loop ``name`` is about."""
+    def seconds(self) -> dict[str, float]:
+        """Of one of the things that each loop is about, by the loop's name.
+
+        The loops take turns: so each of them, the one that tells the clock among them, is tried at moments all over the
+        time that this takes, and what else is going on slows none of them throughout.
+        """
+        turns = {name: self._turns(name) for name in self._functions}
+        least = dict.fromkeys(turns, math.inf)
+        for _ in range(_ATTEMPTS):
+            for name, count in turns.items():
+                # Caches, and helpers that have slept since, are warmed up first.
+                self.once(name, count)
+                least[name] = min(least[name], self.once(name, count))
+        return {name: least[name] / (turns[name] * self._amounts[name]) for name in turns}
+
+    def _turns(self, name: str) -> int:
+        """As many as fill an attempt."""
         turns = 1
         while (taken := self.once(name, turns)) < _SECONDS / 2:
             turns = max(2 * turns, int(0.9 * turns * _SECONDS / max(taken, 1e-7)))
-        return min(self.once(name, turns) for _ in range(_ATTEMPTS)) / (turns * self._amounts[name])
+        return turns
 
     def once(self, name: str, turns: int) -> float:
         """Seconds of so many turns, timed once."""

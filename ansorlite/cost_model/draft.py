@@ -25,8 +25,8 @@ class Cycles(NamedTuple):
     """What keeps statements busy, each in cycles of one core, arrays of shape (statements, n).
 
     Attributes:
-        arithmetic, loads, latency, issue: they overlap, and the longest counts.
-        stores, moves, spills, branches: come on top.
+        arithmetic, loads, latency, issue, branches: they overlap, but for a share of the shorter ones.
+        stores, moves, spills: come on top.
         l2, runs, pages: of bytes from the second cache, of the starts of runs of them, and of the addresses of pages.
         l3, memory: of bytes from beyond, already shared by the threads.
         threads: that share the work.
@@ -36,10 +36,10 @@ class Cycles(NamedTuple):
     loads: Numbers
     latency: Numbers
     issue: Numbers
+    branches: Numbers
     stores: Numbers
     moves: Numbers
     spills: Numbers
-    branches: Numbers
     l2: Numbers
     runs: Numbers
     pages: Numbers
@@ -49,8 +49,9 @@ class Cycles(NamedTuple):
 
     def total(self, machine: MachineConstants) -> Numbers:
         """(statements, n): cycles until all threads are done."""
-        busy = np.maximum(np.maximum(self.arithmetic, self.loads), np.maximum(self.latency, self.issue))
-        busy = busy + self.stores + self.moves + self.spills + self.branches
+        units = np.maximum(np.maximum(self.arithmetic, self.loads), self.latency)
+        busy = _overlapping(units, self.issue + self.branches, machine.core_overlap)
+        busy = busy + self.stores + self.moves + self.spills
         own = _overlapping(busy, self.l2 + self.runs + self.pages, machine.near_overlap)
         return _overlapping(own / self.threads, self.l3 + self.memory, machine.far_overlap)
 
@@ -106,35 +107,52 @@ class Draft:
         # A vector may be wider than a register.
         registers = np.maximum(np.ceil(lanes / self.target.lanes("float32")), 1.0)
         per_step = steps * registers / np.maximum(iterations, 1.0)
-        crowded = np.maximum(unrolled * registers / k.code, 1.0)
         fused, converted, dots = np.maximum(magnitude("cheap"), magnitude("mul")), magnitude("convert"), magnitude("dot")
         slow = magnitude("div") * k.div + magnitude("math") * k.math + converted * k.convert + dots * k.dot
         vectors, scalars, strided = magnitude("vector_loads"), magnitude("scalar_loads"), magnitude("strided_loads")
-        whole = k.load + np.where(plain("lane_use") < 1.0, k.masked, 0.0)
-        loading = (vectors * whole + magnitude("crossing_loads") * k.crossing) * registers
+        # Lanes that are no part or multiple of a register's are masked; else the last vector is, where it is not full.
+        native = self.target.lanes("float32")
+        last = np.where(plain("lane_use") < 1.0, lanes / np.maximum(magnitude("vector_trip"), lanes), 0.0)
+        masks = np.where(np.minimum(lanes % native, native % lanes) > 0, 1.0, last)
+        loading = (vectors * (k.load + masks * k.masked) + magnitude("crossing_loads") * k.crossing) * registers
         loading += scalars * k.broadcast + strided * lanes * k.gather
-        issued = per_step * (fused + converted + dots) + blocks * ((vectors + scalars) * registers + strided * lanes)
+        loaded = (vectors + scalars) * registers + strided * lanes
+        issued = per_step * (fused + converted + dots) + blocks * loaded
+        # Straight-line code that is longer than what is kept decoded is decoded anew, all but a part of it.
+        kept = np.minimum(k.code / np.maximum(issued / np.maximum(blocks, 1.0), 1.0), 1.0)
+        each = kept / k.issue + (1.0 - kept) / k.decode
         accumulators = np.maximum(magnitude("accumulators"), 1.0)
         accumulates, in_registers = plain("accumulates") > 0, plain("in_registers") > 0
-        latency = np.where(magnitude("mul") > 0, k.latency, k.add_latency)
+        # Elements that are stored one by one; those of accumulators are loaded so, too.
+        apart, again = magnitude("strided_stores") * lanes, np.where(accumulates, k.gather, 0.0)
+        moving = k.move * registers + masks * k.masked_store + apart / accumulators * (k.scatter + again)
         in_memory = np.where(accumulates, np.where(magnitude("inner_reduce") > 1, k.forwarding, k.update), k.store)
-        # Of the operands, the few are held beside the accumulators, and the many come from memory one by one, into one register.
-        held = (accumulators + np.minimum(vectors, scalars + strided)) * registers
-        spilled = np.maximum(held - (self.target.vector_registers - 1), 0.0)
+        # Of one step of the reduction the few operands, if they are needed more than once, are held beside the accumulators, and
+        # the many come one by one.
+        deep, few = np.maximum(unrolled / accumulators, 1.0), np.minimum(vectors, scalars + strided)
+        held = accumulators + np.where(unrolled > few, few / deep, 0.0)
+        spilled = np.maximum(held * registers + 1.0 - self.target.vector_registers, 0.0)
+        # What the innermost loop does not change is loaded before it, and stored where there are too few registers for it.
+        hoisted = np.maximum(magnitude("fixed_loads") - self.target.vector_registers, 0.0)
+        hoisted = hoisted * (1.0 + 1.0 / np.maximum(magnitude("inner_trip"), 1.0))
+        # An accumulator that finds no register waits for what was just stored.
+        latency = np.where(spilled > 0, k.forwarding, np.where(magnitude("mul") > 0, k.latency, k.add_latency))
         threads = np.maximum(plain("balance") * self.target.threads, 1.0)
         # Threads share what lies beyond their own caches, and one alone cannot use all of it.
         l3 = magnitude("l2_traffic") / np.minimum(threads * k.l3_bytes, k.l3_all) + magnitude("l2_runs") * k.l3_run / threads
         memory = (magnitude("l3_traffic") + magnitude("written_over")) / np.minimum(threads * k.memory_bytes, k.memory_all)
         return Cycles(
-            arithmetic=per_step * (fused * k.arithmetic + slow) * crowded,
-            loads=blocks * loading * crowded,
-            latency=np.where(in_registers, steps * latency / accumulators, 0.0) * crowded,
-            issue=issued / k.issue * crowded,
-            stores=np.where(in_registers, 0.0, steps * registers * in_memory),
-            # Accumulators go back to their tile after as many steps as they live through.
-            moves=np.where(in_registers, k.move * steps * registers / np.maximum(magnitude("reduce"), 1.0), 0.0),
-            spills=np.where(in_registers, blocks * spilled * k.spill, 0.0),
+            arithmetic=per_step * (fused * k.arithmetic + slow),
+            loads=blocks * loading,
+            latency=np.where(in_registers, steps * latency / accumulators, 0.0),
+            issue=issued * each,
             branches=magnitude("branches") * k.branch,
+            stores=np.where(
+                in_registers, 0.0, steps * (registers * in_memory + masks * k.masked_store) + blocks * apart * (k.scatter + again)
+            ),
+            # Accumulators go back to their tile after as many steps as they live through.
+            moves=np.where(in_registers, steps / np.maximum(magnitude("reduce"), 1.0) * moving, 0.0),
+            spills=np.where(in_registers, blocks * (deep * spilled + hoisted) * k.spill, 0.0),
             l2=magnitude("l1_traffic") / k.l2_bytes,
             runs=magnitude("l1_runs") * k.l2_run,
             pages=magnitude("pages") * k.page,

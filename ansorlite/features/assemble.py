@@ -41,11 +41,13 @@ def assemble(s: StatementFacts, target: Target) -> list[Number]:
     work = total(ops)
     result = [
         _log(iterations), _log(parallel), balance, log2(s.lanes), _log(vector_trip), vector_trip / (vectors * s.lanes),
-        _log(unrolled), _log(reduce), _log(_inner_reduce(s, looping)), _log(branches),
+        _log(unrolled), _log(reduce), _log(_inner_reduce(s, looping)),
+        _log(_innermost(s, looping, s.trips)), _log(branches),
         *map(_log, ops),
         s.in_registers, s.accumulates,
         _log(tile * vectors if s.accumulates else 0), _log(contiguous), _log(scalar), _log(strided),
-        _log(crossing),
+        _log(total(where(_changed(a, s, looping), 0, n) for a, n in zip(s.accesses, loads, strict=True) if not a.write)),
+        _log(total(_strided_stores(a, n, s) for a, n in zip(s.accesses, loads, strict=True) if a.write)), _log(crossing),
         _log(total(moved.unique)), *map(_log, sums), _log(where(s.streamed, 0, written)),
         *(_log(work / maximum(t, 1)) for t in sums), *map(_log, moved.runs), _log(moved.pages),
     ]  # fmt: skip
@@ -90,6 +92,19 @@ def _product(chosen: Numbers, trips: Numbers) -> Number:
     return product(where(flag, trip, 1) for flag, trip in zip(chosen, trips, strict=True))
 
 
+def _changed(access: AccessFacts, s: StatementFacts, looping: Numbers) -> Number:
+    """Whether the innermost loop of the machine code changes what is read."""
+    return _innermost(s, looping, [either(a, b) for a, b in zip(access.moves, access.renewed, strict=True)])
+
+
+def _innermost(s: StatementFacts, looping: Numbers, of: Numbers) -> Number:
+    """That of the innermost loop of the machine code; 1 of a parallel one, of which a thread takes any iterations."""
+    result: Number = 1
+    for flag, parallel, here in zip(looping, s.parallel, of, strict=True):
+        result = where(flag, where(parallel, 1, here), result)
+    return result
+
+
 def _inner_reduce(s: StatementFacts, looping: Numbers) -> Number:
     """Iterations of the reduction loops with no loop other than reductions inside of them."""
     innermost: Number = 1
@@ -104,6 +119,15 @@ def _loads(access: AccessFacts, s: StatementFacts, vectors: Number) -> Number:
     """Distinct loads (or stores) of the straight-line code around the statement."""
     moved = product(where(both(u, m), trip, 1) for u, m, trip in zip(s.unrolled, access.moves, s.trips, strict=True))
     return moved * where(access.lane_stride > 0, vectors, 1)
+
+
+def _strided_stores(access: AccessFacts, stores: Number, s: StatementFacts) -> Number:
+    """Vectors whose elements are stored apart from each other; unrolled iterations that store neighbours store them as one."""
+    if not access.widths or access.lane_stride == 0:
+        return 0
+    inner = access.widths[-1]
+    along = [where(flag, inner[depth] / inner[depth + 1], 1) for depth, flag in enumerate(s.unrolled)]
+    return where(equal(access.lane_stride, 2), stores / minimum(product(along), s.lanes), 0)
 
 
 def _crossing(access: AccessFacts, loads: Number, lanes: Number) -> Number:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ansorlite.analysis.affine import Affine, Quotient, Remainder
-from ansorlite.columns.arithmetic import either, equal, floor, negated, where
+from ansorlite.columns.arithmetic import both, either, equal, floor, negated, where
 from ansorlite.columns.tape import Number
 from ansorlite.te.expr import Axis
 
@@ -56,9 +56,18 @@ def moves(form: Affine, steps: Mapping[Axis, Number], trip: Number) -> Number:
         if axis in form.coefficients:
             return 1
         reach: dict[Axis, Number] = {other: 1 for other in form.variables if isinstance(other, Axis)}
-        low, high = bounds(form, reach | {axis: 1 + (trip - 1) * step})
-        result = either(result, negated(equal(low, high)))
+        for term, _ in form.terms:
+            low, high = bounds(Affine(((term, 1),), 0), reach | {axis: 1 + (trip - 1) * step})
+            result = either(result, both(negated(equal(low, high)), negated(_returns(term, axis, step))))
     return result
+
+
+def _returns(term: object, axis: Axis, step: Number) -> Number:
+    """Whether ``term`` is a remainder that steps of ``axis`` are a multiple of the divisor of."""
+    if not isinstance(term, Remainder) or axis not in term.inner.coefficients:
+        return 0
+    along = term.inner.coefficients[axis] * step / term.divisor
+    return equal(along, floor(along))
 
 
 def step_to(form: Affine, axis: Axis) -> int:

@@ -21,6 +21,7 @@ _LOOPS = (
     "unrolled",  # statements of straight-line code, the vectorised loop in vectors
     "reduce",  # iterations of reduction loops
     "inner_reduce",  # of those inside of all other loops that are not straight-line code
+    "inner_trip",  # iterations of the innermost of the loops that are loops in the machine code
     "branches",  # iterations of loops that are loops in the machine code, the innermost included
 )
 _WORK = ("cheap", "mul", "div", "math", "convert", "dot")  # operations in all
@@ -31,6 +32,8 @@ _TILE = (
     "vector_loads",  # distinct vectors loaded in straight-line code
     "scalar_loads",  # distinct scalars broadcast in straight-line code
     "strided_loads",  # distinct vectors gathered in straight-line code
+    "fixed_loads",  # of all those, the ones that the innermost loop does not change
+    "strided_stores",  # vectors stored element by element in straight-line code; part of one where neighbours are stored as one
     "crossing_loads",  # of the vectors loaded, those that begin in one cache line and end in the next
 )
 _MEMORY = (

@@ -26,22 +26,25 @@ class MachineConstants:
         forwarding: of an addition whose operand was just stored.
         load, store: a vector in the first cache.
         broadcast: a load that goes to all lanes.
-        gather: each element of a strided vector.
-        masked: what a masked access takes beyond a plain one.
+        gather: each element of a strided vector that is loaded.
+        scatter: each of one that is stored.
+        masked: what a masked load takes beyond a plain one.
+        masked_store: what a masked store takes beyond a plain one.
         crossing: what an access of two cache lines takes beyond one of one.
         update: an addition to memory in the first cache, where the next one is elsewhere.
         move: an accumulator from its tile into a register and back.
         spill: a vector that finds no register, stored and loaded again.
         branch: one iteration of a loop, whatever it does.
-        code: vector instructions of straight-line code up to which they come at full speed.
+        code: instructions of straight-line code that are kept decoded.
+        decode: instructions a cycle that are not.
         l2_bytes, l3_bytes, memory_bytes: bytes a cycle that one core reads from there.
         l3_all, memory_all: all cores together.
         l1_share, l2_share, l3_share: the part of a cache that a sweep can fill before it slows down.
         l2_run, l3_run: the start of a run of lines in the second or third cache, which nothing has fetched ahead.
         tlb_pages: pages whose addresses a core remembers nearby.
         page: looking for the address of another page.
-        near_overlap, far_overlap: the share of the shorter of two that is not hidden behind the longer: work and the second
-            cache; both and what lies beyond.
+        core_overlap, near_overlap, far_overlap: the share of the shorter of two that is not hidden behind the longer: what
+            units do and the instructions that keep them busy; both and the second cache; all of that and what lies beyond.
         region: entering and leaving a parallel loop while the thread team is awake.
         wake: what the first parallel loop takes more when the team sleeps.
     """
@@ -60,13 +63,16 @@ class MachineConstants:
     store: float
     broadcast: float
     gather: float
+    scatter: float
     masked: float
+    masked_store: float
     crossing: float
     update: float
     move: float
     spill: float
     branch: float
     code: float
+    decode: float
     l2_bytes: float
     l3_bytes: float
     memory_bytes: float
@@ -79,6 +85,7 @@ class MachineConstants:
     l3_run: float
     tlb_pages: float
     page: float
+    core_overlap: float
     near_overlap: float
     far_overlap: float
     region: float

@@ -18,7 +18,7 @@ from ansorlite.report.board import Board
 from ansorlite.report.screen import screen
 from ansorlite.report.tables import standing
 from ansorlite.report.text import clock, duration, percent, plural, speed_up, times
-from ansorlite.tuner.events import Event, Listener, RoundFinished, Started
+from ansorlite.tuner.events import Calibrating, Event, Listener, RoundFinished, Started
 
 
 def listener(progress: bool | None, console: Console | None = None) -> AbstractContextManager[Listener]:
@@ -58,12 +58,16 @@ class LiveProgress:
         self._live.stop()
 
     def __call__(self, event: Event) -> None:
+        if isinstance(event, Calibrating):
+            self._console.print(_calibrating_line(event), soft_wrap=True)
         if isinstance(event, Started):
             self._begin = time.monotonic()
         self._board(event)
 
     def render(self) -> Group:
-        """The display as it stands."""
+        """The display as it stands: nothing before tuning has started."""
+        if not self._board.lines:
+            return Group()
         board, elapsed = self._board, time.monotonic() - self._begin
         bar = Table.grid(padding=(0, 1), expand=True)
         bar.add_column(ratio=1)
@@ -81,6 +85,8 @@ class LineProgress:
         self._begin = time.monotonic()
 
     def __call__(self, event: Event) -> None:
+        if isinstance(event, Calibrating):
+            self._console.print(_calibrating_line(event), soft_wrap=True)
         if isinstance(event, Started):
             self._begin = time.monotonic()
         self._board(event)
@@ -92,6 +98,10 @@ class LineProgress:
                 f"{_standing_line(self._board, time.monotonic() - self._begin)} · {line.name}: {duration(line.best)}{trust}{gain}"
             )
             self._console.print(text, soft_wrap=True)
+
+
+def _calibrating_line(event: Calibrating) -> str:
+    return f"calibrating first: nothing is known of the processor {event.cpu}; this takes some ten seconds, once"
 
 
 def _standing_line(board: Board, elapsed: float) -> str:

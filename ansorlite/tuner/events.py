@@ -13,6 +13,17 @@ from ansorlite.tuner.result import Trial, TuneResult
 
 
 @dataclass(frozen=True)
+class Calibrating:
+    """Before all else this machine is measured, as nothing is known of its processor.
+
+    Attributes:
+        cpu: LLVM's name of it.
+    """
+
+    cpu: str
+
+
+@dataclass(frozen=True)
 class Started:
     """Tuning begins.
 
@@ -63,5 +74,5 @@ class Finished:
     result: TuneResult
 
 
-Event: TypeAlias = Started | Measured | RoundFinished | Finished
+Event: TypeAlias = Calibrating | Started | Measured | RoundFinished | Finished
 Listener: TypeAlias = Callable[[Event], None]

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from ansorlite.calibration.fit import Sample, fit, scores
+from ansorlite.calibration.fit import Sample, fit, padded, scores
 from ansorlite.calibration.tasks import small_computations
+from ansorlite.cost_model.draft import Draft
 from ansorlite.features import extract
 from ansorlite.machine.constants import MachineConstants
 from ansorlite.machine.families import WIDE
@@ -25,8 +26,17 @@ def _sample(number: int, machine: MachineConstants) -> Sample:
     found = []
     for sketch in derive(task)[:2]:
         rows = TileSpace(sketch).sample(24, np.random.default_rng(number))
-        found += [features[None] for features in extract(sketch, rows)]
-    return Sample(found, np.exp(-scores(task.target, machine, Sample(found, np.ones(len(found))))))
+        found.append(extract(sketch, rows))
+    features = padded(found)
+    return Sample(features, np.exp(-scores(task.target, machine, Sample(features, np.ones(len(features))))))
+
+
+def test_a_statement_that_is_missing_takes_no_time() -> None:
+    task = Task(small_computations()[0], replace(targets.WIDE, threads=1))
+    sketch = derive(task)[0]
+    features = extract(sketch, TileSpace(sketch).sample(8, np.random.default_rng(0)))
+    draft = Draft(task.target)
+    assert np.allclose(draft(padded([features], features.shape[1] + 2)), draft(features), rtol=1e-12)
 
 
 def test_a_fit_finds_what_explains_the_times() -> None:

@@ -20,7 +20,9 @@ from tests import targets
 #: log2(1 + x) of these; the rest are 0.
 _MAGNITUDES = {
     "iterations": 2.0**30, "unrolled": 2.0**12, "reduce": 64.0, "inner_reduce": 64.0, "branches": 2.0**20, "cheap": 2.0**30,
-    "vector_loads": 4.0, "scalar_loads": 2.0, "strided_loads": 1.0, "crossing_loads": 2.0, "accumulators": 40.0,
+    "vector_loads": 4.0, "scalar_loads": 2.0, "strided_loads": 1.0, "crossing_loads": 2.0,
+    "strided_stores": 1.0, "fixed_loads": 48.0, "inner_trip": 4.0, "vector_trip": 16.0,
+    "accumulators": 40.0,
     "bytes": 2.0**34, "l1_traffic": 2.0**30, "l2_traffic": 2.0**30, "l3_traffic": 2.0**30, "l1_runs": 2.0**20, "l2_runs": 2.0**20,
     "written_over": 2.0**20, "pages": 2.0**20, "convert": 2.0**20, "dot": 2.0**20, "div": 2.0**20, "math": 2.0**20,
 }  # fmt: skip

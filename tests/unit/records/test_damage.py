@@ -167,9 +167,7 @@ def test_a_damaged_row_is_left_out_and_said_once_and_the_others_stay(
     ("column", "value"),
     [("outcome", "'exploded'"), ("latency", "0"), ("latency", "-1"), ("latency", "9e999"), ("latency", "NULL"), ("row", "'[['")],
 )
-def test_a_row_that_is_no_measurement_is_named(
-    tmp_path: Path, column: str, value: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_row_that_is_no_measurement_is_named(tmp_path: Path, column: str, value: str, caplog: pytest.LogCaptureFixture) -> None:
     with Database(tmp_path / "db") as database:
         database.add(task(), measurement(1))
     damage(tmp_path / "db", "measurements", column, value)
