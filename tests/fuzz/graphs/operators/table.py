@@ -40,6 +40,17 @@ CANCELLING: Final = frozenset(
     )
 )  # fmt: skip
 
+#: Those of :data:`CANCELLING` whose definitions round to the data's own dtype between their stages.
+STAGED: Final = frozenset(
+    (
+        "Attention", "GRU", "GroupNormalization", "InstanceNormalization", "LSTM", "LayerNormalization",
+        "MeanVarianceNormalization", "NegativeLogLikelihoodLoss", "RNN", "Shrink", "SoftmaxCrossEntropyLoss",
+    )
+)  # fmt: skip
+
+#: Those of :data:`CANCELLING` whose cancelling terms are as large as their scale and bias.
+NORMALIZING: Final = frozenset(("GroupNormalization", "InstanceNormalization", "LayerNormalization"))
+
 #: Operators that multiply what :data:`CANCELLING` ones give by the element itself, as ``x * tanh(softplus(x))``.
 SCALED: Final = frozenset(("Gelu", "HardSwish", "Mish"))
 
