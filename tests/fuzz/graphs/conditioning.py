@@ -86,7 +86,7 @@ def _around(operator: str, inputs: Sequence[Array], level: float) -> float | Sig
         size = np.abs(inputs[0].astype(np.float64))
         return np.where(np.isfinite(size), size * fine, 0.0)
     if operator in NORMALIZING:
-        return fine * max(1.0, *map(_size, inputs[1:]))
+        return fine * max([1.0, *map(_size, inputs[1:])])
     return fine if operator in CANCELLING else 0.0
 
 

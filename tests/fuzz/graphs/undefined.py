@@ -306,6 +306,12 @@ def _apart(node: Node) -> bool:
     return bool(np.ptp(numbers) > (8 if node.data.dtype.name == "float16" else 80)) if numbers.size else False
 
 
+def _from_the_end(node: Node) -> bool:
+    """Whether an axis is counted from the end."""
+    axes = node.given[1] if len(node.given) > 1 else node.attributes.get("axes", node.attributes.get("axis", 0))
+    return bool((np.asarray(axes) < 0).any())
+
+
 def _is_asymmetric(pads: Sequence[int]) -> bool:
     return list(pads[: len(pads) // 2]) != list(pads[len(pads) // 2 :])
 
@@ -331,8 +337,8 @@ FAULTS: Final[tuple[Fault, ...]] = (
                 "ReduceSumSquare",
             )
         ),
-        _empty,
-        "keeps the extents of reduced dimensions of a tensor without elements",
+        lambda node: _empty(node) and _from_the_end(node),
+        "keeps the extents of dimensions of a tensor without elements that are counted from the end",
     ),
     Fault(
         _ORT,
@@ -375,9 +381,13 @@ FAULTS: Final[tuple[Fault, ...]] = (
         lambda node: node.text("auto_pad").startswith("SAME") and _spread(node),
         "pads as much as windows without dilation need, and cuts data off where windows are shorter than strides",
     ),
-    Fault(_ORT, frozenset(("LogSoftmax", "Softmax")), _infinite, "makes numbers of rows with NaN or infinity"),
+    Fault(
+        _ORT,
+        frozenset(("LogSoftmax",)),
+        lambda node: node.data.dtype.name == "float64" and _infinite(node),
+        "makes numbers of rows of float64 with NaN or infinity",
+    ),
     Fault(_REFERENCE, frozenset(("LogSoftmax",)), _apart, "takes the logarithm of what may have become 0"),
-    Fault(_ORT, frozenset(("GRU", "LSTM", "RNN")), _not_finite, "its polynomials of sigmoid and tanh make numbers of NaN"),
     Fault(
         _ORT,
         frozenset(("LayerNormalization",)),
