@@ -164,7 +164,18 @@ def _fractional(node: Node) -> bool:
 
 def _no_logarithm(node: Node) -> bool:
     """Of integers whose sum is not positive: infinity and NaN are no integers."""
-    return _overflow(node) or (node.data.dtype.name in SIGNED and not bool((node.data > 0).all()))
+    if node.data.dtype.name in FLOATS:
+        return False
+    return _of_nothing(node) or _overflow(node) or not bool((node.data > 0).all())
+
+
+def _of_nothing(node: Node) -> bool:
+    """Whether each result is one of no elements."""
+    shape = node.data.shape
+    axes = node.given[1].tolist() if len(node.given) > 1 else node.attributes.get("axes", ())
+    if not axes:
+        return 0 in shape and not node.attributes.get("noop_with_empty_axes", 0)
+    return any(shape[axis] == 0 for axis in axes)
 
 
 def _surplus(node: Node) -> bool:
@@ -226,7 +237,8 @@ _UNDEFINED: Final[Mapping[str, Condition]] = {
         ("ArgMax", "ArgMin", "GlobalMaxPool", "Hardmax", "Max", "Min", "ReduceMax", "ReduceMin", "TopK", "Unique"),
         _any_nan,
     ),
-    **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceMean", "ReduceProd", "ReduceSum", "ReduceSumSquare"), _overflow),
+    "ReduceMean": lambda node: _overflow(node) or _of_nothing(node),
+    **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceProd", "ReduceSum", "ReduceSumSquare"), _overflow),
 }
 
 
@@ -372,7 +384,7 @@ FAULTS: Final[tuple[Fault, ...]] = (
     Fault(
         _ORT,
         frozenset(("InstanceNormalization",)),
-        _far_from_zero,
+        lambda node: _not_finite(node) or _far_from_zero(node),
         "takes the mean times the scale off the bias first, so that a small difference from the mean is lost",
     ),
     Fault(
@@ -386,6 +398,12 @@ FAULTS: Final[tuple[Fault, ...]] = (
         frozenset(("LogSoftmax",)),
         lambda node: node.data.dtype.name == "float64" and _infinite(node),
         "makes numbers of rows of float64 with NaN or infinity",
+    ),
+    Fault(
+        _ORT,
+        frozenset(("GRU", "LSTM", "RNN")),
+        _not_finite,
+        "its polynomials of sigmoid and tanh make numbers of NaN, where one is computed on the way",
     ),
     Fault(_REFERENCE, frozenset(("LogSoftmax",)), _apart, "takes the logarithm of what may have become 0"),
     Fault(

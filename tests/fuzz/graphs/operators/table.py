@@ -54,14 +54,9 @@ NORMALIZING: Final = frozenset(("GroupNormalization", "InstanceNormalization", "
 #: Operators that multiply what :data:`CANCELLING` ones give by the element itself, as ``x * tanh(softplus(x))``.
 SCALED: Final = frozenset(("Gelu", "HardSwish", "Mish"))
 
-#: Operators with numbers of float32 in their definition: of float64, too, they are as precise as float32.
-SINGLE: Final = frozenset(
-    (
-        "Attention", "BatchNormalization", "Celu", "Elu", "Erf", "Gelu", "Gemm", "GridSample", "GroupNormalization",
-        "HardSigmoid", "HardSwish", "InstanceNormalization", "LRN", "LayerNormalization", "LeakyRelu",
-        "MeanVarianceNormalization", "RMSNormalization", "Resize", "Selu", "Shrink", "Swish", "Upsample",
-    )
-)  # fmt: skip
+#: Operators whose definition, or whose witness, computes in part in float32 whatever the data is: of float64, too, they are as
+#: precise as float32.
+SINGLE: Final = frozenset(("Erf", "Gelu", "GridSample", "GroupNormalization", "HardSwish", "LRN", "Resize", "Shrink", "Upsample"))
 
 #: Operators that work out places in their data: these are as precise as float32, and results by as much of what lies around.
 PLACED: Final = frozenset(("GridSample", "Resize", "Upsample"))
