@@ -53,6 +53,7 @@ def evaluate(
     nominal = run(exact)
     quiet = operator in EXACT or not any(is_float(array.dtype.name) for array in (*nominal, *exact.values()))
     found = [nominal]
+    least = _NOISE["float32"] if operator in SINGLE else 0.0
     noisy = [] if quiet else [name for name in inputs if name not in parameters]
     read = {name: _patterns(exact[name], rng) for name in noisy}
     given = [] if quiet else [_patterns(array, rng) for array in nominal]
@@ -61,12 +62,11 @@ def evaluate(
         if quiet and all(own[name] is exact[name] for name in own):
             found.append(nominal)
             continue
-        own |= {name: _noisy(own[name], read[name][n]) for name in noisy}
+        own |= {name: _noisy(own[name], read[name][n], least=least) for name in noisy}
         results = run(own)
         if [array.shape for array in results] != [array.shape for array in nominal]:
             raise SilentError("its shape depends on rounding")
         if not quiet:
-            least = _NOISE["float32"] if operator in SINGLE else 0.0
             results = [
                 _noisy(array, signs[n], _around(operator, list(own.values()), _level(array, least)), least)
                 for array, signs in zip(results, given, strict=True)
