@@ -209,8 +209,14 @@ def log(x: Tensor) -> Tensor:
 
 
 def erf(x: Tensor) -> Tensor:
-    """In the dtype of ``x``; of integers it is -1, 0 or 1."""
-    return elementwise(lambda v: te.cast(te.erf(v), x.dtype), x, name="erf")
+    """In the dtype of ``x``; of integers it is that of float32, cut off: 0, but 1 from 4 on and -1 from -4 down."""
+
+    def of_integer(v: Expr) -> Expr:
+        one, zero = te.cast(1, v.dtype), te.cast(0, v.dtype)
+        inner = te.if_then_else(v >= 4, one, zero)
+        return te.if_then_else(v <= -4, -one, inner) if dtypes.is_signed(v.dtype) else inner
+
+    return elementwise(te.erf if dtypes.is_float(x.dtype) else of_integer, x, name="erf")
 
 
 def tanh(x: Tensor) -> Tensor:

@@ -129,6 +129,29 @@ def test_tensors_without_elements():
     assert results["z"].shape == (0, 4)
 
 
+def test_the_mean_of_nothing_is_no_number():
+    x, scale = np.zeros((6, 4, 0), np.float32), np.zeros((4, 0), np.float32)
+    node = helper.make_node("LayerNormalization", ["x", "scale"], ["y", "mean", "deviation"], axis=-2)
+    found = run(make_model([node], {"x": x}, ["y", "mean", "deviation"], {"scale": scale}), {"x": x})
+    assert found["y"].shape == (6, 4, 0)
+    for name in ("mean", "deviation"):
+        np.testing.assert_array_equal(found[name], np.full((6, 1, 1), np.nan, np.float32))
+
+
+def test_what_turns_out_to_have_no_elements_while_the_model_runs():
+    """Of the shape of NonZero's result nothing is known before; the reference's LRN fails without channels."""
+    nodes = [
+        helper.make_node("NonZero", ["x"], ["where"]),
+        helper.make_node("Cast", ["where"], ["a"], to=TensorProto.FLOAT),
+        helper.make_node("Transpose", ["a"], ["b"]),
+        helper.make_node("Unsqueeze", ["b", "axes"], ["c"]),
+        helper.make_node("LRN", ["c"], ["y"], size=3),
+    ]
+    x = np.zeros((3, 4), np.float32)
+    result = run(make_model(nodes, {"x": x}, ["y"], {"axes": np.array([0, 3])}), {"x": x})["y"]
+    assert (result.shape, result.dtype) == ((1, 0, 2, 1), np.float32)
+
+
 @pytest.mark.parametrize("given", [(X, X), (), (X[:2],), (X.astype(np.float64),)])
 def test_wrong_inputs(given):
     with pytest.raises(ArgumentError):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from ansorlite.frontends.onnx import load_model
 from ansorlite.graph.model import Model
@@ -91,3 +91,20 @@ def test_split(opset: int, parts: list[int] | None) -> None:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
     for name, expected in zip("yz", np.split(X, [parts[0] if parts else 3], axis=3), strict=True):
         np.testing.assert_array_equal(run(model, {"x": X})[name], expected)
+
+
+@pytest.mark.parametrize(("factor", "expected"), [(0.6, [1, 3]), (0.5, [1, 3]), (1.5, [1, 1, 2, 3, 3, 4])])
+def test_the_nearest_element_before_opset_11(factor: float, expected: list[int]) -> None:
+    """ONNX's test of opset 10, test_resize_downsample_nearest, takes 1 and 3 of 1, 2, 3, 4; onnxruntime does so too."""
+    x = np.array([[1, 2, 3, 4]], np.float32)
+    scales = np.array([1, factor], np.float32)
+    node = helper.make_node("Resize", ["x", "s"], ["y"])
+    graph = helper.make_graph(
+        [node],
+        "resize",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(scales, "s")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 10)])
+    np.testing.assert_array_equal(run(model, {"x": x})["y"], [expected])

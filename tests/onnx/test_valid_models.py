@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 
 from ansorlite.errors import ModelError
 from ansorlite.frontends.onnx import load_model
@@ -142,8 +143,12 @@ def test_powers_whose_exponents_are_of_another_dtype(base: type, exponent: type)
 
 
 def test_erf_of_integers() -> None:
-    x = np.array([-3, 0, 3], np.int32)
-    np.testing.assert_array_equal(run(_model(helper.make_node("Erf", ["x"], ["y"]), {"x": x}, 9), {"x": x})["y"], [0, 0, 0])
+    """The text says nothing of how they are rounded: as ONNX's own evaluation has it."""
+    for dtype in (np.int8, np.int32, np.int64, np.uint8, np.uint64):
+        x = np.arange(0 if np.iinfo(dtype).min == 0 else -8, 9).astype(dtype)
+        model = _model(helper.make_node("Erf", ["x"], ["y"]), {"x": x}, 9)
+        (expected,) = ReferenceEvaluator(model).run(None, {"x": x})
+        np.testing.assert_array_equal(run(model, {"x": x})["y"], expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
@@ -223,3 +228,36 @@ def test_a_type_that_the_operator_has_only_in_later_opsets() -> None:
     x = np.ones((1, 1, 3, 3)).astype(ml_dtypes.bfloat16)
     model = _model(helper.make_node("Conv", ["x", "w"], ["y"]), {"x": x}, 11, {"w": x})
     assert run(model, {"x": x})["y"].astype(np.float32).item() == 9
+
+
+@pytest.mark.parametrize("operator", ["HardSigmoid", "InstanceNormalization", "LayerNormalization", "LeakyRelu"])
+def test_defaults_of_attributes_are_numbers_of_float32(operator: str) -> None:
+    """In float64, 0.01 and the 0.01 of float32 are two numbers."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((2, 3, 4))
+    more = {"LayerNormalization": [rng.standard_normal(4)], "InstanceNormalization": [rng.standard_normal(3)] * 2}.get(
+        operator, []
+    )
+    names = [f"w{n}" for n in range(len(more))]
+    model = _model(helper.make_node(operator, ["x", *names], ["y"]), {"x": x}, 22, dict(zip(names, more, strict=True)))
+    (expected,) = ReferenceEvaluator(model).run(None, {"x": x})
+    np.testing.assert_allclose(run(model, {"x": x})["y"], expected, rtol=1e-13, atol=1e-15)
+
+
+def test_resize_of_float64_is_as_exact_as_that() -> None:
+    """Both witnesses of the random graphs work out places in float32."""
+    x = np.random.default_rng(0).standard_normal((1, 1, 1, 6))
+    node = helper.make_node(
+        "Resize", ["x", "", "", "n"], ["y"], mode="cubic", coordinate_transformation_mode="align_corners", axes=[3]
+    )
+    places = np.arange(12) * 5 / 11
+    first = np.floor(places).astype(int)
+    expected = np.zeros(12)
+    for tap in range(-1, 3):
+        distance = np.abs(first + tap - places)
+        near = 1.25 * distance**3 - 2.25 * distance**2 + 1
+        far = -0.75 * (distance**3 - 5 * distance**2 + 8 * distance - 4)
+        weight = np.where(distance <= 1, near, np.where(distance < 2, far, 0))
+        expected += weight * x[0, 0, 0, np.clip(first + tap, 0, 5)]
+    result = run(_model(node, {"x": x}, 19, {"n": np.array([12])}), {"x": x})["y"]
+    np.testing.assert_allclose(result[0, 0, 0], expected, rtol=1e-13, atol=1e-14)

@@ -32,6 +32,7 @@ from ansorlite.frontends.onnx.reference import (
     is_deterministic,
     is_small,
     value_of,
+    without_elements,
 )
 from ansorlite.frontends.onnx.scope import Attempt, Scope
 from ansorlite.frontends.onnx.scope import title as title_of
@@ -299,17 +300,15 @@ class _Importer:
 
     def _inferred(self, attempt: Attempt) -> list[TypeProto]:
         """The types of the results, as far as ONNX's own inference knows them."""
-        types = {name: slot.type for name, slot in attempt.slots.items()}
-        known = {name: slot.datum for name, slot in attempt.slots.items() if slot.known}
-        inferred = infer_types(attempt.proto, attempt.scope.opsets, types, known)
+        inferred = infer_types(attempt.proto, attempt.scope.opsets, *_types_and_known(attempt))
         return [inferred.get(name, TypeProto()) for name in attempt.proto.output if name]
 
     def _emptied(self, attempt: Attempt) -> Sequence[Slot] | None:
         """Results that have no elements: nothing computes them."""
-        values = [value_of(kind) for kind in self._inferred(attempt)]
-        if not all(value is not None and 0 in value.shape for value in values):
+        values = without_elements(attempt.proto, attempt.scope.opsets, *_types_and_known(attempt))
+        if values is None:
             return None
-        return attempt.named([empty(name, value) for name, value in zip(attempt.names, values, strict=True) if value])
+        return attempt.named([empty(name, value) for name, value in zip(attempt.names, values, strict=True)])
 
     def _hosted(self, attempt: Attempt, reason: str) -> Sequence[Slot]:
         proto = attempt.proto
@@ -335,8 +334,7 @@ class _Importer:
 
     def _function(self, attempt: Attempt) -> ReferenceNode | MeaningNode:
         """The node in Python."""
-        types = {name: slot.type for name, slot in attempt.slots.items()}
-        known = {name: slot.datum for name, slot in attempt.slots.items() if slot.known}
+        types, known = _types_and_known(attempt)
         proto, opsets, convert = attempt.proto, attempt.scope.opsets, converter(attempt.proto)
         if convert is None:
             why = refusal(proto)
@@ -345,6 +343,12 @@ class _Importer:
             return ReferenceNode(proto, opsets, types, known)
         reference = partial(ReferenceNode, proto, opsets, types, known) if proto.domain in DOMAINS else None
         return MeaningNode(proto, convert, attempt.opset, known, reference)
+
+
+def _types_and_known(attempt: Attempt) -> tuple[dict[str, TypeProto], dict[str, Datum]]:
+    """The types of all that a node reads, and what is known of it."""
+    types = {name: slot.type for name, slot in attempt.slots.items()}
+    return types, {name: slot.datum for name, slot in attempt.slots.items() if slot.known}
 
 
 def _size(datum: Datum) -> int:

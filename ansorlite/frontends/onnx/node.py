@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import onnx
 from onnx import AttributeProto, helper
 
@@ -133,8 +134,9 @@ class NodeView:
         return None if found is None else tuple(int(v) for v in found)
 
     def number(self, name: str, default: float) -> float:
+        """A number of float32, as all of ONNX's are, their defaults too: 0.01 is 0.009999999776."""
         found = self._attribute(name, AttributeProto.FLOAT, "a number")
-        return default if found is None else float(found)
+        return float(np.float32(default if found is None else found))
 
     def numbers(self, name: str) -> tuple[float, ...] | None:
         found = self._attribute(name, AttributeProto.FLOATS, "a list of numbers")

@@ -88,6 +88,16 @@ def infer_types(
         return {}
 
 
+def without_elements(
+    node: onnx.NodeProto, opsets: Mapping[str, int], types: Mapping[str, TypeProto], known: Mapping[str, Datum]
+) -> list[Value] | None:
+    """The node's results, those without a name left out, if none of them has elements: then nothing need compute them."""
+    inferred = infer_types(node, opsets, types, known)
+    values = [value_of(inferred[name]) if name in inferred else None for name in node.output if name]
+    found = [value for value in values if value is not None and 0 in value.shape]
+    return found if len(found) == len(values) else None
+
+
 def is_small(node: onnx.NodeProto, opsets: Mapping[str, int], types: Mapping[str, TypeProto], known: Mapping[str, Datum]) -> bool:
     """Whether the reference may run the node, whose inputs are all known, at once: in little time and memory.
 
@@ -156,7 +166,7 @@ class ReferenceNode:
         imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
         seen, more = mended(node, opsets[node.domain])
         inputs += [helper.make_value_info(name, type_of(array)) for name, array in more.items()]
-        self._node, self._dtypes = node, fixed_dtypes(node, opsets[node.domain])
+        self._node, self._opsets, self._dtypes = node, opsets, fixed_dtypes(node, opsets[node.domain])
         model = helper.make_model(helper.make_graph([seen], "node", inputs, outputs), opset_imports=imports)
         self._evaluator = ReferenceEvaluator(model, new_ops=list(REPLACED))
         self._known = {name: known[name] for name in names if name in known} | more
@@ -164,10 +174,16 @@ class ReferenceNode:
 
     def __call__(self, data: Sequence[Datum]) -> list[Datum]:
         """The node's results, in order; those without a name are left out."""
-        given = dict(zip(self.inputs, data, strict=True))
+        given = {**self._known, **dict(zip(self.inputs, data, strict=True))}
+        if any(isinstance(datum, np.ndarray) and not datum.size for datum in given.values()):
+            # The reference looks at elements that are not there.
+            types = {name: type_of(datum) for name, datum in given.items()}
+            values = without_elements(self._node, self._opsets, types, given)
+            if values:
+                return [np.empty(value.shape, dtypes.NUMPY[value.dtype]) for value in values]
         # Numpy's warnings about infinities, NaNs and means of nothing: here they are values like others.
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
-            results = self._evaluator.run(None, {**self._known, **given})
+            results = self._evaluator.run(None, given)
         arrays = [np.asarray(result) if isinstance(result, np.generic | int | float) else result for result in results]
         return finished(self._node, arrays, self._dtypes)

@@ -2,8 +2,8 @@
 
 Two right programs round differently, and what follows may be sensitive to it: a sum that cancels, a floor at an integer. So each
 value of a graph is computed several times, with noise of a few units in the last place on what inexact operators read and give:
-as much of it as there can be, then the same with the other sign, so that what is near a limit is seen on both sides of it, and a
-random part of it.
+as much of it as there can be, each time also with the other sign, so that what is near a limit is seen on both sides of it. Two
+elements that differ in one coordinate, as those that a maximum chooses from, once move apart. The last time it is a random part.
 Where these runs are far apart, so may right results be.
 """
 
@@ -15,18 +15,21 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from tests.fuzz.graphs.operators.table import CANCELLING, EXACT, PLACED, SCALED, SINGLE
+from tests.fuzz.graphs.operators.table import CANCELLING, EXACT, NORMALIZING, PLACED, SCALED, SINGLE, STAGED
 from tests.fuzz.graphs.oracle import Evaluate, SilentError
 from tests.fuzz.graphs.values import Array, is_float
 
 #: One value, as it is and with noise.
 Worlds: TypeAlias = tuple[Array, ...]
 
+#: Bits of coordinates by which neighbours are told apart.
+_BITS: Final = 3
+
 #: How many runs have noise.
-NOISY: Final = 3
+NOISY: Final = 2 * (1 + _BITS) + 1
 
 #: Noise, and the tolerance besides what noise says: relative to an element.
-_NOISE: Final = {"float64": 2.0**-50, "float32": 2.0**-21, "float16": 2.0**-9, "bfloat16": 2.0**-6}
+_NOISE: Final = {"float64": 2.0**-50, "float32": 2.0**-21, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 
 #: Elements smaller than this may be 0.
 _TINY: Final = {"float64": 1e-300, "float32": 1e-36, "float16": 2e-6, "bfloat16": 1e-36}
@@ -46,61 +49,70 @@ def evaluate(
     Raises:
         SilentError: a run failed, or results have other shapes where there is noise.
     """
-    nominal = run({name: worlds[0] for name, worlds in inputs.items()})
-    quiet = operator in EXACT or not any(
-        is_float(array.dtype.name) for array in (*nominal, *(worlds[0] for worlds in inputs.values()))
-    )
+    exact = {name: worlds[0] for name, worlds in inputs.items()}
+    nominal = run(exact)
+    quiet = operator in EXACT or not any(is_float(array.dtype.name) for array in (*nominal, *exact.values()))
     found = [nominal]
-    first = {name: _signs(worlds[0], rng) for name, worlds in inputs.items()}, [_signs(array, rng) for array in nominal]
-    for n in range(1, NOISY + 1):
-        own = {name: worlds[n] for name, worlds in inputs.items()}
-        if quiet and all(own[name] is inputs[name][0] for name in own):
+    least = _NOISE["float32"] if operator in SINGLE else 0.0
+    noisy = [] if quiet else [name for name in inputs if name not in parameters]
+    read = {name: _patterns(exact[name], rng) for name in noisy}
+    given = [] if quiet else [_patterns(array, rng) for array in nominal]
+    for n in range(NOISY):
+        own = {name: worlds[n + 1] for name, worlds in inputs.items()}
+        if quiet and all(own[name] is exact[name] for name in own):
             found.append(nominal)
             continue
-        if not quiet:
-            read, given = first
-            if n > 2:
-                read, given = {name: _part(signs, rng) for name, signs in read.items()}, [_part(signs, rng) for signs in given]
-            turn = -1.0 if n == 2 else 1.0
-            own = {name: array if name in parameters else _noisy(array, turn * read[name]) for name, array in own.items()}
+        own |= {name: _noisy(own[name], read[name][n], least=least) for name in noisy}
         results = run(own)
         if [array.shape for array in results] != [array.shape for array in nominal]:
             raise SilentError("its shape depends on rounding")
-        around = _around(operator, list(own.values()))
         if not quiet:
             results = [
-                _noisy(array, turn * signs, around, operator in SINGLE) for array, signs in zip(results, given, strict=True)
+                _noisy(array, signs[n], _around(operator, list(own.values()), _level(array, least)), least)
+                for array, signs in zip(results, given, strict=True)
             ]
         found.append(results)
     return list(zip(*found, strict=True))
 
 
-def _around(operator: str, inputs: Sequence[Array]) -> float | Signs:
-    """What else than its own size a result's error is relative to."""
+def _around(operator: str, inputs: Sequence[Array], level: float) -> float | Signs:
+    """What else than its own size a result's error is as large as; relative to that, it is ``level``."""
+    # Narrow floats are mostly computed in float32 and rounded once, so that what cancels is as precise as that.
+    fine = level if operator in STAGED else min(level, _NOISE["float32"])
     if operator in PLACED:
-        return max(map(_size, inputs), default=0.0)
+        # Each dimension's result is rounded; so are places up to the extent, to float32, whatever the data is.
+        return max(map(_size, inputs), default=0.0) * (level + _NOISE["float32"] * max(inputs[0].shape, default=1) / 2)
     if operator in SCALED and is_float(inputs[0].dtype.name):
         size = np.abs(inputs[0].astype(np.float64))
-        return np.where(np.isfinite(size), size, 0.0)
-    return float(operator in CANCELLING)
+        return np.where(np.isfinite(size), size * fine, 0.0)
+    if operator in NORMALIZING:
+        return fine * max([1.0, *map(_size, inputs[1:])])
+    return fine if operator in CANCELLING else 0.0
 
 
-def _signs(array: Array, rng: np.random.Generator) -> Signs:
-    return rng.integers(0, 2, array.shape) * 2.0 - 1.0
+def _patterns(array: Array, rng: np.random.Generator) -> list[Signs]:
+    """What the noise of an array is multiplied by, run by run."""
+    whole: list[Signs] = [rng.integers(0, 2, array.shape) * 2.0 - 1.0]
+    for bit in range(_BITS):
+        odd = np.zeros(array.shape, np.int64)
+        for coordinate in np.ogrid[tuple(map(slice, array.shape))] if array.ndim else ():
+            odd ^= (coordinate >> bit) & 1
+        whole.append((odd * 2.0 - 1.0) * rng.choice((-1.0, 1.0)))
+    return [turn * signs for signs in whole for turn in (1.0, -1.0)] + [rng.uniform(-1, 1, array.shape)]
 
 
-def _part(signs: Signs, rng: np.random.Generator) -> Signs:
-    return rng.uniform(-1, 1, signs.shape)
+def _level(array: Array, least: float) -> float:
+    """The noise of an array's elements, relative to themselves."""
+    return max(_NOISE.get(array.dtype.name, 0.0), least)
 
 
-def _noisy(array: Array, signs: Signs, around: float | Signs = 0.0, single: bool = False) -> Array:
-    """``array`` with noise, relative to its elements and to ``around``; if ``single``, no smaller than that of float32."""
+def _noisy(array: Array, signs: Signs, around: float | Signs = 0.0, least: float = 0.0) -> Array:
+    """``array`` with noise: as large as ``around``, and as :func:`_level` of its elements."""
     if not is_float(array.dtype.name) or not array.size:
         return array
-    level = max(_NOISE[array.dtype.name], _NOISE["float32"] if single else 0.0)
     with np.errstate(all="ignore"):
         exact = array.astype(np.float64)
-        noise = signs * level * (np.abs(exact) + around)
+        noise = signs * (_level(array, least) * np.abs(exact) + around)
         return np.asarray((exact + noise).astype(array.dtype))
 
 

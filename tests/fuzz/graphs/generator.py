@@ -68,7 +68,8 @@ class _Step:
 
 def random_graph(seed: int) -> RandomGraph:
     """The graph of a number: always the same."""
-    rng = np.random.default_rng(seed)
+    # What is drawn depends on nothing of how the noise is.
+    rng, noise = np.random.default_rng(seed), np.random.default_rng((seed, 1))
     opset = int(rng.integers(7, 17) if rng.random() < 0.15 else rng.integers(17, _NEWEST + 1))
     opened = {name: ends for name, ends in _EXTENTS.items() if rng.random() < 0.3}
     draft = Draft(rng, opset, {name: ends[0] for name, ends in opened.items()})
@@ -80,7 +81,7 @@ def random_graph(seed: int) -> RandomGraph:
         if len(steps) == count:
             break
         before = set(draft.leaves)
-        step = _attempt(draft, names[int(rng.integers(0, len(names)))], len(steps), values)
+        step = _attempt(draft, names[int(rng.integers(0, len(names)))], len(steps), values, noise)
         if step is None:
             for name in set(draft.leaves) - before:
                 del draft.leaves[name]
@@ -94,7 +95,7 @@ def random_graph(seed: int) -> RandomGraph:
     calls = [_call({name: leaf.array for name, leaf in inputs.items()}, values, outputs)]
     other = _other_extents(inputs, opened, rng)
     if other:
-        again = _again(steps, leaves, other, opset, rng)
+        again = _again(steps, leaves, other, opset, noise)
         if again is not None:
             calls.append(_call({name: other.get(name, leaf.array) for name, leaf in inputs.items()}, again, outputs))
     return RandomGraph(
@@ -114,7 +115,7 @@ def _call(inputs: Mapping[str, Array], values: Mapping[str, Worlds], outputs: Se
     )
 
 
-def _attempt(draft: Draft, operator: str, number: int, values: dict[str, Worlds]) -> _Step | None:
+def _attempt(draft: Draft, operator: str, number: int, values: dict[str, Worlds], noise: np.random.Generator) -> _Step | None:
     """A node of that operator, if one fits; its results are added to the draft."""
     try:
         made = MAKERS[operator](draft)
@@ -131,7 +132,7 @@ def _attempt(draft: Draft, operator: str, number: int, values: dict[str, Worlds]
     if not _is_valid(node, draft):
         return None
     parameters = {name for name, leaf in draft.leaves.items() if leaf.parameter}
-    found = _results(node, draft.opset, values, parameters, draft.rng)
+    found = _results(node, draft.opset, values, parameters, noise)
     if found is None:
         return None
     witness, results = found
@@ -174,7 +175,7 @@ def _type_name(array: Array) -> str:
 
 
 def _results(
-    node: onnx.NodeProto, opset: int, values: Mapping[str, Worlds], parameters: Set[str], rng: np.random.Generator
+    node: onnx.NodeProto, opset: int, values: Mapping[str, Worlds], parameters: Set[str], noise: np.random.Generator
 ) -> tuple[Witness, list[Worlds]] | None:
     """What the node gives, by the first witness that knows."""
     worlds = {name: values[name] for name in node.input if name}
@@ -187,7 +188,7 @@ def _results(
     for witness in witnesses(asked):
         try:
             run = evaluator(witness, node, opset, given, fixed)
-            return witness, evaluate(run, node.op_type, worlds, fixed, rng)
+            return witness, evaluate(run, node.op_type, worlds, fixed, noise)
         except SilentError:
             continue
     return None
@@ -207,13 +208,13 @@ def _other_extents(
 
 
 def _again(
-    steps: Sequence[_Step], leaves: Mapping[str, Leaf], other: Mapping[str, Array], opset: int, rng: np.random.Generator
+    steps: Sequence[_Step], leaves: Mapping[str, Leaf], other: Mapping[str, Array], opset: int, noise: np.random.Generator
 ) -> dict[str, Worlds] | None:
     """The values with other inputs; ``None`` where a node does not take them."""
     values = {name: (other.get(name, leaf.array),) * (NOISY + 1) for name, leaf in leaves.items()}
     parameters = {name for name, leaf in leaves.items() if leaf.parameter}
     for step in steps:
-        found = _results(step.node, opset, values, parameters, rng)
+        found = _results(step.node, opset, values, parameters, noise)
         if found is None or found[0] is not step.witness:
             return None
         values |= zip(step.node.output, found[1], strict=True)

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, Final, TypeAlias
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnxruntime
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from tests.fuzz.graphs.values import Array
@@ -53,7 +54,7 @@ def node_model(node: onnx.NodeProto, opset: int, inputs: Mapping[str, Array], pa
 def evaluator(
     witness: Witness, node: onnx.NodeProto, opset: int, inputs: Mapping[str, Array], parameters: Mapping[str, Array]
 ) -> Evaluate:
-    """The node as a function.
+    """The node as a function. One of bfloat16 is that of float32, whose results are rounded.
 
     Args:
         inputs: all of its inputs, for their dtypes and ranks.
@@ -62,13 +63,34 @@ def evaluator(
     Raises:
         SilentError: the witness does not know the operator, or not for these dtypes.
     """
+    if not any(array.dtype.name == "bfloat16" for array in inputs.values()):
+        return _of(witness, node, opset, inputs, parameters)
+    kinds = _kinds(node_model(node, opset, inputs, parameters))
+    wide = _of(witness, node, opset, _widened(inputs), _widened(parameters))
+
+    def run(given: Mapping[str, Array]) -> list[Array]:
+        found = wide(_widened(given))
+        with np.errstate(all="ignore"):
+            return [
+                array.astype(ml_dtypes.bfloat16) if kind == TensorProto.BFLOAT16 else array
+                for array, kind in zip(found, kinds, strict=True)
+            ]
+
+    return run
+
+
+def _widened(arrays: Mapping[str, Array]) -> dict[str, Array]:
+    return {name: array.astype(np.float32) if array.dtype.name == "bfloat16" else array for name, array in arrays.items()}
+
+
+def _of(
+    witness: Witness, node: onnx.NodeProto, opset: int, inputs: Mapping[str, Array], parameters: Mapping[str, Array]
+) -> Evaluate:
     if witness is Witness.REFERENCE:
         return _reference(node_model(node, opset, inputs, parameters))
     known = min(opset, NEWEST)
     if version(node.op_type, opset) != version(node.op_type, known):
         raise SilentError("a newer operator")
-    if any(array.dtype.name == "bfloat16" for array in inputs.values()):
-        raise SilentError("it takes no bfloat16 from numpy")
     return _session(node_model(node, known, inputs, parameters))
 
 
@@ -101,7 +123,7 @@ def _reference(model: onnx.ModelProto) -> Evaluate:
         raise SilentError(str(error)) from None
     wanted = [entry.name for entry in model.graph.input]
     # It computes in numpy, whose rules for dtypes are not ONNX's.
-    kinds = [entry.type.tensor_type.elem_type for entry in onnx.shape_inference.infer_shapes(model).graph.output]
+    kinds = _kinds(model)
 
     def run(inputs: Mapping[str, Array]) -> list[Array]:
         try:
@@ -117,6 +139,19 @@ def _reference(model: onnx.ModelProto) -> Evaluate:
         return arrays
 
     return run
+
+
+def _kinds(model: onnx.ModelProto) -> list[int]:
+    """ONNX's numbers of the dtypes of a node's results; 0 if nothing says it."""
+    found = [entry.type.tensor_type.elem_type for entry in onnx.shape_inference.infer_shapes(model).graph.output]
+    (node,) = model.graph.node
+    schema = onnx.defs.get_schema(node.op_type, model.opset_import[0].version)
+    given = {entry.name: entry.type.tensor_type.elem_type for entry in model.graph.input}
+    given |= {tensor.name: tensor.data_type for tensor in model.graph.initializer}
+    # Inference knows nothing of some operators that are defined by others; inputs and results of one type have one dtype.
+    alike = {formal.type_str: given[name] for formal, name in zip(schema.inputs, node.input, strict=False) if name}
+    last = len(schema.outputs) - 1
+    return [kind or alike.get(schema.outputs[min(position, last)].type_str, 0) for position, kind in enumerate(found)]
 
 
 def _checked(array: Any) -> Array:

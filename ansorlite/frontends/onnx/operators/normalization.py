@@ -8,6 +8,7 @@ from collections.abc import Callable
 from onnx import TensorProto, helper
 
 from ansorlite.frontends.onnx.node import NodeView, UnsupportedError
+from ansorlite.graph.constants import splat
 from ansorlite.graph.describe import Operator
 from ansorlite.te import dtypes
 from ansorlite.topi import norm
@@ -59,15 +60,19 @@ def batch_normalization(node: NodeView) -> str:
 
 
 def layer_normalization(node: NodeView) -> tuple[str, ...]:
-    x, rank = node.input(0), len(node.value(0).shape)
-    axis, epsilon = node.integer("axis", -1), node.number("epsilon", 1e-5)
+    x, shape = node.input(0), node.value(0).shape
+    rank, axis, epsilon = len(shape), node.integer("axis", -1), node.number("epsilon", 1e-5)
+    stash = helper.tensor_dtype_to_np_dtype(node.integer("stash_type", TensorProto.FLOAT)).name
+    axes = tuple(range(axis % rank, rank))
+    if 0 in shape:
+        # The mean of nothing is no number, and the result has no elements.
+        nothing = node.constant(splat(dtypes.NUMPY[stash].type("nan"), (*shape[: axes[0]], *(1 for _ in axes))))
+        return node.constant(splat(dtypes.NUMPY[node.value(0).dtype].type(0), shape)), nothing, nothing
     result = node.apply(norm.layer_norm, x, node.input(1), axis=axis, epsilon=epsilon)
     if node.has(2):
         result = node.apply(add, result, node.input(2))
     if not any(node.wanted[1:]):
         return (result,)
-    axes = tuple(range(axis % rank, rank))
-    stash = helper.tensor_dtype_to_np_dtype(node.integer("stash_type", TensorProto.FLOAT)).name
     statistics = (
         node.apply(wide_mean, x, axes=axes, keepdims=True),
         node.apply(norm.inverse_deviation, x, axes=axes, epsilon=epsilon),

@@ -241,12 +241,12 @@ def _resized(g: Draft, exact: bool) -> tuple[str, list[float]]:
 
 
 def resize(g: Draft) -> Made:
-    mode = g.choice(("nearest", "linear", "cubic"))
+    mode = g.choice(("nearest", "linear", "cubic" if g.opset >= 11 else "nearest"))
     x, factors = _resized(g, mode == "nearest")
     if mode != "nearest" and (g.rank(x) != 4 or g.dtype(x) not in FLOATS):
         raise NoFitError
     if g.opset < 11:
-        return Made("Resize", [x, g.parameter(factors, "float32")], {"mode": "nearest" if mode == "cubic" else mode})
+        return Made("Resize", [x, g.parameter(factors, "float32")], {"mode": mode})
     attributes: dict[str, Any] = {"mode": mode}
     if g.chance(0.8):
         attributes["coordinate_transformation_mode"] = g.choice(

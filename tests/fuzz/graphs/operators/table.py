@@ -33,24 +33,29 @@ EXACT: Final = frozenset(
 #: written, a result is as precise as 1 is, and not as itself.
 CANCELLING: Final = frozenset(
     (
-        "Acosh", "Asinh", "Atanh", "Attention", "Celu", "Cos", "Elu", "Erf", "GRU", "GroupNormalization",
-        "HardSigmoid", "InstanceNormalization", "LSTM", "LayerNormalization", "Log", "LogSoftmax",
-        "MeanVarianceNormalization", "NegativeLogLikelihoodLoss", "RNN", "ReduceLogSum", "ReduceLogSumExp", "Selu",
-        "Shrink", "Sigmoid", "Sin", "Sinh", "Softmax", "SoftmaxCrossEntropyLoss", "Softplus", "Swish", "Tan", "Tanh",
+        "Attention", "Celu", "Elu", "GRU", "GroupNormalization", "InstanceNormalization", "LSTM", "LayerNormalization",
+        "LogSoftmax", "MeanVarianceNormalization", "NegativeLogLikelihoodLoss", "RNN", "ReduceLogSumExp", "Selu", "Shrink",
+        "Sigmoid", "SoftmaxCrossEntropyLoss", "Softplus", "Swish",
     )
 )  # fmt: skip
+
+#: Those of :data:`CANCELLING` whose definitions round to the data's own dtype between their stages.
+STAGED: Final = frozenset(
+    (
+        "Attention", "GRU", "GroupNormalization", "InstanceNormalization", "LSTM", "LayerNormalization",
+        "MeanVarianceNormalization", "NegativeLogLikelihoodLoss", "RNN", "Shrink", "SoftmaxCrossEntropyLoss",
+    )
+)  # fmt: skip
+
+#: Those of :data:`CANCELLING` whose cancelling terms are as large as their scale and bias.
+NORMALIZING: Final = frozenset(("GroupNormalization", "InstanceNormalization", "LayerNormalization"))
 
 #: Operators that multiply what :data:`CANCELLING` ones give by the element itself, as ``x * tanh(softplus(x))``.
 SCALED: Final = frozenset(("Gelu", "HardSwish", "Mish"))
 
-#: Operators with numbers of float32 in their definition: of float64, too, they are as precise as float32.
-SINGLE: Final = frozenset(
-    (
-        "Attention", "BatchNormalization", "Celu", "Elu", "Erf", "Gelu", "Gemm", "GridSample", "GroupNormalization",
-        "HardSigmoid", "HardSwish", "InstanceNormalization", "LRN", "LayerNormalization", "LeakyRelu",
-        "MeanVarianceNormalization", "RMSNormalization", "Resize", "Selu", "Shrink", "Swish", "Upsample",
-    )
-)  # fmt: skip
+#: Operators whose definition, or whose witness, computes in part in float32 whatever the data is: of float64, too, they are as
+#: precise as float32.
+SINGLE: Final = frozenset(("Erf", "Gelu", "GridSample", "GroupNormalization", "HardSwish", "LRN", "Resize", "Shrink", "Upsample"))
 
 #: Operators that work out places in their data: these are as precise as float32, and results by as much of what lies around.
 PLACED: Final = frozenset(("GridSample", "Resize", "Upsample"))
