@@ -16,7 +16,7 @@ PYTEST := $(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal
 
 # The levels in ansorlite/target.py, and the tests that compile for what ANSORLITE_TARGET names.
 TARGETS ?= x86-64-v2 x86-64-v3 x86-64-v4 aarch64 aarch64+dotprod aarch64+sve
-COMPILING := tests/unit/codegen tests/contracts/test_right_numbers.py tests/contracts/test_dot_products.py tests/golden tests/fuzz/test_computations.py
+COMPILING := tests/unit/codegen tests/contracts/test_right_numbers.py tests/contracts/test_dot_products.py tests/contracts/test_conversions.py tests/golden tests/fuzz/test_computations.py
 
 .PHONY: demo test targets check clean $(TARGETS:%=target-%)
 

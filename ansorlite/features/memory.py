@@ -111,7 +111,7 @@ def _sums(parts: Sequence[Numbers]) -> list[Number]:
 def _lines(access: AccessFacts, caches: Sequence[tuple[int, int]]) -> list[_Lines]:
     """By depth; ``caches``: the bytes and the sets of each."""
     dims, share = _dims(access, caches), access.item / LINE
-    scales = [size / LINE / (size // (sets * LINE) - 1) if len(dims) > 1 else 0 for size, sets in caches]
+    scales = [size / LINE / max(size // (sets * LINE) - 1, 1) if len(dims) > 1 else 0 for size, sets in caches]
 
     def lines(*widths: Number) -> _Lines:
         items = [(width, *dim[1:]) for width, dim in _walked(widths, dims)]

@@ -29,6 +29,11 @@ def rows_of_a_matrix(
     return {name: float(2.0 ** features[COLUMN[name]] - 1.0) for name in ("l1_traffic", "l2_traffic", "l1_runs", "pages")}
 
 
+@pytest.mark.parametrize("caches", [{"l1": 4096}, {"l2": 1 << 16}])
+def test_caches_of_one_way_have_traffic_too(caches: dict[str, int]) -> None:
+    assert np.isfinite(list(rows_of_a_matrix(10, 64, 16, 1040, target=replace(WIDE, **caches)).values())).all()
+
+
 def test_what_fits_is_fetched_once() -> None:
     assert rows_of_a_matrix(10, 64, 16, 1040)["l1_traffic"] == pytest.approx(64 * 64)
 
