@@ -60,8 +60,8 @@ def evaluator(
 ) -> Evaluate:
     """The node as a function.
 
-    One of bfloat16 is that of float32, whose results are rounded; one of float16, too, by the reference, which would round at every
-    step.
+    One of bfloat16 is that of float32, whose results are rounded; one of float16, too, by the reference, which would round at
+    every step.
 
     Args:
         inputs: all of its inputs, for their dtypes and ranks.
