@@ -54,10 +54,10 @@ def test_a_wrong_result_is_noticed(spoil: Callable[[Array], Array]) -> None:
     assert spoilt >= 4
 
 
-@pytest.mark.parametrize(("i", "j"), [(0, 1), (0, 2), (2, 3), (3, 4), (1, 6)])
+@pytest.mark.parametrize(("i", "j"), [(0, 1), (0, 2), (2, 3), (3, 4), (1, 6), (0, 8)])
 def test_a_maximum_of_equal_neighbours_may_be_either(i: int, j: int) -> None:
     """In bfloat16 a tie decides, of what was rounded before."""
-    x = np.zeros((3, 8), np.float32)
+    x = np.zeros((3, 9), np.float32)
     x[1, i] = x[1, j] = 2.0
     node = helper.make_node("ArgMax", ["e"], ["y"], axis=1)
     for seed in range(5):
@@ -75,13 +75,16 @@ def test_a_maximum_of_equal_neighbours_may_be_either(i: int, j: int) -> None:
         assert {i, j} <= {int(world[1, 0]) for world in worlds["y"]}
 
 
-def test_bfloat16_is_rounded_once() -> None:
-    """A sum of 512 ones is 256 in the reference, which adds up in bfloat16."""
-    x = np.ones((512, 1), ml_dtypes.bfloat16)
-    node = helper.make_node("ReduceSum", ["x"], ["y"], keepdims=0)
-    for witness in Witness:
-        (found,) = evaluator(witness, node, 22, {"x": x}, {})({"x": x})
-        assert (found.dtype, float(found)) == (ml_dtypes.bfloat16, 512.0)
+@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float16])
+def test_narrow_floats_are_rounded_once(dtype: type) -> None:
+    """The reference would take mean and deviation in the data's own dtype, where squares of 300 are infinite or steps of 512."""
+    x = np.array([[[296, 300, 304, 900]]], dtype)
+    node = helper.make_node("InstanceNormalization", ["x", "s", "b"], ["y"])
+    inputs = {"x": x, "s": np.ones(1, dtype), "b": np.zeros(1, dtype)}
+    (found,) = evaluator(Witness.REFERENCE, node, 22, inputs, {})(inputs)
+    wide = x.astype(np.float64)
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, ((wide - wide.mean()) / wide.std()).astype(dtype))
 
 
 def test_what_is_drawn_does_not_depend_on_noise(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from tests.fuzz.graphs.values import Array, is_float
 Worlds: TypeAlias = tuple[Array, ...]
 
 #: Bits of coordinates by which neighbours are told apart.
-_BITS: Final = 3
+_BITS: Final = 4
 
 #: How many runs have noise.
 NOISY: Final = 2 * (1 + _BITS) + 1

@@ -22,6 +22,10 @@ Evaluate: TypeAlias = Callable[[Mapping[str, Array]], list[Array]]
 NEWEST: Final = 26
 
 
+#: Floats of two bytes, by ONNX's numbers.
+_NARROW: Final = {TensorProto.BFLOAT16: np.dtype(ml_dtypes.bfloat16), TensorProto.FLOAT16: np.dtype(np.float16)}
+
+
 class Witness(Enum):
     ONNXRUNTIME = "onnxruntime"
     REFERENCE = "onnx.reference"
@@ -54,7 +58,10 @@ def node_model(node: onnx.NodeProto, opset: int, inputs: Mapping[str, Array], pa
 def evaluator(
     witness: Witness, node: onnx.NodeProto, opset: int, inputs: Mapping[str, Array], parameters: Mapping[str, Array]
 ) -> Evaluate:
-    """The node as a function. One of bfloat16 is that of float32, whose results are rounded.
+    """The node as a function.
+
+    One of bfloat16 is that of float32, whose results are rounded; one of float16, too, by the reference, which would round at
+    every step.
 
     Args:
         inputs: all of its inputs, for their dtypes and ranks.
@@ -63,24 +70,22 @@ def evaluator(
     Raises:
         SilentError: the witness does not know the operator, or not for these dtypes.
     """
-    if not any(array.dtype.name == "bfloat16" for array in inputs.values()):
+    narrow = ("bfloat16", "float16") if witness is Witness.REFERENCE else ("bfloat16",)
+    if not any(array.dtype.name in narrow for array in inputs.values()):
         return _of(witness, node, opset, inputs, parameters)
+
+    def widened(arrays: Mapping[str, Array]) -> dict[str, Array]:
+        return {name: array.astype(np.float32) if array.dtype.name in narrow else array for name, array in arrays.items()}
+
     kinds = _kinds(node_model(node, opset, inputs, parameters))
-    wide = _of(witness, node, opset, _widened(inputs), _widened(parameters))
+    wide = _of(witness, node, opset, widened(inputs), widened(parameters))
 
     def run(given: Mapping[str, Array]) -> list[Array]:
-        found = wide(_widened(given))
+        found = wide(widened(given))
         with np.errstate(all="ignore"):
-            return [
-                array.astype(ml_dtypes.bfloat16) if kind == TensorProto.BFLOAT16 else array
-                for array, kind in zip(found, kinds, strict=True)
-            ]
+            return [array.astype(_NARROW.get(kind, array.dtype)) for array, kind in zip(found, kinds, strict=True)]
 
     return run
-
-
-def _widened(arrays: Mapping[str, Array]) -> dict[str, Array]:
-    return {name: array.astype(np.float32) if array.dtype.name == "bfloat16" else array for name, array in arrays.items()}
 
 
 def _of(

@@ -138,6 +138,13 @@ def _scattered(node: Node) -> bool:
     return updates.shape != (*indices.shape[:-1], *data.shape[indices.shape[-1] :])
 
 
+def _batches(node: Node) -> bool:
+    """Batches of indices, and others of data: one witness does not mind."""
+    count = int(node.attributes.get("batch_dims", 0))
+    data, indices = node.given
+    return data.shape[:count] != indices.shape[:count]
+
+
 def _outgrown(node: Node) -> bool:
     """A window that does not fit the data: one witness rounds a number of windows between 0 and 1 up."""
     kernel = node.attributes["kernel_shape"]
@@ -218,6 +225,7 @@ _UNDEFINED: Final[Mapping[str, Condition]] = {
     "CumSum": _overflow,
     "Div": _division,
     "DynamicQuantizeLinear": _no_range,
+    "GatherND": _batches,
     "GridSample": _not_finite,
     "MeanVarianceNormalization": _constant_rows,
     **dict.fromkeys(("AveragePool", "LpPool"), _outgrown),
