@@ -27,8 +27,8 @@ TILES = [
     ("aarch64", (8, 12), (128, 512)),
     ("aarch64", (12, 8), (96, 256)),
 ]
-#: How multiplications and additions are called.
-MULTIPLY_ADD = re.compile(r"\b(vfmadd\w+|mulps|fmla)\b")
+#: How fused multiply-adds are called.
+MULTIPLY_ADD = re.compile(r"\b(vfmadd\w+|fmla)\b")
 STACK = re.compile(r"\(%rsp|\[sp")
 
 
@@ -54,10 +54,10 @@ def test_the_tiles_of_libraries_can_be_said(name: str, tile: tuple[int, int], pa
     assert [extent, length, 1] in spans["k"]
 
 
-@pytest.mark.parametrize("name", ["x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64"])
+@pytest.mark.parametrize("name", ["x86-64-v3", "x86-64-v4", "aarch64"])
 def test_the_default_product_stays_in_registers(name: str) -> None:
     task, sketches = product(name, 1024)
-    busiest = _busiest_block(task, default_candidate(task, sketches), sketches)
+    busiest = _busiest_loop(task, default_candidate(task, sketches), sketches)
     assert len(MULTIPLY_ADD.findall(busiest)) >= 8
     assert not STACK.search(busiest)
 
@@ -75,12 +75,14 @@ def test_twelve_accumulators_of_sixteen_registers_leave_room_for_both_operands(t
         else:
             wanted = {"C_local.lanes": 8, "C_local.unroll": 64, "C_local.at": 2}.get(hole.name, 0)
             row.append(hole.choices.index(wanted))
-    busiest = _busiest_block(task, Candidate(packed.signature, tuple(row)), sketches)
+    busiest = _busiest_loop(task, Candidate(packed.signature, tuple(row)), sketches)
     assert len(MULTIPLY_ADD.findall(busiest)) == 12
     assert not STACK.search(busiest)
 
 
-def _busiest_block(task: Task, candidate: Candidate, sketches: tuple[Sketch, ...]) -> str:
-    """The straight-line code with most multiply-adds."""
+def _busiest_loop(task: Task, candidate: Candidate, sketches: tuple[Sketch, ...]) -> str:
+    """The innermost loop with most multiply-adds: from its label to the jump back there."""
     text = assembly(build(lower(task, candidate, sketches), task.target), task.target)
-    return max(re.split(r"\n(?=\.LBB)", text), key=lambda block: len(MULTIPLY_ADD.findall(block)))
+    blocks = re.findall(r"^(\.LBB\w+):(.*?)(?=^\.LBB|\Z)", text, re.MULTILINE | re.DOTALL)
+    loops = [body[: body.rindex(label)] for label, body in blocks if label in body]
+    return max(loops, key=lambda loop: len(MULTIPLY_ADD.findall(loop)))
