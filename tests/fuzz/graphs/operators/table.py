@@ -35,7 +35,7 @@ CANCELLING: Final = frozenset(
     (
         "Attention", "Celu", "Elu", "GRU", "GroupNormalization", "InstanceNormalization", "LSTM", "LayerNormalization",
         "LogSoftmax", "MeanVarianceNormalization", "NegativeLogLikelihoodLoss", "RNN", "ReduceLogSumExp", "Selu", "Shrink",
-        "Sigmoid", "SoftmaxCrossEntropyLoss", "Softplus", "Swish",
+        "Sigmoid", "SoftmaxCrossEntropyLoss", "Swish",
     )
 )  # fmt: skip
 
