@@ -87,6 +87,28 @@ def test_narrow_floats_are_rounded_once(dtype: type) -> None:
     np.testing.assert_array_equal(found, ((wide - wide.mean()) / wide.std()).astype(dtype))
 
 
+def _noisy_worlds(operator: str, x: Array) -> Worlds:
+    """A node of one input, whose noise is that of the first seed."""
+    node, given = helper.make_node(operator, ["x"], ["y"]), {"x": x}
+    run = evaluator(Witness.ONNXRUNTIME, node, 22, given, {})
+    (worlds,) = evaluate(run, operator, {"x": (x,) * (NOISY + 1)}, (), np.random.default_rng(0))
+    return worlds
+
+
+def test_noise_of_a_result_does_not_cancel_that_of_its_inputs() -> None:
+    x = np.linspace(1, 2, 60).astype(ml_dtypes.bfloat16)
+    worlds = [world.astype(np.float64) for world in _noisy_worlds("Sqrt", x)]
+    ulp = 2.0**-7
+    assert (np.abs(worlds[1] - worlds[0]) >= ulp).all()
+    assert (np.abs(worlds[2] - worlds[0]) >= ulp / 2).all()
+
+
+def test_what_is_smaller_than_its_noise_may_be_nothing() -> None:
+    """What is divided by it may be infinite."""
+    worlds = _noisy_worlds("Elu", np.float32([-1e-9, -0.5, 1e-9, 3.0]))
+    np.testing.assert_array_equal(worlds[-1] == 0, [True, False, True, False])
+
+
 def test_what_is_drawn_does_not_depend_on_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = random_graph(5)
     monkeypatch.setattr(generator, "NOISY", NOISY - 2)

@@ -152,6 +152,33 @@ def test_what_turns_out_to_have_no_elements_while_the_model_runs():
     assert (result.shape, result.dtype) == ((1, 0, 2, 1), np.float32)
 
 
+def test_results_that_run_in_python_are_of_the_dtype_that_is_due():
+    """A power of float16 is computed in float32 where its exponent is of that."""
+    nodes = [
+        helper.make_node("NonZero", ["x"], ["where"]),
+        helper.make_node("Cast", ["where"], ["a"], to=TensorProto.FLOAT16),
+        helper.make_node("Pow", ["a", "e"], ["y"]),
+    ]
+    for x in (X, np.zeros_like(X)):
+        result = run(make_model(nodes, {"x": x}, ["y"], {"e": np.float32([2])}), {"x": x})["y"]
+        assert result.dtype == np.float16
+        np.testing.assert_array_equal(result, np.array(np.nonzero(x)) ** 2)
+
+
+@pytest.mark.parametrize(
+    ("operator", "parameters", "attributes"),
+    [("Celu", 0, {}), ("GroupNormalization", 2, {"num_groups": 2}), ("MeanVarianceNormalization", 0, {"axes": [1]})],
+)
+def test_nothing_stays_so_where_inference_knows_no_shapes(operator, parameters, attributes):
+    x, scale = np.zeros((0, 4, 2), np.float16), np.ones(4, np.float16)
+    names = [f"s{n}" for n in range(parameters)]
+    node = helper.make_node(operator, ["x", *names], ["y"], **attributes)
+    model = make_model([node], {"x": x}, ["y"], dict.fromkeys(names, scale))
+    model.graph.output[0].type.tensor_type.elem_type = TensorProto.FLOAT16
+    result = run(model, {"x": x})["y"]
+    assert (result.shape, result.dtype) == (x.shape, x.dtype)
+
+
 @pytest.mark.parametrize("given", [(X, X), (), (X[:2],), (X.astype(np.float64),)])
 def test_wrong_inputs(given):
     with pytest.raises(ArgumentError):

@@ -38,11 +38,10 @@ from ansorlite.frontends.onnx.scope import Attempt, Scope
 from ansorlite.frontends.onnx.scope import title as title_of
 from ansorlite.frontends.onnx.segments import Segments, Slot, empty
 from ansorlite.frontends.onnx.tensors import dense_array, tensor_array
-from ansorlite.frontends.onnx.types import check_inputs, due
+from ansorlite.frontends.onnx.types import as_due, check_inputs
 from ansorlite.graph.graph import Array, Graph
 from ansorlite.graph.hybrid import Datum, HostStep
 from ansorlite.graph.open_model import ValuesNeededError
-from ansorlite.topi.elementwise import cast
 
 #: Names of the domain of the standard operators.
 _STANDARD: Final = DOMAINS[:2]
@@ -181,7 +180,7 @@ class _Importer:
     # The ways to import a node -----------------------------------------------------------------------------------
 
     def _native(self, attempt: Attempt, variables: Mapping[str, str]) -> Sequence[Slot]:
-        """By the table. Results are of the dtypes that they have by the operator's definition, however they are computed.
+        """By the table.
 
         Raises:
             UnsupportedError: there is no converter, or it cannot do this case.
@@ -207,11 +206,7 @@ class _Importer:
         except NotKnownError as error:
             self._ask_for_value(attempt.inputs[error.position])
             raise
-        names = [result] if isinstance(result, str) else list(result)
-        for position, name in enumerate(names):
-            kind = due(attempt, position, variables)
-            if kind is not None and builder.value(name).dtype != kind:
-                names[position] = node.apply(cast, name, dtype=kind)
+        names = as_due(attempt, variables, node, result)
         if all(slot.known for slot in slots) and any(builder.array(name) is None for name in names):
             shapes = [builder.value(name).shape for name in names]
             stays = proto.op_type in _NOT_FOLDED and any(shapes)

@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 import onnx
 
-from ansorlite.errors import ModelError
+from ansorlite.errors import ExpressionError, ModelError
 from ansorlite.frontends.onnx.node import NodeView, UnsupportedError
 from ansorlite.frontends.onnx.operators.table import Converter
+from ansorlite.frontends.onnx.scope import Attempt, Scope
+from ansorlite.frontends.onnx.segments import Slot
+from ansorlite.frontends.onnx.types import as_due, check_inputs
 from ansorlite.graph.builder import GraphBuilder
 from ansorlite.graph.describe import Operator, Use, Value, applied
 from ansorlite.graph.hybrid import Datum
@@ -74,14 +77,22 @@ class MeaningNode:
 
     def _converted(self, given: Mapping[str, Datum]) -> list[Datum]:
         if not all(map(_has_arithmetic, given.values())):
-            raise UnsupportedError("an input has no elements, or no arithmetic")
+            raise UnsupportedError("an input has no arithmetic")
+        wanted = [bool(name) for name in self._node.output]
+        slots = [Slot.constant(name, given[name]) if name else None for name in self._node.input]
+        attempt = Attempt(self._node, slots, [], wanted, Scope({}, {self._node.domain: self._opset}, ""))
+        variables = check_inputs(attempt)
         builder = _AtOnce()
         places = [builder.constant(given[name], name) if name else None for name in self._node.input]
-        wanted = [bool(name) for name in self._node.output]
-        result = self._convert(NodeView(self._node, places, wanted, self._opset, builder, at_once=True))
-        arrays = [builder.array(name) for name in ((result,) if isinstance(result, str) else result)]
-        return [array for array, output in zip(arrays, self._node.output, strict=False) if output and array is not None]
+        node = NodeView(self._node, places, wanted, self._opset, builder, at_once=True)
+        try:
+            names = as_due(attempt, variables, node, self._convert(node))
+        except (ExpressionError, ModelError):
+            if all(datum.size for datum in given.values()):
+                raise
+            raise UnsupportedError("an input has no elements") from None
+        return [builder.array(name) for name, output in zip(names, self._node.output, strict=False) if output]
 
 
 def _has_arithmetic(datum: Datum) -> bool:
-    return isinstance(datum, np.ndarray) and datum.size > 0 and datum.dtype.name in dtypes.NUMPY
+    return isinstance(datum, np.ndarray) and datum.dtype.name in dtypes.NUMPY

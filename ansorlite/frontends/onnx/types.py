@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
@@ -11,8 +11,10 @@ import onnx
 from onnx.defs import OpSchema, SchemaError
 
 from ansorlite.errors import ModelError
+from ansorlite.frontends.onnx.node import NodeView
 from ansorlite.frontends.onnx.scope import Attempt
 from ansorlite.te import dtypes
+from ansorlite.topi.elementwise import cast
 
 #: ONNX's word for a tensor of a dtype → that dtype, of those that have arithmetic here.
 _WORDS: Final = {f"tensor({ {'float32': 'float', 'float64': 'double'}.get(name, name) })": name for name in dtypes.NUMPY}
@@ -63,7 +65,22 @@ def check_inputs(attempt: Attempt) -> Mapping[str, str]:
     return found
 
 
-def due(attempt: Attempt, position: int, variables: Mapping[str, str]) -> str | None:
+def as_due(attempt: Attempt, variables: Mapping[str, str], node: NodeView, result: str | Sequence[str]) -> list[str]:
+    """A node's results, each of the dtype that it has by the operator's definition, however it was computed.
+
+    Args:
+        variables: what :func:`check_inputs` found.
+        result: what a converter made of ``node``.
+    """
+    names = [result] if isinstance(result, str) else list(result)
+    for position, name in enumerate(names):
+        kind = _due(attempt, position, variables)
+        if kind is not None and node.builder.value(name).dtype != kind:
+            names[position] = node.apply(cast, name, dtype=kind)
+    return names
+
+
+def _due(attempt: Attempt, position: int, variables: Mapping[str, str]) -> str | None:
     """The dtype that a result must have; ``None`` if neither the inputs nor the operator say."""
     parameter = _at(_signature(attempt.proto.op_type, attempt.proto.domain, attempt.opset).outputs, position)
     return None if parameter is None else variables.get(parameter.variable)

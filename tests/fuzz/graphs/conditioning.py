@@ -3,7 +3,8 @@
 Two right programs round differently, and what follows may be sensitive to it: a sum that cancels, a floor at an integer. So each
 value of a graph is computed several times, with noise of a few units in the last place on what inexact operators read and give:
 as much of it as there can be, each time also with the other sign, so that what is near a limit is seen on both sides of it. Two
-elements that differ in one coordinate, as those that a maximum chooses from, once move apart. The last time it is a random part.
+elements that differ in one coordinate, as those that a maximum chooses from, once move apart. The last time it is a random part,
+and what is smaller than its noise is 0.
 Where these runs are far apart, so may right results be.
 """
 
@@ -67,9 +68,12 @@ def evaluate(
         if [array.shape for array in results] != [array.shape for array in nominal]:
             raise SilentError("its shape depends on rounding")
         if not quiet:
+            # In two runs a result's own noise adds to what its inputs' noise makes, and never cancels it.
+            signs = [_along(a, b, whole[n]) if n < 2 else whole[n] for a, b, whole in zip(results, nominal, given, strict=True)]
+            around = [_around(operator, list(own.values()), _level(array, least)) for array in results]
             results = [
-                _noisy(array, signs[n], _around(operator, list(own.values()), _level(array, least)), least)
-                for array, signs in zip(results, given, strict=True)
+                _noisy(array, s, noise, least, to_zero=n == NOISY - 1)
+                for array, s, noise in zip(results, signs, around, strict=True)
             ]
         found.append(results)
     return list(zip(*found, strict=True))
@@ -101,18 +105,32 @@ def _patterns(array: Array, rng: np.random.Generator) -> list[Signs]:
     return [turn * signs for signs in whole for turn in (1.0, -1.0)] + [rng.uniform(-1, 1, array.shape)]
 
 
+def _along(array: Array, nominal: Array, signs: Signs) -> Signs:
+    """``signs``, but where the array is another one than the nominal one, the direction that it went to."""
+    if not is_float(array.dtype.name):
+        return signs
+    with np.errstate(all="ignore"):
+        apart = np.sign(array.astype(np.float64) - nominal.astype(np.float64))
+    return np.where(np.abs(apart) == 1, apart, signs)
+
+
 def _level(array: Array, least: float) -> float:
     """The noise of an array's elements, relative to themselves."""
     return max(_NOISE.get(array.dtype.name, 0.0), least)
 
 
-def _noisy(array: Array, signs: Signs, around: float | Signs = 0.0, least: float = 0.0) -> Array:
-    """``array`` with noise: as large as ``around``, and as :func:`_level` of its elements."""
+def _noisy(array: Array, signs: Signs, around: float | Signs = 0.0, least: float = 0.0, to_zero: bool = False) -> Array:
+    """``array`` with noise: as large as ``around``, and as :func:`_level` of its elements.
+
+    Args:
+        to_zero: whether elements that are smaller than this become 0, by which none can be divided.
+    """
     if not is_float(array.dtype.name) or not array.size:
         return array
     with np.errstate(all="ignore"):
         exact = array.astype(np.float64)
-        noise = signs * (_level(array, least) * np.abs(exact) + around)
+        bound = _level(array, least) * np.abs(exact) + around
+        noise = np.where(np.abs(exact) <= bound, -exact, signs * bound) if to_zero else signs * bound
         return np.asarray((exact + noise).astype(array.dtype))
 
 

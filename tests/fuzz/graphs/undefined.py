@@ -126,8 +126,10 @@ def _no_range(node: Node) -> bool:
 
 
 def _lengths(node: Node) -> bool:
-    """More or fewer lengths than sequences: one witness does not mind."""
-    return node.given[1].shape[0] != node.data.shape[int(node.attributes["batch_axis"])]
+    """More or fewer lengths than sequences, or longer ones: one witness does not mind."""
+    axis = int(node.attributes["batch_axis"])
+    lengths = node.given[1]
+    return lengths.shape[0] != node.data.shape[axis] or bool((lengths > node.data.shape[1 - axis]).any())
 
 
 def _scattered(node: Node) -> bool:
@@ -156,6 +158,25 @@ def _outgrown(node: Node) -> bool:
             node.data.shape[2:], pads[:rank], pads[rank:], kernel, dilations, strict=True
         )
     )
+
+
+def _padding_alone(node: Node) -> bool:
+    """Whether a window may have nothing but padding in it, of which there is no mean."""
+    kernel = node.attributes["kernel_shape"]
+    rank = len(kernel)
+    pads, strides, dilations = (
+        node.attributes.get(name, default)
+        for name, default in (("pads", (0,) * 2 * rank), ("strides", (1,) * rank), ("dilations", (1,) * rank))
+    )
+    for d, extent in enumerate(node.data.shape[2:]):
+        starts = range(-pads[d], extent + pads[d + rank] + strides[d], strides[d])
+        last = extent + pads[d + rank] - (kernel[d] - 1) * dilations[d] - 1
+        if node.attributes.get("ceil_mode", 0):
+            last += strides[d] - 1
+        taps = range(0, kernel[d] * dilations[d], dilations[d])
+        if any(not any(0 <= start + tap < extent for tap in taps) for start in starts if start <= last):
+            return True
+    return False
 
 
 def _extreme(node: Node) -> bool:
@@ -228,8 +249,9 @@ _UNDEFINED: Final[Mapping[str, Condition]] = {
     "GatherND": _batches,
     "GridSample": _not_finite,
     "MeanVarianceNormalization": _constant_rows,
-    **dict.fromkeys(("AveragePool", "LpPool"), _outgrown),
-    "MaxPool": lambda node: _any_nan(node) or _outgrown(node),
+    "AveragePool": lambda node: _outgrown(node) or _padding_alone(node),
+    "LpPool": _outgrown,
+    "MaxPool": lambda node: _any_nan(node) or _outgrown(node) or _padding_alone(node),
     "Mod": _division,
     "Pow": _power,
     "QuantizeLinear": _any_nan,

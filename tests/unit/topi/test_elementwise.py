@@ -149,3 +149,13 @@ def test_shrink_of_integers_is_exact_and_wraps_around():
 def test_shapes_that_do_not_broadcast_are_refused():
     with pytest.raises(ExpressionError, match=r"\(3,\) and \(4,\) do not broadcast"):
         elementwise.add(te.placeholder((3,)), te.placeholder((4,)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_softplus_is_exact_where_it_is_small(dtype):
+    """``log(1 + e^v)`` as it is written is 0 below -17 in float32, and below -37 in float64."""
+    x = np.linspace(-80, 80, 641).astype(dtype)
+    expected = np.logaddexp(0, x.astype(np.longdouble))
+    np.testing.assert_allclose(meaning(activations.softplus, x), expected, rtol=4 * np.finfo(dtype).eps)
+    special = np.array([np.inf, -np.inf, np.nan], dtype)
+    np.testing.assert_array_equal(meaning(activations.softplus, special), np.array([np.inf, 0, np.nan], dtype))

@@ -28,6 +28,11 @@ def plain(operator: Operator, inputs: int = 1, **attributes: float) -> Converter
     return convert
 
 
+def empty_as_it_is(convert: Converter) -> Converter:
+    """``convert``; of a tensor without elements, that itself: for operators whose shapes ONNX's inference does not know."""
+    return lambda node: node.input(0) if 0 in node.value(0).shape else convert(node)
+
+
 def variadic(operator: Operator) -> Converter:
     """A binary operator folded over any number of inputs."""
 

@@ -20,7 +20,7 @@ from ansorlite.frontends.onnx.operators import (
     shape,
 )
 from ansorlite.frontends.onnx.operators.einsum import convert_einsum
-from ansorlite.frontends.onnx.operators.elementwise import old_broadcast, plain, variadic
+from ansorlite.frontends.onnx.operators.elementwise import empty_as_it_is, old_broadcast, plain, variadic
 from ansorlite.frontends.onnx.operators.normalization import reduction, softmax
 from ansorlite.topi import activations, arguments, bits, patterns, trigonometry
 from ansorlite.topi import elementwise as topi
@@ -52,7 +52,7 @@ CONVERTERS: Final[Mapping[str, Converter]] = {
     "BitwiseXor": plain(bits.bitwise_xor, 2),
     "Cast": elementwise.cast,
     "Ceil": plain(topi.ceil),
-    "Celu": plain(activations.celu, alpha=1.0),
+    "Celu": empty_as_it_is(plain(activations.celu, alpha=1.0)),
     "Clip": elementwise.clip,
     "Concat": shape.concat,
     "Constant": shape.constant,
@@ -90,7 +90,7 @@ CONVERTERS: Final[Mapping[str, Converter]] = {
     "Greater": old_broadcast(topi.greater),
     "GreaterOrEqual": plain(topi.greater_equal, 2),
     "GridSample": resize.convert_grid_sample,
-    "GroupNormalization": normalization.group_normalization,
+    "GroupNormalization": empty_as_it_is(normalization.group_normalization),
     "HardSigmoid": plain(activations.hard_sigmoid, alpha=0.2, beta=0.5),
     "HardSwish": plain(activations.hard_swish),
     "Hardmax": indexing.hardmax,
@@ -113,7 +113,7 @@ CONVERTERS: Final[Mapping[str, Converter]] = {
     "Max": variadic(topi.maximum),
     "MaxPool": contractions.convert_max_pool,
     "Mean": elementwise.mean,
-    "MeanVarianceNormalization": normalization.mean_variance_normalization,
+    "MeanVarianceNormalization": empty_as_it_is(normalization.mean_variance_normalization),
     "Min": variadic(topi.minimum),
     "Mish": plain(activations.mish),
     "Mod": elementwise.modulo,

@@ -24,7 +24,7 @@ EXACT: Final = frozenset(
         "Equal", "Expand", "EyeLike", "Flatten", "Floor", "Gather", "GatherElements", "GatherND", "GlobalMaxPool", "Greater",
         "GreaterOrEqual", "Hardmax", "Identity", "IsInf", "IsNaN", "Less", "LessOrEqual", "Max", "MaxPool", "Min", "Mod",
         "Neg", "NonZero", "Not", "OneHot", "Or", "Pad", "Range", "ReduceMax", "ReduceMin", "Relu", "Reshape",
-        "ReverseSequence", "Round", "Shape", "Sign", "Size", "Slice", "SpaceToDepth", "Split", "Squeeze", "ThresholdedRelu",
+        "ReverseSequence", "Round", "Shape", "Sign", "Size", "Slice", "SpaceToDepth", "Split", "Squeeze",
         "Tile", "TopK", "Transpose", "Trilu", "Unique", "Unsqueeze", "Where", "Xor",
     )
 )  # fmt: skip
@@ -35,7 +35,7 @@ CANCELLING: Final = frozenset(
     (
         "Attention", "Celu", "Elu", "GRU", "GroupNormalization", "InstanceNormalization", "LSTM", "LayerNormalization",
         "LogSoftmax", "MeanVarianceNormalization", "NegativeLogLikelihoodLoss", "RNN", "ReduceLogSumExp", "Selu", "Shrink",
-        "Sigmoid", "SoftmaxCrossEntropyLoss", "Softplus", "Swish",
+        "Sigmoid", "SoftmaxCrossEntropyLoss", "Swish",
     )
 )  # fmt: skip
 
