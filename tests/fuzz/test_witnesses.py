@@ -1,4 +1,7 @@
-"""Each fault that a witness is blamed for is one: it gives something else there than what is right."""
+"""Each fault that a witness is blamed for is one: it gives something else there than what is right.
+
+What versions newer than those that were looked at get wrong is not known; then only ansorlite is held to what is right.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,13 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from packaging.version import Version
 
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install 'ansorlite[bench]'")
 
 from tests.fuzz.graphs.check import KERNELS
 from tests.fuzz.graphs.oracle import SilentError, Witness, evaluator, node_model
-from tests.fuzz.graphs.undefined import FAULTS, Node, witnesses
+from tests.fuzz.graphs.undefined import FAULTS, NEWEST, Node, installed, witnesses
 from tests.fuzz.graphs.values import Array
 
 _ORT, _REFERENCE = Witness.ONNXRUNTIME, Witness.REFERENCE
@@ -90,11 +94,12 @@ def _is_right(found: Array, right: Any) -> bool:
 )
 def test_a_blamed_witness_is_wrong_and_ansorlite_is_right(blamed: Witness, node: Node, right: Any) -> None:
     proto, inputs = _proto(node), {f"x{n}": array for n, array in enumerate(node.inputs) if array is not None}
-    assert blamed not in witnesses(node)
-    try:
-        assert not _is_right(evaluator(blamed, proto, node.opset, inputs, {})(inputs)[-1], right)
-    except SilentError:
-        pytest.fail("it refuses, and need not be blamed")
+    if installed(blamed) <= Version(NEWEST[blamed]):
+        try:
+            told = _is_right(evaluator(blamed, proto, node.opset, inputs, {})(inputs)[-1], right)
+        except SilentError:
+            pytest.fail("it refuses, and need not be blamed")
+        assert told == (blamed in witnesses(node))
     model = onnx.shape_inference.infer_shapes(node_model(proto, node.opset, inputs, {}))
     assert _is_right(KERNELS["meaning"](model)(inputs)[proto.output[-1]], right)
 

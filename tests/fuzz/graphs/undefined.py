@@ -6,11 +6,14 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 import onnx
 from onnx import helper
+from packaging.version import Version
 
 from tests.fuzz.graphs.oracle import Witness
 from tests.fuzz.graphs.values import FLOATS, INTEGERS, SIGNED, Array
@@ -288,12 +291,30 @@ class Fault:
     Attributes:
         when: of which nodes.
         reason: what it does instead.
+        mended: the first version of the witness that does not any more.
     """
 
     witness: Witness
     operators: frozenset[str]
     when: Condition
     reason: str
+    mended: str = ""
+
+    @property
+    def stands(self) -> bool:
+        """Whether the witness that is installed does so still."""
+        return not self.mended or installed(self.witness) < Version(self.mended)
+
+
+#: The newest versions of the witnesses of which it is known what they get wrong.
+NEWEST: Final[Mapping[Witness, str]] = {Witness.ONNXRUNTIME: "1.32", Witness.REFERENCE: "1.23"}
+
+
+@cache
+def installed(witness: Witness) -> Version:
+    """Its major and minor version."""
+    found = Version(metadata.version({Witness.ONNXRUNTIME: "onnxruntime", Witness.REFERENCE: "onnx"}[witness]))
+    return Version(f"{found.major}.{found.minor}")
 
 
 def _large(node: Node) -> bool:
@@ -381,6 +402,7 @@ FAULTS: Final[tuple[Fault, ...]] = (
         ),
         lambda node: _empty(node) and _from_the_end(node),
         "keeps the extents of dimensions of a tensor without elements that are counted from the end",
+        mended="1.32",
     ),
     Fault(
         _ORT,
@@ -477,6 +499,7 @@ FAULTS: Final[tuple[Fault, ...]] = (
         frozenset(("Gemm",)),
         lambda node: any(0 in array.shape for array in node.given[:2]) and node.attributes.get("beta", 1.0) != 1,
         "adds the bias as it is to sums of nothing, without beta",
+        mended="1.32",
     ),
     Fault(_REFERENCE, frozenset(("Gemm",)), _large_integers, "multiplies integers as floats"),
     Fault(
@@ -505,5 +528,5 @@ FAULTS: Final[tuple[Fault, ...]] = (
 
 def witnesses(node: Node) -> Sequence[Witness]:
     """Whom to ask what the node gives, the best first."""
-    wrong = {fault.witness for fault in FAULTS if node.operator in fault.operators and fault.when(node)}
+    wrong = {fault.witness for fault in FAULTS if fault.stands and node.operator in fault.operators and fault.when(node)}
     return [witness for witness in Witness if witness not in wrong]
