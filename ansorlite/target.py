@@ -197,7 +197,7 @@ def host(threads: int | None = None) -> Target:
     """
     forced = os.environ.get(TARGET_VARIABLE, "")
     if forced in ("", "llvm"):
-        return _this_machine(threads)
+        return this_machine(threads)
     if forced not in NAMED:
         raise TargetError(f"{TARGET_VARIABLE} is {forced!r}; the targets are: {', '.join(('llvm', *NAMED))}")
     return _named(forced, threads)
@@ -206,7 +206,7 @@ def host(threads: int | None = None) -> Target:
 def process_target() -> Target:
     """The machine that this process compiles its own functions for: :func:`host` if it can run them, else the one it runs on."""
     wanted = host()
-    return _this_machine(None) if obstacle(wanted) else wanted
+    return this_machine(None) if obstacle(wanted) else wanted
 
 
 def resolve(target: str | Target) -> Target:
@@ -248,7 +248,8 @@ def check_runs(target: Target) -> None:
         raise TargetError(f"code for {target.key} cannot run here: {reason}; run it on such a machine, or compile for this one")
 
 
-def _this_machine(threads: int | None) -> Target:
+def this_machine(threads: int | None = None) -> Target:
+    """The machine that this process runs on, whatever target is asked for. ``threads`` as for :func:`host`."""
     triple = llvm.get_process_triple()
     features = llvm.get_host_cpu_features()
     vector_bytes, vector_registers = _vectors(triple, features)
@@ -272,7 +273,7 @@ def _named(name: str, threads: int | None) -> Target:
 
     A level of this architecture has this machine's caches, too, and what was measured of it.
     """
-    found, here = NAMED[name], _this_machine(threads)
+    found, here = NAMED[name], this_machine(threads)
     if name == here.cpu:
         return here
     if name in PROCESSORS or found.triple.split("-")[0] != here.triple.split("-")[0]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from enum import Enum
 from typing import Any
 
@@ -19,7 +18,7 @@ from ansorlite.codegen.object import Object
 from ansorlite.errors import TargetError
 from ansorlite.loops.nodes import Buffer, Function
 from ansorlite.runtime.kernel import Kernel
-from ansorlite.target import Target, host, obstacle, process_target
+from ansorlite.target import Target, host, obstacle, this_machine
 from ansorlite.te import dtypes
 from tests import emulated, stand_ins
 
@@ -37,13 +36,13 @@ def how(target: Target) -> How:
         return How.NATIVE
     if target.triple.startswith("aarch64") and emulated.obstacle() is None:
         return How.EMULATED
-    return How.COMPILED if stand_ins.obstacle(target, process_target()) else How.STAND_IN
+    return How.COMPILED if stand_ins.obstacle(target, this_machine()) else How.STAND_IN
 
 
 def reason(target: Target) -> str:
     """Why kernels for ``target`` do not run here."""
     why = obstacle(target)
-    other = emulated.obstacle() if target.triple.startswith("aarch64") else stand_ins.obstacle(target, process_target())
+    other = emulated.obstacle() if target.triple.startswith("aarch64") else stand_ins.obstacle(target, this_machine())
     return f"{why}, and {other}"
 
 
@@ -73,7 +72,7 @@ def kernel(compiled: Object, params: Sequence[Buffer], target: Target) -> Kernel
     if chosen is How.NATIVE:
         return Kernel(compiled, params, target)
     if chosen is How.STAND_IN:
-        here = replace(process_target(), threads=target.threads)
+        here = this_machine(target.threads)
         return Kernel(stand_ins.compiled_here(compiled, here), params, here)
     return emulated.EmulatedKernel(compiled, params, target) if chosen is How.EMULATED else None
 
