@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from ansorlite.codegen import build
+from ansorlite.errors import ProgramSizeError
 from ansorlite.loops.arguments import argument
 from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.nodes import Function
@@ -130,7 +131,13 @@ def check(plan: Plan) -> float:
             compare(interpreted(dag, function, inputs, rng if name == "row 0" else None))
         if name in ("default", "row 0"):
             with way(f"{name} {candidate.sketch} {candidate.row} for {task.target.key}, compiled"):
-                found = compiled(dag, function, inputs, HOST)
+                try:
+                    found = compiled(dag, function, inputs, HOST)
+                except ProgramSizeError:
+                    # What was derived for another machine may be too large for one that computes float16 by integers.
+                    if task.target is HOST:
+                        raise
+                    found = None
                 if found is not None:
                     compare(found)
     values = [value for tensor in expected for value in tensor.values]
