@@ -51,9 +51,60 @@ def compiled_here(compiled: Object, here: Target) -> Object:
         else:
             # LLVM ends the process on an intrinsic that the processor has no instruction for.
             assert f"{kind}.{bits}" in _HERE, f"{name} has no stand-in"
+    text = _in_halves(text, here)
     with without_strength_reduction():
         code = machine(here).emit_object(optimise(text, here, compiled.promotes))
     return replace(compiled, code=code, target=here.key)
+
+
+_MASKED: Final = re.compile(r"^declare .+ @llvm\.masked\.(load|store)\.v(\d+)(\w+)\.p0\(.*\)$", re.MULTILINE)
+_ELEMENTS: Final = {"f32": "float", "f64": "double", "f16": "half", "bf16": "bfloat"}
+
+
+def _in_halves(text: str, here: Target) -> str:
+    """Masked accesses of more than a register, half by half.
+
+    LLVM 22 loads the upper half whole where it knows that no lane of it is on, though the lanes were to be of another value.
+    """
+    for found in list(_MASKED.finditer(text)):
+        access, lanes, kind = found[1], int(found[2]), found[3]
+        element = _ELEMENTS.get(kind, kind)
+        if lanes * int(re.sub(r"\D+", "", kind)) <= 8 * here.vector_bytes:
+            continue
+        name, half, vector = f"{access}.v{lanes}{kind}", lanes // 2, f"<{lanes} x {element}>"
+        part, bits, all_bits = f"<{half} x {element}>", f"<{half} x i1>", f"<{lanes} x i1>"
+        given = (
+            f"ptr %p, i32 %align, {all_bits} %m, {vector} %v"
+            if access == "load"
+            else f"{vector} %v, ptr %p, i32 %align, {all_bits} %m"
+        )
+        lines = [f"%p1 = getelementptr {element}, ptr %p, i64 {half}"]
+        for number, pointer in enumerate(("%p", "%p1")):
+            places = ", ".join(f"i32 {number * half + lane}" for lane in range(half))
+            lines.append(f"%m{number} = shufflevector {all_bits} %m, {all_bits} poison, <{half} x i32> <{places}>")
+            lines.append(f"%v{number} = shufflevector {vector} %v, {vector} poison, <{half} x i32> <{places}>")
+            if access == "load":
+                call = (
+                    f"call {part} @llvm.masked.load.v{half}{kind}.p0(ptr {pointer}, i32 1, {bits} %m{number}, {part} %v{number})"
+                )
+                lines.append(f"%l{number} = {call}")
+            else:
+                lines.append(
+                    f"call void @llvm.masked.store.v{half}{kind}.p0({part} %v{number}, ptr {pointer}, i32 1, {bits} %m{number})"
+                )
+        if access == "load":
+            places = ", ".join(f"i32 {lane}" for lane in range(lanes))
+            lines += [f"%r = shufflevector {part} %l0, {part} %l1, <{lanes} x i32> <{places}>", f"ret {vector} %r"]
+            declared = f"declare {part} @llvm.masked.load.v{half}{kind}.p0(ptr, i32, {bits}, {part})"
+        else:
+            lines.append("ret void")
+            declared = f"declare void @llvm.masked.store.v{half}{kind}.p0({part}, ptr, i32, {bits})"
+        result, body = (vector if access == "load" else "void"), "\n".join(f"  {line}" for line in lines)
+        text = text.replace(found[0], f"define internal {result} @stand_in.{name}({given}) noinline #0 {{\n{body}\n}}")
+        text = text.replace(f"@llvm.masked.{name}.p0(", f"@stand_in.{name}(")
+        if f"@llvm.masked.{access}.v{half}{kind}.p0" not in "".join(each[0] for each in _MASKED.finditer(text)):
+            text += f"\n{declared}\n"
+    return text
 
 
 #: Intrinsics that every processor with AVX2 has instructions for.
