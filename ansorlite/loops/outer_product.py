@@ -16,38 +16,18 @@ from __future__ import annotations
 
 import math
 
-from ansorlite.loops.nodes import Alloc, Block, For, Function, If, Load, LoopKind, Role, Scope, Stmt, Store, block, index
+from ansorlite.loops.nodes import For, Function, Load, LoopKind, Role, Scope, Stmt, Store, block, index
 from ansorlite.loops.simplify import simplify
-from ansorlite.loops.visit import loads, map_exprs
+from ansorlite.loops.visit import loads, map_exprs, map_outermost
 from ansorlite.te.expr import Const, Expr, Var
 from ansorlite.te.traversal import free_vars, substitute
 
 
 def outer_product(function: Function) -> Function:
     """``function`` with the vectors of such register tiles outside."""
-    body = _below(function.body)
+    # Whole nests first: a part of one is no register tile.
+    body = map_outermost(function.body, lambda stmt: _vectors_outside(stmt) if isinstance(stmt, For) else None)
     return function if body is function.body else simplify(Function(function.name, function.params, function.outputs, body))
-
-
-def _below(stmt: Stmt) -> Stmt:
-    """Whole nests first: a part of one is no register tile."""
-    match stmt:
-        case Block(body):
-            parts = tuple(map(_below, body))
-            return stmt if all(a is b for a, b in zip(parts, body, strict=True)) else block(*parts)
-        case If(cond, body):
-            inner = _below(body)
-            return stmt if inner is body else If(cond, inner)
-        case Alloc(buffer, body):
-            inner = _below(body)
-            return stmt if inner is body else Alloc(buffer, inner)
-        case For(var, extent, kind, body, lanes):
-            fresh = _vectors_outside(stmt)
-            if fresh is not None:
-                return fresh
-            inner = _below(body)
-            return stmt if inner is body else For(var, extent, kind, inner, lanes)
-    return stmt
 
 
 def _vectors_outside(nest: For) -> Stmt | None:
@@ -68,8 +48,8 @@ def _vectors_outside(nest: For) -> Stmt | None:
         return None
     whole, rest = divmod(int(stmt.extent.value), lane.lanes)
     operands = [load for load in loads(update.value) if load.buffer is not update.buffer]
-    along = [load for load in operands if lane.var in _variables(load)]
-    spread = [load for load in operands if lane.var not in _variables(load)]
+    along = [load for load in operands if lane.var in free_vars(load)]
+    spread = [load for load in operands if lane.var not in free_vars(load)]
     across = sum(_count(load, rows) for load in spread)
     if whole < 2 or any(_count(load, rows) > 1 for load in along) or len(along) * (whole + (rest > 0)) <= across:
         return None
@@ -102,11 +82,7 @@ def _around(rows: list[For], body: Stmt) -> Stmt:
     return body
 
 
-def _variables(load: Load) -> frozenset[Var]:
-    return frozenset().union(*map(free_vars, load.indices))
-
-
 def _count(load: Load, rows: list[For]) -> int:
     """How many elements, or vectors, of one row's position are read over the rows of a tile."""
-    variables = _variables(load)
+    variables = free_vars(load)
     return math.prod(int(loop.extent.value) for loop in rows if loop.var in variables and isinstance(loop.extent, Const))

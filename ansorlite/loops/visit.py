@@ -15,23 +15,33 @@ def map_stmt(stmt: Stmt, fn: Callable[[Stmt], Stmt | None]) -> Stmt:
 
     An empty ``block()`` removes a statement from the block it is in. What does not change stays the same object.
     """
-    match stmt:
-        case Block(body):
-            children = tuple(map_stmt(child, fn) for child in body)
-            rebuilt = stmt if _same(children, body) else block(*children)
-        case For():
-            inner = map_stmt(stmt.body, fn)
-            rebuilt = stmt if inner is stmt.body else For(stmt.var, stmt.extent, stmt.kind, inner, stmt.lanes)
-        case If(cond, body):
-            inner = map_stmt(body, fn)
-            rebuilt = stmt if inner is body else If(cond, inner)
-        case Alloc(buffer, body):
-            inner = map_stmt(body, fn)
-            rebuilt = stmt if inner is body else Alloc(buffer, inner)
-        case _:
-            rebuilt = stmt
+    rebuilt = _rebuilt(stmt, lambda child: map_stmt(child, fn))
     replacement = fn(rebuilt)
     return rebuilt if replacement is None else replacement
+
+
+def map_outermost(stmt: Stmt, fn: Callable[[Stmt], Stmt | None]) -> Stmt:
+    """As :func:`map_stmt`, but a statement before its sub-statements; within what ``fn`` replaces, nothing else is replaced."""
+    replacement = fn(stmt)
+    return _rebuilt(stmt, lambda child: map_outermost(child, fn)) if replacement is None else replacement
+
+
+def _rebuilt(stmt: Stmt, fn: Callable[[Stmt], Stmt]) -> Stmt:
+    """``stmt`` with ``fn`` applied to each statement right below; the same object where that changes nothing."""
+    match stmt:
+        case Block(body):
+            children = tuple(map(fn, body))
+            return stmt if _same(children, body) else block(*children)
+        case For():
+            inner = fn(stmt.body)
+            return stmt if inner is stmt.body else For(stmt.var, stmt.extent, stmt.kind, inner, stmt.lanes)
+        case If(cond, body):
+            inner = fn(body)
+            return stmt if inner is body else If(cond, inner)
+        case Alloc(buffer, body):
+            inner = fn(body)
+            return stmt if inner is body else Alloc(buffer, inner)
+    return stmt
 
 
 def map_exprs(stmt: Stmt, fn: Callable[[Expr], Expr]) -> Stmt:

@@ -228,28 +228,18 @@ def _own() -> Iterator[Case]:
         values_floats=[0.5, 1.5],
         default_float=-3.0,
     )
-    yield _case(
-        "SVMRegressor",
-        {"x": x},
-        **ml,
-        kernel_type="RBF",
-        kernel_params=[0.5, 0, 3],
-        n_supports=2,
-        coefficients=[0.7, -0.4],
-        support_vectors=_normal(8).tolist(),
-        rho=[0.3],
-    )
-    yield _case(
-        "SVMRegressor",
-        {"x": x},
-        **ml,
-        kernel_type="POLY",
-        kernel_params=[0.5, 0.2, 2],
-        n_supports=2,
-        coefficients=[0.7, -0.4],
-        support_vectors=_normal(8).tolist(),
-        rho=[0.3],
-    )
+    for kernel, params in (("RBF", [0.5, 0, 3]), ("POLY", [0.5, 0.2, 2])):
+        yield _case(
+            "SVMRegressor",
+            {"x": x},
+            **ml,
+            kernel_type=kernel,
+            kernel_params=params,
+            n_supports=2,
+            coefficients=[0.7, -0.4],
+            support_vectors=_normal(8).tolist(),
+            rho=[0.3],
+        )
     yield _case(
         "SVMRegressor",
         {"x": x},
