@@ -2,7 +2,7 @@
 
 from ansorlite.loops.nodes import For, Stmt, Store, block
 from ansorlite.loops.printer import text
-from ansorlite.loops.visit import loads, map_exprs, map_stmt, stores
+from ansorlite.loops.visit import loads, map_exprs, map_outermost, map_stmt, stores
 from ansorlite.te.expr import const
 from ansorlite.te.traversal import substitute
 
@@ -12,7 +12,24 @@ from .build import argument, load, loop, store, tiled_matmul
 def test_mapping_nothing_gives_the_same_object() -> None:
     body = tiled_matmul(5, 13, 7, 8).body
     assert map_stmt(body, lambda _: None) is body
+    assert map_outermost(body, lambda _: None) is body
     assert map_exprs(body, lambda expr: expr) is body
+
+
+def test_what_is_replaced_as_a_whole_is_not_walked() -> None:
+    y = argument("Y", 4)
+    inner = loop("j", 2, lambda j: store(y, (j,), const(1.0, "float32")))
+    outer = loop("i", 3, lambda _: inner)
+    asked: list[Stmt] = []
+
+    def rule(stmt: Stmt) -> Stmt | None:
+        asked.append(stmt)
+        return inner if stmt is outer else None
+
+    assert map_outermost(outer, rule) is inner
+    assert asked == [outer]
+    assert map_stmt(outer, rule) is inner
+    assert asked[1:] == [inner.body, inner, outer]
 
 
 def test_removing_a_statement_closes_the_block() -> None:
