@@ -25,7 +25,6 @@ from dataclasses import replace
 from ansorlite.analysis.access import axes_of
 from ansorlite.columns.tape import Number
 from ansorlite.loops.nodes import Alloc, Buffer, Load, Role, Scope, Stmt, Store, block, index
-from ansorlite.schedule.bodies import combine, identity
 from ansorlite.schedule.coordinates import Level, Position, box_corner, levels, loops_over, nested
 from ansorlite.schedule.lower_region import RegionLowering, folded
 from ansorlite.schedule.nest import Attached, Nest, Packed
@@ -33,6 +32,7 @@ from ansorlite.schedule.parallel import parallel_loop
 from ansorlite.schedule.reading import Reader, fixed, on_buffers, region
 from ansorlite.te.expr import Axis, Expr, Reduce, Var
 from ansorlite.te.intervals import Interval
+from ansorlite.te.reductions import combine, identity
 from ansorlite.te.tensor import Tensor
 
 

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from ansorlite.analysis.access import positions
 from ansorlite.analysis.branches import branch_axes, region_loops
 from ansorlite.loops.nodes import Alloc, Buffer, For, Load, LoopKind, Role, Scope, Stmt, Store, block, index
-from ansorlite.schedule.bodies import combine, identity
 from ansorlite.schedule.nest import Attached
 from ansorlite.schedule.parallel import parallel_loop
 from ansorlite.schedule.reading import Reader, on_buffers
 from ansorlite.te import functions as te
 from ansorlite.te.expr import Axis, Expr, Reduce, Var
+from ansorlite.te.reductions import combine, identity
 from ansorlite.te.tensor import Tensor
 
 

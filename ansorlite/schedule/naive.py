@@ -9,9 +9,9 @@ from __future__ import annotations
 from ansorlite.analysis.constants import constant_stages
 from ansorlite.loops.arguments import argument
 from ansorlite.loops.nodes import Alloc, Buffer, For, Function, Load, LoopKind, Role, Scope, Stmt, Store, block, index
-from ansorlite.schedule.bodies import combine, identity
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Axis, Expr, Read, Reduce, Var
+from ansorlite.te.reductions import combine, identity
 from ansorlite.te.tensor import Tensor
 from ansorlite.te.traversal import rewrite
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansorlite.analysis.predicates import is_strictly_inlinable, moves_only
-from ansorlite.schedule.divide import divide, divisible_axes
-from ansorlite.schedule.polyphase import phases, take_phases
-from ansorlite.schedule.rewrite import fuse, without_unit_reductions
+from ansorlite.rewrites.divide import divide, divisible_axes
+from ansorlite.rewrites.polyphase import phases, take_phases
+from ansorlite.rewrites.stages import fuse, without_unit_reductions
 from ansorlite.schedule.steps import Divide, Fuse, Inline, Polyphase, Step
 from ansorlite.sketch.rules import RULES
 from ansorlite.sketch.settle import settle

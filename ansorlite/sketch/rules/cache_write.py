@@ -6,7 +6,7 @@ The stage is then visited again, under the cache's name, and fused with the copy
 from __future__ import annotations
 
 from ansorlite.analysis.predicates import fusible_consumer, has_data_reuse
-from ansorlite.schedule.rewrite import cache_write
+from ansorlite.rewrites.stages import cache_write
 from ansorlite.schedule.steps import CacheWrite
 from ansorlite.sketch.state import Rule, State, Verdict
 

@@ -7,7 +7,7 @@ stages of their own, which are then given a place like any other. A sum of dot p
 from __future__ import annotations
 
 from ansorlite.analysis.conversion import conversions
-from ansorlite.schedule.conversion import convert_once
+from ansorlite.rewrites.conversion import convert_once
 from ansorlite.schedule.steps import Convert
 from ansorlite.sketch.state import Rule, State, Verdict
 from ansorlite.te.rewriting import unused_name

@@ -8,7 +8,7 @@ anyway; the sum over words is visited again, and tiled like any other sum. Witho
 from __future__ import annotations
 
 from ansorlite.analysis.dot import dot_product
-from ansorlite.schedule.dot import dot_words
+from ansorlite.rewrites.dot import dot_words
 from ansorlite.schedule.steps import Dot
 from ansorlite.sketch.state import Rule, State, Verdict
 from ansorlite.te.rewriting import unused_name

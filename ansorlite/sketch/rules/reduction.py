@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ansorlite.analysis.access import accesses, axes_of, lane_axis
 from ansorlite.analysis.predicates import fusible_consumer, has_data_reuse, is_simple
-from ansorlite.schedule.rewrite import cache_write
+from ansorlite.rewrites.stages import cache_write
 from ansorlite.schedule.steps import CacheWrite
 from ansorlite.sketch.state import Rule, State, Verdict
 from ansorlite.sketch.tiling import MAX_ROW, follow, multi_level_tile

@@ -7,7 +7,7 @@ that is vectorised (see ``schedule/lower_nest.py``), so one version has both.
 from __future__ import annotations
 
 from ansorlite.analysis.predicates import has_more_reduction_parallelism
-from ansorlite.schedule.rewrite import rfactor
+from ansorlite.rewrites.stages import rfactor
 from ansorlite.schedule.steps import Rfactor
 from ansorlite.sketch.rules.reduction import reduction_nest
 from ansorlite.sketch.state import Rule, State, Verdict

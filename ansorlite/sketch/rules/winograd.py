@@ -16,8 +16,9 @@ from math import inf, prod
 from ansorlite.analysis.access import accesses, lane_axis
 from ansorlite.analysis.branches import branch_axes
 from ansorlite.analysis.short_convolution import ShortConvolution, short_convolution
-from ansorlite.schedule.divide import Division, divide
-from ansorlite.schedule.rewrite import cache_write
+from ansorlite.rewrites.divide import Division, divide
+from ansorlite.rewrites.stages import cache_write
+from ansorlite.rewrites.winograd import data_name, inverse_name, product_name, winograd
 from ansorlite.schedule.steps import (
     CacheWrite,
     ComputeAt,
@@ -32,7 +33,6 @@ from ansorlite.schedule.steps import (
     Vectorize,
 )
 from ansorlite.schedule.steps import Winograd as WinogradStep
-from ansorlite.schedule.winograd import data_name, inverse_name, product_name, winograd
 from ansorlite.sketch.state import Rule, State, Verdict
 from ansorlite.sketch.tiling import follow, lane_choices, multi_level_tile, packs, space_lanes, split
 from ansorlite.target import Target

@@ -7,7 +7,7 @@ import pytest
 
 from ansorlite import te
 from ansorlite.analysis.dot import dot_product
-from ansorlite.schedule.dot import dot_words
+from ansorlite.rewrites.dot import dot_words
 from ansorlite.te import dtypes
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.evaluate import evaluate

@@ -17,8 +17,8 @@ from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.prepare import split
 from ansorlite.loops.verifier import verify
 from ansorlite.measure.rules import rules_from
+from ansorlite.rewrites.winograd import winograd
 from ansorlite.schedule.steps import CacheWrite, Winograd
-from ansorlite.schedule.winograd import winograd
 from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.rules import WITHOUT_WINOGRAD
 from ansorlite.sketch.rules.winograd import winograd_rule

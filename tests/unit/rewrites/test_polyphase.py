@@ -9,13 +9,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ansorlite import te
-from ansorlite.schedule.polyphase import phases, take_phases
-from ansorlite.schedule.rewrite import without_unit_reductions
+from ansorlite.rewrites.polyphase import phases, take_phases
+from ansorlite.rewrites.stages import without_unit_reductions
 from ansorlite.te.dag import ComputeDAG
 from tests import workloads
 
 from .test_divide import divided, runs_right
-from .test_rewrite import lines, same_meaning
+from .test_stages import lines, same_meaning
 
 
 def dense(dag: ComputeDAG) -> ComputeDAG:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ansorlite import te
-from ansorlite.schedule.rewrite import cache_write, fuse, rfactor, without_unit_reductions
+from ansorlite.rewrites.stages import cache_write, fuse, rfactor, without_unit_reductions
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.evaluate import evaluate
 from ansorlite.te.printer import text

@@ -1,4 +1,4 @@
-"""The rewrite to dot products of words (see ``te/words.py``): a schedule step that needs no holes."""
+"""The rewrite to dot products of words (see ``te/words.py``)."""
 
 from __future__ import annotations
 

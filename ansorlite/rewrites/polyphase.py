@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ansorlite.analysis.affine import Affine, Remainder, affine
-from ansorlite.schedule.divide import simplified
+from ansorlite.rewrites.divide import simplified
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Axis, Binary, Cast, Const, Expr, Read, Reduce, Select, binary
 from ansorlite.te.ops import BinaryOp, ReduceOp

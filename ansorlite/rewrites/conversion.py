@@ -1,4 +1,4 @@
-"""Factors converted once, into copies: a schedule step that needs no holes."""
+"""Factors converted once, into copies."""
 
 from __future__ import annotations
 

@@ -15,11 +15,11 @@ from ansorlite.analysis.affine import affine
 from ansorlite.analysis.predicates import has_data_reuse
 from ansorlite.loops.index_algebra import IndexAlgebra
 from ansorlite.loops.nodes import index
-from ansorlite.schedule.bodies import identity
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Axis, Binary, Const, Expr, Read, Reduce, Select, binary
 from ansorlite.te.intervals import bounds
 from ansorlite.te.ops import BinaryOp
+from ansorlite.te.reductions import identity
 from ansorlite.te.rewriting import unused
 from ansorlite.te.tensor import Tensor
 from ansorlite.te.traversal import free_vars, reads, rewrite, substitute, walk

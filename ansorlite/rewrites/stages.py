@@ -1,4 +1,4 @@
-"""Rewrites of a computation that change the set of stages: the schedule steps that need no holes.
+"""Rewrites that change the set of stages.
 
 Each is a pure function ``ComputeDAG -> ComputeDAG`` made of :mod:`ansorlite.te.rewriting`.
 """

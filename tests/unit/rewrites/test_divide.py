@@ -11,7 +11,7 @@ from ansorlite import te
 from ansorlite.analysis.access import accesses
 from ansorlite.analysis.predicates import has_data_reuse
 from ansorlite.loops.interpreter import interpret
-from ansorlite.schedule.divide import divide, divisible_axes
+from ansorlite.rewrites.divide import divide, divisible_axes
 from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.tile_space import TileSpace
 from ansorlite.task import Task
@@ -23,7 +23,7 @@ from tests import workloads
 from tests.strategies import arrays_for, assert_close
 from tests.targets import WIDE
 
-from .test_rewrite import lines, same_meaning
+from .test_stages import lines, same_meaning
 
 some = settings(max_examples=25, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 

@@ -1,0 +1,1 @@
+"""Rewrites of a computation that schedules ask for: pure functions ``ComputeDAG -> ComputeDAG``."""
