@@ -18,15 +18,13 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 from ansorlite import __version__, measure, sketch, visible
 from ansorlite.cache import disk as caches
 from ansorlite.cache.disk import Cache, NoCache, default_cache
-from ansorlite.codegen.object import Object
 from ansorlite.errors import BrokenProgramWarning, MemoryLimitError, RecordsError, TargetError, TuningError
-from ansorlite.loops.arguments import argument
 from ansorlite.measure import replaying
+from ansorlite.programs.build import build_candidate, kernel_of, pack, unpack
 from ansorlite.records.database import Database
 from ansorlite.records.hints import hints, promising
 from ansorlite.records.jsonlines import measurement_from, measurement_json
 from ansorlite.records.measurement import Measurement, Outcome, Record, Seconds
-from ansorlite.runtime.build import build_candidate, pack, unpack
 from ansorlite.runtime.kernel import Kernel, Origin
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.task import Task
@@ -51,21 +49,6 @@ _TURNS: Final = 0.5
 
 class _BrokenProgramError(Exception):
     """What a builder process says of a program that does not compile."""
-
-
-def compile_candidate(task: Task, candidate: Candidate) -> Kernel:
-    """One program of ``task`` as a callable.
-
-    Raises:
-        TuningError: the task has no such program.
-    """
-    return _kernel(task, build_candidate(task, candidate, sketch.derive(task)), Origin(candidate, None))
-
-
-def _kernel(task: Task, compiled: Object, origin: Origin) -> Kernel:
-    # The schedule may have merged dimensions of an argument; the caller's arrays have the task's.
-    params = [argument(t) for t in (*task.dag.inputs, *task.dag.outputs)]
-    return Kernel(compiled, params, task.target, origin)
 
 
 class Programs:
@@ -127,7 +110,7 @@ class Programs:
             MemoryLimitError: it has less memory than the outputs need.
         """
         self._judge(task)
-        origin, kernel = self._first(task, lambda origin: _kernel(task, unpack(self._packed(task, origin.candidate)), origin))
+        origin, kernel = self._first(task, lambda origin: kernel_of(task, unpack(self._packed(task, origin.candidate)), origin))
         self._built.pop(_object_key(task, origin.candidate), None)
         return kernel
 

@@ -26,7 +26,7 @@ from ansorlite.evolution import first_of_each, keys
 from ansorlite.features import extract
 from ansorlite.loops.nodes import Buffer, Scope
 from ansorlite.measure.inputs import empty, make_inputs
-from ansorlite.runtime.build import build_candidate
+from ansorlite.programs.build import build_candidate
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.default import default_candidate

@@ -18,7 +18,7 @@ from ansorlite.evolution import EvolutionSettings, evolve, first_of_each, keys
 from ansorlite.features import extract
 from ansorlite.loops.arguments import argument
 from ansorlite.measure.inputs import empty, make_inputs
-from ansorlite.runtime.build import build_candidate
+from ansorlite.programs.build import build_candidate
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.derivation import derive

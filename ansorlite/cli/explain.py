@@ -8,12 +8,13 @@ import click
 import numpy as np
 from rich.table import Table
 
-from ansorlite.best import Programs, compile_candidate
+from ansorlite.best import Programs
 from ansorlite.cli import options
 from ansorlite.cli.source import load
 from ansorlite.cost_model.explain import explain
 from ansorlite.errors import ArgumentError
 from ansorlite.measure.inputs import make_inputs
+from ansorlite.programs.build import compile_candidate
 from ansorlite.records.database import Database
 from ansorlite.report.screen import say, screen
 from ansorlite.sketch.candidate import Candidate

@@ -10,13 +10,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ansorlite.api.compile import compile
-from ansorlite.best import compile_candidate
 from ansorlite.errors import ArgumentError
 from ansorlite.graph.executable import Executable
 from ansorlite.graph.hybrid import AnyModel, HybridExecutable, compile_any
 from ansorlite.graph.open_model import OpenModel, ValuesNeededError, sizes_of
 from ansorlite.graph.profile import Profile
 from ansorlite.measure.inputs import make_inputs
+from ansorlite.programs.build import compile_candidate
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.sketch.candidate import NAIVE
 from ansorlite.task import Task

@@ -9,7 +9,7 @@ from functools import lru_cache
 from ansorlite import sketch
 from ansorlite.measure.inputs import Array, empty
 from ansorlite.measure.timing import Call
-from ansorlite.runtime.build import build_candidate, pack, unpack
+from ansorlite.programs.build import build_candidate, pack, unpack
 from ansorlite.runtime.load import Loaded
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.derivation import derive

@@ -13,10 +13,11 @@ from onnx import numpy_helper
 from onnx.backend.test.case.test_case import TestCase
 from onnx.backend.test.runner import Runner
 
-from ansorlite.best import Programs, compile_candidate
+from ansorlite.best import Programs
 from ansorlite.frontends.onnx.backend import Backend, Representation
 from ansorlite.graph.executable import Bindable
 from ansorlite.graph.hybrid import AnyModel, HostStep, HybridModel
+from ansorlite.programs.build import compile_candidate
 from ansorlite.sketch.candidate import NAIVE
 from ansorlite.task import Task
 from ansorlite.te.evaluate import evaluate

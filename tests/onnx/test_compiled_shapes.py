@@ -13,7 +13,7 @@ from onnx.reference import ReferenceEvaluator
 
 import ansorlite as al
 from ansorlite.frontends.onnx import load_model
-from ansorlite.runtime.build import build_candidate
+from ansorlite.programs.build import build_candidate
 from ansorlite.sketch.default import default_candidate
 from ansorlite.sketch.derivation import derive
 from ansorlite.target import LEVELS, obstacle, resolve

@@ -10,9 +10,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from ansorlite.best import Programs, compile_candidate
+from ansorlite.best import Programs
 from ansorlite.frontends.onnx import load_model
 from ansorlite.graph.executable import compile_model
+from ansorlite.programs.build import compile_candidate
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.sketch.candidate import NAIVE
 from ansorlite.task import Task

@@ -12,12 +12,13 @@ pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip ins
 
 import onnxruntime
 
-from ansorlite.best import Programs, compile_candidate
+from ansorlite.best import Programs
 from ansorlite.errors import ModelError
 from ansorlite.frontends.onnx import load_model
 from ansorlite.frontends.onnx.operators import recurrent
 from ansorlite.graph.hybrid import HybridModel, compile_any
 from ansorlite.graph.model import Model
+from ansorlite.programs.build import compile_candidate
 from ansorlite.sketch.candidate import NAIVE
 from tests.onnx.networks import Network, hidden_shape, network_model, random_network, random_quantized
 from tests.onnx.support import run

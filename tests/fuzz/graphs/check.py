@@ -12,13 +12,14 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import onnx
 
-from ansorlite.best import Programs, compile_candidate
+from ansorlite.best import Programs
 from ansorlite.errors import AnsorliteError
 from ansorlite.frontends.onnx import load_any
 from ansorlite.graph.executable import Bindable
 from ansorlite.graph.hybrid import compile_any
 from ansorlite.graph.open_executable import OpenExecutable
 from ansorlite.graph.open_model import OpenModel
+from ansorlite.programs.build import compile_candidate
 from ansorlite.sketch.candidate import NAIVE
 from ansorlite.task import Task
 from benchmarks.conformance.run import Meaning

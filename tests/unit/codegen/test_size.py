@@ -10,10 +10,10 @@ import pytest
 
 import ansorlite as al
 from ansorlite import te
-from ansorlite.best import compile_candidate
 from ansorlite.codegen import compile as compiling
 from ansorlite.errors import AnsorliteError, ProgramSizeError
 from ansorlite.measure import Measurer, MeasureSettings
+from ansorlite.programs.build import compile_candidate
 from ansorlite.records import Outcome
 from ansorlite.sketch import default_candidate, derive
 from ansorlite.sketch.candidate import NAIVE, Candidate

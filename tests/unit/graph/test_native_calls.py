@@ -9,13 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ansorlite.best import compile_candidate
 from ansorlite.errors import ArgumentError
 from ansorlite.graph.builder import GraphBuilder
 from ansorlite.graph.describe import Value
 from ansorlite.graph.executable import Bindable, Executable, compile_model
 from ansorlite.graph.graph import Graph
 from ansorlite.graph.model import Model
+from ansorlite.programs.build import compile_candidate
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.sketch.derivation import derive

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from ansorlite import te
-from ansorlite.best import compile_candidate
 from ansorlite.errors import ArgumentError
-from ansorlite.runtime.build import pack, unpack
+from ansorlite.programs.build import compile_candidate, pack, unpack
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.derivation import derive

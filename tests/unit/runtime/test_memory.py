@@ -11,8 +11,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 import ansorlite as al
 from ansorlite import te
-from ansorlite.best import compile_candidate
 from ansorlite.errors import AnsorliteError, MemoryLimitError
+from ansorlite.programs.build import compile_candidate
 from ansorlite.runtime import memory, workspace
 from ansorlite.runtime.workspace import WorkspacePool
 from ansorlite.sketch.candidate import NAIVE

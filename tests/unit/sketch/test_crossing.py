@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from ansorlite import te
-from ansorlite.best import compile_candidate
 from ansorlite.machine.families import WIDE
+from ansorlite.programs.build import compile_candidate
 from ansorlite.schedule.steps import Reorder, Vectorize
 from ansorlite.sketch import default_candidate, derive
 from ansorlite.sketch.sketch import Sketch

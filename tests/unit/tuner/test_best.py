@@ -21,9 +21,9 @@ from ansorlite.measure.native import build
 from ansorlite.measure.referee import Referee, Turn
 from ansorlite.measure.replay import main as replay
 from ansorlite.measure.verdict import Verdict
+from ansorlite.programs.build import build_candidate
 from ansorlite.records.database import Database, TaskEntry
 from ansorlite.records.measurement import Measurement, Outcome, Record
-from ansorlite.runtime.build import build_candidate
 from ansorlite.runtime.kernel import Origin
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.sketch.default import default_candidate, default_candidates

@@ -1,4 +1,4 @@
-"""One program of a task as object code, and object code as bytes."""
+"""One program of a task as object code, object code as bytes, and as a callable."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from ansorlite import codegen, sketch
 from ansorlite.codegen.object import Object
+from ansorlite.loops.arguments import argument
+from ansorlite.runtime.kernel import Kernel, Origin
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.task import Task
 
@@ -25,6 +27,22 @@ def build_candidate(task: Task, candidate: Candidate, sketches: Sequence[Sketch]
     """
     digest = hashlib.sha256(repr((task.key, task.target.key, candidate)).encode()).hexdigest()[:16]
     return codegen.build(replace(sketch.lower(task, candidate, sketches), name=f"kernel_{digest}"), task.target)
+
+
+def compile_candidate(task: Task, candidate: Candidate) -> Kernel:
+    """One program of ``task`` as a callable.
+
+    Raises:
+        TuningError: the task has no such program.
+    """
+    return kernel_of(task, build_candidate(task, candidate, sketch.derive(task)), Origin(candidate, None))
+
+
+def kernel_of(task: Task, compiled: Object, origin: Origin) -> Kernel:
+    """A program that is compiled already as a callable, whose arguments have the shapes of the task's."""
+    # The schedule may have merged dimensions of an argument; the caller's arrays have the task's.
+    params = [argument(t) for t in (*task.dag.inputs, *task.dag.outputs)]
+    return Kernel(compiled, params, task.target, origin)
 
 
 def pack(compiled: Object) -> bytes:

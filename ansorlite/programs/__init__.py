@@ -1,0 +1,1 @@
+"""One program of a task: compiled to object code, as bytes, and as a callable."""
