@@ -19,6 +19,10 @@ class ExpressionError(AnsorliteError, ValueError):
     """A tensor expression that means nothing: wrong rank, unknown axis, a misplaced reduction, a refused dtype mix."""
 
 
+class ScheduleError(AnsorliteError, ValueError):
+    """A schedule that cannot be: it names a loop that is gone, or asks for what a stage cannot do; or a trace of something else."""
+
+
 class ArgumentError(AnsorliteError, ValueError):
     """An array handed to a kernel or model has the wrong shape, dtype, count or name."""
 

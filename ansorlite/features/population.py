@@ -103,7 +103,7 @@ class _NestView:
             return [self.parts[axis], *[1 for _ in self.loops]]
         result = [self.extent(axis)]
         for loop in self.loops:
-            result.append(loop.step if loop.axis is axis else result[-1])
+            result.append(self.nest.left(self.nest.loops.index(loop)) if loop.axis is axis else result[-1])
         return result
 
     @cached_property

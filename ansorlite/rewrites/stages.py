@@ -5,7 +5,7 @@ Each is a pure function ``ComputeDAG -> ComputeDAG`` made of :mod:`ansorlite.te.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 from ansorlite.analysis.affine import affine
@@ -64,8 +64,8 @@ def cache_write(dag: ComputeDAG, stage: str, cache: str) -> ComputeDAG:
     return rebuilt(dag, change)
 
 
-def rfactor(dag: ComputeDAG, stage: str, partial: str) -> ComputeDAG:
-    """A reduction split over its first reduce axis into independent partial reductions::
+def rfactor(dag: ComputeDAG, stage: str, factored: Axis, partial: str) -> ComputeDAG:
+    """A reduction split over its reduce axis ``factored`` into independent partial reductions::
 
         C[i] = sum(A[i, k], k)      ->      C_rf[r, i] = sum(A[i, k], k in part r); C[i] = sum(C_rf[r, i], r)
 
@@ -77,7 +77,6 @@ def rfactor(dag: ComputeDAG, stage: str, partial: str) -> ComputeDAG:
         if tensor is not target:
             return redirected(tensor, redirect)
         assert isinstance(target.body, Reduce)
-        factored = target.body.axes[0]
         name = unused(f"{factored.name}_part", {axis.name for axis in target.axes + target.reduce_axes})
         axes = (Axis(name, extent=factored.extent), *(Axis(a.name, extent=a.extent) for a in target.axes))
         body = substitute(redirect(target.body), dict(zip(target.axes, axes[1:], strict=True)))
@@ -88,13 +87,13 @@ def rfactor(dag: ComputeDAG, stage: str, partial: str) -> ComputeDAG:
     return rebuilt(dag, change)
 
 
-def fusible_axes(dag: ComputeDAG) -> dict[Tensor, tuple[int, ...]]:
-    """For each tensor the dimensions ``d`` that can be one with dimension ``d + 1`` everywhere.
+def fusible_axes(dag: ComputeDAG, wanted: Mapping[Tensor, Sequence[int]] | None = None) -> dict[Tensor, tuple[int, ...]]:
+    """For each tensor the dimensions ``d`` that can be one with dimension ``d + 1`` everywhere; of those ``wanted``, if given.
 
     That is so when every compute walks the pair in step with whatever tensors it touches them in: each read has at a
     fusible pair the two axes of a fusible pair, plain and whole, and nowhere else an axis of one.
     """
-    pairs = {t: set(range(t.ndim - 1)) for t in dag.tensors}
+    pairs = {t: set(range(t.ndim - 1) if wanted is None else wanted.get(t, ())) for t in dag.tensors}
     changed = True
     while changed:
         changed = False
@@ -180,14 +179,11 @@ def _used_as_value(tensor: Tensor, axes: tuple[Axis, ...]) -> bool:
     return False
 
 
-def fuse(dag: ComputeDAG) -> ComputeDAG:
-    """Every fusible pair of dimensions made one, in all tensors at once (the memory is the same)::
+def fuse(dag: ComputeDAG, pairs: Mapping[Tensor, tuple[int, ...]]) -> ComputeDAG:
+    """Pairs of dimensions made one, in all tensors at once (the memory is the same); ``pairs`` as of :func:`fusible_axes`::
 
     C[n, h, w] = A[n, h, w] + B[n]      ->      C[n, h.w] = A[n, h.w] + B[n]
     """
-    pairs = fusible_axes(dag)
-    if not any(pairs.values()):
-        return dag
     groups = {t: _groups(t.ndim, pairs[t]) for t in dag.tensors}
 
     def shape(tensor: Tensor) -> tuple[int, ...]:

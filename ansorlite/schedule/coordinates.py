@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ansorlite.loops.nodes import For, LoopKind, Stmt, index
-from ansorlite.schedule.nest import Attached, Loop, Nest
+from ansorlite.schedule.nest import Attached, Nest
 from ansorlite.te import functions as te
 from ansorlite.te.expr import Axis, Expr, Var
 from ansorlite.te.intervals import Interval, bounds
@@ -21,7 +21,8 @@ class Level:
     """One real loop (of more than one iteration) of one program.
 
     Attributes:
-        exact: whether every run of it covers its whole span: true for space loops, which shift.
+        cut: whether its last iteration is cut short where the step does not divide the span; else it is shifted inwards.
+        exact: whether every run of it covers its whole span: true of what shifts.
     """
 
     name: str
@@ -33,17 +34,18 @@ class Level:
     trip: int
     unrolled: bool
     lanes: int
+    cut: bool
     exact: bool
 
     def offset(self, var: Expr) -> Expr:
         """How far the iteration ``var`` stands from the start of the span; the last one is shifted inwards."""
         plain = var * self.step if self.step > 1 else var
-        if self.axis.reduce or self.trip * self.step == self.span:
+        if self.cut or self.trip * self.step == self.span:
             return plain
         return te.minimum(plain, self.span - self.step)
 
     def extent(self, corner: Expr) -> Expr:
-        """Iterations, when the span starts at ``corner``: fewer than ``trip`` in the cut last tile of a reduction."""
+        """Iterations, when the span starts at ``corner``: fewer than ``trip`` in a last tile that is cut."""
         if self.exact:
             return index(self.trip)
         left = self.axis.extent - corner
@@ -60,18 +62,19 @@ def levels(nest: Nest) -> tuple[Level, ...]:
             continue
         lanes = int(nest.lanes) if loop is lane_loop else 1
         numbers = (int(loop.span), int(loop.step), int(loop.trip))
-        exact = not loop.reduce or _exact(nest.loops, position)
+        cut = loop.name in nest.cut
+        exact = not cut or _exact(nest, position)
         name = f"{loop.axis.name}{counts[loop.axis]}"
         counts[loop.axis] += 1
-        result.append(Level(name, loop.axis, loop.band, loop.reduce, *numbers, bool(loop.unrolled), lanes, exact))
+        result.append(Level(name, loop.axis, loop.band, loop.reduce, *numbers, bool(loop.unrolled), lanes, cut, exact))
     return tuple(result)
 
 
-def _exact(loops: tuple[Loop, ...], position: int) -> bool:
+def _exact(nest: Nest, position: int) -> bool:
     """Whether no outer loop over the same axis has a cut last iteration."""
-    axis = loops[position].axis
-    outer = [loop for loop in loops[:position] if loop.axis is axis]
-    return all(loop.trip * loop.step == loop.span for loop in outer)
+    axis = nest.loops[position].axis
+    around = nest.loops if axis in nest.mixed else nest.loops[:position]
+    return all(loop.trip * loop.step == loop.span for loop in around if loop.axis is axis)
 
 
 class Position:

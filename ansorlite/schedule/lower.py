@@ -1,8 +1,8 @@
-"""Lowering: one row of a sketch to loop IR.
+"""Lowering: one program to loop IR.
 
 Map of this file and its neighbours::
 
-    lower_row            the whole kernel: buffers that outlive a nest, then one nest after another
+    lower_program        the whole kernel: buffers that outlive a nest, then one nest after another
       lower_nest.py      an anchor's loops, with what is computed inside of them, recursively band by band
         lower_region.py  the loops of a stage that is attached to an anchor, or stands at the root
         coordinates.py   loop variables to coordinates
@@ -12,35 +12,14 @@ The numbers all come from the fold.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ansorlite.analysis.constants import constant_stages
-from ansorlite.errors import TuningError
 from ansorlite.loops.arguments import argument
 from ansorlite.loops.nodes import Alloc, Buffer, Function, Scope, Stmt, block
 from ansorlite.loops.simplify import simplify
-from ansorlite.schedule.fold import chosen, fold
 from ansorlite.schedule.lower_nest import NestLowering
 from ansorlite.schedule.nest import Program
 from ansorlite.schedule.reading import Reader, whole
-from ansorlite.schedule.steps import Step, holes
-from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.tensor import Tensor
-
-
-def lower_row(steps: tuple[Step, ...], dag: ComputeDAG, row: Sequence[int], name: str = "kernel") -> Function:
-    """The loop IR of one row.
-
-    Args:
-        dag: the computation after the steps that change the set of stages.
-
-    Raises:
-        TuningError: the row does not fit the holes.
-    """
-    columns = holes(steps)
-    if len(row) != len(columns) or not all(0 <= value < hole.size for value, hole in zip(row, columns, strict=True)):
-        raise TuningError(f"row {tuple(row)} does not fit a sketch with holes of sizes {tuple(hole.size for hole in columns)}")
-    return lower_program(fold(steps, dag, chosen(row)), name)
 
 
 def lower_program(program: Program, name: str = "kernel") -> Function:

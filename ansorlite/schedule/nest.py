@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ansorlite.analysis.access import axes_of
-from ansorlite.columns.arithmetic import both, either, equal, every, negated
+from ansorlite.columns.arithmetic import both, either, equal, every, minimum, negated, total
 from ansorlite.columns.tape import Number
 from ansorlite.schedule.regions import Region
 from ansorlite.te.dag import ComputeDAG
@@ -106,6 +106,9 @@ class Nest:
         parallel: how many of the outermost loops are fused and parallel.
         prepared: whether it runs once, before the first call.
         streamed: whether what it stores, the epilogue's elements or the anchor's, goes past the caches.
+        cut: the names of the loops whose last iteration is cut short where the step does not divide the span; that of the others
+            is shifted inwards.
+        mixed: the axes of which an inner level is walked outside of an outer one.
     """
 
     anchor: Tensor
@@ -120,6 +123,8 @@ class Nest:
     parallel: Number
     prepared: bool
     streamed: Number
+    cut: frozenset[str]
+    mixed: frozenset[Axis]
     attached: tuple[Attached, ...]
     packed: tuple[Packed, ...]
 
@@ -186,9 +191,20 @@ class Nest:
         current: dict[Axis, Number] = {axis: axis.extent for axis in axes_of(self.anchor)}
         result = [dict(current)]
         for band in range(len(self.bands)):
-            current |= {loop.axis: loop.step for loop in self.loops if loop.band == band}
+            for position, loop in enumerate(self.loops):
+                if loop.band == band:
+                    current[loop.axis] = self.left(position)
             result.append(dict(current))
         return tuple(result)
+
+    def left(self, position: int) -> Number:
+        """How much of its axis the loops inside of the loop at ``position`` walk."""
+        loop = self.loops[position]
+        if loop.axis not in self.mixed:
+            return loop.step
+        inside = [other for other in self.loops[position + 1 :] if other.axis is loop.axis]
+        reach = total((other.trip - 1) * other.step if other.name in self.cut else other.span - other.step for other in inside)
+        return minimum(1 + reach, loop.axis.extent)
 
     @cached_property
     def reaches(self) -> tuple[dict[Axis, Number], ...]:
@@ -212,8 +228,10 @@ class Program:
         dag: the stages, after the steps that change them.
         nests: in the order in which they run.
         parts: for the partial results of an rfactor: how many there are, by the axes ``r`` that count them.
+        valid: flag: whether the choices go together at all.
     """
 
     dag: ComputeDAG
     nests: tuple[Nest, ...]
     parts: Mapping[Axis, Number]
+    valid: Number = 1

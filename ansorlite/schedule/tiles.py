@@ -8,6 +8,7 @@ the last step of a reduce axis is *cut* short. At most one level of a chain is i
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
@@ -45,6 +46,16 @@ class TileTable:
     def neighbours(self) -> np.ndarray:
         """(rows, k) int64, rows that differ little, itself excluded; k may be 0."""
         return _neighbours(self.spans)
+
+    @cached_property
+    def perfect(self) -> bool:
+        """Whether every step of every tile divides its span."""
+        return bool((self.spans[:, :-1] % self.spans[:, 1:] == 0).all())
+
+    def with_innermost(self, trips: Collection[int]) -> TileTable:
+        """The tiles whose innermost loop has one of these trips."""
+        chosen = np.isin(self.trips[:, -1], list(trips))
+        return TileTable(self.extent, self.spans[chosen], self.trips[chosen])
 
     @property
     def rows(self) -> int:

@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansorlite.analysis.predicates import is_strictly_inlinable, moves_only
-from ansorlite.rewrites.divide import divide, divisible_axes
-from ansorlite.rewrites.polyphase import phases, take_phases
-from ansorlite.rewrites.stages import fuse, without_unit_reductions
-from ansorlite.schedule.steps import Divide, Fuse, Inline, Polyphase, Step
+from ansorlite.rewrites.divide import divisible_axes
+from ansorlite.rewrites.polyphase import phases
+from ansorlite.rewrites.stages import fusible_axes
+from ansorlite.schedule.schedule import Schedule
 from ansorlite.sketch.rules import RULES
 from ansorlite.sketch.settle import settle
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.state import Rule, State, Verdict
 from ansorlite.task import Task
-from ansorlite.te.rewriting import inline, with_unique_names
 
 
 def derive(task: Task, rules: Sequence[Rule] | None = None) -> tuple[Sketch, ...]:
@@ -41,26 +40,21 @@ def derive(task: Task, rules: Sequence[Rule] | None = None) -> tuple[Sketch, ...
                 work.extend(rule.apply(state))
             if verdict is Verdict.APPLY_AND_SKIP_REST:
                 break
-    unique = {sketch.signature: sketch for sketch in (Sketch(s.dag, s.steps, s.target) for s in finished)}
+    sketches = (Sketch(s.schedule.structure, s.schedule.trace, s.target) for s in finished)
+    unique = {sketch.signature: sketch for sketch in sketches}
     return tuple(unique.values())
 
 
 def _start(task: Task) -> State:
     """The stages as the rules are to see them: the rewrites that always pay, done once."""
-    plain = without_unit_reductions(with_unique_names(task.dag))
-    steps: list[Step] = []
-    while (found := next(phases(plain), None)) is not None:
-        steps.append(Polyphase(found.tensor.name, found.axis.name, found.stride))
-        plain = without_unit_reductions(take_phases(plain, found))
-    while (division := next(divisible_axes(plain), None)) is not None:
-        steps.append(Divide(division.tensor.name, division.axis.name, division.divisor))
-        plain = without_unit_reductions(divide(plain, division))
-    plain = with_unique_names(plain)
+    s = Schedule(task.dag)
+    while (found := next(phases(s.dag), None)) is not None:
+        s.polyphase(s.stage(found.tensor)[found.axis], found.stride)
+    while (division := next(divisible_axes(s.dag), None)) is not None:
+        s.divide(s.stage(division.tensor)[division.axis], division.divisor)
     # Whoever reads what a transpose made decides about lanes and packing by where the elements really are.
-    while moved := [stage.name for stage in plain.computes if moves_only(stage) and is_strictly_inlinable(plain, stage)]:
-        steps.append(Inline(moved[0]))
-        plain = inline(plain, moved[0])
-    fused = fuse(plain)
-    changed = tuple(t.name for t, f in zip(plain.tensors, fused.tensors, strict=True) if t is not f and t.shape != f.shape)
-    steps += [Fuse(changed)] if changed else []
-    return State(fused, task.target, tuple(steps), tuple(t.name for t in reversed(fused.computes)))
+    while moved := [stage.name for stage in s.dag.computes if moves_only(stage) and is_strictly_inlinable(s.dag, stage)]:
+        s.inline(moved[0])
+    if any(pairs := {tensor.name: dims for tensor, dims in fusible_axes(s.dag).items() if dims}):
+        s.fuse_dimensions(tuple(pairs.items()))
+    return State(s, task.target, tuple(t.name for t in reversed(s.dag.computes)))

@@ -1,4 +1,4 @@
-"""A sketch: a finished step list, with holes."""
+"""A sketch: a finished trace, with holes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import gc
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -14,15 +14,16 @@ from numpy.typing import NDArray
 
 from ansorlite.columns.program import ColumnProgram
 from ansorlite.columns.tape import Number, Tape
+from ansorlite.errors import TuningError
 from ansorlite.loops.nodes import Function
 from ansorlite.schedule.canonical import canonical
-from ansorlite.schedule.fold import chosen, fold
-from ansorlite.schedule.lower import lower_row
+from ansorlite.schedule.fold import fold
+from ansorlite.schedule.lower import lower_program
 from ansorlite.schedule.nest import Program
-from ansorlite.schedule.steps import Hole, Step, holes
-from ansorlite.schedule.tiles import TileTable
+from ansorlite.schedule.samples import Hole
+from ansorlite.schedule.structure import Structure
+from ansorlite.schedule.trace import Trace, chosen
 from ansorlite.target import Target
-from ansorlite.te.dag import ComputeDAG
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,43 +31,43 @@ class Sketch:
     """One shape of program for a task; a row of ints fills its holes.
 
     Attributes:
-        dag: the computation after the steps that change the set of stages.
-        steps: the schedule.
+        structure: what the trace makes of the task's computation.
+        trace: the schedule.
         target: the machine it is for.
     """
 
-    dag: ComputeDAG
-    steps: tuple[Step, ...]
+    structure: Structure
+    trace: Trace
     target: Target
 
-    @cached_property
+    @property
     def holes(self) -> tuple[Hole, ...]:
         """The columns of a row."""
-        return holes(self.steps)
+        return self.trace.holes
 
     @cached_property
     def text(self) -> str:
-        """The steps, in terms of their holes."""
-        return "\n".join(str(step) for step in self.steps)
+        """The trace, in terms of its holes."""
+        return str(self.trace)
 
     @cached_property
     def signature(self) -> str:
-        """Names the sketch among those of its task, whatever the names in it, as long as its steps and choices stay the same."""
-        numbers: dict[str, int] = {}
-        shape = repr([_without_names(step, numbers) for step in self.steps])
-        return hashlib.sha256(shape.encode()).hexdigest()[:12]
+        """Names the sketch among those of its task."""
+        tables = b"".join(hole.table.spans.tobytes() for hole in self.holes if hole.table is not None)
+        return hashlib.sha256(self.text.encode() + tables).hexdigest()[:12]
 
     def fold(self, row: Sequence[int]) -> Program:
         """The program of one row, in ints."""
-        return fold(self.steps, self.dag, chosen(row))
+        return fold(self.structure, chosen(self.holes, row))
 
     def columns(self, numbers: Callable[[Program], Sequence[Number]]) -> ColumnProgram:
         """What computes ``numbers`` of a program for whole populations of rows."""
-        tape = Tape()
+        tape, column = Tape(), {hole.name: position for position, hole in enumerate(self.holes)}
         with _without_collector():
-            program = ColumnProgram(tape, numbers(fold(self.steps, self.dag, tape.gather)))
+            program = fold(self.structure, lambda hole, table: tape.gather(column[hole.name], table))
+            result = ColumnProgram(tape, numbers(program))
             tape.close()
-        return program
+        return result
 
     @cached_property
     def _canonical(self) -> ColumnProgram:
@@ -75,6 +76,18 @@ class Sketch:
     def canonical(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """(n, k) of rows (n, holes): equal rows of the result mean one and the same program."""
         return self._canonical.run(rows).T.astype(np.int64)
+
+    @cached_property
+    def _valid(self) -> ColumnProgram | None:
+        """What computes whether rows are valid; ``None`` if all are."""
+        program = self.columns(lambda program: [program.valid])
+        return program if len(program) else None
+
+    def valid(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """(n,) of rows (n, holes): whether the choices go together."""
+        if self._valid is None:
+            return np.ones(len(rows), dtype=bool)
+        return self._valid.run(rows)[0] > 0
 
     def fits(self, row: Sequence[int]) -> bool:
         """Whether ``row`` fills the holes: a record may come from a version that had others."""
@@ -86,20 +99,10 @@ class Sketch:
         Raises:
             TuningError: the row does not fit the holes.
         """
-        return lower_row(self.steps, self.dag, row, name)
-
-
-def _without_names(value: object, numbers: dict[str, int]) -> object:
-    """Steps and their parts as plain data, with names numbered in order of appearance."""
-    if isinstance(value, str):
-        return numbers.setdefault(value, len(numbers))
-    if isinstance(value, tuple):
-        return tuple(_without_names(item, numbers) for item in value)
-    if isinstance(value, TileTable):
-        return hashlib.sha256(value.spans.tobytes()).hexdigest()
-    if is_dataclass(value):
-        return (type(value).__name__, *(_without_names(getattr(value, field.name), numbers) for field in fields(value)))
-    return value
+        if not self.fits(row):
+            sizes = tuple(hole.size for hole in self.holes)
+            raise TuningError(f"row {tuple(row)} does not fit a sketch with holes of sizes {sizes}")
+        return lower_program(self.fold(row), name)
 
 
 @contextmanager

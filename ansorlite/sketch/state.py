@@ -1,32 +1,48 @@
-"""What the derivation rules work on: a sketch in the making."""
+"""What the derivation rules work on: a schedule in the making."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
+from typing import TypeAlias
 
-from ansorlite.schedule.steps import Convert, Dot, Follow, Reorder, Step
+from ansorlite.schedule.primitives import Convert, Step, Tensorize
+from ansorlite.schedule.schedule import Schedule
+from ansorlite.schedule.structure import LoopRef
 from ansorlite.target import Target
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.rewriting import tensor_named
 from ansorlite.te.tensor import Tensor
 
+#: The loops of a nest, outermost first, in bands of like ones (S S R S R S); a band may be empty.
+Bands: TypeAlias = tuple[tuple[LoopRef, ...], ...]
+
 
 @dataclass(frozen=True)
 class State:
-    """A partial sketch.
+    """A partial sketch. The schedule is the state's own: a rule goes on with a copy of it (:meth:`fork`).
 
     Attributes:
-        dag: the computation after the steps so far.
-        steps: the schedule so far.
+        schedule: what was done so far.
         pending: names of the stages still to be visited, the next one first; consumers come before producers.
+        bands: the loops of stages with nests of their own, in bands of like ones.
     """
 
-    dag: ComputeDAG
+    schedule: Schedule
     target: Target
-    steps: tuple[Step, ...]
     pending: tuple[str, ...]
+    bands: Mapping[str, Bands] = field(default_factory=dict)
+
+    @property
+    def dag(self) -> ComputeDAG:
+        """The computation after the steps so far."""
+        return self.schedule.dag
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The trace so far."""
+        return self.schedule.steps
 
     @property
     def stage(self) -> Tensor:
@@ -36,23 +52,36 @@ class State:
     @property
     def operands(self) -> tuple[str, ...]:
         """The stages that make words of a dot product's operands, or convert factors: what they make is worth its place."""
-        made = (step.words if isinstance(step, Dot) else step.copies for step in self.steps if isinstance(step, Dot | Convert))
+        made = (
+            step.words if isinstance(step, Tensorize) else step.copies
+            for step in self.steps
+            if isinstance(step, Tensorize | Convert)
+        )
         return tuple(name for names in made for name in names)
 
-    def visited(self, *more: Step, dag: ComputeDAG | None = None, first: tuple[str, ...] = ()) -> State:
-        """The state after ``more`` steps on the stage being visited; ``first`` are visited next."""
-        return replace(self, dag=dag or self.dag, steps=self.steps + more, pending=first + self.pending[1:])
+    def fork(self) -> Schedule:
+        """A schedule that goes on from this state, and leaves it as it is."""
+        return self.schedule.copy()
 
-    def is_tiled(self, stage: Tensor) -> bool:
-        """Whether the stage has loops of its own already."""
-        return any(isinstance(step, Reorder) and step.stage == stage.name for step in self.steps)
+    def visited(
+        self, schedule: Schedule | None = None, bands: Mapping[str, Bands] | None = None, first: tuple[str, ...] = ()
+    ) -> State:
+        """The state after the stage being visited, gone on with ``schedule``, in which the nests ``bands`` were made.
 
-    def is_following(self, stage: Tensor) -> bool:
-        """Whether the stage runs in another's tiles already."""
-        return any(isinstance(step, Follow) and step.stage == stage.name for step in self.steps)
+        ``first`` are visited next.
+        """
+        known = {**self.bands, **(bands or {})}
+        return replace(self, schedule=schedule or self.schedule, pending=first + self.pending[1:], bands=known)
 
     def is_settled(self, stage: Tensor) -> bool:
-        return self.is_tiled(stage) or self.is_following(stage)
+        """Whether the stage has loops of its own, or runs in another's, already."""
+        return is_settled(self.schedule, stage)
+
+
+def is_settled(s: Schedule, stage: Tensor) -> bool:
+    """Whether the stage has loops of its own, or runs in another's, already."""
+    said = s.structure.stages.get(stage.name)
+    return said is not None and not said.boxed
 
 
 class Verdict(Enum):

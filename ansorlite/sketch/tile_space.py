@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorlite.schedule.steps import Hole
+from ansorlite.schedule.samples import Hole
 from ansorlite.sketch.sketch import Sketch
 
 Rows = NDArray[np.int64]
@@ -21,7 +21,7 @@ _JUMP = 0.2
 class TileSpace:
     """A :class:`~ansorlite.sketch.space.Space` over the holes of ``sketch``.
 
-    Every row is legal on a CPU: the fold projects what does not go together.
+    The fold projects what does not go together; the few choices that it cannot project make a row invalid.
     """
 
     def __init__(self, sketch: Sketch) -> None:
@@ -39,16 +39,20 @@ class TileSpace:
         return tuple(range(len(self.holes)))
 
     def sample(self, n: int, rng: np.random.Generator) -> Rows:
-        """``n`` rows, every hole uniform."""
-        return rng.integers(self.sizes, size=(n, len(self.holes)), dtype=np.int64)
+        """``n`` rows, every hole uniform, or by its weights."""
+        rows = rng.integers(self.sizes, size=(n, len(self.holes)), dtype=np.int64)
+        for column, hole in enumerate(self.holes):
+            if hole.weights is not None:
+                rows[:, column] = rng.choice(hole.size, size=n, p=hole.weights)
+        return rows
 
     def canonical(self, rows: Rows) -> Rows:
         """(n, k): equal rows of the result if and only if the programs are equal."""
         return self.sketch.canonical(rows)
 
     def valid(self, rows: Rows) -> NDArray[np.bool_]:
-        """(n,): every row runs on a CPU."""
-        return np.ones(len(rows), dtype=bool)
+        """(n,): whether the choices of each row go together."""
+        return self.sketch.valid(rows)
 
     def neighbours(self, row: Rows) -> Rows:
         """The rows that differ from ``row`` in one hole, by one small step."""

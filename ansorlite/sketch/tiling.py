@@ -1,16 +1,18 @@
-"""The steps that give a stage loops of its own, for the rules to use."""
+"""What gives a stage loops of its own, for the rules to use."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection
+from dataclasses import dataclass
 
 from ansorlite.analysis.access import LEAST_LANES, accesses, contiguous_axis
 from ansorlite.analysis.constants import constant_stages
 from ansorlite.analysis.predicates import is_strictly_inlinable, packable, reused_over
-from ansorlite.schedule.steps import CacheRead, Follow, Hole, Parallel, Reorder, Split, Step, Unroll, Vectorize
-from ansorlite.schedule.tiles import MAX_INNER, tile_table
-from ansorlite.sketch.state import State
+from ansorlite.schedule.schedule import Schedule
+from ansorlite.schedule.structure import LoopRef
+from ansorlite.schedule.tiles import MAX_INNER
+from ansorlite.sketch.state import Bands, State
 from ansorlite.target import Target
 from ansorlite.te import dtypes
 from ansorlite.te.dag import ComputeDAG
@@ -35,14 +37,15 @@ def lane_choices(target: Target, tensor: Tensor, widest: int = 1) -> tuple[int, 
     return tuple(sorted({1, max(1, lanes // 2), *(lanes * m for m in (1, 2, 4) if m <= widest)}))
 
 
-def split(stage: Tensor, axis: Axis, parts: int, perfect: bool, max_inner: int) -> Split:
-    """The split of one axis into ``parts`` loops: ``i0 i1 ...`` of axis ``i``."""
-    loops = tuple(f"{axis.name}{level}" for level in range(parts))
-    table = tile_table(axis.extent, parts, perfect, max_inner)
-    return Split(stage.name, axis.name, loops, Hole(f"{stage.name}.{axis.name}", table=table))
+def split(s: Schedule, stage: Tensor, axis: Axis, parts: int, perfect: bool, max_inner: int) -> tuple[LoopRef, ...]:
+    """The loops ``i0 i1 ...`` that the loop over axis ``i`` becomes: a tile."""
+    loop = s.stage(stage)[axis]
+    tile = s.sample_tile(loop, parts, perfect=perfect, max_innermost=max_inner, name=f"{stage.name}.{axis.name}")
+    return s.split(loop, tile)
 
 
 def multi_level_tile(
+    s: Schedule,
     stage: Tensor,
     structure: str,
     lane: Axis | None,
@@ -53,8 +56,8 @@ def multi_level_tile(
     factor: Axis | None = None,
     counted: Axis | None = None,
     outer: Collection[Axis] = (),
-) -> tuple[Step, ...]:
-    """Splits and a reorder into the bands of ``structure``, and the annotations of the nest.
+) -> dict[str, Bands]:
+    """Splits and a reorder into the bands of ``structure``, and the annotations of the nest; the bands of the stage.
 
     Args:
         lane: the axis whose innermost loop is innermost of all; for a reduce axis it makes a last band of its own.
@@ -70,41 +73,72 @@ def multi_level_tile(
     levels = {"S": structure.count("S"), "R": structure.count("R")}
     in_lanes = lane is not None and lane.reduce
     inner = PARTIAL_ROWS if in_lanes else max_inner
-    steps: list[Step] = [split(stage, axis, 2 if axis in outer else levels["S"], perfect, inner) for axis in space]
+    loops = {axis: split(s, stage, axis, 2 if axis in outer else levels["S"], perfect, inner) for axis in space}
     for axis in reduce:
         extra = (axis is factor) + (axis is lane)
         # The inner reduction is a loop, not straight-line code: it may be as long as a panel of the operands.
         longest = PARTIAL_VECTORS * target.lanes(stage.dtype) if in_lanes and axis is lane else MAX_ROW
-        steps.append(split(stage, axis, levels["R"] + extra, False, longest))
+        loops[axis] = split(s, stage, axis, levels["R"] + extra, False, longest)
     # In the register tile the few vectors stay, and the many elements that are spread over one come and go.
     in_vectors = {axis for access in accesses(stage) if lane in access.axes for axis in access.axes}
     order = sorted(space, key=lambda axis: (axis is lane, axis in in_vectors))
-    bands: list[tuple[str, ...]] = []
+    bands: list[tuple[LoopRef, ...]] = []
     level = {"S": 0, "R": 0}
     for kind in structure:
         last_space = kind == "S" and level["S"] == levels["S"] - 1
         members = (order if last_space else space) if kind == "S" else reduce
         members = [axis for axis in members if axis not in outer or level[kind] < 2]
-        names = [f"{axis.name}{level[kind] + (axis is factor)}" for axis in members]
-        names += [counted.name] if kind == "R" and counted is not None and level["R"] == 0 else []
-        bands.append(tuple(names))
+        band = [loops[axis][level[kind] + (axis is factor)] for axis in members]
+        band += [s.stage(stage)[counted]] if kind == "R" and counted is not None and level["R"] == 0 else []
+        bands.append(tuple(band))
         level[kind] += 1
     if factor is not None:
-        bands[0] = (f"{factor.name}0", *bands[0])
+        bands[0] = (loops[factor][0], *bands[0])
     if lane is not None and in_lanes:
-        bands.append((f"{lane.name}{levels['R'] + (lane is factor)}",))
-    steps.append(Reorder(stage.name, tuple(bands)))
-    steps.append(Parallel(stage.name, Hole(f"{stage.name}.parallel", tuple(range(len(bands[0]) + 1)))))
-    if lane is not None:
-        steps.append(Vectorize(stage.name, lane.name, Hole(f"{stage.name}.lanes", lane_choices(target, stage))))
+        bands.append((loops[lane][-1],))
+    tile = len(structure) - 1
     limits = (PARTIAL_ROWS * PARTIAL_VECTORS,) if in_lanes else UNROLL_LIMITS
-    steps.append(Unroll(stage.name, Hole(f"{stage.name}.unroll", limits)))
-    return tuple(steps)
+    annotate(s, stage, tuple(bands), lane, lane_choices(target, stage), limits, inner=tile - (structure[tile - 1] == "R"))
+    return {stage.name: tuple(bands)}
 
 
-def follow(stage: Tensor, leader: Tensor, places: tuple[int, ...]) -> Follow:
+def annotate(
+    s: Schedule,
+    stage: Tensor,
+    bands: Bands,
+    lane: Axis | None,
+    lanes: tuple[int, ...],
+    limits: tuple[int, ...],
+    *,
+    inner: int,
+    most_parallel: int | None = None,
+) -> None:
+    """Loops ordered in bands: the first is parallel, the last loop vectorised, the bands from ``inner`` on are unrolled."""
+    loops = [loop for band in bands for loop in band]
+    if loops:
+        s.reorder(*loops)
+    if bands[0]:
+        depths = range(min(most_parallel or len(bands[0]), len(bands[0])) + 1)
+        s.parallel(bands[0], depth=s.sample(depths, name=f"{stage.name}.parallel"))
+    if lane is not None:
+        s.vectorize(loops[-1], lanes=s.sample(lanes, name=f"{stage.name}.lanes"))
+    unrolled = [loop for band in bands[inner:] for loop in band]
+    if unrolled:
+        s.unroll(unrolled, max_steps=s.sample(limits, name=f"{stage.name}.unroll"))
+
+
+def ends(bands: Bands) -> tuple[LoopRef | None, ...]:
+    """The place right inside of each band: of its last loop, or the root where there is none yet."""
+    found: list[LoopRef | None] = []
+    for band in bands:
+        found.append(band[-1] if band else found[-1] if found else None)
+    return tuple(found)
+
+
+def follow(s: Schedule, stage: str, leader: str, bands: Bands, after: tuple[int, ...]) -> None:
     """``stage`` as the epilogue of ``leader``, after one of these numbers of bands."""
-    return Follow(stage.name, leader.name, Hole(f"{leader.name}.at", places))
+    places = ends(bands)
+    s.reverse_compute_at(stage, s.sample([places[number - 1] for number in after], name=f"{leader}.at"))
 
 
 def space_lanes(stage: Tensor, target: Target) -> tuple[Axis, ...]:
@@ -142,7 +176,28 @@ def crossing_lane(dag: ComputeDAG, stage: Tensor, target: Target) -> Axis | None
     return crossing if crossing not in lanes and packed <= sum(math.prod(access.tensor.shape) for access in slid) else None
 
 
-def packs(state: State, stage: Tensor, lane: Axis, structure: str) -> tuple[tuple[CacheRead, ...], ...] | None:
+@dataclass(frozen=True)
+class Pack:
+    """An operand to be read from a copy in the order of use, at the root or after one of the first bands.
+
+    Attributes:
+        tensor: its name.
+        bands: the copy may be made after so many.
+        computed: whether the operand is a stage that is computed into the copy, and nowhere else.
+    """
+
+    tensor: str
+    bands: int
+    computed: bool
+
+    def apply(self, s: Schedule, stage: str, bands: Bands) -> None:
+        """Have ``stage`` read the copy."""
+        name = f"{self.tensor}_packed"
+        at = s.sample((None, *ends(bands)[: self.bands]), name=f"{name}.at")
+        s.cache_read(stage, self.tensor, at=at, layout="packed", name=name, computed=self.computed)
+
+
+def packs(state: State, stage: Tensor, lane: Axis, structure: str) -> tuple[tuple[Pack, ...], ...] | None:
     """The sets of operands to pack that are worth a sketch each; ``None`` when vectors along ``lane`` cannot be loaded.
 
     An operand that is walked along ``lane`` with a stride must be packed; one that is walked contiguously, and is used
@@ -155,21 +210,20 @@ def packs(state: State, stage: Tensor, lane: Axis, structure: str) -> tuple[tupl
     before the first call, and costs none of them.
     """
     target, constants = state.target, constant_stages(state.dag)
-    places = tuple(range(structure.index("R") + 2))
-    free: list[CacheRead] = []
-    must: list[CacheRead] = []
-    may: list[CacheRead] = []
-    spread: list[CacheRead] = []
+    places = structure.index("R") + 1
+    free: list[Pack] = []
+    must: list[Pack] = []
+    may: list[Pack] = []
+    spread: list[Pack] = []
     loadable = True
     for access in accesses(stage):
         stride = access.stride(lane)
-        name = f"{access.tensor.name}_packed"
         stays = access.tensor in constants and not is_strictly_inlinable(state.dag, access.tensor)
         constant = access.tensor.constant or stays
-        step = CacheRead(access.tensor.name, stage.name, name, Hole(f"{name}.at", (0,) if constant else places))
         single = sum(other.tensor is access.tensor for other in accesses(stage)) == 1
         made = access.tensor.name in state.operands
         computed = made and all(read.tensor.body is None for read in accesses(access.tensor))
+        step = Pack(access.tensor.name, 0 if constant else places, access.tensor.body is not None and made)
         source = computed or access.tensor.body is None or (constant and not made)
         can = source and packable(access) and single and (constant or bool(reused_over(stage, access)))
         if constant and can and not access.axes.isdisjoint(stage.reduce_axes):

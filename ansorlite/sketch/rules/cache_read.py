@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from ansorlite.analysis.access import Access, accesses
 from ansorlite.analysis.predicates import packable
-from ansorlite.schedule.steps import CacheRead, Hole
 from ansorlite.sketch.state import Rule, State, Verdict
-from ansorlite.sketch.tiling import ELEMENTWISE_STRUCTURE, MAX_ROW, multi_level_tile, natural_lane
+from ansorlite.sketch.tiling import ELEMENTWISE_STRUCTURE, MAX_ROW, ends, multi_level_tile, natural_lane
 from ansorlite.te.expr import Axis
 from ansorlite.te.tensor import Tensor
 
@@ -41,10 +40,12 @@ def _apply(state: State) -> tuple[State, ...]:
     stage = state.stage
     lane = natural_lane(stage)
     assert lane is not None
-    steps = multi_level_tile(stage, ELEMENTWISE_STRUCTURE, lane, state.target, max_inner=MAX_ROW)
-    names = [access.tensor.name for access in _across(stage, lane)]
-    copies = (CacheRead(name, stage.name, f"{name}_packed", Hole(f"{name}_packed.at", (1,))) for name in names)
-    return (state.visited(*steps, *copies),)
+    s = state.fork()
+    bands = multi_level_tile(s, stage, ELEMENTWISE_STRUCTURE, lane, state.target, max_inner=MAX_ROW)
+    outer, _ = ends(bands[stage.name])
+    for access in _across(stage, lane):
+        s.cache_read(stage.name, access.tensor, at=outer, layout="packed")
+    return (state.visited(s, bands),)
 
 
 ADD_CACHE_READ = Rule("AddCacheRead", _condition, _apply)

@@ -6,8 +6,6 @@ The stage is then visited again, under the cache's name, and fused with the copy
 from __future__ import annotations
 
 from ansorlite.analysis.predicates import fusible_consumer, has_data_reuse
-from ansorlite.rewrites.stages import cache_write
-from ansorlite.schedule.steps import CacheWrite
 from ansorlite.sketch.state import Rule, State, Verdict
 
 
@@ -19,9 +17,9 @@ def _condition(state: State) -> Verdict:
 
 
 def _apply(state: State) -> tuple[State, ...]:
-    name = state.stage.name
-    cache = f"{name}_local"
-    return (state.visited(CacheWrite(name, cache), dag=cache_write(state.dag, name, cache), first=(cache,)),)
+    s = state.fork()
+    cache = s.cache_write(state.stage.name)
+    return (state.visited(s, first=(cache.name,)),)
 
 
 ADD_CACHE_WRITE = Rule("AddCacheWrite", _condition, _apply)

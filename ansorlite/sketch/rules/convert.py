@@ -7,8 +7,6 @@ stages of their own, which are then given a place like any other. A sum of dot p
 from __future__ import annotations
 
 from ansorlite.analysis.conversion import conversions
-from ansorlite.rewrites.conversion import convert_once
-from ansorlite.schedule.steps import Convert
 from ansorlite.sketch.state import Rule, State, Verdict
 from ansorlite.te.rewriting import unused_name
 
@@ -22,8 +20,9 @@ def _apply(state: State) -> tuple[State, ...]:
     stage = state.stage
     found = conversions(stage)
     names = tuple(unused_name(state.dag, f"{stage.name}_{letter}") for letter, _ in zip("ab", found, strict=False))
-    dag = convert_once(state.dag, stage.name, found, names)
-    return (state.visited(Convert(stage.name, names), dag=dag, first=(stage.name, *names)),)
+    s = state.fork()
+    s.convert(stage.name, names)
+    return (state.visited(s, first=(stage.name, *names)),)
 
 
 CONVERT_ONCE = Rule("ConvertOnce", _condition, _apply)

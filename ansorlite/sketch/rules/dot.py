@@ -8,10 +8,7 @@ anyway; the sum over words is visited again, and tiled like any other sum. Witho
 from __future__ import annotations
 
 from ansorlite.analysis.dot import dot_product
-from ansorlite.rewrites.dot import dot_words
-from ansorlite.schedule.steps import Dot
 from ansorlite.sketch.state import Rule, State, Verdict
-from ansorlite.te.rewriting import unused_name
 
 
 def _condition(state: State) -> Verdict:
@@ -23,10 +20,9 @@ def _apply(state: State) -> tuple[State, ...]:
     stage = state.stage
     how = dot_product(stage, state.target.dots)
     assert how is not None
-    names = (unused_name(state.dag, f"{stage.name}_a"), unused_name(state.dag, f"{stage.name}_b"))
-    dag = dot_words(state.dag, stage.name, how, names)
-    made = tuple(name for name in names if any(tensor.name == name for tensor in dag.tensors))
-    return (state.visited(Dot(stage.name, how.axis.name, how.op, made), dag=dag, first=(stage.name, *made)),)
+    s = state.fork()
+    words = s.tensorize(s.stage(stage)[how.axis], how.op.value)
+    return (state.visited(s, first=(stage.name, *(made.name for made in words))),)
 
 
 DOT_PRODUCT = Rule("DotProduct", _condition, _apply)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from ansorlite.analysis.predicates import is_strictly_inlinable
-from ansorlite.schedule.steps import Inline
 from ansorlite.sketch.state import Rule, State, Verdict
-from ansorlite.te.rewriting import inline
 
 
 def _condition(state: State) -> Verdict:
@@ -14,8 +12,9 @@ def _condition(state: State) -> Verdict:
 
 
 def _apply(state: State) -> tuple[State, ...]:
-    name = state.stage.name
-    return (state.visited(Inline(name), dag=inline(state.dag, name)),)
+    s = state.fork()
+    s.inline(state.stage.name)
+    return (state.visited(s),)
 
 
 ALWAYS_INLINE = Rule("AlwaysInline", _condition, _apply)

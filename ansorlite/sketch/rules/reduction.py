@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from ansorlite.analysis.access import accesses, axes_of, lane_axis
 from ansorlite.analysis.predicates import fusible_consumer, has_data_reuse, is_simple
-from ansorlite.rewrites.stages import cache_write
-from ansorlite.schedule.steps import CacheWrite
-from ansorlite.sketch.state import Rule, State, Verdict
+from ansorlite.schedule.schedule import Schedule
+from ansorlite.sketch.state import Bands, Rule, State, Verdict, is_settled
 from ansorlite.sketch.tiling import MAX_ROW, follow, multi_level_tile
+from ansorlite.target import Target
 from ansorlite.te.expr import Axis
-from ansorlite.te.rewriting import tensor_named
 from ansorlite.te.tensor import Tensor
 
 STRUCTURE = "SRS"
@@ -32,35 +31,37 @@ def _condition(state: State) -> Verdict:
 
 
 def _apply(state: State) -> tuple[State, ...]:
-    return (reduction_nest(state, state.stage),)
+    s = state.fork()
+    return (state.visited(s, reduction_nest(s, state.stage, state.target)),)
 
 
-def reduction_nest(state: State, stage: Tensor, factor: Axis | None = None, counted: Axis | None = None) -> State:
-    """The state after the steps that give ``stage``, the one being visited, a nest of its own.
+def reduction_nest(
+    s: Schedule, stage: Tensor, target: Target, factor: str | None = None, counted: Axis | None = None
+) -> dict[str, Bands]:
+    """Gives ``stage`` a nest of its own; the bands of that.
 
     Args:
-        factor: the axis of ``stage`` whose outermost loop makes partial results, when it is an rfactor's.
+        factor: the name of the axis of ``stage`` whose outermost loop makes partial results, when it is an rfactor's.
         counted: the reduce axis of ``stage`` that counts such parts, when it folds them.
     """
-    consumer = fusible_consumer(state.dag, stage)
-    if consumer is not None and not state.is_settled(consumer):
-        dag, leader, epilogue = state.dag, stage, consumer
-        cached: tuple[CacheWrite, ...] = ()
+    consumer = fusible_consumer(s.dag, stage)
+    if consumer is not None and not is_settled(s, consumer):
+        leader, epilogue = stage, consumer.name
     else:
-        cached = (CacheWrite(stage.name, f"{stage.name}_local"),)
-        dag = cache_write(state.dag, stage.name, cached[0].cache)
-        leader, epilogue = tensor_named(dag, cached[0].cache), tensor_named(dag, stage.name)
+        leader, epilogue = s.cache_write(stage.name).tensor, stage.name
     lane = lane_axis(leader)
     if counted is not None and lane is not None and lane.reduce:
         lane = next((axis for axis in reversed(leader.axes) if axis.extent > 1), None)
     if factor is not None and lane is leader.axes[0]:
         lane = leader.reduce_axes[-1]
     structure = BY_ROWS if factor is None and counted is None and _walks_rows(leader, lane) else STRUCTURE
-    steps = multi_level_tile(
-        leader, structure, lane, state.target, max_inner=MAX_ROW, factor=leader.reduce_axes[0] if factor is not None else None,
+    bands = multi_level_tile(
+        s, leader, structure, lane, target, max_inner=MAX_ROW,
+        factor=next(axis for axis in leader.reduce_axes if axis.name == factor) if factor is not None else None,
         counted=leader.reduce_axes[0] if counted is not None else None,
     )  # fmt: skip
-    return state.visited(*cached, *steps, follow(epilogue, leader, (1,)), dag=dag)
+    follow(s, epilogue, leader.name, bands[leader.name], (1,))
+    return bands
 
 
 def _walks_rows(stage: Tensor, lane: Axis | None) -> bool:

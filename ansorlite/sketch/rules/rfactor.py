@@ -7,11 +7,8 @@ that is vectorised (see ``schedule/lower_nest.py``), so one version has both.
 from __future__ import annotations
 
 from ansorlite.analysis.predicates import has_more_reduction_parallelism
-from ansorlite.rewrites.stages import rfactor
-from ansorlite.schedule.steps import Rfactor
 from ansorlite.sketch.rules.reduction import reduction_nest
 from ansorlite.sketch.state import Rule, State, Verdict
-from ansorlite.te.rewriting import tensor_named
 
 
 def _condition(state: State) -> Verdict:
@@ -22,16 +19,14 @@ def _condition(state: State) -> Verdict:
 
 
 def _apply(state: State) -> tuple[State, ...]:
-    stage = state.stage
-    partial = f"{stage.name}_rf"
-    dag = rfactor(state.dag, stage.name, partial)
-    step = Rfactor(stage.name, stage.reduce_axes[0].name, partial)
+    s, stage = state.fork(), state.stage
+    axis = stage.reduce_axes[0]
+    partial = s.rfactor(s.stage(stage)[axis])
     # The stage that folds the parts first, then the parts: consumers come before producers.
-    after = state.visited(step, dag=dag, first=(stage.name, partial))
-    merge = tensor_named(dag, stage.name)
-    after = reduction_nest(after, merge, counted=merge.reduce_axes[0])
-    parts = tensor_named(after.dag, partial)
-    return (reduction_nest(after, parts, factor=parts.reduce_axes[0]),)
+    merge = s.stage(stage).tensor
+    bands = reduction_nest(s, merge, state.target, counted=merge.reduce_axes[0])
+    bands |= reduction_nest(s, partial.tensor, state.target, factor=axis.name)
+    return (state.visited(s, bands),)
 
 
 ADD_RFACTOR = Rule("AddRfactor", _condition, _apply)

@@ -19,8 +19,11 @@ def _apply(state: State) -> tuple[State, ...]:
     stage = state.stage
     lane = natural_lane(stage)
     needed = packs(state, stage, lane, CPU_STRUCTURE) if lane is not None else ((),)
-    steps = multi_level_tile(stage, CPU_STRUCTURE, lane, state.target, perfect=True)
-    return (state.visited(*steps, *(needed[0] if needed else ())),)
+    s = state.fork()
+    bands = multi_level_tile(s, stage, CPU_STRUCTURE, lane, state.target, perfect=True)
+    for pack in needed[0] if needed else ():
+        pack.apply(s, stage.name, bands[stage.name])
+    return (state.visited(s, bands),)
 
 
 MULTI_LEVEL_TILING = Rule("MultiLevelTiling", _condition, _apply)

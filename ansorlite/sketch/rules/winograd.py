@@ -16,28 +16,14 @@ from math import inf, prod
 from ansorlite.analysis.access import accesses, lane_axis
 from ansorlite.analysis.branches import branch_axes
 from ansorlite.analysis.short_convolution import ShortConvolution, short_convolution
-from ansorlite.rewrites.divide import Division, divide
-from ansorlite.rewrites.stages import cache_write
-from ansorlite.rewrites.winograd import data_name, inverse_name, product_name, winograd
-from ansorlite.schedule.steps import (
-    CacheWrite,
-    ComputeAt,
-    Convert,
-    Divide,
-    Hole,
-    Inline,
-    Parallel,
-    Reorder,
-    Step,
-    Unroll,
-    Vectorize,
-)
-from ansorlite.schedule.steps import Winograd as WinogradStep
-from ansorlite.sketch.state import Rule, State, Verdict
-from ansorlite.sketch.tiling import follow, lane_choices, multi_level_tile, packs, space_lanes, split
+from ansorlite.rewrites.winograd import data_name, inverse_name, product_name
+from ansorlite.schedule.primitives import CacheWrite, Convert
+from ansorlite.schedule.schedule import Schedule
+from ansorlite.sketch.state import Bands, Rule, State, Verdict, is_settled
+from ansorlite.sketch.tiling import annotate, ends, follow, lane_choices, multi_level_tile, packs, space_lanes, split
 from ansorlite.target import Target
 from ansorlite.te.expr import Axis
-from ansorlite.te.rewriting import inline, tensor_named
+from ansorlite.te.rewriting import tensor_named
 from ansorlite.te.tensor import Tensor
 from ansorlite.topi.winograd import Matrix, transforms
 
@@ -88,7 +74,7 @@ def _is_rewritten(state: State) -> bool:
     """Whether the stage is what became of one that was asked before: computed to be copied out, or from converted factors."""
     name = state.stage.name
     return any(
-        (isinstance(step, CacheWrite) and step.cache == name) or (isinstance(step, Convert) and step.stage == name)
+        (isinstance(step, CacheWrite) and step.name == name) or (isinstance(step, Convert) and step.stage.name == name)
         for step in state.steps
     )
 
@@ -148,30 +134,28 @@ def _others(tensor: Tensor, dims: Sequence[int]) -> int:
 
 
 def _rewritten(state: State, outputs: tuple[int, ...]) -> tuple[State, ...]:
-    stage = state.stage
-    steps: list[Step] = [WinogradStep(stage.name, outputs)]
-    dag = winograd(state.dag, stage.name, outputs)
+    stage, s, target = state.stage, state.fork(), state.target
+    divided = _divided(state, outputs)
+    s.winograd(stage.name, outputs)
     # What is left of the stage only picks elements of the tiles: over tiles and their elements that is plain.
-    for axis, m in _divided(state, outputs):
-        steps.append(Divide(stage.name, axis.name, m))
-        dag = divide(dag, Division(tensor_named(dag, stage.name), axis, m))
+    for axis, m in divided:
+        s.divide(s.stage(stage)[axis], m)
     if stage not in state.dag.outputs:
-        steps.append(Inline(stage.name))
-        dag = inline(dag, stage.name)
-    data = tensor_named(dag, data_name(stage.name))
-    steps += _straight(data, branch_axes(data), state.target)
-    steps += _inside(data, tuple(t for t in dag.producers(data) if branch_axes(t)), state.target)
-    last = tensor_named(dag, inverse_name(stage.name, len(outputs) - 1))
-    users = dag.consumers(last)
-    if len(users) == 1 and not users[0].reduce_axes and not state.is_settled(users[0]):
+        s.inline(stage.name)
+    data = tensor_named(s.dag, data_name(stage.name))
+    bands = _straight(s, data, branch_axes(data), target)
+    _inside(s, bands[data.name], tuple(t for t in s.dag.producers(data) if branch_axes(t)), target)
+    last = tensor_named(s.dag, inverse_name(stage.name, len(outputs) - 1))
+    users = s.dag.consumers(last)
+    if len(users) == 1 and not users[0].reduce_axes and not is_settled(s, users[0]):
         (user,) = users
-        steps += _straight(user, _moves_not(user, last), state.target)
-        inverses = [tensor_named(dag, inverse_name(stage.name, number)) for number in range(len(outputs))]
-        steps += _inside(user, inverses, state.target)
-    name = product_name(stage.name)
-    steps.append(CacheWrite(name, f"{name}_local"))
-    after = state.visited(*steps, dag=cache_write(dag, name, f"{name}_local"))
-    return _products(after, name, f"{name}_local")
+        bands |= _straight(s, user, _moves_not(user, last), target)
+        # Consumers first: a stage is computed where all that reads it is.
+        inverses = [tensor_named(s.dag, inverse_name(stage.name, number)) for number in reversed(range(len(outputs)))]
+        _inside(s, bands[user.name], inverses, target)
+    local = s.cache_write(product_name(stage.name))
+    after = state.visited(s, bands)
+    return _products(after, product_name(stage.name), local.name)
 
 
 def _products(state: State, name: str, local: str) -> tuple[State, ...]:
@@ -179,13 +163,16 @@ def _products(state: State, name: str, local: str) -> tuple[State, ...]:
     stage = tensor_named(state.dag, local)
     reads = accesses(stage)
     batch = next(axis for axis in stage.axes if all(axis in access.axes for access in reads))
-    after = follow(tensor_named(state.dag, name), stage, (1, 2))
-    nests = (
-        (*multi_level_tile(stage, _STRUCTURE, lane, state.target, outer=(batch,)), after, *packed)
-        for lane in space_lanes(stage, state.target)
-        for packed in packs(state, stage, lane, _STRUCTURE) or ()
-    )
-    return tuple(replace(state, steps=state.steps + nest) for nest in nests)
+    found = []
+    for lane in space_lanes(stage, state.target):
+        for packed in packs(state, stage, lane, _STRUCTURE) or ():
+            s = state.fork()
+            bands = multi_level_tile(s, stage, _STRUCTURE, lane, state.target, outer=(batch,))
+            follow(s, name, local, bands[local], (1, 2))
+            for pack in packed:
+                pack.apply(s, local, bands[local])
+            found.append(replace(state, schedule=s, bands={**state.bands, **bands}))
+    return tuple(found)
 
 
 def _divided(state: State, outputs: tuple[int, ...]) -> list[tuple[Axis, int]]:
@@ -208,34 +195,27 @@ def _moves_not(user: Tensor, inverse: Tensor) -> frozenset[Axis]:
     return frozenset(axis for axis in user.axes if axis not in moving and any(axis in access.axes for access in found))
 
 
-def _straight(stage: Tensor, whole: frozenset[Axis], target: Target) -> tuple[Step, ...]:
+def _straight(s: Schedule, stage: Tensor, whole: frozenset[Axis], target: Target) -> dict[str, Bands]:
     """A nest around straight-line code for one tile, and all elements of it along the axes ``whole``."""
     lane = lane_axis(stage)
     axes = [axis for axis in stage.axes if axis.extent > 1 and axis not in whole]
     axes.sort(key=lambda axis: axis is lane)
-    steps: list[Step] = [split(stage, axis, 2, False, _MAX_ROW if axis is lane else 1) for axis in axes]
-    steps += [split(stage, axis, 1, False, axis.extent) for axis in stage.axes if axis in whole]
-    inner = {axis: f"{axis.name}{0 if axis in whole else 1}" for axis in stage.axes if axis in whole or axis in axes}
-    last = sorted(inner, key=lambda axis: (axis is lane, axis in whole))
-    outer = tuple(f"{axis.name}0" for axis in axes)
-    steps.append(Reorder(stage.name, (outer, tuple(inner[axis] for axis in last))))
-    steps.append(Parallel(stage.name, Hole(f"{stage.name}.parallel", tuple(range(min(3, len(outer) + 1))))))
-    if lane is not None:
-        steps.append(Vectorize(stage.name, lane.name, Hole(f"{stage.name}.lanes", lane_choices(target, stage)[-1:])))
-    return (*steps, Unroll(stage.name, Hole(f"{stage.name}.unroll", (_STRAIGHT,))))
+    loops = {axis: split(s, stage, axis, 2, False, _MAX_ROW if axis is lane else 1) for axis in axes}
+    loops |= {axis: split(s, stage, axis, 1, False, axis.extent) for axis in stage.axes if axis in whole}
+    last = sorted((axis for axis in stage.axes if axis in loops), key=lambda axis: (axis is lane, axis in whole))
+    bands = (tuple(loops[axis][0] for axis in axes), tuple(loops[axis][-1] for axis in last))
+    annotate(s, stage, bands, lane, lane_choices(target, stage)[-1:], (_STRAIGHT,), inner=1, most_parallel=2)
+    return {stage.name: bands}
 
 
-def _inside(anchor: Tensor, stages: Sequence[Tensor], target: Target) -> list[Step]:
-    """``stages`` computed for each tile of the nest of ``anchor``."""
-    steps: list[Step] = []
+def _inside(s: Schedule, bands: Bands, stages: Sequence[Tensor], target: Target) -> None:
+    """``stages`` computed for each tile of a nest, whose loops over tiles are the first of its bands."""
+    outer, _ = ends(bands)
     for stage in stages:
-        steps.append(ComputeAt(stage.name, anchor.name, Hole(f"{stage.name}.at", (1,))))
-        steps.append(Parallel(stage.name, Hole(f"{stage.name}.parallel", (0,))))
+        s.compute_at(stage.name, outer)
         lane = lane_axis(stage)
         if lane is not None:
-            lanes = lane_choices(target, stage)[-1:]
-            steps.append(Vectorize(stage.name, lane.name, Hole(f"{stage.name}.lanes", lanes)))
-    return steps
+            s.vectorize(s.stage(stage)[lane], lanes=lane_choices(target, stage)[-1])
 
 
 WINOGRAD = winograd_rule()

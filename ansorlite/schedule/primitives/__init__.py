@@ -1,0 +1,73 @@
+"""The primitives of the schedule language: the table of everything that a trace can say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ansorlite.schedule.primitives.annotations import Parallel, Stream, Unroll, Vectorize
+from ansorlite.schedule.primitives.loops import Reorder, Split
+from ansorlite.schedule.primitives.places import CacheRead, ComputeAt, ComputeRoot, ReverseComputeAt
+from ansorlite.schedule.primitives.rewrites import (
+    CacheWrite,
+    Convert,
+    Divide,
+    FuseDimensions,
+    Inline,
+    Polyphase,
+    Rfactor,
+    Tensorize,
+    Winograd,
+)
+from ansorlite.schedule.primitives.step import Results, Step
+
+#: By the method that makes it: a new primitive is a class and a line here.
+PRIMITIVES: Final[Mapping[str, type[Step]]] = {
+    primitive.method: primitive
+    for primitive in (
+        Inline,
+        CacheWrite,
+        Rfactor,
+        Tensorize,
+        Convert,
+        Polyphase,
+        Divide,
+        FuseDimensions,
+        Winograd,
+        Split,
+        Reorder,
+        ComputeAt,
+        ComputeRoot,
+        ReverseComputeAt,
+        CacheRead,
+        Parallel,
+        Vectorize,
+        Unroll,
+        Stream,
+    )
+}
+
+__all__ = [
+    "PRIMITIVES",
+    "CacheRead",
+    "CacheWrite",
+    "ComputeAt",
+    "ComputeRoot",
+    "Convert",
+    "Divide",
+    "FuseDimensions",
+    "Inline",
+    "Parallel",
+    "Polyphase",
+    "Reorder",
+    "Results",
+    "ReverseComputeAt",
+    "Rfactor",
+    "Split",
+    "Step",
+    "Stream",
+    "Tensorize",
+    "Unroll",
+    "Vectorize",
+    "Winograd",
+]

@@ -1,0 +1,182 @@
+"""Primitives that say where stages are computed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ansorlite.analysis.access import accesses
+from ansorlite.analysis.predicates import fusible_consumer, packable
+from ansorlite.errors import ScheduleError
+from ansorlite.schedule.primitives.step import Step
+from ansorlite.schedule.refs import StageRef
+from ansorlite.schedule.structure import Copied, Location, Structure, places
+from ansorlite.te.tensor import Tensor
+
+
+@dataclass(frozen=True)
+class ComputeAt(Step):
+    """The part of a stage that one iteration of ``at`` needs is computed there, right before it is needed::
+
+        for i: B[i] = ...; for i: C[i] = f(B[i])      ->      for i: { B[i] = ...; C[i] = f(B[i]) }       # compute_at(B, i)
+
+    The part is a box, found from what the stages read; the loops over it are the stage's axes. Of several places, a choice
+    further in than a consumer's is projected onto the consumer's. With ``at=None`` all of the stage is computed before the loops
+    that need it.
+    """
+
+    method: ClassVar = "compute_at"
+    positional: ClassVar = 2
+    stage: StageRef
+    at: Location
+
+    def apply(self, structure: Structure) -> Structure:
+        tensor = _placeable(structure, self.stage)
+        if tensor in structure.dag.outputs:
+            raise ScheduleError(f"stage {tensor.name} is an output: it is computed whole, at the root (compute_root)")
+        users = structure.users(tensor.name)
+        anchor = _anchor(structure, self.stage.name, self.at) or users[0]
+        if structure.anchor(anchor) is not None:
+            raise ScheduleError(
+                f"stage {tensor.name} cannot be computed in loops of {anchor}, which itself runs in another one's loops; "
+                f"name a loop of that one"
+            )
+        for consumer in structure.dag.consumers(tensor):
+            if consumer.name != anchor and structure.anchor(consumer.name) != anchor:
+                raise ScheduleError(
+                    f"stage {tensor.name} cannot be computed in loops of {anchor}: {consumer.name} reads it too, and would read "
+                    f"what is not there yet; compute {consumer.name} in loops of {anchor} first, or {tensor.name} at the root"
+                )
+        return structure.with_stage(self.stage.name, boxed=True, at=self.at)
+
+
+@dataclass(frozen=True)
+class ComputeRoot(Step):
+    """The stage is computed whole, in loops of its own, before anything that reads it::
+
+    for i: { B[i] = ...; C[i] = f(B[i]) }      ->      for i: B[i] = ...; for i: C[i] = f(B[i])       # compute_root(B)
+    """
+
+    method: ClassVar = "compute_root"
+    stage: StageRef
+
+    def apply(self, structure: Structure) -> Structure:
+        structure.computed(self.stage.name)
+        return structure.with_stage(self.stage.name, boxed=False, at=None, follows=False)
+
+
+@dataclass(frozen=True)
+class ReverseComputeAt(Step):
+    """A stage that reads another one element by element runs right after it, in the same loops, inside of ``at``::
+
+        for i: for k: C[i] += ...; for i: D[i] = f(C[i])
+        ->      for i: { for k: c += ...; D[i] = f(c) }       # reverse_compute_at(D, i)
+
+    What is read of the other stage is a local tile, indexed by the loops inside of ``at``. Of several places, a choice inside of
+    a loop that adds up is projected outward.
+    """
+
+    method: ClassVar = "reverse_compute_at"
+    positional: ClassVar = 2
+    stage: StageRef
+    at: Location
+
+    def apply(self, structure: Structure) -> Structure:
+        tensor = _placeable(structure, self.stage)
+        leader = _anchor(structure, self.stage.name, self.at)
+        if leader is None:
+            raise ScheduleError(f"stage {tensor.name} is to follow another one: name a loop of that, not the root (None)")
+        if structure.anchor(leader) is not None:
+            raise ScheduleError(f"stage {tensor.name} cannot follow {leader}, which itself runs in another one's loops")
+        if fusible_consumer(structure.dag, structure.tensor(leader)) is not tensor:
+            raise ScheduleError(
+                f"stage {tensor.name} cannot follow {leader}: it must be its only consumer, an element-wise one over the same "
+                f"axes that reads the element of {leader} at its own; compute it at the root instead"
+            )
+        for other, said in structure.stages.items():
+            if said.follows and other != tensor.name and structure.anchor(other) == leader:
+                raise ScheduleError(f"stage {other} follows {leader} already; only one stage can")
+        return structure.with_stage(self.stage.name, at=self.at, follows=True)
+
+
+@dataclass(frozen=True)
+class CacheRead(Step):
+    """A stage reads a tensor from a copy that is laid out in the order of use, and made inside of the loop ``at``::
+
+        for k0: for j: for k1: C[j] += A[k1, j]
+        ->      for k0: { for j: for k1: A_packed[j, k1] = A[k1, j]; for j: for k1: C[j] += A_packed[j, k1] }
+
+    The copy's dimensions are the loops inside of ``at`` that the read depends on. ``computed``: the tensor is a stage that has no
+    other place; its elements are computed into the copy.
+    """
+
+    method: ClassVar = "cache_read"
+    positional: ClassVar = 2
+    stage: StageRef
+    tensor: str
+    at: Location = None
+    layout: str = "packed"
+    name: str = ""
+    computed: bool = False
+
+    def apply(self, structure: Structure) -> Structure:
+        stage, tensor = structure.computed(self.stage.name), structure.tensor(self.tensor)
+        if self.layout != "packed":
+            raise ScheduleError(
+                f"a copy of {self.tensor} has the layout {self.layout!r}; it can be 'packed', in the order of use"
+            )
+        anchor = _anchor(structure, stage.name, self.at)
+        if anchor not in (None, stage.name):
+            raise ScheduleError(
+                f"what {stage.name} reads of {self.tensor} is copied inside of its own loops, not of those of {anchor}"
+            )
+        read = [access for access in accesses(stage) if access.tensor is tensor]
+        if len(read) != 1:
+            raise ScheduleError(
+                f"stage {stage.name} reads {len(read)} elements of {self.tensor} at a time; one can be read from a copy"
+            )
+        if not packable(read[0]):
+            raise ScheduleError(
+                f"stage {stage.name} reads {self.tensor} through a window that slides or is guarded; it cannot be packed"
+            )
+        said = structure.loops(stage.name)
+        if any(copy.tensor == self.tensor for copy in said.copies):
+            raise ScheduleError(f"stage {stage.name} reads {self.tensor} from a copy already")
+        if self.computed:
+            _only_read_by(structure, tensor, stage)
+        name = self.name or f"{self.tensor}_packed"
+        return structure.with_stage(stage.name, copies=(*said.copies, Copied(self.tensor, name, self.at, self.computed)))
+
+
+def _anchor(structure: Structure, stage: str, at: Location) -> str | None:
+    """The stage that the places are loops of; ``None`` if all there is is the root."""
+    loops = [structure.live(place) for place in places(at) if place is not None]
+    anchors = {loop.stage for loop in loops}
+    if len(anchors) > 1:
+        raise ScheduleError(
+            f"stage {stage} may be computed at loops of one stage; {', '.join(map(str, loops))} are of {len(anchors)}"
+        )
+    return anchors.pop() if anchors else None
+
+
+def _placeable(structure: Structure, stage: StageRef) -> Tensor:
+    tensor = structure.computed(stage.name)
+    said = structure.loops(stage.name)
+    if said.splits or said.loops != said.axes or said.copies:
+        raise ScheduleError(
+            f"stage {stage.name} has loops of its own already, which its place in another stage would undo; "
+            f"say where it is computed before its loops are shaped"
+        )
+    return tensor
+
+
+def _only_read_by(structure: Structure, tensor: Tensor, stage: Tensor) -> None:
+    if (
+        tensor.body is None
+        or tensor.reduce_axes
+        or tensor in structure.dag.outputs
+        or structure.dag.consumers(tensor) != (stage,)
+    ):
+        raise ScheduleError(
+            f"{tensor.name} cannot be computed into a copy: only an element-wise stage that {stage.name} alone reads can"
+        )

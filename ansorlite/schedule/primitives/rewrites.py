@@ -1,0 +1,248 @@
+"""Primitives that rewrite the computation: they change the set of stages, and have nothing to choose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from ansorlite.analysis.conversion import conversions
+from ansorlite.analysis.dot import dot_product
+from ansorlite.analysis.short_convolution import short_convolution
+from ansorlite.errors import ExpressionError, ScheduleError
+from ansorlite.rewrites.conversion import convert_once
+from ansorlite.rewrites.divide import Division, divide
+from ansorlite.rewrites.dot import dot_words
+from ansorlite.rewrites.polyphase import phases, take_phases
+from ansorlite.rewrites.stages import cache_write, fuse, fusible_axes, rfactor, without_unit_reductions
+from ansorlite.rewrites.winograd import winograd
+from ansorlite.schedule.primitives.step import Results, Step
+from ansorlite.schedule.refs import LoopRef, StageRef
+from ansorlite.schedule.structure import Structure
+from ansorlite.te.expr import Axis
+from ansorlite.te.ops import DOTS
+from ansorlite.te.rewriting import inline, with_unique_names
+
+
+@dataclass(frozen=True)
+class Inline(Step):
+    """The stage is computed inside of its consumers, and stored nowhere::
+
+    B[i] = A[i] + 1; C[i] = B[i] * 2      ->      C[i] = (A[i] + 1) * 2       # inline(B)
+    """
+
+    method: ClassVar = "inline"
+    stage: StageRef
+
+    def apply(self, structure: Structure) -> Structure:
+        tensor = structure.untouched(self.stage.name)
+        if tensor.reduce_axes:
+            raise ScheduleError(
+                f"stage {tensor.name} adds up over {_named(tensor.reduce_axes)}: it cannot be inlined; use compute_at"
+            )
+        if tensor in structure.dag.outputs:
+            raise ScheduleError(f"stage {tensor.name} is an output: it cannot be inlined")
+        return structure.rewritten(inline(structure.dag, tensor.name))
+
+
+@dataclass(frozen=True)
+class CacheWrite(Step):
+    """The stage is computed into another one, ``name``, and copied from there::
+
+    C[i] = sum(A[i, k])      ->      C_local[i] = sum(A[i, k]); C[i] = C_local[i]       # cache_write(C)
+    """
+
+    method: ClassVar = "cache_write"
+    stage: StageRef
+    name: str
+
+    def apply(self, structure: Structure) -> Structure:
+        tensor = structure.untouched(self.stage.name)
+        _fresh(structure, self.name)
+        after = structure.rewritten(cache_write(structure.dag, tensor.name, self.name))
+        partials = dict(structure.partials)
+        if tensor.name in partials:
+            partials[self.name] = partials[tensor.name]
+        return replace(after, partials=partials)
+
+    def results(self, after: Structure) -> Results:
+        return (StageRef(self.name),)
+
+
+@dataclass(frozen=True)
+class Rfactor(Step):
+    """A reduction becomes independent partial reductions over parts of a loop, and their fold::
+
+        C[i] = sum(A[i, k], k)      ->      C_rf[r, i] = sum(A[i, k], k in part r); C[i] = sum(C_rf[r, i], r)       # rfactor(k)
+
+    There are as many parts as the outermost loop of ``k`` in the new stage has iterations.
+    """
+
+    method: ClassVar = "rfactor"
+    loop: LoopRef
+    name: str
+
+    def apply(self, structure: Structure) -> Structure:
+        tensor = structure.untouched(self.loop.stage)
+        axis = structure.axis(structure.live(self.loop))
+        if not axis.reduce:
+            raise ScheduleError(f"loop {self.loop} adds nothing up: only a reduction's loop can be rfactored")
+        _fresh(structure, self.name)
+        after = structure.rewritten(rfactor(structure.dag, tensor.name, axis, self.name))
+        return replace(after, partials={**structure.partials, self.name: axis.name})
+
+    def results(self, after: Structure) -> Results:
+        return (StageRef(self.name),)
+
+
+@dataclass(frozen=True)
+class Tensorize(Step):
+    """The products along a loop are summed by dot products of words; ``words`` are the stages that make these::
+
+        C[i] = sum(A[i, k] * B[k])      ->      C[i] = sum(dot(A_w[i, w], B_w[w]), w)       # tensorize(k, "dot_u8s8")
+
+    Words that are what memory has already need no stage.
+    """
+
+    method: ClassVar = "tensorize"
+    positional: ClassVar = 2
+    loop: LoopRef
+    op: str
+    words: tuple[str, str]
+
+    def apply(self, structure: Structure) -> Structure:
+        tensor = structure.untouched(self.loop.stage)
+        axis = structure.axis(structure.live(self.loop))
+        ops = {op.value: op for op in DOTS}
+        if self.op not in ops:
+            raise ScheduleError(f"loop {self.loop} is to be tensorized by {self.op!r}; there are {', '.join(ops)}")
+        how = dot_product(tensor, (ops[self.op],))
+        if how is None or how.axis is not axis:
+            raise ScheduleError(f"loop {self.loop} is no sum of products that {self.op} can add up")
+        for name in self.words:
+            _fresh(structure, name)
+        return structure.rewritten(dot_words(structure.dag, tensor.name, how, self.words))
+
+    def results(self, after: Structure) -> Results:
+        return tuple(StageRef(name) for name in self.words if name in after.tensors)
+
+
+@dataclass(frozen=True)
+class Convert(Step):
+    """The factors of a sum of products that are of a narrower dtype are converted once, into the stages ``copies``::
+
+    C[i] = sum(float32(A[i, k]) * B[k])      ->      A_c[i, k] = float32(A[i, k]); C[i] = sum(A_c[i, k] * B[k])
+    """
+
+    method: ClassVar = "convert"
+    positional: ClassVar = 2
+    stage: StageRef
+    copies: tuple[str, ...]
+
+    def apply(self, structure: Structure) -> Structure:
+        tensor = structure.untouched(self.stage.name)
+        found = conversions(tensor)
+        if not found or len(found) != len(self.copies):
+            raise ScheduleError(f"stage {tensor.name} has {len(found)} factors to convert; {len(self.copies)} names were given")
+        for name in self.copies:
+            _fresh(structure, name)
+        return structure.rewritten(convert_once(structure.dag, tensor.name, found, self.copies))
+
+    def results(self, after: Structure) -> Results:
+        return tuple(StageRef(name) for name in self.copies)
+
+
+@dataclass(frozen=True)
+class Polyphase(Step):
+    """Of the steps of a sum over data with zeros in between only those are taken that meet data, one in ``stride``::
+
+    C[y] = sum(D[y + k] * W[k], k in 0..4)      ->      C[y] = sum(D[y // 2 + k] * W[k * 2 + -y % 2], k in 0..2)
+    """
+
+    method: ClassVar = "polyphase"
+    positional: ClassVar = 2
+    loop: LoopRef
+    stride: int
+
+    def apply(self, structure: Structure) -> Structure:
+        tensor = structure.untouched(self.loop.stage)
+        axis = structure.axis(structure.live(self.loop))
+        found = (p for p in phases(structure.dag) if (p.tensor, p.axis, p.stride) == (tensor, axis, self.stride))
+        chosen = next(found, None)
+        if chosen is None:
+            raise ScheduleError(f"loop {self.loop} meets no zeros that repeat every {self.stride} steps")
+        return structure.rewritten(without_unit_reductions(take_phases(structure.dag, chosen)))
+
+
+@dataclass(frozen=True)
+class Divide(Step):
+    """An axis that is read by quotient and remainder becomes two, in all stages that walk it in step::
+
+    C[i] = sum(A[i // 4, k] * B[i, k])      ->      C[i_div, i_mod] = sum(A[i_div, k] * B[i_div * 4 + i_mod, k])
+    """
+
+    method: ClassVar = "divide"
+    positional: ClassVar = 2
+    loop: LoopRef
+    divisor: int
+
+    def apply(self, structure: Structure) -> Structure:
+        tensor = structure.untouched(self.loop.stage)
+        axis = structure.axis(structure.live(self.loop))
+        if not 1 < self.divisor < axis.extent:
+            raise ScheduleError(f"loop {self.loop} of {axis.extent} steps cannot be divided by {self.divisor}")
+        for other in structure.stages:
+            structure.untouched(other)
+        return structure.rewritten(with_unique_names(divide(structure.dag, Division(tensor, axis, self.divisor))))
+
+
+@dataclass(frozen=True)
+class FuseDimensions(Step):
+    """Dimensions that are walked in step everywhere become one, in all tensors: ``pairs`` are the first ones of each two::
+
+    C[n, h, w] = A[n, h, w] + B[n]      ->      C[n, h_w] = A[n, h_w] + B[n]       # fuse_dimensions((("A", (1,)), ("C", (1,))))
+    """
+
+    method: ClassVar = "fuse_dimensions"
+    pairs: tuple[tuple[str, tuple[int, ...]], ...]
+
+    def apply(self, structure: Structure) -> Structure:
+        for other in structure.stages:
+            structure.untouched(other)
+        wanted = {structure.tensor(name): dims for name, dims in self.pairs}
+        found = fusible_axes(structure.dag, wanted)
+        if any(found[tensor] != dims for tensor, dims in wanted.items()):
+            raise ScheduleError(f"these dimensions are not walked in step everywhere: {self.pairs}")
+        return structure.rewritten(fuse(structure.dag, found))
+
+
+@dataclass(frozen=True)
+class Winograd(Step):
+    """A short convolution becomes transforms, a batched matrix product, and the inverse transform (Winograd's algorithm).
+
+    ``outputs`` are the neighbouring outputs that are computed together along each window. The stages are those of
+    ``rewrites/winograd.py``.
+    """
+
+    method: ClassVar = "winograd"
+    positional: ClassVar = 2
+    stage: StageRef
+    outputs: tuple[int, ...]
+
+    def apply(self, structure: Structure) -> Structure:
+        tensor = structure.untouched(self.stage.name)
+        form = short_convolution(tensor)
+        if form is None or len(form.windows) != len(self.outputs):
+            raise ScheduleError(f"stage {tensor.name} is no short convolution over {len(self.outputs)} windows")
+        try:
+            return structure.rewritten(winograd(structure.dag, tensor.name, self.outputs))
+        except ExpressionError as error:
+            raise ScheduleError(f"stage {tensor.name} cannot be computed in tiles of {self.outputs} outputs: {error}") from error
+
+
+def _fresh(structure: Structure, name: str) -> None:
+    if name in structure.tensors:
+        raise ScheduleError(f"there is a stage {name!r} already; give the new one another name")
+
+
+def _named(axes: tuple[Axis, ...]) -> str:
+    return ", ".join(axis.name for axis in axes)

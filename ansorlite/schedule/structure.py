@@ -1,0 +1,227 @@
+"""The structure of a schedule: everything about it that no choice changes.
+
+A structure is what the primitives (``primitives/``) work on: the computation after the rewrites so far, and for each of its
+stages a list of loops, outermost first, with what was said about them. Numbers in it may be symbols. ``fold.py`` makes the numbers of one
+program, or of a population, from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import cached_property
+from typing import TypeAlias
+
+from ansorlite.analysis.access import axes_of
+from ansorlite.errors import ScheduleError
+from ansorlite.schedule.refs import LoopRef
+from ansorlite.schedule.samples import Hole, Value
+from ansorlite.te.dag import ComputeDAG
+from ansorlite.te.expr import Axis
+from ansorlite.te.tensor import Tensor
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """One of several places: at the root (``None``) or inside of a loop; all of them loops of one stage."""
+
+    hole: Hole
+    places: tuple[LoopRef | None, ...]
+
+
+#: Where a stage is computed: at the root, or inside of a loop of another stage.
+Location: TypeAlias = LoopRef | Sampled | None
+
+
+def places(location: Location) -> tuple[LoopRef | None, ...]:
+    """All places that a location may be."""
+    return location.places if isinstance(location, Sampled) else (location,)
+
+
+class Tail(Enum):
+    """What becomes of the last iteration of a loop whose step does not divide its span.
+
+    It is shifted inwards (and computes elements again), cut short, or runs whole with each element guarded.
+    """
+
+    SHIFT = "shift"
+    CUT = "cut"
+    GUARD = "guard"
+
+
+@dataclass(frozen=True)
+class Splitting:
+    """A loop that became several.
+
+    Attributes:
+        loop: the loop that is gone.
+        parts: the loops that took its place, outermost first.
+        factors: their iterations; of one at most ``None``, which walks what is left.
+        tail: what becomes of last iterations; ``None``: whatever is right.
+    """
+
+    loop: str
+    parts: tuple[str, ...]
+    factors: tuple[Value | None, ...]
+    tail: Tail | None
+
+
+@dataclass(frozen=True)
+class Copied:
+    """What a stage reads of a tensor, laid out in the order of use.
+
+    Attributes:
+        tensor: what is read.
+        name: of the copy.
+        at: where the copy is made.
+        computed: whether the tensor is a stage that has no other place: its elements are computed into the copy.
+    """
+
+    tensor: str
+    name: str
+    at: Location
+    computed: bool
+
+
+@dataclass(frozen=True)
+class StageLoops:
+    """What a schedule says of one stage.
+
+    Attributes:
+        axes: the loops that it began with: an axis each.
+        loops: those that it has now, outermost first.
+        splits: in the order in which they were made.
+        boxed: whether it is computed region by region, in loops over its box, at a place in the loops of another stage.
+        at: that place; the root if it is none.
+        follows: whether it is computed in the very loops of the stage that ``at`` is a loop of, after that: as its epilogue.
+        parallel: the outermost loops that threads share, and how many of them.
+        vector: the vectorised loop, and its lanes.
+        unrolled: the loops that are unrolled, from the innermost outward, and the most vector statements of straight-line code.
+        streamed: whether what it stores goes past the caches.
+        copies: the copies that it reads instead of tensors.
+    """
+
+    axes: tuple[str, ...]
+    loops: tuple[str, ...]
+    splits: tuple[Splitting, ...] = ()
+    boxed: bool = False
+    at: Location = None
+    follows: bool = False
+    parallel: tuple[tuple[str, ...], Value] | None = None
+    vector: tuple[str, Value] | None = None
+    unrolled: tuple[tuple[str, ...], Value] | None = None
+    streamed: Value = 0
+    copies: tuple[Copied, ...] = ()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing was said of it yet, so that its computation may still be rewritten."""
+        return self == StageLoops(self.axes, self.axes)
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """A schedule in the making.
+
+    Attributes:
+        dag: the computation after the rewrites so far.
+        stages: what was said of stages; those that nothing was said of have their loops as written.
+        partials: the stages of partial results (``rfactor``), and the axis of each whose outermost loop makes the parts.
+    """
+
+    dag: ComputeDAG
+    stages: Mapping[str, StageLoops] = field(default_factory=dict)
+    partials: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def tensors(self) -> Mapping[str, Tensor]:
+        """All tensors by name."""
+        return {tensor.name: tensor for tensor in self.dag.tensors}
+
+    def tensor(self, name: str) -> Tensor:
+        """
+        Raises:
+            ScheduleError: there is none of that name.
+        """
+        found = self.tensors.get(name)
+        if found is None:
+            raise ScheduleError(f"there is no stage {name!r}; there are {', '.join(self.tensors)}")
+        return found
+
+    def computed(self, name: str) -> Tensor:
+        """The tensor of that name, which is no input.
+
+        Raises:
+            ScheduleError: there is none, or it is an input.
+        """
+        tensor = self.tensor(name)
+        if tensor.body is None:
+            raise ScheduleError(f"{name} is an input: it has no loops; only stages that are computed can be scheduled")
+        return tensor
+
+    def loops(self, name: str) -> StageLoops:
+        """What is said of a stage."""
+        known = self.stages.get(name)
+        if known is not None:
+            return known
+        tensor = self.computed(name)
+        merged = tensor.axes[:1] if name in self.partials else ()
+        axes = tuple(axis.name for axis in axes_of(tensor) if axis not in merged)
+        return StageLoops(axes, axes)
+
+    def axis(self, loop: LoopRef) -> Axis:
+        """The axis that a loop walks, or a part of it."""
+        stage, name = self.loops(loop.stage), loop.name
+        parents = {part: split.loop for split in stage.splits for part in split.parts}
+        while name in parents:
+            name = parents[name]
+        return next(axis for axis in axes_of(self.tensor(loop.stage)) if axis.name == name)
+
+    def live(self, loop: LoopRef) -> LoopRef:
+        """``loop``, which must be there still.
+
+        Raises:
+            ScheduleError: it is not.
+        """
+        stage = self.loops(loop.stage)
+        if loop.name in stage.loops:
+            return loop
+        split = next((split for split in stage.splits if split.loop == loop.name), None)
+        if split is not None:
+            raise ScheduleError(
+                f"loop {loop.name} of stage {loop.stage} is gone: it was split into {', '.join(split.parts)}; name one of these"
+            )
+        raise ScheduleError(f"stage {loop.stage} has no loop {loop.name}; it has {', '.join(stage.loops) or 'none'}")
+
+    def with_stage(self, name: str, **changes: object) -> Structure:
+        """The structure with something else said of a stage."""
+        return replace(self, stages={**self.stages, name: replace(self.loops(name), **changes)})  # type: ignore[arg-type]
+
+    def rewritten(self, dag: ComputeDAG) -> Structure:
+        """The structure over a computation that was rewritten."""
+        return replace(self, dag=dag)
+
+    def untouched(self, name: str) -> Tensor:
+        """The stage, of which nothing may have been said yet.
+
+        Raises:
+            ScheduleError: something was.
+        """
+        tensor = self.computed(name)
+        if not self.loops(name).is_plain:
+            raise ScheduleError(f"stage {name} has a schedule already; rewrite its computation before its loops")
+        return tensor
+
+    def anchor(self, name: str) -> str | None:
+        """The stage in whose loops, or right before them, the stage is computed; ``None`` of one with loops of its own."""
+        said = self.stages.get(name)
+        if said is None or not (said.boxed or said.follows):
+            return None
+        named = next((place.stage for place in places(said.at) if place is not None), None)
+        return named or next(iter(self.users(name)), None)
+
+    def users(self, name: str) -> tuple[str, ...]:
+        """The stages with loops of their own in whose nests the stage is read."""
+        consumers = self.dag.consumers(self.tensor(name))
+        return tuple(dict.fromkeys(self.anchor(consumer.name) or consumer.name for consumer in consumers))
