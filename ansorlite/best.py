@@ -27,12 +27,12 @@ from ansorlite.records.jsonlines import measurement_from, measurement_json
 from ansorlite.records.measurement import Measurement, Outcome, Record, Seconds
 from ansorlite.runtime.kernel import Kernel, Origin
 from ansorlite.sketch.candidate import NAIVE, Candidate
+from ansorlite.sketch.spaces import Derived, SpaceBuilder, sketches_of
 from ansorlite.task import Task
 
 if TYPE_CHECKING:
     from ansorlite.measure import Referee
     from ansorlite.sketch.sketch import Sketch
-    from ansorlite.sketch.state import Rule
 
 T = TypeVar("T")
 
@@ -56,27 +56,24 @@ class Programs:
 
     Args:
         database: of measurements; ``None`` for default programs only.
-        rules: the derivation rules; by default those of the target. What comes from other rules is not cached: nothing says
-            when those change.
+        space: of which programs are taken; by default any of the database, else those that the rules of the target derive. The
+            default programs of another space are not cached: nothing says when that changes.
         cache: of compiled programs; by default the user's.
         referee: compares programs; by default in a worker process.
-        place: where ``rules`` are, for the command that shows a program that does not compile.
     """
 
     def __init__(
         self,
         database: Database | None,
-        rules: Sequence[Rule] | None = None,
+        space: SpaceBuilder | None = None,
         cache: Cache | None = None,
         *,
         referee: Referee | None = None,
-        place: str | None = None,
     ) -> None:
         self._database = database
-        self._rules = rules
-        self._cache = NoCache() if rules is not None else default_cache() if cache is None else cache
+        self._space = space
+        self._cache = NoCache() if space is not None else default_cache() if cache is None else cache
         self._referee = referee
-        self._place = place
         self._records: dict[str, list[Record]] = {}
         self._judged: set[str] = set()
         self._defaults: dict[str, Candidate] = {}
@@ -96,8 +93,8 @@ class Programs:
     def candidate(self, task: Task) -> Candidate:
         """The fastest program of ``task`` that was checked and timed on this machine, else the default one.
 
-        The loops as written are not preferred to a default that was never tried. A record whose sketch the task no longer
-        has, or whose row does not fit it, from another version, does not apply; :meth:`warn` says so.
+        The loops as written are not preferred to a default that was never tried. A record whose trace makes no program of the
+        task does not apply; :meth:`warn` says so.
         """
         self._judge(task)
         return next(self._ranking(task)).candidate
@@ -116,7 +113,7 @@ class Programs:
 
     def prepare(self, tasks: Sequence[Task]) -> None:
         """Choose and compile what :meth:`kernel` will be asked for: many programs in several processes at once."""
-        if self._rules is not None:
+        if self._space is not None:
             return
         wanted: list[tuple[Task, Candidate | None]] = []
         for task in {task.key: task for task in tasks}.values():
@@ -143,7 +140,7 @@ class Programs:
             self._database.warn()
         if self._stale:
             _log.warning(
-                "%d records of another version, or of rules that are not given, do not apply; give the rules, or tune again",
+                "%d records are no programs of their tasks (of another version or space, or changed by hand); tune again",
                 len(self._stale),
             )
         if self._elsewhere:
@@ -186,7 +183,7 @@ class Programs:
     def _warn_of(self, task: Task, candidate: Candidate, error: Exception) -> None:
         """Say that a program does not compile, and how to see it."""
         known = [record for record in self._records.get(task.key, ()) if record.measurement.candidate == candidate and record.id]
-        command = replaying.command(task, candidate, str(error), known[0] if known else None, self._place)
+        command = replaying.command(task, candidate, str(error), known[0] if known else None)
         reason = str(error).partition("\n")[0][:200] or type(error).__name__
         warnings.warn(
             f"a program of task {task.key[:80]!r} does not compile, and the next best one is taken ({reason}); "
@@ -214,8 +211,9 @@ class Programs:
         return [*records, *self._turns(task)]
 
     def _has(self, task: Task, candidate: Candidate) -> bool:
-        """Whether the task has such a program. What this version has compiled before is one."""
-        if candidate == NAIVE or self._object(_object_key(task, candidate)) or sketch.has(candidate, self._sketches(task)):
+        """Whether the task has such a program, and the space, if one was given. What was compiled before is one of the task's."""
+        inside = self._space is None or any(each.row_of(candidate) is not None for each in self._sketches(task))
+        if inside and (candidate == NAIVE or self._object(_object_key(task, candidate)) or sketch.is_program(task, candidate)):
             return True
         self._stale.add((task.key, candidate))
         return False
@@ -310,7 +308,7 @@ class Programs:
             raise _BrokenProgramError(self._broken[key])
         known = self._object(key)
         if known is None:
-            known = pack(build_candidate(task, candidate, self._sketches(task)))
+            known = pack(build_candidate(task, candidate))
             self._built[key] = known
             self._cache.put(key, known)
         return known
@@ -331,7 +329,7 @@ class Programs:
     def _sketches(self, task: Task) -> tuple[Sketch, ...]:
         """Of the task asked about last they are kept: a program is chosen, then compiled."""
         if self._derived is None or self._derived[0] is not task:
-            self._derived = task, sketch.derive(task, self._rules)
+            self._derived = task, sketches_of(task, self._space or Derived())
         return self._derived[1]
 
     def _default(self, task: Task) -> Candidate:
@@ -348,13 +346,12 @@ class Programs:
             known = self._cache.get(_default_key(task))
             if known is None:
                 return None
-            signature, row = json.loads(known)
-            self._defaults[task.key] = Candidate(signature, tuple(row))
+            self._defaults[task.key] = Candidate(known.decode())
         return self._defaults[task.key]
 
     def _remember(self, task: Task, default: Candidate) -> None:
         self._defaults[task.key] = default
-        self._cache.put(_default_key(task), json.dumps([default.sketch, default.row]).encode())
+        self._cache.put(_default_key(task), default.trace.encode())
 
 
 def _ok(candidate: Candidate, latency: float) -> Measurement:

@@ -4,7 +4,6 @@ A bug in ansorlite is never an :class:`AnsorliteError`: it keeps its own type an
 The command line turns an :class:`AnsorliteError` into one sentence and exit code 2.
 """
 
-
 from ansorlite.visible import visible
 
 
@@ -20,7 +19,7 @@ class ExpressionError(AnsorliteError, ValueError):
 
 
 class ScheduleError(AnsorliteError, ValueError):
-    """A schedule that cannot be: it names a loop that is gone, or asks for what a stage cannot do; or a trace of something else."""
+    """A schedule that cannot be: it names a loop that is gone, or asks for what a stage cannot do; a trace of something else."""
 
 
 class ArgumentError(AnsorliteError, ValueError):

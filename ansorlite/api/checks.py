@@ -46,15 +46,6 @@ def check_flag(name: str, value: Any) -> None:
         raise ArgumentError(f"{name} is {value!r}; it must be True or False")
 
 
-def check_rules(value: Any) -> None:
-    """
-    Raises:
-        ArgumentError: ``value`` does not say where rules are.
-    """
-    if value is not None and not isinstance(value, str):
-        raise ArgumentError(f'rules is {value!r}; say where they are: "file.py:NAME" or "package.module:NAME"')
-
-
 def check_by_name(name: str, value: Any, example: str) -> None:
     """
     Raises:

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, overload
 
 from ansorlite import graph as graphs
-from ansorlite import measure, visible
-from ansorlite.api.checks import check_integer, check_rules
+from ansorlite import visible
+from ansorlite.api.checks import check_integer
 from ansorlite.api.database import Given, opened
+from ansorlite.api.space import Space, space_of
 from ansorlite.best import Programs
 from ansorlite.errors import ArgumentError
 from ansorlite.graph.executable import Executable, compile_model
@@ -32,36 +33,36 @@ _log = visible.logger(__name__)
 
 
 @overload
-def compile(workload: Task, database: Given = None, *, rules: str | None = None) -> Kernel: ...
+def compile(workload: Task, database: Given = None, *, space: Space | None = None) -> Kernel: ...
 @overload
-def compile(workload: Model, database: Given = None, *, rules: str | None = None) -> Executable: ...
+def compile(workload: Model, database: Given = None, *, space: Space | None = None) -> Executable: ...
 @overload
-def compile(workload: HybridModel, database: Given = None, *, rules: str | None = None) -> HybridExecutable: ...
+def compile(workload: HybridModel, database: Given = None, *, space: Space | None = None) -> HybridExecutable: ...
 @overload
 def compile(
-    workload: OpenModel, database: Given = None, *, rules: str | None = None, keep: int | None = None
+    workload: OpenModel, database: Given = None, *, space: Space | None = None, keep: int | None = None
 ) -> OpenExecutable: ...
 @overload
 def compile(
-    workload: AnyModel | OpenModel, database: Given = None, *, rules: str | None = None
+    workload: AnyModel | OpenModel, database: Given = None, *, space: Space | None = None
 ) -> Executable | HybridExecutable | OpenExecutable: ...
 def compile(
     workload: Task | AnyModel | OpenModel,
     database: Given = None,
     *,
-    rules: str | None = None,
+    space: Space | None = None,
     keep: int | None = None,
 ) -> Kernel | Executable | HybridExecutable | OpenExecutable:
     """Make a callable of the best programs known. Programs of an open model are made when it is called.
 
     Args:
         database: of measurements; without one, or where it knows no program of a task, a good default is taken, at once.
-        rules: the derivation rules that were given to :func:`tune`, if any were.
+        space: as for :func:`tune`: only programs of it are taken, by default those of the whole database.
         keep: of an open model, how many programs to keep; by default 16. What is the same of their weights is kept once.
 
     Raises:
-        ArgumentError: what is neither a task nor a model; ``keep`` is less than 1, or the model is not open; there are no such
-            rules.
+        ArgumentError: what is neither a task nor a model; ``keep`` is less than 1, or the model is not open; there is no such
+            space.
         RecordsError: the database cannot be used.
     """
     # Those first that need no more imports.
@@ -74,14 +75,13 @@ def compile(
         check_integer("keep", keep, least=1)
         if not isinstance(workload, graphs.OpenModel):
             raise ArgumentError(f"keep is {keep}, but this has no open dimensions, so there is one program only; leave it out")
-    check_rules(rules)
-    own = None if rules is None else measure.rules_from(rules)
+    own = space_of(space)
     if isinstance(database, str | os.PathLike) and not Path(database).exists():
         _log.warning("there is no tuning database at %s: compiling default programs", os.fspath(database))
         database = None
 
     def programs(records: Database | None) -> Programs:
-        return Programs(records, own, place=rules)
+        return Programs(records, own)
 
     if isinstance(workload, Task):
         with _opened(database, programs) as known:

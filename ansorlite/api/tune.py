@@ -7,12 +7,12 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from ansorlite.api.checks import check_integer, check_positive, check_rules, check_share
+from ansorlite.api.checks import check_integer, check_positive, check_share
 from ansorlite.api.database import Given, opened
+from ansorlite.api.space import Space, space_of
 from ansorlite.calibration.automatic import calibrated, wanted
 from ansorlite.errors import ArgumentError
 from ansorlite.measure.measurer import Measurer
-from ansorlite.measure.rules import rules_from
 from ansorlite.measure.settings import MeasureSettings
 from ansorlite.report.progress import listener
 from ansorlite.search import STRATEGIES, StrategyMaker
@@ -37,7 +37,7 @@ def tune(
     seed: int = 0,
     progress: bool | None = None,
     time_limit: float | None = None,
-    rules: str | None = None,
+    space: Space | None = None,
     objective: str = "latency",
     goals: Sequence[Goal] | None = None,
     stop_below: float = 0.0,
@@ -57,7 +57,8 @@ def tune(
         seed: of every random draw.
         progress: whether to show progress on stderr; ``None`` shows it on a terminal only.
         time_limit: seconds after which to stop, whatever the trials.
-        rules: derivation rules of your own: ``"file.py:NAME"`` or ``"package.module:NAME"`` of a sequence of them.
+        space: the programs to search: a function that schedules (of an ``al.Schedule``), several of them, an object whose
+            ``spaces(task)`` gives sketches, derivation rules, or ``"file.py:NAME"`` of one of these. By default they are derived.
         objective: what is to be lowered over several models: a key of ``ansorlite.task_scheduler.OBJECTIVES``: ``"latency"``, the
             sum; ``"bounds"``, the sum, but nothing more for a model below its bound; ``"geomean"``, that of latencies.
         goals: weight, bound and reference of each model, in order.
@@ -68,7 +69,8 @@ def tune(
 
     Raises:
         ArgumentError: no task, an unknown strategy, scheduler or objective, goals that do not fit, a limit that is not positive,
-            a number that is none, or rules that are not there.
+            a number that is none, or a space that is not there.
+        ScheduleError: a function of the space does not make a schedule.
         RecordsError: the database cannot be used.
         TuningError: no program runs at all.
     """
@@ -78,7 +80,6 @@ def tune(
         check_positive("time_limit", time_limit)
     check_integer("seed", seed, least=0)
     check_share("stop_below", stop_below)
-    check_rules(rules)
     parts = parts_of(workload)
     tasks = tasks_of(parts)
     goals = [Goal()] * len(parts) if goals is None else goals
@@ -95,7 +96,7 @@ def tune(
     if not callable(schedule):
         raise ArgumentError(f"unknown scheduler {scheduler!r}; the schedulers are: {', '.join(SCHEDULERS)}")
     scheduling = schedule([describe(task, uses) for task, uses in tasks], objective_of(objective, goals), stop_below)
-    own = None if rules is None else rules_from(rules)
+    own = space_of(space)
     streams = np.random.default_rng(seed).spawn(len(tasks))
     with ExitStack() as stack:
         records = stack.enter_context(opened(database))  # before deriving sketches, which takes seconds
@@ -112,7 +113,7 @@ def tune(
             time_limit=time_limit,
             database=records,
             scheduler=scheduling,
-            open_measurer=lambda: Measurer(target, MeasureSettings(seed=seed, rules=rules)),
+            open_measurer=lambda: Measurer(target, MeasureSettings(seed=seed)),
             listener=listen,
         )
         return tuner.run()

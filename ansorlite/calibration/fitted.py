@@ -11,7 +11,6 @@ from ansorlite.calibration.fit import fit
 from ansorlite.calibration.programs import drawn
 from ansorlite.calibration.tasks import small_computations
 from ansorlite.machine.constants import MachineConstants
-from ansorlite.sketch.derivation import derive
 from ansorlite.target import Target
 from ansorlite.task import Task
 
@@ -27,5 +26,5 @@ def fit_to_programs(target: Target, start: MachineConstants, seed: int = 0) -> t
         task = Task(tensors, alone)
         rng = np.random.default_rng(seed)
         found = drawn(task, _UNIFORM, _SEARCHED, rng).timed(rng)
-        samples.append(found.sample(derive(task)))
+        samples.append(found.sample())
     return fit(alone, start, samples)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ansorlite.calibration.fit import Sample, padded
 from ansorlite.codegen import Object
@@ -22,6 +21,7 @@ from ansorlite.programs.build import build_candidate
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.derivation import derive
+from ansorlite.sketch.program import sketch_of
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.tile_space import TileSpace
 from ansorlite.task import Task
@@ -54,10 +54,9 @@ class Timed:
     second: tuple[float, ...]
     searched: tuple[bool, ...]
 
-    def sample(self, sketches: Sequence[Sketch]) -> Sample:
-        """With the features of each, as this version's sketches have them."""
-        by_name = {sketch.signature: sketch for sketch in sketches}
-        found = [extract(by_name[each.sketch], np.array([each.row], np.int64)) for each in self.candidates]
+    def sample(self) -> Sample:
+        """With the features of each."""
+        found = [extract(sketch_of(self.task, each), np.zeros((1, 0), np.int64)) for each in self.candidates]
         return Sample(padded(found), np.array(self.seconds))
 
 
@@ -85,7 +84,7 @@ def drawn(task: Task, uniform: int, searched: int, rng: np.random.Generator) -> 
     sketches = derive(task)
     rows = _uniform(sketches, uniform, rng)
     found = [each for each in _searched(sketches, searched, rng) if each not in set(rows)]
-    objects = tuple(build_candidate(task, each, sketches) for each in (*rows, *found))
+    objects = tuple(build_candidate(task, each) for each in (*rows, *found))
     return Drawn(task, (*rows, *found), objects, (*(False for _ in rows), *(True for _ in found)))
 
 
@@ -122,7 +121,7 @@ def _uniform(sketches: Sequence[Sketch], count: int, rng: np.random.Generator) -
         space = TileSpace(sketch)
         rows = space.sample(4 * share, rng)
         rows = rows[first_of_each(keys(space, rows), set())][:share]
-        found += [_candidate(sketch, row) for row in rows]
+        found += [sketch.candidate(row) for row in rows]
     return [found[i] for i in sorted(rng.permutation(len(found))[:count])]
 
 
@@ -132,12 +131,8 @@ def _searched(sketches: Sequence[Sketch], count: int, rng: np.random.Generator) 
     for sketch in sketches:
         draft, none = Draft(sketch.target), np.zeros((0, len(sketch.holes)), np.int64)
         rows, scores = evolve(TileSpace(sketch), lambda rows, s=sketch, d=draft: d(extract(s, rows)), none, _SEARCH, rng)  # type: ignore[misc]
-        found += [(float(score), _candidate(sketch, row)) for row, score in zip(rows, scores, strict=True)]
+        found += [(float(score), sketch.candidate(row)) for row, score in zip(rows, scores, strict=True)]
     found.sort(key=lambda each: -each[0])
     places = np.unique(np.geomspace(1, len(found), min(4 * count, len(found))).astype(int) - 1)
     chosen = sorted(rng.permutation(places)[:count]) if len(places) > count else places
     return [found[i][1] for i in chosen]
-
-
-def _candidate(sketch: Sketch, row: NDArray[np.int64]) -> Candidate:
-    return Candidate(sketch.signature, tuple(int(value) for value in row))

@@ -30,7 +30,7 @@ _WIDE = 120
 @options.source
 @options.database()
 @options.target
-@options.rules
+@options.space
 @click.option("--against", type=click.Choice(_AGAINST), help="What to compare with, timed in turns with ours.")
 @click.option("--seconds", default=5.0, show_default=True, type=click.FloatRange(min=0, min_open=True), help="How long to time.")
 @click.option("--profile/--no-profile", default=True, help="Of a model, also show how long each kernel takes in place.")
@@ -43,7 +43,7 @@ def command(
     dims: tuple[str, ...],
     database: Path | None,
     target: str,
-    rules: str | None,
+    space: str | None,
     against: str | None,
     seconds: float,
     profile: bool,
@@ -56,7 +56,7 @@ def command(
     ansorlite bench resnet50.onnx --database tuning.db --against onnxruntime
     """
     workload = fixed(load(source, sizes, options.parse_shapes(shapes), options.parse_dims(dims), target), {})
-    program = Program.make(workload, database, rules)
+    program = Program.make(workload, database, space)
     arrays = load_inputs(program, {}, seed)
     ours: Callable[[], object] = lambda: program(arrays)  # noqa: E731
     if against is None:

@@ -18,7 +18,6 @@ from ansorlite.programs.build import compile_candidate
 from ansorlite.records.database import Database
 from ansorlite.report.screen import say, screen
 from ansorlite.sketch.candidate import Candidate
-from ansorlite.sketch.derivation import derive
 from ansorlite.target import obstacle
 from ansorlite.task import Task
 from ansorlite.tuner.result import label
@@ -48,7 +47,7 @@ def command(
     workload = load(source, sizes, options.parse_shapes(shapes), options.parse_dims(dims), target)
     task = workload if isinstance(workload, Task) else _chosen([task for task, _ in tasks_of(parts_of(workload))], number)
     chosen, recorded = _candidate(task, database, candidate)
-    found = explain(chosen, derive(task))
+    found = explain(task, chosen)
     measured = None
     if obstacle(task.target) is None:
         arrays = make_inputs(task.dag, np.random.default_rng(0))

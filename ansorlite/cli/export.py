@@ -20,7 +20,7 @@ from ansorlite.task import Task
 @options.source
 @options.database()
 @options.target
-@options.rules
+@options.space
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The library; its header lies beside it.")
 @click.option("--weights", type=click.Choice(["inside", "beside"]), default="inside", show_default=True, help="Of the library.")
 @click.option("--name", help="What the C functions' names begin with. [default: the library's name]")
@@ -32,7 +32,7 @@ def command(
     dims: tuple[str, ...],
     database: Path | None,
     target: str,
-    rules: str | None,
+    space: str | None,
     output: Path,
     weights: Literal["inside", "beside"],
     name: str | None,
@@ -46,7 +46,7 @@ def command(
     model = fixed(load(source, sizes, options.parse_shapes(shapes), options.parse_dims(dims), target), {})
     if isinstance(model, Task):
         raise ArgumentError(f"{source} is a function in a Python file; only models are exported")
-    compile(model, database, rules=rules).export(output, name=name, weights=weights)
+    compile(model, database, space=space).export(output, name=name, weights=weights)
     if as_json:
         options.print_json({"library": str(output), "header": str(output.with_suffix(".h"))})
     else:

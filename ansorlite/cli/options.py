@@ -16,7 +16,9 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout, and nothing else there.")
 target = click.option("--target", default="llvm", show_default=True, help="What to make programs for.")
-rules = click.option("--rules", metavar="FILE.py:NAME", help="Derivation rules of your own: a sequence of them, by name.")
+space = click.option(
+    "--space", metavar="FILE.py:NAME", help="Programs of your own to search: schedule functions, rules, or a builder, by name."
+)
 seed = click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of every random draw.")
 
 

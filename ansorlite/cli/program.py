@@ -47,11 +47,11 @@ class Program:
         return self._call(arrays)
 
     @staticmethod
-    def make(workload: Task | AnyModel, database: Path | None, rules: str | None = None) -> Program:
+    def make(workload: Task | AnyModel, database: Path | None, space: str | None = None) -> Program:
         """Compile with the best programs that the database knows."""
         if isinstance(workload, Task):
-            return _of_task(workload, compile(workload, database, rules=rules))
-        return _of_model(workload, compile(workload, database, rules=rules))
+            return _of_task(workload, compile(workload, database, space=space))
+        return _of_model(workload, compile(workload, database, space=space))
 
     @staticmethod
     def make_naive(workload: Task | AnyModel) -> Program:

@@ -87,8 +87,8 @@ def _json(record: Record) -> dict[str, Any]:
     return {
         "id": record.id,
         "here": record.measurement.here,
-        "candidate": {"sketch": candidate.sketch, "row": list(candidate.row)},
-        **{name: fields[name] for name in fields if name not in ("kind", "schema", "sketch", "row", "seal")},
+        "candidate": candidate.trace,
+        **{name: fields[name] for name in fields if name not in ("kind", "schema", "trace", "seal")},
         "command": list(record.command),
     }
 
@@ -106,12 +106,11 @@ def _print(counts: dict[str, int], records: list[Record], limit: int) -> None:
         table.add_column(title, max_width=60)
     for record in records[-limit:]:
         measurement = record.measurement
-        row = " ".join(map(str, measurement.candidate.row))
         table.add_row(
             str(record.id),
             measurement.outcome.value,
             duration(measurement.latency),
-            cropped(f"{measurement.candidate.sketch} {row}"),
+            measurement.candidate.name,
             cropped(record.task),
         )
     printed.print(table)

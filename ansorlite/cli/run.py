@@ -19,7 +19,7 @@ from ansorlite.writing import writing
 @options.source
 @options.database()
 @options.target
-@options.rules
+@options.space
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="An input; those not given are random.")
 @options.seed
 @click.option("--output-dir", type=click.Path(file_okay=False, path_type=Path), help="Write each output there, as NAME.npy.")
@@ -31,7 +31,7 @@ def command(
     dims: tuple[str, ...],
     database: Path | None,
     target: str,
-    rules: str | None,
+    space: str | None,
     inputs: tuple[str, ...],
     seed: int,
     output_dir: Path | None,
@@ -44,7 +44,7 @@ def command(
     """
     files = options.parse_assignments(inputs, "--input data=x.npy")
     workload = load_open(source, sizes, options.parse_shapes(shapes), options.parse_dims(dims), target)
-    program = Program.make(fixed(workload, files), database, rules)
+    program = Program.make(fixed(workload, files), database, space)
     arrays = load_inputs(program, files, seed)
     outputs = program(arrays)
     written: dict[str, str] = {}

@@ -26,7 +26,7 @@ from ansorlite.tuner.result import TaskResult, TuneResult
 @click.option("--time-limit", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Stop after so many seconds.")
 @options.database(required=True)
 @options.target
-@options.rules
+@options.space
 @click.option("--strategy", type=click.Choice(list(STRATEGIES)), default="evolutionary", show_default=True, help="How to search.")
 @click.option("--scheduler", type=click.Choice(list(SCHEDULERS)), default="gradient", show_default=True, help="What is next.")
 @options.seed
@@ -46,7 +46,7 @@ def command(
     time_limit: float | None,
     database: Path,
     target: str,
-    rules: str | None,
+    space: str | None,
     strategy: str,
     scheduler: str,
     seed: int,
@@ -79,7 +79,7 @@ def command(
         scheduler=scheduler,
         seed=seed,
         progress=progress,
-        rules=rules,
+        space=space,
         objective=objective,
         goals=wanted,
         stop_below=stop_below,
@@ -120,7 +120,7 @@ def _json(result: TuneResult, database: Path) -> dict[str, Any]:
 
 
 def _task_json(task: TaskResult) -> dict[str, Any]:
-    best = task.best and {"sketch": task.best.sketch, "row": list(task.best.row)}
+    best = task.best and task.best.trace
     return {
         "name": task.name,
         "task": task.task.key,

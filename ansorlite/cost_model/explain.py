@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from ansorlite.cost_model.draft import Cycles, Draft
-from ansorlite.errors import TuningError
 from ansorlite.features import extract
 from ansorlite.features.population import population_facts
 from ansorlite.sketch.candidate import Candidate
-from ansorlite.sketch.sketch import Sketch
+from ansorlite.sketch.program import sketch_of
+from ansorlite.task import Task
 
 #: What of :class:`~ansorlite.cost_model.draft.Cycles` takes time that threads share, and what they have shared already.
 _OWN: Final = tuple(name for name in Cycles._fields if name not in ("l3", "memory", "threads"))
@@ -52,17 +52,15 @@ class Explanation:
     total: float
 
 
-def explain(candidate: Candidate, sketches: Sequence[Sketch]) -> Explanation:
+def explain(task: Task, candidate: Candidate) -> Explanation:
     """The estimate of ``candidate``, taken apart.
 
     Raises:
-        TuningError: none of ``sketches`` has it.
+        ScheduleError: its trace makes no program of the task.
     """
-    sketch = next((each for each in sketches if each.signature == candidate.sketch), None)
-    if sketch is None:
-        raise TuningError("this program is the loops as written, or of another version's rules: choose another")
-    draft, features = Draft(sketch.target), extract(sketch, np.array([candidate.row], np.int64))
-    names = [facts.name for facts in population_facts(sketch.fold(candidate.row))]
+    sketch = sketch_of(task, candidate)
+    draft, features = Draft(sketch.target), extract(sketch, np.zeros((1, 0), np.int64))
+    names = [facts.name for facts in population_facts(sketch.fold(()))]
     machine = sketch.target.machine
     cycles, unit = draft.cycles(features), 1e6 / machine.clock
     totals, parallel = cycles.total(machine), draft.parallel(features)[0]

@@ -132,7 +132,7 @@ def _bound_kernel(model: Model, layout: Layout, group: Group, position: int, ker
         facts = StepFacts(name, task.key, "", task.dag.flops, nbytes, None)
         return BoundStep(PythonStep(kernel, tuple(zip(places, values, strict=True))), facts)
     origin = kernel.origin
-    program = f"{origin.candidate.sketch} {','.join(map(str, origin.candidate.row))}".strip() if origin else ""
+    program = origin.candidate.name if origin else ""
     facts = StepFacts(name, task.key, program, task.dag.flops, nbytes, origin.latency if origin else None)
     prepared = () if needs.prepared is None else (layout.prepared(needs.prepared),)
     return BoundStep(Call(symbol(position), (*places, layout.workspace, *prepared)), facts)

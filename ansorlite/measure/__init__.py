@@ -8,15 +8,13 @@ if TYPE_CHECKING:
     from ansorlite.measure.building import Built, build_all
     from ansorlite.measure.measurer import Measurer
     from ansorlite.measure.referee import Referee, Turn
-    from ansorlite.measure.rules import rules_from
     from ansorlite.measure.settings import MeasureSettings
 
-__all__ = ["Built", "MeasureSettings", "Measurer", "Referee", "Turn", "build_all", "rules_from"]
+__all__ = ["Built", "MeasureSettings", "Measurer", "Referee", "Turn", "build_all"]
 
 _HOMES: Final = {
     "MeasureSettings": "ansorlite.measure.settings",
     "Measurer": "ansorlite.measure.measurer",
-    "rules_from": "ansorlite.measure.rules",
     "Referee": "ansorlite.measure.referee",
     "Turn": "ansorlite.measure.referee",
     "Built": "ansorlite.measure.building",

@@ -8,17 +8,16 @@ from typing import Protocol
 from ansorlite.measure.inputs import Array
 from ansorlite.measure.timing import Call
 from ansorlite.sketch.candidate import Candidate
-from ansorlite.sketch.state import Rule
 from ansorlite.task import Task
 
 
 class Backend(Protocol):
     """Builds programs in one process, and loads them in another. Whatever it raises becomes the record's error."""
 
-    def build(self, task: Task, candidate: Candidate, rules: Sequence[Rule] | None) -> bytes:
-        """Compile one candidate of the sketches that ``rules`` derive. The bytes are all that :meth:`load` gets."""
+    def build(self, task: Task, candidate: Candidate) -> bytes:
+        """Compile one candidate. The bytes are all that :meth:`load` gets."""
 
-    def default(self, task: Task, rules: Sequence[Rule] | None) -> Candidate:
+    def default(self, task: Task) -> Candidate:
         """The candidate to take where none was measured."""
 
     def load(self, task: Task, artifact: bytes, arrays: Sequence[Array]) -> Call:

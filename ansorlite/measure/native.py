@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from functools import lru_cache
 
 from ansorlite import sketch
 from ansorlite.measure.inputs import Array, empty
@@ -13,19 +12,17 @@ from ansorlite.programs.build import build_candidate, pack, unpack
 from ansorlite.runtime.load import Loaded
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.derivation import derive
-from ansorlite.sketch.sketch import Sketch
-from ansorlite.sketch.state import Rule
 from ansorlite.task import Task
 
 
-def build(task: Task, candidate: Candidate, rules: Sequence[Rule] | None = None) -> bytes:
+def build(task: Task, candidate: Candidate) -> bytes:
     """Compile one candidate."""
-    return pack(build_candidate(task, candidate, _sketches(task, None if rules is None else tuple(rules))))
+    return pack(build_candidate(task, candidate))
 
 
-def default(task: Task, rules: Sequence[Rule] | None = None) -> Candidate:
+def default(task: Task) -> Candidate:
     """The candidate to take where none was measured."""
-    return sketch.default_candidate(task, _sketches(task, None if rules is None else tuple(rules)))
+    return sketch.default_candidate(task, derive(task))
 
 
 def load(task: Task, artifact: bytes, arrays: Sequence[Array]) -> Call:
@@ -41,8 +38,3 @@ def load(task: Task, artifact: bytes, arrays: Sequence[Array]) -> Call:
         loaded.repeat(addresses, count)
 
     return call
-
-
-@lru_cache(maxsize=64)
-def _sketches(task: Task, rules: tuple[Rule, ...] | None) -> tuple[Sketch, ...]:
-    return derive(task, rules)

@@ -167,4 +167,4 @@ def answer_of(message: Message) -> Answer:
 
 
 def _candidate_of(fields: Message | None) -> Candidate | None:
-    return None if fields is None else Candidate(fields["sketch"], tuple(fields["row"]))
+    return None if fields is None else Candidate(fields["trace"])

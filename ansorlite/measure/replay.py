@@ -21,14 +21,12 @@ from ansorlite.measure import native
 from ansorlite.measure.bench import Bench
 from ansorlite.measure.measurer import Measurer
 from ansorlite.measure.protocol import Prepare, Run
-from ansorlite.measure.rules import rules_from
 from ansorlite.measure.settings import MeasureSettings
 from ansorlite.measure.verdict import run_verdict
 from ansorlite.records.database import Database
 from ansorlite.records.jsonlines import measurement_json
 from ansorlite.records.measurement import Measurement, Outcome, Record, Seconds
 from ansorlite.report.screen import say
-from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.program import lower
 from ansorlite.target import resolve
 from ansorlite.task import Task
@@ -56,13 +54,13 @@ def replay(task: Task, record: Record, settings: MeasureSettings | None = None) 
     return measurement
 
 
-def replay_here(task: Task, record: Record, rules: str | None = None) -> Measurement:
+def replay_here(task: Task, record: Record) -> Measurement:
     """Measure the candidate of ``record`` again in this process. Whatever is wrong with it happens here."""
     settings = MeasureSettings()
     bench = Bench(native, settings, lambda _phase: None)
     with temporary_folder() as folder:
         reference, artifact = folder / "reference", folder / "program"
-        artifact.write_bytes(native.build(task, record.measurement.candidate, None if rules is None else rules_from(rules)))
+        artifact.write_bytes(native.build(task, record.measurement.candidate))
         bench.prepare(task, Prepare(task.key, str(reference)))
         answer = bench.run(task, Run(task.key, str(artifact), str(reference), best=None, rival=None))
     verdict = run_verdict(answer)
@@ -84,19 +82,15 @@ def replay_here(task: Task, record: Record, rules: str | None = None) -> Measure
 @click.option("--loops", is_flag=True, help="Print the program's loops.")
 @click.option("--here", is_flag=True, help="Run the program in this process, unsupervised: for a debugger.")
 @click.option("--threads", type=click.IntRange(min=1), help="Of the target; by default all cores.")
-@click.option("--rules", help='The derivation rules, if not those of the target: "file.py:NAME" or "package.module:NAME".')
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout, and nothing else there.")
-def main(
-    database: Path, record_id: int, loops: bool, here: bool, threads: int | None, rules: str | None, as_json: bool
-) -> None:
+def main(database: Path, record_id: int, loops: bool, here: bool, threads: int | None, as_json: bool) -> None:
     """Do the measurement with number ID in DATABASE again, and say what happens."""
     try:
         with Database(database, create=False) as records:
             record = records.record(record_id)
             task = recorded_task(records, record, threads)
-        now = replay_here(task, record, rules) if here else replay(task, record, replace(MeasureSettings(), rules=rules))
-        own = None if rules is None else rules_from(rules)
-        program = printer.text(lower(task, now.candidate, derive(task, own))) if loops else ""
+        now = replay_here(task, record) if here else replay(task, record)
+        program = printer.text(lower(task, now.candidate)) if loops else ""
     except AnsorliteError as error:
         say(f"Error: {error}", stderr=True)
         sys.exit(2)
@@ -106,7 +100,7 @@ def main(
         return
     if task.target.key != record.target:
         say(f"recorded on another machine: {record.target} (this is {task.target.key})")
-    say(f"task:      {record.task}\ncandidate: {now.candidate.sketch} {list(now.candidate.row)}")
+    say(f"task:      {record.task}\n{now.candidate.trace}")
     if program:
         say(program)
     say(f"recorded:  {_line(record.measurement)}\nnow:       {_line(now)}")

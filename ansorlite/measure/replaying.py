@@ -15,13 +15,12 @@ from ansorlite.task import Task
 from ansorlite.writing import make_temporary_folder
 
 
-def command(task: Task, candidate: Candidate, error: str, known: Record | None, rules: str | None) -> str:
+def command(task: Task, candidate: Candidate, error: str, known: Record | None) -> str:
     """The command, for a shell. For a program that no database has, one is made.
 
     Args:
         error: why it does not compile.
         known: its record, if there is one.
-        rules: where the derivation rules are, unless they are those of the target.
     """
     if known is None or not Path(known.database).exists():
         path = str(make_temporary_folder() / "program.db")
@@ -31,6 +30,4 @@ def command(task: Task, candidate: Candidate, error: str, known: Record | None, 
     words = list(known.command)
     if task.target.threads != resolve("llvm").threads:
         words += ["--threads", str(task.target.threads)]
-    if rules is not None:
-        words += ["--rules", rules]
     return shlex.join(words)

@@ -51,8 +51,6 @@ class MeasureSettings:
         identical_failures: so many equal failures in a row end the tuning. (Not of a program that is cut short for being
             slower than the best: one sketch may be slow, and others not.)
         seed: of the inputs.
-        rules: where the derivation rules are, as :func:`ansorlite.measure.rules.rules_from` takes it; those of the target by
-            default. They must be the ones that the candidates come from.
         backend: the module that builds and loads programs.
     """
 
@@ -74,5 +72,4 @@ class MeasureSettings:
     recycle: int = 500
     identical_failures: int = 60
     seed: int = 0
-    rules: str | None = None
     backend: str = NATIVE

@@ -35,7 +35,6 @@ from ansorlite.measure.protocol import (
     encode,
     job_of,
 )
-from ansorlite.measure.rules import rules_from
 from ansorlite.measure.settings import MeasureSettings
 from ansorlite.target import Target
 from ansorlite.task import Task
@@ -53,7 +52,6 @@ class Worker:
         self._target = Target.of(start["target"])
         _limit_memory(self._settings.memory_bytes)
         self._backend = cast(Backend, import_module(self._settings.backend))
-        self._rules = None if self._settings.rules is None else rules_from(self._settings.rules)
         self._bench = Bench(self._backend, self._settings, self._enter)
         self._tasks: dict[str, Task] = {}
 
@@ -94,8 +92,8 @@ class Worker:
 
     def _build(self, task: Task, job: Build) -> Answer:
         start = time.perf_counter()
-        candidate = self._backend.default(task, self._rules) if job.candidate is None else job.candidate
-        Path(job.artifact).write_bytes(self._backend.build(task, candidate, self._rules))
+        candidate = self._backend.default(task) if job.candidate is None else job.candidate
+        Path(job.artifact).write_bytes(self._backend.build(task, candidate))
         return Answer(Status.OK, seconds=time.perf_counter() - start, candidate=candidate)
 
 

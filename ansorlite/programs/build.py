@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ansorlite import codegen, sketch
 from ansorlite.codegen.object import Object
@@ -15,27 +13,24 @@ from ansorlite.runtime.kernel import Kernel, Origin
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.task import Task
 
-if TYPE_CHECKING:
-    from ansorlite.sketch.sketch import Sketch
 
-
-def build_candidate(task: Task, candidate: Candidate, sketches: Sequence[Sketch]) -> Object:
+def build_candidate(task: Task, candidate: Candidate) -> Object:
     """Compile one program. Its name becomes a symbol: no two programs of a model have the same.
 
     Raises:
-        TuningError: the task has no such program.
+        ScheduleError: its trace makes no program of the task.
     """
     digest = hashlib.sha256(repr((task.key, task.target.key, candidate)).encode()).hexdigest()[:16]
-    return codegen.build(replace(sketch.lower(task, candidate, sketches), name=f"kernel_{digest}"), task.target)
+    return codegen.build(replace(sketch.lower(task, candidate), name=f"kernel_{digest}"), task.target)
 
 
 def compile_candidate(task: Task, candidate: Candidate) -> Kernel:
     """One program of ``task`` as a callable.
 
     Raises:
-        TuningError: the task has no such program.
+        ScheduleError: its trace makes no program of the task.
     """
-    return kernel_of(task, build_candidate(task, candidate, sketch.derive(task)), Origin(candidate, None))
+    return kernel_of(task, build_candidate(task, candidate), Origin(candidate, None))
 
 
 def kernel_of(task: Task, compiled: Object, origin: Origin) -> Kernel:

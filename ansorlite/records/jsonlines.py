@@ -2,8 +2,8 @@
 
 A task line comes before the measurements of that task::
 
-    {"kind": "task", "schema": 1, "key": "...", "dag": {...}, "first_seen": 1.7e9}
-    {"kind": "measurement", "schema": 1, "task": "...", "target": "...", "sketch": "...", "row": [4, 1], "key": "9f...",
+    {"kind": "task", "schema": 2, "key": "...", "dag": {...}, "first_seen": 1.7e9}
+    {"kind": "measurement", "schema": 2, "task": "...", "target": "...", "trace": "def schedule(s): ...", "key": "9f...",
      "outcome": "ok", "latency": 1.2e-4, "checked": true, "error": "", "build_seconds": 0.03, "run_seconds": 0.05,
      "check_seconds": 0.001, "version": "0.1.0", "time": 1.7e9, "seal": "3e..."}
 
@@ -28,7 +28,7 @@ from ansorlite.sketch.candidate import Candidate
 from ansorlite.te.serialize import load
 
 #: Raised by one whenever an older ansorlite could not read what a newer one writes.
-VERSION: Final = 1
+VERSION: Final = 2
 
 
 def export_lines(database: Database) -> Iterator[str]:
@@ -49,8 +49,7 @@ def measurement_json(record: Record) -> dict[str, Any]:
         "schema": VERSION,
         "task": record.task,
         "target": record.target,
-        "sketch": measurement.candidate.sketch,
-        "row": list(measurement.candidate.row),
+        "trace": measurement.candidate.trace,
         "key": measurement.key,
         "outcome": measurement.outcome.value,
         "latency": measurement.latency,
@@ -166,12 +165,6 @@ class _Fields:
             raise self.wrong(name, f"a number of seconds{' greater than 0' if least else ''}")
         return float(value)
 
-    def row(self, name: str) -> tuple[int, ...]:
-        value = self.value.get(name)
-        if not isinstance(value, list) or not all(type(item) is int and -(1 << 63) <= item < 1 << 63 for item in value):
-            raise self.wrong(name, "a list of integers")
-        return tuple(value)
-
 
 def _is_unicode(text: str) -> bool:
     """JSON can name halves of characters, which no file can hold."""
@@ -199,7 +192,7 @@ def _record(fields: _Fields) -> Record:
     if not outcome.timed and fields.value.get("latency") is not None:
         raise fields.wrong("latency", f"null, as the outcome is {outcome.value!r}")
     measurement = Measurement(
-        candidate=Candidate(fields.text("sketch"), fields.row("row")),
+        candidate=Candidate(fields.text("trace")),
         outcome=outcome,
         key=fields.text("key"),
         latency=fields.seconds("latency", least=math.ulp(0.0)) if outcome.timed else None,

@@ -43,7 +43,7 @@ class Machine:
     def seal(self, task: str, target: str, measurement: Measurement) -> str:
         """The seal of a measurement of a task (key) on a target (key)."""
         candidate = measurement.candidate
-        facts = (task, target, candidate.sketch, candidate.row, measurement.outcome.value, measurement.latency)
+        facts = (task, target, candidate.trace, measurement.outcome.value, measurement.latency)
         said = json.dumps([*facts, measurement.checked, measurement.when])
         return hmac.digest(self.key, said.encode(), "sha256").hex()[:_DIGITS]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 from typing import Any, Final
@@ -15,8 +14,7 @@ from ansorlite.sketch.candidate import Candidate
 
 #: The columns of a measurement, in the order of :func:`to_row`; ``task`` and ``target`` come before them.
 COLUMNS: Final = (
-    "sketch",
-    "row",
+    "trace",
     "key",
     "outcome",
     "latency",
@@ -33,9 +31,6 @@ COLUMNS: Final = (
 #: schema -> what stands for columns that it does not have.
 _BEFORE: Final = {1: {"seal": "''"}}
 
-#: The numbers that a row may hold, which SQLite and numpy hold, too.
-_INTEGERS: Final = range(-(1 << 63), 1 << 63)
-
 
 def select(schema: int = VERSION) -> str:
     """Selects, from tables of that schema, what :func:`to_record` reads."""
@@ -47,8 +42,7 @@ def select(schema: int = VERSION) -> str:
 def to_row(measurement: Measurement, seal: str) -> tuple[Any, ...]:
     """The values of :data:`COLUMNS`."""
     return (
-        measurement.candidate.sketch,
-        json.dumps([int(value) for value in measurement.candidate.row]),
+        measurement.candidate.trace,
         measurement.key,
         measurement.outcome.value,
         measurement.latency,
@@ -77,7 +71,7 @@ def to_record(row: tuple[Any, ...], database: str, machine: Machine) -> Record:
     try:
         outcome = _outcome(cells["outcome"])
         measurement = Measurement(
-            candidate=Candidate(text(cells["sketch"], "sketch"), _row(cells["row"])),
+            candidate=Candidate(text(cells["trace"], "trace")),
             outcome=outcome,
             key=text(cells["key"], "key"),
             latency=_latency(cells["latency"], outcome),
@@ -131,16 +125,6 @@ def _flag(value: object) -> bool:
     if value not in (0, 1):
         raise _wrong(value, "checked", "0 or 1")
     return bool(value)
-
-
-def _row(value: object) -> tuple[int, ...]:
-    try:
-        numbers = json.loads(text(value, "row"))
-    except (ValueError, RecursionError):
-        numbers = None
-    if not isinstance(numbers, list) or not all(type(n) is int and n in _INTEGERS for n in numbers):
-        raise _wrong(value, "row", "a list of integers")
-    return tuple(numbers)
 
 
 def _wrong(value: object, column: str, wanted: str) -> ValueError:

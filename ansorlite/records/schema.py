@@ -13,7 +13,7 @@ from typing import Final
 from ansorlite.errors import RecordsError
 
 #: Raised by one whenever an older ansorlite could not read what a newer one writes.
-VERSION: Final = 2
+VERSION: Final = 3
 
 #: Marks the file as ours ("anso").
 APPLICATION: Final = 0x616E736F
@@ -35,8 +35,7 @@ _TABLES: Final = (
         id            INTEGER PRIMARY KEY,
         task          INTEGER NOT NULL REFERENCES tasks (id),
         target        TEXT NOT NULL,        -- Target.key
-        sketch        TEXT NOT NULL,        -- Candidate.sketch
-        row           TEXT NOT NULL,        -- Candidate.row, as JSON
+        trace         TEXT NOT NULL,        -- Candidate.trace
         key           TEXT NOT NULL,        -- canonical key, hex
         outcome       TEXT NOT NULL,        -- Outcome.value
         latency       REAL,                 -- seconds
@@ -48,7 +47,7 @@ _TABLES: Final = (
         version       TEXT NOT NULL,
         time          REAL NOT NULL,        -- Unix time, seconds
         seal          TEXT NOT NULL DEFAULT '',  -- of the machine that measured it; empty if that is not known
-        UNIQUE (task, target, sketch, row, time)   -- what makes an import idempotent
+        UNIQUE (task, target, trace, time)   -- what makes an import idempotent
     )
     """,
     "CREATE INDEX by_latency ON measurements (task, target, outcome, checked, latency)",

@@ -78,25 +78,25 @@ class _Fold:
         self.constant = constant_stages(self.dag)
         self.parts: dict[Axis, Number] = {}
         self.valid: Number = 1
+        self.follower: dict[str, str] = {}
+        self.members: dict[str, list[Tensor]] = {}
 
     def program(self) -> Program:
         position = {tensor.name: i for i, tensor in enumerate(self.dag.tensors)}
         said = {t.name: self.structure.loops(t.name) for t in self.dag.computes}
         # A nest ends with its epilogue, which may read what other nests compute.
         home = {name: self.structure.anchor(name) for name in said}
-        self.follower = {home[name]: name for name, of in said.items() if of.follows}
-        self.members: dict[str, list[Tensor]] = {}
+        self.follower = {home[name] or "": name for name, of in said.items() if of.follows}
         for name, of in said.items():
-            anchor = home[name]
-            if of.boxed and anchor is not None:
-                self.members.setdefault(anchor, []).append(self.tensors[name])
+            if of.boxed:
+                self.members.setdefault(home[name] or "", []).append(self.tensors[name])
         inside = {copy.tensor for of in said.values() for copy in of.copies if copy.computed}
         anchors = [name for name in said if home[name] is None and name not in inside]
         anchors.sort(key=lambda name: position[self.follower.get(name, name)])
         # Producers first: partial results are counted before the nest that folds them is shaped.
         nests = []
-        for name in anchors:
-            nest = self.nest(self.tensors[name], said[name])
+        for each in anchors:
+            nest = self.nest(self.tensors[each], said[each])
             nests.append(nest)
             if nest.factor is not None and nest.epilogue is not None:
                 merge = next(c for c in self.dag.consumers(nest.epilogue))
@@ -262,10 +262,10 @@ class _Fold:
 
         A loop whose last run may be short stays a loop.
         """
-        names, limit = said.unrolled or ((), 0)
-        limit = self.value(limit)
+        names, wish = said.unrolled or ((), 0)
+        limit = self.value(wish)
         statements: Number = 1
-        going = limit > 0
+        going: Number = limit > 0
         result = list(loops)
         for position in reversed(range(len(loops))):
             loop = loops[position]

@@ -15,6 +15,7 @@ from ansorlite.schedule.samples import Chosen, Hole, Symbol, Tile, Trip, Value, 
 from ansorlite.schedule.structure import Location, Sampled, Structure
 from ansorlite.schedule.tiles import MAX_INNER, tile_table
 from ansorlite.schedule.trace import Trace
+from ansorlite.target import Target
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Axis
 from ansorlite.te.rewriting import unused_name, with_unique_names
@@ -74,16 +75,18 @@ class Schedule:
         steps: the primitives so far.
     """
 
-    def __init__(self, dag: ComputeDAG, *, forced: Mapping[str, int] | None = None) -> None:
+    def __init__(self, dag: ComputeDAG, target: Target | None = None, *, forced: Mapping[str, int] | None = None) -> None:
         """Begin with the loops as written.
 
         Args:
             dag: the computation; its reductions over one element vanish.
+            target: what the program is for; where none is given, numbers of lanes have to be.
             forced: choices that are made already, by the name of the hole: positions among the choices.
         """
         self.structure = Structure(without_unit_reductions(with_unique_names(dag)))
         self.steps: tuple[p.Step, ...] = ()
         self._made: tuple[p.Results, ...] = ()
+        self._target = target
         self._forced = dict(forced or {})
         self._holes: dict[str, Hole] = {}
 
@@ -91,7 +94,7 @@ class Schedule:
         """A schedule that goes on by itself from here."""
         twin = object.__new__(Schedule)
         twin.structure, twin.steps, twin._made = self.structure, self.steps, self._made
-        twin._forced, twin._holes = self._forced, dict(self._holes)
+        twin._target, twin._forced, twin._holes = self._target, self._forced, dict(self._holes)
         return twin
 
     @property
@@ -136,8 +139,12 @@ class Schedule:
         """See :class:`~ansorlite.schedule.primitives.annotations.Parallel`."""
         self.apply(p.Parallel(_all(loops), depth))
 
-    def vectorize(self, loop: LoopRef, *, lanes: Value) -> None:
-        """See :class:`~ansorlite.schedule.primitives.annotations.Vectorize`."""
+    def vectorize(self, loop: LoopRef, *, lanes: Value | None = None) -> None:
+        """See :class:`~ansorlite.schedule.primitives.annotations.Vectorize`; by default of as many lanes as a register has."""
+        if lanes is None:
+            if self._target is None:
+                raise ScheduleError(f"loop {loop} is to be vectorized for no target in particular; say how many lanes")
+            lanes = self._target.lanes(self.structure.computed(loop.stage).dtype)
         self.apply(p.Vectorize(_loop(loop), lanes))
 
     def unroll(self, loops: LoopRef | Sequence[LoopRef], *, max_steps: Value | None = None) -> None:

@@ -1,7 +1,7 @@
 """The structure of a schedule: everything about it that no choice changes.
 
-A structure is what the primitives (``primitives/``) work on: the computation after the rewrites so far, and for each of its
-stages a list of loops, outermost first, with what was said about them. Numbers in it may be symbols. ``fold.py`` makes the numbers of one
+What the primitives (``primitives/``) work on is the computation after the rewrites so far, and for each of its stages a list
+of loops, outermost first, with what was said about them. Numbers in it may be symbols. ``fold.py`` makes the numbers of one
 program, or of a population, from it.
 """
 

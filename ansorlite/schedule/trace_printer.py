@@ -17,8 +17,7 @@ from ansorlite.schedule.tiles import MAX_INNER
 
 def printed(steps: Sequence[Step], made: Sequence[Results]) -> str:
     """``def schedule(s): ...``, a line for each primitive, and lines that name stages and samples."""
-    lines = list(_Printer(steps).lines(steps, made))
-    return "\n    ".join(["def schedule(s):", *(lines or ["pass"])])
+    return TracePrinter(steps).text(steps, made)
 
 
 def holes_in(value: object) -> list[Hole]:
@@ -33,12 +32,18 @@ def holes_in(value: object) -> list[Hole]:
     return []
 
 
-class _Printer:
+class TracePrinter:
+    """Prints one trace: names of stages, loops and samples are given as they are met."""
+
     def __init__(self, steps: Sequence[Step]) -> None:
         self.names: dict[StageRef | LoopRef | str, str] = {}
         self.taken: set[str] = {"s", "schedule"}
         self.before: list[str] = []
         self.uses = Counter(name for step in steps for _, value in arguments(step) for name in _uses(value))
+
+    def text(self, steps: Sequence[Step], made: Sequence[Results]) -> str:
+        lines = list(self.lines(steps, made))
+        return "\n    ".join(["def schedule(s):", *(lines or ["pass"])])
 
     def lines(self, steps: Sequence[Step], made: Sequence[Results]) -> Iterator[str]:
         for step, results in zip(steps, made, strict=True):
@@ -54,10 +59,12 @@ class _Printer:
 
     def call(self, step: Step) -> str:
         known = defaults(step)
-        given = []
+        given: list[str] = []
         for position, (name, value) in enumerate(arguments(step)):
-            if position < step.positional:
-                given += map(self.value, value) if isinstance(step, Reorder) else [self.value(value)]
+            if isinstance(step, Reorder):
+                given += map(self.value, step.loops)
+            elif position < step.positional:
+                given.append(self.value(value))
             elif name not in known or isinstance(value, Symbol) or known[name] != value:
                 given.append(f"{name}={self.value(value)}")
         return f"s.{step.method}({', '.join(given)})"

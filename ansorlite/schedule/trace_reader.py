@@ -61,10 +61,10 @@ class _Reader:
             case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Call() as call):
                 results = self.call(call)
                 assert isinstance(results, tuple)
-                for name, result in zip(names, results, strict=True):
-                    if not isinstance(name, ast.Name):
+                for target, result in zip(names, results, strict=True):
+                    if not isinstance(target, ast.Name):
                         raise ScheduleError("only names are assigned to")
-                    self.values[name.id] = result
+                    self.values[target.id] = result
             case _:
                 raise ScheduleError("it is neither a call of a primitive nor an assignment of what one makes")
 

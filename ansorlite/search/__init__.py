@@ -2,7 +2,7 @@
 
 from ansorlite.search.evolutionary import EvolutionarySearch, EvolutionarySettings
 from ansorlite.search.log import RoundLog
-from ansorlite.search.protocol import Features, SearchProblem, Strategy
+from ansorlite.search.protocol import SearchProblem, Strategy
 from ansorlite.search.random import RandomSearch
 from ansorlite.search.strategies import STRATEGIES, StrategyMaker
 
@@ -10,7 +10,6 @@ __all__ = [
     "STRATEGIES",
     "EvolutionarySearch",
     "EvolutionarySettings",
-    "Features",
     "RandomSearch",
     "RoundLog",
     "SearchProblem",

@@ -62,8 +62,7 @@ class EvolutionarySearch:
         self._model = model
         self._rng = rng
         self._settings = settings
-        self._position = {signature: position for position, signature in enumerate(problem.signatures)}
-        self._arms = [Arm(space) for space in problem.spaces]
+        self._arms = [Arm(each.space) for each in problem.spaces]
         self._rounds: list[Round] = []
         self._stale = True
         self._best = np.inf
@@ -76,7 +75,7 @@ class EvolutionarySearch:
     def groups(self) -> list[Group]:
         """Everything measured so far, as a cost model takes it: one group a sketch."""
         return [
-            Group(self._problem.features(position, arm.rows), arm.latencies)
+            Group(self._problem.spaces[position].programs(arm.rows).features, arm.latencies)
             for position, arm in enumerate(self._arms)
             if len(arm.latencies)
         ]
@@ -101,10 +100,11 @@ class EvolutionarySearch:
 
     def observe(self, results: Sequence[tuple[Candidate, float | None]]) -> None:
         for candidate, latency in results:
-            position = self._position.get(candidate.sketch)
-            if position is None:
+            found = self._problem.locate(candidate)
+            if found is None:
                 continue
-            key = position, self._arms[position].observe(candidate.row, latency)
+            position, row = found
+            key = position, self._arms[position].observe(row, latency)
             seconds = np.inf if latency is None else latency
             self._best = min(self._best, seconds)
             self._stale = True
@@ -148,7 +148,7 @@ class EvolutionarySearch:
 
         def score(rows: NDArray[np.int64]) -> NDArray[np.float64]:
             this.scored += len(rows)
-            return self._model.predict(self._problem.features(position, rows))
+            return self._model.predict(self._problem.spaces[position].programs(rows).features)
 
         rows, scores = evolve(
             arm.space,
@@ -165,10 +165,10 @@ class EvolutionarySearch:
     def _propose(self, position: int, rows: NDArray[np.int64], this: Round) -> list[Candidate]:
         if not len(rows):
             return []
-        scores = self._model.predict(self._problem.features(position, rows))
+        scores = self._model.predict(self._problem.spaces[position].programs(rows).features)
         for key, score in zip(keys(self._arms[position].space, rows), scores.tolist(), strict=True):
             this.predicted[position, key] = score
-        return [Candidate(self._problem.signatures[position], tuple(row)) for row in rows.tolist()]
+        return [self._problem.spaces[position].candidate(tuple(row)) for row in rows.tolist()]
 
 
 def _report(log: RoundLog) -> None:

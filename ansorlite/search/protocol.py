@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ansorlite.features.programs import ProgramSpace
 from ansorlite.search.log import RoundLog
 from ansorlite.sketch.candidate import Candidate
-from ansorlite.sketch.space import Space
-
-#: Position of a sketch, and ``(n, holes)`` rows of it, to ``(n, statements, features)``.
-Features: TypeAlias = Callable[[int, NDArray[np.int64]], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
 class SearchProblem:
-    """One task as a strategy sees it: rows of ints and numbers about them.
+    """One task as a strategy sees it: spaces of rows of ints, and numbers about the programs of rows.
 
     Attributes:
-        signatures: the name of each sketch, as candidates carry it.
-        spaces: the space of each sketch.
-        features: what a cost model reads.
+        spaces: those of the task's sketches.
     """
 
-    signatures: tuple[str, ...]
-    spaces: tuple[Space, ...]
-    features: Features
+    spaces: tuple[ProgramSpace, ...]
+
+    def locate(self, candidate: Candidate) -> tuple[int, tuple[int, ...]] | None:
+        """The position of the space that has a program, and its row there; ``None`` if none has."""
+        for position, space in enumerate(self.spaces):
+            row = space.row_of(candidate)
+            if row is not None:
+                return position, row
+        return None
 
 
 class Strategy(Protocol):
@@ -51,6 +49,6 @@ class Strategy(Protocol):
         """Learn latencies in seconds; ``None`` for a candidate that failed.
 
         They need not have been proposed: earlier measurements are taken in the same way, and are not proposed again.
-        Candidates of sketches that are none of the problem's, the naive program for one, are passed over.
+        Programs that are in none of the problem's spaces, the naive program for one, are passed over.
         """
         ...

@@ -16,9 +16,8 @@ class RandomSearch:
     """A :class:`~ansorlite.search.protocol.Strategy` that draws a sketch, then a program of it, each at random."""
 
     def __init__(self, problem: SearchProblem, rng: np.random.Generator) -> None:
-        self._signatures = problem.signatures
-        self._position = {signature: position for position, signature in enumerate(problem.signatures)}
-        self._arms = [Arm(space) for space in problem.spaces]
+        self._problem = problem
+        self._arms = [Arm(each.space) for each in problem.spaces]
         self._rng = rng
 
     @property
@@ -38,11 +37,12 @@ class RandomSearch:
                 arm = self._arms[position]
                 rows = arm.fresh(int(drawn[position]), self._rng)
                 arm.take(rows)
-                batch.extend(Candidate(self._signatures[position], tuple(row)) for row in rows.tolist())
+                batch.extend(self._problem.spaces[position].candidate(tuple(row)) for row in rows.tolist())
         return batch
 
     def observe(self, results: Sequence[tuple[Candidate, float | None]]) -> None:
         for candidate, latency in results:
-            position = self._position.get(candidate.sketch)
-            if position is not None:
-                self._arms[position].observe(candidate.row, latency)
+            found = self._problem.locate(candidate)
+            if found is not None:
+                position, row = found
+                self._arms[position].observe(row, latency)

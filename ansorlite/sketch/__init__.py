@@ -7,15 +7,15 @@ from ansorlite import lazy
 if TYPE_CHECKING:
     from ansorlite.sketch.default import default_candidate, default_candidates
     from ansorlite.sketch.derivation import derive
-    from ansorlite.sketch.program import has, lower
+    from ansorlite.sketch.program import is_program, lower
 
-__all__ = ["default_candidate", "default_candidates", "derive", "has", "lower"]
+__all__ = ["default_candidate", "default_candidates", "derive", "is_program", "lower"]
 
 _HOMES: Final = {
     "default_candidate": "ansorlite.sketch.default",
     "default_candidates": "ansorlite.sketch.default",
     "derive": "ansorlite.sketch.derivation",
-    "has": "ansorlite.sketch.program",
+    "is_program": "ansorlite.sketch.program",
     "lower": "ansorlite.sketch.program",
 }
 

@@ -47,4 +47,4 @@ def default_candidates(task: Task, sketches: Sequence[Sketch]) -> tuple[Candidat
     first.sort(key=lambda each: -each.scores[0])
     last = [bred(each.sketch, each.rows, _THEN) for each in first[:_FINALISTS]]
     last.sort(key=lambda each: -each.scores[0])
-    return (*(Candidate(each.sketch.signature, tuple(each.rows[0].tolist())) for each in last), NAIVE)
+    return (*(each.sketch.candidate(each.rows[0]) for each in last), NAIVE)

@@ -47,7 +47,7 @@ def derive(task: Task, rules: Sequence[Rule] | None = None) -> tuple[Sketch, ...
 
 def _start(task: Task) -> State:
     """The stages as the rules are to see them: the rewrites that always pay, done once."""
-    s = Schedule(task.dag)
+    s = Schedule(task.dag, task.target)
     while (found := next(phases(s.dag), None)) is not None:
         s.polyphase(s.stage(found.tensor)[found.axis], found.stride)
     while (division := next(divisible_axes(s.dag), None)) is not None:

@@ -2,31 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from ansorlite.errors import TuningError
+from ansorlite.errors import ScheduleError
 from ansorlite.loops.nodes import Function
 from ansorlite.schedule.naive import lower_naive
+from ansorlite.schedule.trace_reader import read
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.task import Task
 
 
-def has(candidate: Candidate, sketches: Sequence[Sketch]) -> bool:
-    """Whether there is such a program; a record of another version may name a sketch that is gone, or a row that does not fit."""
-    return candidate == NAIVE or any(each.signature == candidate.sketch and each.fits(candidate.row) for each in sketches)
+def is_program(task: Task, candidate: Candidate) -> bool:
+    """Whether the trace makes a program of the task; a record may be of another version, or edited by hand."""
+    try:
+        lower(task, candidate)
+    except ScheduleError:
+        return False
+    return True
 
 
-def lower(task: Task, candidate: Candidate, sketches: Sequence[Sketch]) -> Function:
+def lower(task: Task, candidate: Candidate) -> Function:
     """The loop IR of one candidate.
 
     Raises:
-        TuningError: the task has no such sketch (a record of another version, say), or the row does not fit it.
+        ScheduleError: the trace is none, or is of another computation.
     """
-    if candidate.sketch == NAIVE.sketch:
+    if candidate == NAIVE:
         return lower_naive(task.dag)
-    for sketch in sketches:
-        if sketch.signature == candidate.sketch:
-            return sketch.lower(candidate.row)
-    known = ", ".join(s.signature for s in sketches)
-    raise TuningError(f"this task has no sketch {candidate.sketch}, only {known}; the record is from another version, tune again")
+    return sketch_of(task, candidate).lower(())
+
+
+def sketch_of(task: Task, candidate: Candidate) -> Sketch:
+    """The sketch without holes whose only program the candidate is.
+
+    Raises:
+        ScheduleError: the trace is none, is of another computation, or leaves something open.
+    """
+    schedule = read(task.dag, candidate.trace)
+    if schedule.trace.holes:
+        raise ScheduleError(
+            f"the trace leaves {', '.join(hole.name for hole in schedule.trace.holes)} open; a program decides all"
+        )
+    return Sketch(schedule.structure, schedule.trace, task.target)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ansorlite.analysis.access import lane_axis
 from ansorlite.analysis.branches import region_loops
 from ansorlite.analysis.constants import constant_stages
+from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.schedule import Schedule
-from ansorlite.schedule.structure import LoopRef
 from ansorlite.sketch.rules.reduction import reduction_nest
 from ansorlite.sketch.state import Bands, State
 from ansorlite.sketch.stream import stream

@@ -23,6 +23,8 @@ from ansorlite.schedule.nest import Program
 from ansorlite.schedule.samples import Hole
 from ansorlite.schedule.structure import Structure
 from ansorlite.schedule.trace import Trace, chosen
+from ansorlite.schedule.trace_pattern import TracePattern
+from ansorlite.sketch.candidate import Candidate
 from ansorlite.target import Target
 
 
@@ -87,11 +89,23 @@ class Sketch:
         """(n,) of rows (n, holes): whether the choices go together."""
         if self._valid is None:
             return np.ones(len(rows), dtype=bool)
-        return self._valid.run(rows)[0] > 0
+        return np.asarray(self._valid.run(rows)[0] > 0)
 
     def fits(self, row: Sequence[int]) -> bool:
         """Whether ``row`` fills the holes: a record may come from a version that had others."""
         return len(row) == len(self.holes) and all(0 <= value < hole.size for value, hole in zip(row, self.holes, strict=True))
+
+    def candidate(self, row: Sequence[int]) -> Candidate:
+        """The program of one row, as its trace."""
+        return Candidate(str(self.trace.decided(row)))
+
+    @cached_property
+    def _pattern(self) -> TracePattern:
+        return TracePattern(self.trace)
+
+    def row_of(self, candidate: Candidate) -> tuple[int, ...] | None:
+        """The row of a program; ``None`` if it is none of this sketch's."""
+        return self._pattern.row(candidate.trace)
 
     def lower(self, row: Sequence[int], name: str = "kernel") -> Function:
         """The loop IR of one row.

@@ -8,8 +8,8 @@ from enum import Enum, auto
 from typing import TypeAlias
 
 from ansorlite.schedule.primitives import Convert, Step, Tensorize
+from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.schedule import Schedule
-from ansorlite.schedule.structure import LoopRef
 from ansorlite.target import Target
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.rewriting import tensor_named

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from ansorlite.analysis.access import LEAST_LANES, accesses, contiguous_axis
 from ansorlite.analysis.constants import constant_stages
 from ansorlite.analysis.predicates import is_strictly_inlinable, packable, reused_over
+from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.schedule import Schedule
-from ansorlite.schedule.structure import LoopRef
 from ansorlite.schedule.tiles import MAX_INNER
 from ansorlite.sketch.state import Bands, State
 from ansorlite.target import Target

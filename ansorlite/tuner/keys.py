@@ -3,51 +3,63 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
+from ansorlite.errors import ScheduleError
 from ansorlite.evolution.keys import keys
-from ansorlite.sketch.candidate import NAIVE, Candidate
-from ansorlite.sketch.space import Space
+from ansorlite.loops.printer import text
+from ansorlite.search import SearchProblem
+from ansorlite.sketch.candidate import Candidate
+from ansorlite.sketch.program import lower
+from ansorlite.task import Task
 
 #: Hex digits of a key: enough that no two programs of one task ever meet.
 _LENGTH: Final = 32
 
 
 class ProgramKeys:
-    """The keys of one task's candidates.
+    """The keys of one task's candidates: of programs of its spaces by their canonical numbers, of others by their loop IR."""
 
-    Args:
-        spaces: signature of a sketch -> its space.
-    """
-
-    def __init__(self, spaces: Mapping[str, Space]) -> None:
-        self._spaces = spaces
+    def __init__(self, task: Task, problem: SearchProblem) -> None:
+        self._task = task
+        self._problem = problem
+        self._known: dict[Candidate, str | None] = {}
 
     def __contains__(self, candidate: Candidate) -> bool:
-        """Whether the task has such a program; a record of another version may name a sketch or holes that are gone."""
-        if candidate == NAIVE:
-            return True
-        sizes = self._spaces[candidate.sketch].sizes.tolist() if candidate.sketch in self._spaces else None
-        row = candidate.row
-        return sizes is not None and len(row) == len(sizes) and all(0 <= n < size for n, size in zip(row, sizes, strict=True))
+        """Whether the task has such a program; a record of another version, or one edited by hand, may be of none."""
+        return self._key(candidate) is not None
 
     def __call__(self, candidates: Sequence[Candidate]) -> list[str]:
-        """One key for each, in hex."""
-        canonical: dict[Candidate, bytes] = {NAIVE: b""}
-        for sketch, group in itertools.groupby(sorted(set(candidates) - {NAIVE}, key=_sketch), key=_sketch):
-            members = list(group)
-            rows = np.array([candidate.row for candidate in members], np.int64)
-            canonical.update(zip(members, keys(self._spaces[sketch], rows), strict=True))
-        return [_digest(candidate.sketch, canonical[candidate]) for candidate in candidates]
+        """One key for each, in hex.
+
+        Raises:
+            ScheduleError: one is no program of the task.
+        """
+        found = [(candidate, self._key(candidate)) for candidate in candidates]
+        wrong = next((candidate for candidate, key in found if key is None), None)
+        if wrong is not None:
+            lower(self._task, wrong)
+        return [key for _, key in found if key is not None]
+
+    def _key(self, candidate: Candidate) -> str | None:
+        if candidate not in self._known:
+            self._known[candidate] = self._made(candidate)
+        return self._known[candidate]
+
+    def _made(self, candidate: Candidate) -> str | None:
+        found = self._problem.locate(candidate)
+        if found is not None:
+            position, row = found
+            (canonical,) = keys(self._problem.spaces[position].space, np.array([row], np.int64))
+            return _digest(b"%d:" % position + canonical)
+        try:
+            return _digest(text(lower(self._task, candidate)).encode())
+        except ScheduleError:
+            return None
 
 
-def _sketch(candidate: Candidate) -> str:
-    return candidate.sketch
-
-
-def _digest(sketch: str, row: bytes) -> str:
-    return hashlib.sha256(sketch.encode() + b":" + row).hexdigest()[:_LENGTH]
+def _digest(program: bytes) -> str:
+    return hashlib.sha256(program).hexdigest()[:_LENGTH]

@@ -151,7 +151,9 @@ class Tuner:
                     state.strategy.observe([(m.candidate, m.latency) for m in known])
         self._restored = len(self._history)
         if stale:
-            _log.warning("%d records are from another version, or from rules that are not given, and do not apply", stale)
+            _log.warning(
+                "%d records are no programs of their tasks (of another version, or changed by hand), and do not apply", stale
+            )
         if elsewhere:
             _log.warning(
                 "%d records were made on another machine: their latencies do not count here, but the programs that they "

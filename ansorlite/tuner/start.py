@@ -2,42 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from ansorlite.cost_model import GBDT, BlendedModel
 from ansorlite.cost_model.draft import Draft
-from ansorlite.features import extract
+from ansorlite.features.programs import ProgramSpace
 from ansorlite.search import SearchProblem, StrategyMaker
 from ansorlite.sketch.default import default_candidate
-from ansorlite.sketch.derivation import derive
-from ansorlite.sketch.state import Rule
-from ansorlite.sketch.tile_space import TileSpace
+from ansorlite.sketch.spaces import Derived, SpaceBuilder, sketches_of
 from ansorlite.task import Task
 from ansorlite.tuner.keys import ProgramKeys
 from ansorlite.tuner.state import TaskState
 
 
 def task_state(
-    task: Task, uses: tuple[int, ...], strategy: StrategyMaker, rng: np.random.Generator, rules: Sequence[Rule] | None = None
+    task: Task, uses: tuple[int, ...], strategy: StrategyMaker, rng: np.random.Generator, space: SpaceBuilder | None = None
 ) -> TaskState:
     """``task`` before its first trial. Its default program is the first to be measured.
 
     Args:
         uses: how often each model runs it.
         strategy: what makes the strategy of its sketches.
-        rules: the derivation rules; by default those of the target.
+        space: what makes the sketches; by default the derivation rules of the target.
     """
-    sketches = derive(task, rules)
-    signatures = tuple(sketch.signature for sketch in sketches)
-    spaces = tuple(TileSpace(sketch) for sketch in sketches)
-    problem = SearchProblem(signatures, spaces, lambda position, rows: extract(sketches[position], rows))
+    sketches = sketches_of(task, space or Derived())
+    problem = SearchProblem(tuple(map(ProgramSpace, sketches)))
     model = BlendedModel(Draft(task.target), GBDT())
     return TaskState(
         task=task,
         uses=uses,
         strategy=strategy(problem, model, rng),
-        keys=ProgramKeys(dict(zip(signatures, spaces, strict=True))),
+        keys=ProgramKeys(task, problem),
         first=(default_candidate(task, sketches),),
     )

@@ -49,7 +49,7 @@ def compile_graph(graph: torch.fx.GraphModule, arguments: Sequence[Any], constan
     Raises:
         NotCompiledError: the graph has to be left to PyTorch.
         RecordsError: the database cannot be used.
-        ArgumentError: there are no such rules.
+        ArgumentError: there is no such space.
         TuningError: tuning cannot go on.
     """
     tensors = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
@@ -108,10 +108,10 @@ def _executable(graph: torch.fx.GraphModule, arguments: Sequence[Any], free: Seq
     if not isinstance(model, Model):
         raise NotCompiledError("the shapes of its results depend on values")
     if settings.trials is None:
-        return ansorlite.compile(model, settings.database, rules=settings.rules)
+        return ansorlite.compile(model, settings.database, space=settings.space)
     with opened(settings.database) as database:
-        ansorlite.tune(model, trials=settings.trials, database=database, rules=settings.rules)
-        return ansorlite.compile(model, database, rules=settings.rules)
+        ansorlite.tune(model, trials=settings.trials, database=database, space=settings.space)
+        return ansorlite.compile(model, database, space=settings.space)
 
 
 def _reason(error: BaseException) -> str:

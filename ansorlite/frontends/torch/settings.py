@@ -12,9 +12,9 @@ class Settings:
     Attributes:
         database: of measurements, as for :func:`ansorlite.compile`.
         trials: so many measurements each graph is tuned with, those in the database included; by default none are made.
-        rules: derivation rules of your own, as for :func:`ansorlite.compile`.
+        space: programs of your own to search, as for :func:`ansorlite.compile`.
     """
 
     database: str | os.PathLike[str] | None = None
     trials: int | None = None
-    rules: str | None = None
+    space: str | None = None

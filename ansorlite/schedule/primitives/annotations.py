@@ -98,7 +98,7 @@ class Stream(Step):
 
     method: ClassVar = "stream"
     stage: StageRef
-    on: Value = 1
+    on: Value
 
     def apply(self, structure: Structure) -> Structure:
         structure.computed(self.stage.name)

@@ -114,7 +114,7 @@ class CacheRead(Step):
     positional: ClassVar = 2
     stage: StageRef
     tensor: str
-    at: Location = None
+    at: Location
     layout: str = "packed"
     name: str = ""
     computed: bool = False

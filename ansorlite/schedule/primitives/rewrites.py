@@ -64,7 +64,7 @@ class CacheWrite(Step):
             partials[self.name] = partials[tensor.name]
         return replace(after, partials=partials)
 
-    def results(self, after: Structure) -> Results:
+    def results(self, after: Structure) -> Results:  # noqa: ARG002
         return (StageRef(self.name),)
 
 
@@ -90,7 +90,7 @@ class Rfactor(Step):
         after = structure.rewritten(rfactor(structure.dag, tensor.name, axis, self.name))
         return replace(after, partials={**structure.partials, self.name: axis.name})
 
-    def results(self, after: Structure) -> Results:
+    def results(self, after: Structure) -> Results:  # noqa: ARG002
         return (StageRef(self.name),)
 
 
@@ -147,7 +147,7 @@ class Convert(Step):
             _fresh(structure, name)
         return structure.rewritten(convert_once(structure.dag, tensor.name, found, self.copies))
 
-    def results(self, after: Structure) -> Results:
+    def results(self, after: Structure) -> Results:  # noqa: ARG002
         return tuple(StageRef(name) for name in self.copies)
 
 
