@@ -198,7 +198,8 @@ class _NestView:
         parallel = [both(flag, here) for flag, here in zip(self.parallel, outside, strict=True)]
         axes = [frozenset(a for a in tensor.axes if self.touches(stage, a, loop.axis)) for loop in self.loops]
         none = [0] * len(trips)
-        unrolled, vector, reduce = list[Number](none), list[Number](none), list[Number](none)
+        unrolled = [both(flag, here) for flag, here in zip(self.unrolled, outside, strict=True)]
+        vector, reduce = list[Number](none), list[Number](none)
         written_out, space_seen = branch_axes(tensor), 0
         for loop in own:
             trips.append(loop.trip)
@@ -262,7 +263,7 @@ class _NestView:
         uses = [loop.axis in dims for loop in self.loops]
         runs = [either(used, here) for used, here in zip(uses, outside, strict=True)]
         parallel = self.packed_parallel(pack, [both(here, trip > 1) for here, trip in zip(runs, self.trips, strict=True)])
-        unrolled = [every((u, negated(o), negated(p))) for u, o, p in zip(self.unrolled, outside, parallel, strict=True)]
+        unrolled = [both(flag, negated(shared)) for flag, shared in zip(self.unrolled, parallel, strict=True)]
         axes = tuple(frozenset((loop.axis,)) & dims for loop in self.loops)
         loops = self.inside_nest(runs, parallel, unrolled, axes, self.sizes)
         element = _distinct(pack.copy)
@@ -322,11 +323,10 @@ class _NestView:
 
     def sizes_in_box(self, tensor: Tensor, dim: int, form: Affine, loops: _Loops) -> Mapping[Axis, Numbers]:
         """``loops.sizes`` for a read of ``tensor``: a box that moves along with outer loops is read from its own corner."""
-        stage = next((stage for stage in self.nest.attached if stage.tensor is tensor), None)
-        box = None if stage is None else stage.region[dim]
-        if stage is None or box is None or not box.terms or _sticks_out(box, tensor.shape[dim]):
+        found = self.moving_box(tensor, dim)
+        if found is None:
             return loops.sizes
-        moving = both(stage.at > 0, stage.lengths[dim] < tensor.shape[dim])
+        stage, moving = found
         place = where(moving, total(self.outside(stage.at)), 0)
         before = [depth < place for depth in range(len(loops.trips) + 1)]
 
@@ -336,6 +336,14 @@ class _NestView:
 
         plain = (term for term in form.coefficients if isinstance(term, Axis))
         return {**loops.sizes, **{axis: at_the_place(loops.sizes[axis]) for axis in plain}}
+
+    def moving_box(self, tensor: Tensor, dim: int) -> tuple[Attached, Number] | None:
+        """The stage whose box ``tensor`` is, and whether that moves along with outer loops; ``None`` if it never does."""
+        stage = next((stage for stage in self.nest.attached if stage.tensor is tensor), None)
+        box = None if stage is None else stage.region[dim]
+        if stage is None or box is None or not box.terms or _sticks_out(box, tensor.shape[dim]):
+            return None
+        return stage, both(stage.at > 0, stage.lengths[dim] < tensor.shape[dim])
 
     def read_facts(self, access: Access, loops: _Loops, by_axes: tuple[Axis, ...] | None = None) -> AccessFacts:
         extents = self.extents(access.tensor)
@@ -358,6 +366,12 @@ class _NestView:
                     _moves(form, walked & form.variables, loops, depth) if not walked.isdisjoint(form.variables) else 0
                     for depth, walked in enumerate(loops.axes)
                 ]
+                box = self.moving_box(access.tensor, position)
+                if box is not None:
+                    # Seen from the corner of the box, nothing moves with the loops that move it.
+                    stage, moving = box
+                    fixed = [both(moving, flag) for flag in self.renewed(stage.at, loops)]
+                    here = [both(flag, negated(still)) for flag, still in zip(here, fixed, strict=True)]
                 if lane is not None and lane in form.variables:
                     lane_moves = True
                     apart = apart + product(extents[position + 1 :]) * step_to(form, lane)

@@ -22,11 +22,12 @@ from numpy.typing import NDArray
 from ansorlite.analysis.access import axes_of, positions
 from ansorlite.analysis.branches import region_loops
 from ansorlite.analysis.constants import constant_stages, follows_from_constants
-from ansorlite.columns.arithmetic import both, ceil, either, equal, every, minimum, negated, product, select, where
+from ansorlite.columns.arithmetic import both, ceil, either, equal, every, maximum, minimum, negated, product, select, where
 from ansorlite.columns.tape import Column, Number
 from ansorlite.errors import ScheduleError
 from ansorlite.once import once_for_each
 from ansorlite.schedule.nest import Attached, Loop, Nest, Packed, Program
+from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.regions import Region, regions
 from ansorlite.schedule.samples import Choose, Hole, Trip, Value, evaluate
 from ansorlite.schedule.structure import (
@@ -92,7 +93,7 @@ class _Fold:
                 self.members.setdefault(home[name] or "", []).append(self.tensors[name])
         inside = {copy.tensor for of in said.values() for copy in of.copies if copy.computed}
         anchors = [name for name in said if home[name] is None and name not in inside]
-        anchors.sort(key=lambda name: position[self.follower.get(name, name)])
+        anchors.sort(key=lambda anchor: position[self.follower.get(anchor) or anchor])
         # Producers first: partial results are counted before the nest that folds them is shaped.
         nests = []
         for each in anchors:
@@ -120,8 +121,17 @@ class _Fold:
                 f"loop {vector} of stage {anchor.name} is vectorized, but {names[-1]} is the innermost one; "
                 f"reorder {vector} to the end"
             )
+        if vector is not None and vector not in _innermost(said):
+            raise ScheduleError(
+                f"loop {vector} of stage {anchor.name} is vectorized, but its iterations are several elements apart: "
+                f"vectorize the innermost of the loops that the axis was split into"
+            )
         inside = [self.structure.loops(t.name).at for t in members] + [copy.at for copy in said.copies]
         inside += [self.structure.loops(follower).at] if follower is not None else []
+        if vector is not None and LoopRef(anchor.name, vector) in {place for at in inside for place in places(at)}:
+            raise ScheduleError(
+                f"something is computed inside of loop {vector} of stage {anchor.name}, which is vectorized; compute it further out"
+            )
         depths = _Depths(said, names, inside)
         grouped = _bands(names, walks, depths.all, vector, isinstance(anchor.body, Reduce))
         loops = tuple(
@@ -156,8 +166,8 @@ class _Fold:
         if vector is not None and said.vector is not None:
             lane_axis, lanes = walks[vector].axis, minimum(self.value(said.vector[1]), loops[-1].trip)
         mixed = _mixed(said, walks)
-        loops = self.unrolled(loops, said, cut, mixed, lanes)
         parallel = self.parallel(said, [loop.trip for loop in loops], anchor.name, names)
+        loops = self.unrolled(loops, said, cut, mixed, lanes, parallel)
         stored = anchor if epilogue is None else epilogue
         prepared = stored in self.constant
         streamed = self.streamed(stored, loops, lanes)
@@ -165,8 +175,9 @@ class _Fold:
         nest = Nest(
             anchor, loops, bands, factor, epilogue, *numbers, lane_axis, lanes, parallel, prepared, streamed, cut, mixed, (), ()
         )
-        packed = tuple(self.packed(anchor, copy, lambda at: normalised(place(at))) for copy in said.copies)
-        return replace(nest, attached=self.attached(nest, members, place, normalised), packed=packed)
+        attached = self.attached(nest, members, place, normalised)
+        packed = tuple(self.packed(anchor, copy, attached, lambda at: normalised(place(at))) for copy in said.copies)
+        return replace(nest, attached=attached, packed=packed)
 
     def factor(self, anchor: Tensor, epilogue: Tensor | None) -> Axis | None:
         """The axis whose outermost loop makes partial results, if the nest does."""
@@ -202,10 +213,6 @@ class _Fold:
 
     def split(self, stage: str, whole: _Walk, split: Splitting) -> list[_Walk]:
         """The loops that a loop becomes."""
-        if split.tail is Tail.GUARD:
-            raise ScheduleError(
-                f"loop {split.loop} of stage {stage} has guarded tails: no loop can have these yet; use shift or cut"
-            )
         if split.tail is Tail.SHIFT and whole.cut:
             raise ScheduleError(
                 f"loop {split.loop} of stage {stage} adds up what its last iterations cover: shifted inwards, they would add "
@@ -221,10 +228,26 @@ class _Fold:
         else:
             spans = self.chain(stage, whole, split)
             trips = [ceil(spans[level] / spans[level + 1]) for level in range(len(split.factors))]
+            if cut:
+                self.check_cuts(stage, whole, split, spans, trips)
         return [
             replace(whole, span=spans[level], step=spans[level + 1], trip=trips[level], cut=cut)
             for level in range(len(split.factors))
         ]
+
+    def check_cuts(self, stage: str, whole: _Walk, split: Splitting, spans: Sequence[Number], trips: Sequence[Number]) -> None:
+        """What is cut short ends where the axis ends: of a part of it, it would reach into the next part."""
+        extent = self.parts.get(whole.axis, whole.axis.extent)
+        for level, trip in enumerate(trips):
+            even = either(equal(trip * spans[level + 1], spans[level]), equal(spans[level], extent))
+            if isinstance(even, Column):
+                self.valid = both(self.valid, even)
+            elif not even:
+                raise ScheduleError(
+                    f"loop {split.parts[level]} of stage {stage} walks {spans[level]} of the {extent} elements of "
+                    f"{whole.axis.name} in steps of {spans[level + 1]}, which do not divide them, and cannot be shifted inwards, "
+                    f"as it would add twice; choose factors that divide all but the outermost loop"
+                )
 
     def chain(self, stage: str, whole: _Walk, split: Splitting) -> list[Number]:
         """The spans of the loops that a loop becomes, from the outermost in, and the step of the innermost."""
@@ -256,13 +279,20 @@ class _Fold:
         return spans[::-1]
 
     def unrolled(
-        self, loops: tuple[Loop, ...], said: StageLoops, cut: frozenset[str], mixed: frozenset[Axis], lanes: Number
+        self,
+        loops: tuple[Loop, ...],
+        said: StageLoops,
+        cut: frozenset[str],
+        mixed: frozenset[Axis],
+        lanes: Number,
+        parallel: Number,
     ) -> tuple[Loop, ...]:
         """Marks loops, from the innermost outward, while their straight-line code stays within the limit.
 
-        A loop whose last run may be short stays a loop.
+        A loop whose last run may be short stays a loop, and so does one that threads share.
         """
         names, wish = said.unrolled or ((), 0)
+        shared = said.parallel[0] if said.parallel is not None else ()
         limit = self.value(wish)
         statements: Number = 1
         going: Number = limit > 0
@@ -275,7 +305,8 @@ class _Fold:
                 continue
             statements = statements * where(vector, ceil(loop.trip / lanes), loop.trip)
             fixed = either(_whole(loops, position, mixed), equal(loop.trip, 1)) if loop.name in cut else 1
-            going = every((going, statements <= limit, either(fixed, vector)))
+            alone = parallel <= position if loop.name in shared else 1
+            going = every((going, statements <= limit, either(fixed, vector), alone))
             result[position] = replace(loop, unrolled=every((going, loop.trip > 1, negated(vector))))
         return tuple(result)
 
@@ -296,6 +327,8 @@ class _Fold:
                 f"the loops {', '.join(shared)} of stage {stage} are to be parallel, but the outermost ones are "
                 f"{', '.join(names[: len(kept)])}; reorder them"
             )
+        if said.vector is not None and said.vector[0] in kept:
+            raise ScheduleError(f"loop {said.vector[0]} of stage {stage} cannot be both parallel and vectorized; split it in two")
         wish = self.value(depth)
         result: Number = 0
         for position, trip in enumerate(trips[: len(kept)]):
@@ -350,12 +383,14 @@ class _Fold:
         parallel = where(equal(at, 0), shared, 0)
         return Attached(tensor, region, at, tuple(lengths), lane_axis, lanes, parallel, tensor in self.constant)
 
-    def packed(self, anchor: Tensor, copied: Copied, place: Callable[[Location], Number]) -> Packed:
+    def packed(self, anchor: Tensor, copied: Copied, attached: Sequence[Attached], place: Callable[[Location], Number]) -> Packed:
         tensor = self.tensors[copied.tensor]
         copy = _copy(anchor, tensor, copied.name, copied.computed)
         assert copy.body is not None
         prepared = follows_from_constants(self.dag, copy.body)
-        return Packed(tensor, copy, 0 if prepared else place(copied.at), prepared)
+        # What is computed inside of the nest can be copied no further out than there.
+        there: Number = next((stage.at for stage in attached if stage.tensor is tensor), 0)
+        return Packed(tensor, copy, 0 if prepared else maximum(place(copied.at), there), prepared)
 
 
 def _table(numbers: Sequence[int]) -> NDArray[np.int64]:
@@ -394,7 +429,7 @@ class _Depths:
         """Of the place right inside of a loop."""
         inside = self._loops[: self._loops.index(loop) + 1]
         depth = sum(name in inside for name in self._names)
-        return self._shared if 0 < depth < self._shared else depth
+        return max(depth, self._shared)
 
 
 #: The loops of a band, and whether they add up.
@@ -406,8 +441,8 @@ def _bands(
 ) -> list[_Band]:
     """The loops in runs of like ones, cut where something may be computed between them.
 
-    The innermost tile of a reduction, the space loops behind all that add up, is a band even where it has no loops; a vectorised
-    loop that adds up is a last band behind it.
+    The innermost tile of a reduction, the space loops behind all that add up, is a band even where it has no loops. A vectorised
+    loop that adds up is a last band behind it; then a band that adds up is before the tile, too.
     """
     lane = [vector] if vector is not None and walks[vector].reduce else []
     result: list[_Band] = []
@@ -415,6 +450,8 @@ def _bands(
         if not result or position in depths or result[-1][0] != walks[name].reduce:
             result.append((walks[name].reduce, []))
         result[-1][1].append(name)
+    if lane and not any(adds for adds, _ in result[-2:]):
+        result.append((True, []))
     if reduces and (not result or result[-1][0]):
         result.append((False, []))
     return [*result, (True, lane)] if lane else result
@@ -438,6 +475,16 @@ def _adds_outside(anchor: Tensor, said: StageLoops) -> frozenset[str]:
     reduce = {each.name for each in anchor.reduce_axes}
     first = next((position for position, name in enumerate(said.loops) if axis(name) in reduce), len(said.loops))
     return frozenset(axis(name) for name in said.loops[first:] if axis(name) not in reduce)
+
+
+def _innermost(said: StageLoops) -> frozenset[str]:
+    """The loops whose iterations are one element apart: the innermost level of each axis."""
+    last = {split.loop: split.parts[-1] for split in said.splits}
+
+    def level(name: str) -> str:
+        return level(last[name]) if name in last else name
+
+    return frozenset(map(level, said.axes))
 
 
 def _mixed(said: StageLoops, walks: Mapping[str, _Walk]) -> frozenset[Axis]:
@@ -467,7 +514,13 @@ def _whole(loops: tuple[Loop, ...], position: int, mixed: frozenset[Axis]) -> Nu
 def _copy(anchor: Tensor, tensor: Tensor, name: str, computed: bool) -> Tensor:
     """What ``anchor`` reads of ``tensor``, over the axes that the read depends on; a stage's element may be computed there."""
     assert anchor.body is not None
-    (read,) = (read for read in reads(anchor.body) if read.tensor is tensor)
+    found = [read for read in reads(anchor.body) if read.tensor is tensor]
+    if len(found) != 1:
+        raise ScheduleError(
+            f"stage {anchor.name} reads {len(found)} elements of {tensor.name} at a time, so not from a copy; "
+            f"rewrite the computation before cache_read"
+        )
+    (read,) = found
     used = free_vars(read)
     axes = tuple(axis for axis in axes_of(anchor) if axis in used)
     element: Expr = read

@@ -228,8 +228,10 @@ class NestLowering:
         coordinates = {axis: self.coordinate(axis, position) for axis in axes_of(anchor)}
         if not isinstance(self.body, Reduce):
             assert self.body is not None
-            out = tuple(coordinates[axis] for axis in anchor.axes)
             value = on_buffers(self.body, coordinates, self.local_reads(position))
+            if self.tile_levels is not None:
+                return self.tile_store(position, value, Role.COMPUTE)
+            out = tuple(coordinates[axis] for axis in anchor.axes)
             return Store(self.buffers[anchor], out, value, anchor.name, streamed=bool(self.nest.streamed))
         value = on_buffers(self.body.body, coordinates, self.local_reads(position))
         if self.registers is None:

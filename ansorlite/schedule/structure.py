@@ -42,12 +42,11 @@ def places(location: Location) -> tuple[LoopRef | None, ...]:
 class Tail(Enum):
     """What becomes of the last iteration of a loop whose step does not divide its span.
 
-    It is shifted inwards (and computes elements again), cut short, or runs whole with each element guarded.
+    It is shifted inwards (and computes elements again), or cut short.
     """
 
     SHIFT = "shift"
     CUT = "cut"
-    GUARD = "guard"
 
 
 @dataclass(frozen=True)

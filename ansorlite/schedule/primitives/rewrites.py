@@ -41,6 +41,9 @@ class Inline(Step):
             )
         if tensor in structure.dag.outputs:
             raise ScheduleError(f"stage {tensor.name} is an output: it cannot be inlined")
+        reader = next((name for name, of in structure.stages.items() if any(c.tensor == tensor.name for c in of.copies)), None)
+        if reader is not None:
+            raise ScheduleError(f"stage {tensor.name} cannot be inlined after cache_read of it for {reader}; inline it before")
         return structure.rewritten(inline(structure.dag, tensor.name))
 
 
