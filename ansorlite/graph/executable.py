@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from ansorlite import __version__, export, runtime
+from ansorlite import export, runtime
 from ansorlite.codegen.entry import Call, Step
 from ansorlite.errors import ArgumentError
 from ansorlite.export.description import Description, Parameter
@@ -31,6 +31,7 @@ from ansorlite.runtime.memory import check_fits
 from ansorlite.runtime.model_call import ModelCall, direct_arguments
 from ansorlite.runtime.not_copied import NotCopied
 from ansorlite.task import Task
+from ansorlite.version import __version__
 
 if TYPE_CHECKING:
     from ansorlite.runtime.peaks import Peaks

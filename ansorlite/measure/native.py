@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 from functools import lru_cache
 
-from ansorlite import sketch
+from ansorlite import search
 from ansorlite.measure.inputs import Array, empty
 from ansorlite.measure.timing import Call
 from ansorlite.programs.build import build_candidate, pack, unpack
@@ -25,7 +25,7 @@ def build(task: Task, candidate: Candidate, rules: Sequence[Rule] | None = None)
 
 def default(task: Task, rules: Sequence[Rule] | None = None) -> Candidate:
     """The candidate to take where none was measured."""
-    return sketch.default_candidate(task, _sketches(task, None if rules is None else tuple(rules)))
+    return search.default_candidate(task, _sketches(task, None if rules is None else tuple(rules)))
 
 
 def load(task: Task, artifact: bytes, arrays: Sequence[Array]) -> Call:

@@ -10,7 +10,7 @@ from ansorlite.cost_model import GBDT, BlendedModel
 from ansorlite.cost_model.draft import Draft
 from ansorlite.features import extract
 from ansorlite.search import SearchProblem, StrategyMaker
-from ansorlite.sketch.default import default_candidate
+from ansorlite.search.default import default_candidate
 from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.state import Rule
 from ansorlite.sketch.tile_space import TileSpace
