@@ -28,8 +28,8 @@ from ansorlite.loops.nodes import Buffer, Scope
 from ansorlite.measure.inputs import empty, make_inputs
 from ansorlite.programs.build import build_candidate
 from ansorlite.runtime.kernel import Kernel
+from ansorlite.search.default import default_candidate
 from ansorlite.sketch.candidate import Candidate
-from ansorlite.sketch.default import default_candidate
 from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.tile_space import TileSpace
