@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ansorlite.measure.inputs import Array
-from ansorlite.measure.timing import Call
+from ansorlite.runtime.timing import Call
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.state import Rule
 from ansorlite.task import Task

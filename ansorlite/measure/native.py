@@ -8,9 +8,9 @@ from functools import lru_cache
 
 from ansorlite import search
 from ansorlite.measure.inputs import Array, empty
-from ansorlite.measure.timing import Call
 from ansorlite.programs.build import build_candidate, pack, unpack
 from ansorlite.runtime.load import Loaded
+from ansorlite.runtime.timing import Call
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.sketch import Sketch

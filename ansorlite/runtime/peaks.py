@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import llvmlite.binding as llvm
@@ -19,6 +20,7 @@ import numpy as np
 from ansorlite.codegen.builder import Module
 from ansorlite.codegen.machine import machine, optimise
 from ansorlite.runtime.linker import Linked
+from ansorlite.runtime.timing import turns_for
 from ansorlite.target import Target
 
 #: Chains of multiply-adds: more than latency times units (4 x 2 on today's cores), few enough for the registers.
@@ -114,9 +116,7 @@ class Team:
             work_of: for each thread, a function that takes so many turns.
         """
         works = [work_of(number) for number in range(self._threads)]
-        turns = 1
-        while (seconds := self._together(works, turns)) < _SECONDS / 2:
-            turns = max(2 * turns, int(0.9 * turns * _SECONDS / max(seconds, 1e-6)))
+        turns = turns_for(partial(self._together, works), _SECONDS)
         best = min(self._together(works, turns) for _ in range(_ATTEMPTS))
         return self._threads * amount * turns / best
 

@@ -1,21 +1,16 @@
-"""Timing a program, and timing two in turns."""
+"""Candidates timed: one alone, or two in turns."""
 
 from __future__ import annotations
 
 import math
-import resource
 import statistics
 import time
-from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 
 from ansorlite.measure.settings import MeasureSettings
-
-#: A program that is bound to its arrays: runs it so many times in a row.
-Call: TypeAlias = Callable[[int], None]
-
+from ansorlite.runtime.timing import Call, calls_for, preemptions, repeat
 
 #: A program that seems to be the best gets so many times the pairs of turns of another.
 _CONFIRMED: Final = 3
@@ -32,25 +27,6 @@ _ATTEMPTS: Final = 3
 _LONG_TURN: Final = 0.03
 
 
-def once(call: Call) -> float:
-    """Seconds of one call."""
-    start = time.perf_counter()
-    call(1)
-    return time.perf_counter() - start
-
-
-def repeat(call: Call, calls: int) -> float:
-    """Seconds of one call, as the mean of ``calls`` of them."""
-    start = time.perf_counter()
-    call(calls)
-    return (time.perf_counter() - start) / calls
-
-
-def preemptions() -> int:
-    """How often threads of this process have lost their core to another process."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
-
-
 def undisturbed(call: Call, calls: int) -> float:
     """As :func:`repeat`, of a turn in which no thread lost its core, if there is one among a few."""
     shortest = math.inf
@@ -63,11 +39,6 @@ def undisturbed(call: Call, calls: int) -> float:
     return shortest
 
 
-def calls_for(latency: float, settings: MeasureSettings) -> int:
-    """How many calls make one repeat."""
-    return max(1, round(settings.repeat_seconds / max(latency, 1e-7)))
-
-
 def latency(call: Call, first: float, settings: MeasureSettings) -> float:
     """Seconds of one call: the median of the repeats, fewer of them where they take long.
 
@@ -78,7 +49,7 @@ def latency(call: Call, first: float, settings: MeasureSettings) -> float:
     if first >= settings.long_seconds:
         return first
     spent = again = undisturbed(call, 1)
-    calls = calls_for(min(first, again), settings)
+    calls = calls_for(min(first, again), settings.repeat_seconds)
     repeats = [again] if calls == 1 else []
     while len(repeats) < settings.repeats and not (repeats and spent >= settings.enough_seconds):
         repeats.append(undisturbed(call, calls))
@@ -109,7 +80,7 @@ def relative(
         latencies: of ours and theirs, roughly.
         until: the time, as ``time.perf_counter`` tells it, after which no further pair begins.
     """
-    our_calls, their_calls = (calls_for(latency, settings) for latency in latencies)
+    our_calls, their_calls = (calls_for(latency, settings.repeat_seconds) for latency in latencies)
     enough = min(settings.repeats, max(_FEWEST, int(settings.enough_seconds / sum(latencies))))
     wanted = enough * _CONFIRMED
     ratios: list[float] = []

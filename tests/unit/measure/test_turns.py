@@ -9,7 +9,7 @@ from itertools import repeat as for_ever
 
 import pytest
 
-from ansorlite.measure import MeasureSettings, timing
+from ansorlite.measure import MeasureSettings, turns
 
 SETTINGS = MeasureSettings(repeats=3, repeat_seconds=0.01)
 
@@ -32,19 +32,19 @@ class Program:
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [0.0]
     monkeypatch.setattr(time, "perf_counter", lambda: now[0])
-    monkeypatch.setattr(timing, "preemptions", lambda: 0)
+    monkeypatch.setattr(turns, "preemptions", lambda: 0)
     return now
 
 
 def test_latency_is_the_median_of_repeats(clock: list[float]) -> None:
     program = Program(clock, for_ever(0.001))
-    assert timing.latency(program, 0.002, SETTINGS) == pytest.approx(0.001)
+    assert turns.latency(program, 0.002, SETTINGS) == pytest.approx(0.001)
     assert program.calls >= 3 * 10
 
 
 def test_a_long_program_is_not_called_again(clock: list[float]) -> None:
     program = Program(clock, for_ever(0.7))
-    assert timing.latency(program, 0.7, SETTINGS) == 0.7
+    assert turns.latency(program, 0.7, SETTINGS) == 0.7
     assert program.calls == 0
 
 
@@ -59,12 +59,12 @@ def test_a_long_program_is_not_called_again(clock: list[float]) -> None:
 )
 def test_slower(clock: list[float], first: float, again: float, slow: float | None, calls: int) -> None:
     program = Program(clock, for_ever(again))
-    assert timing.slower(program, first, 0.01, SETTINGS) == (None if slow is None else pytest.approx(slow))
+    assert turns.slower(program, first, 0.01, SETTINGS) == (None if slow is None else pytest.approx(slow))
     assert program.calls == calls
 
 
 def test_without_a_best_nothing_is_slower(clock: list[float]) -> None:
-    assert timing.slower(Program(clock, for_ever(1.0)), 100.0, None, SETTINGS) is None
+    assert turns.slower(Program(clock, for_ever(1.0)), 100.0, None, SETTINGS) is None
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_without_a_best_nothing_is_slower(clock: list[float]) -> None:
 )
 def test_timed_in_turns(clock: list[float], ours: list[float], theirs: list[float], ratio: float, pairs: int) -> None:
     first, second = Program(clock, iter(ours)), Program(clock, iter(theirs))
-    assert timing.relative(first, second, (0.02, 0.02), SETTINGS) == pytest.approx(ratio)
+    assert turns.relative(first, second, (0.02, 0.02), SETTINGS) == pytest.approx(ratio)
     assert (first.calls, second.calls) == (pairs, pairs)
 
 
@@ -96,13 +96,13 @@ def test_few_turns_are_enough_for_a_program_that_is_clearly_slower(
     clock: list[float], best: float, seconds: float, pairs: int
 ) -> None:
     ours, theirs = Program(clock, for_ever(seconds)), Program(clock, for_ever(best))
-    assert timing.relative(ours, theirs, (best, best), replace(SETTINGS, repeats=5)) == pytest.approx(seconds / best)
+    assert turns.relative(ours, theirs, (best, best), replace(SETTINGS, repeats=5)) == pytest.approx(seconds / best)
     assert (ours.calls, theirs.calls) == (pairs, pairs)
 
 
 def test_a_program_that_takes_tenths_of_a_second_is_not_called_over_and_over(clock: list[float]) -> None:
     program = Program(clock, for_ever(0.2))
-    assert timing.latency(program, 0.25, SETTINGS) == pytest.approx(0.2)
+    assert turns.latency(program, 0.25, SETTINGS) == pytest.approx(0.2)
     assert program.calls == 1
 
 
@@ -119,6 +119,6 @@ def test_turns_without_a_core_are_taken_again(
     clock: list[float], monkeypatch: pytest.MonkeyPatch, preempted: list[int], seconds: list[float], found: float, calls: int
 ) -> None:
     program = Program(clock, iter(seconds))
-    monkeypatch.setattr(timing, "preemptions", lambda: sum(turn < program.calls for turn in preempted))
-    assert timing.undisturbed(program, 1) == pytest.approx(found)
+    monkeypatch.setattr(turns, "preemptions", lambda: sum(turn < program.calls for turn in preempted))
+    assert turns.undisturbed(program, 1) == pytest.approx(found)
     assert program.calls == calls
