@@ -4,7 +4,6 @@ A bug in ansorlite is never an :class:`AnsorliteError`: it keeps its own type an
 The command line turns an :class:`AnsorliteError` into one sentence and exit code 2.
 """
 
-
 from ansorlite.visible import visible
 
 

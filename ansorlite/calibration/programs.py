@@ -17,8 +17,9 @@ from ansorlite.cost_model.draft import Draft
 from ansorlite.evolution import EvolutionSettings, evolve, first_of_each, keys
 from ansorlite.features import extract
 from ansorlite.loops.arguments import argument
-from ansorlite.measure.inputs import empty, make_inputs
+from ansorlite.measure.inputs import make_inputs
 from ansorlite.programs.build import build_candidate
+from ansorlite.runtime.arguments import empty
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.runtime.timing import calls_for
 from ansorlite.sketch.candidate import Candidate

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from ansorlite.alignment import aligned
 from ansorlite.codegen import statements, streaming
 from ansorlite.codegen.builder import Builder, Module
 from ansorlite.codegen.context import Context, Place
 from ansorlite.codegen.machine import machine, optimise
 from ansorlite.codegen.object import Object
-from ansorlite.codegen.workspace import aligned, layout
+from ansorlite.codegen.workspace import layout
 from ansorlite.llvm_option import without_strength_reduction
 from ansorlite.loops import printer
 from ansorlite.loops.fetch_ahead import fetch_ahead

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from ansorlite.alignment import aligned
 from ansorlite.loops.nodes import Alloc, Buffer, Function, Scope, Stmt, children
 from ansorlite.target import Target
 
@@ -16,13 +17,6 @@ from ansorlite.target import Target
 STACK_BUFFER: Final = 16 << 10
 #: as long as all such buffers of a function stay below this.
 STACK_TOTAL: Final = 128 << 10
-
-ALIGNMENT: Final = 64
-
-
-def aligned(size: int) -> int:
-    """``size`` in whole cache lines, bytes."""
-    return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 @dataclass

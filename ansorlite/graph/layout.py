@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from ansorlite.alignment import aligned
 from ansorlite.codegen.entry import Address, Move
-from ansorlite.codegen.workspace import aligned
 from ansorlite.graph.fusion import Group
 from ansorlite.graph.graph import Array, Graph
 from ansorlite.graph.memory import Copy, MemoryPlan, Place

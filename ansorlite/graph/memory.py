@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ansorlite.codegen.workspace import aligned
+from ansorlite.alignment import aligned
 from ansorlite.graph.fusion import Group
 from ansorlite.graph.graph import Graph
 from ansorlite.graph.movement import part_offsets, view_offset

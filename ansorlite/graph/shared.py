@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from weakref import WeakValueDictionary
 
+from ansorlite.alignment import aligned
 from ansorlite.codegen.entry import Address
-from ansorlite.codegen.workspace import aligned
 from ansorlite.graph.graph import Array
 from ansorlite.graph.layout import WEIGHTS, Layout
 from ansorlite.runtime.arguments import address_of

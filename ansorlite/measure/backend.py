@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from ansorlite.measure.inputs import Array
+from ansorlite.runtime.arguments import Array
 from ansorlite.runtime.timing import Call
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.state import Rule

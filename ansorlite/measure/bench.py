@@ -13,10 +13,11 @@ import numpy as np
 from ansorlite.measure import turns
 from ansorlite.measure.backend import Backend
 from ansorlite.measure.check import Checker, Tolerance, tolerance
-from ansorlite.measure.inputs import Array, empty, make_inputs
+from ansorlite.measure.inputs import make_inputs
 from ansorlite.measure.memory import guarded, read_only
 from ansorlite.measure.protocol import Answer, Compare, Phase, Prepare, Run, Status
 from ansorlite.measure.settings import MeasureSettings
+from ansorlite.runtime.arguments import Array, empty
 from ansorlite.runtime.timing import Call, calls_for, repeat
 from ansorlite.task import Task
 from ansorlite.te import dtypes

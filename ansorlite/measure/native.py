@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from ansorlite import search
-from ansorlite.measure.inputs import Array, empty
 from ansorlite.programs.build import build_candidate, pack, unpack
+from ansorlite.runtime.arguments import Array, empty
 from ansorlite.runtime.load import Loaded
 from ansorlite.runtime.timing import Call
 from ansorlite.sketch.candidate import Candidate

@@ -86,9 +86,7 @@ def replay_here(task: Task, record: Record, rules: str | None = None) -> Measure
 @click.option("--threads", type=click.IntRange(min=1), help="Of the target; by default all cores.")
 @click.option("--rules", help='The derivation rules, if not those of the target: "file.py:NAME" or "package.module:NAME".')
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout, and nothing else there.")
-def main(
-    database: Path, record_id: int, loops: bool, here: bool, threads: int | None, rules: str | None, as_json: bool
-) -> None:
+def main(database: Path, record_id: int, loops: bool, here: bool, threads: int | None, rules: str | None, as_json: bool) -> None:
     """Do the measurement with number ID in DATABASE again, and say what happens."""
     try:
         with Database(database, create=False) as records:

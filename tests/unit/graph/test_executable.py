@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+from ansorlite.alignment import ALIGNMENT
 from ansorlite.graph.builder import GraphBuilder
 from ansorlite.graph.describe import Value
 from ansorlite.graph.executable import compile_model
@@ -14,7 +15,6 @@ from ansorlite.graph.fusion import Group, fuse
 from ansorlite.graph.graph import Graph
 from ansorlite.graph.memory import Copy, MemoryPlan, plan_memory
 from ansorlite.graph.model import Model
-from ansorlite.runtime.arguments import ALIGNMENT
 from ansorlite.topi.activations import relu
 from ansorlite.topi.elementwise import add, exp, multiply
 from ansorlite.topi.matmul import gemm
