@@ -6,7 +6,7 @@ from typing import Final
 
 from ansorlite.graph.describe import Operator
 from ansorlite.graph.graph import Array, Graph
-from ansorlite.graph.passes.scaling import spread
+from ansorlite.graph.passes.quantized.scaling import spread
 from ansorlite.topi.quantized import dequantize, quantize, requantize, requantize_real
 
 #: Operators whose other operands may be one number for each position along a dimension, which an attribute names.

@@ -6,7 +6,7 @@ import numpy as np
 
 from ansorlite.graph.graph import Array, Graph, Node
 from ansorlite.graph.passes.cleanup import eliminate_dead_nodes
-from ansorlite.graph.passes.scaling import scaling_of
+from ansorlite.graph.passes.quantized.scaling import scaling_of
 from ansorlite.topi.elementwise import add
 from ansorlite.topi.quantized import dequantize, quantize, requantize, requantize_real, saturate
 

@@ -11,7 +11,7 @@ import numpy as np
 from ansorlite.graph.describe import Operator
 from ansorlite.graph.graph import Array, Graph, Node
 from ansorlite.graph.passes.cleanup import eliminate_dead_nodes
-from ansorlite.graph.passes.scaling import Scaling, scaling_of, spread
+from ansorlite.graph.passes.quantized.scaling import Scaling, scaling_of, spread
 from ansorlite.te import dtypes
 from ansorlite.topi.conv import conv
 from ansorlite.topi.elementwise import add

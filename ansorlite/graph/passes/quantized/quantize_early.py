@@ -10,7 +10,7 @@ import numpy as np
 from ansorlite.graph.describe import Operator
 from ansorlite.graph.graph import Array, Graph, Node
 from ansorlite.graph.passes.cleanup import eliminate_dead_nodes
-from ansorlite.graph.passes.scaling import Scaling, scaling_of
+from ansorlite.graph.passes.quantized.scaling import Scaling, scaling_of
 from ansorlite.topi.activations import relu
 from ansorlite.topi.elementwise import clip, maximum, minimum
 from ansorlite.topi.pooling import global_max_pool, max_pool
