@@ -20,7 +20,7 @@ STACK_TOTAL: Final = 128 << 10
 
 
 @dataclass
-class Layout:
+class WorkspaceLayout:
     """Byte offsets of the buffers that live in the workspace; the others of ``stack`` are stack slots.
 
     Attributes:
@@ -38,9 +38,9 @@ class Layout:
         return self.shared + threads * self.private
 
 
-def layout(function: Function, target: Target) -> Layout:
+def layout(function: Function, target: Target) -> WorkspaceLayout:
     """Places every temporary of ``function``. Each has room for one vector past its end, which loads may touch."""
-    result = Layout()
+    result = WorkspaceLayout()
     on_stack = 0
 
     def place(stmt: Stmt, shared: int, private: int) -> None:

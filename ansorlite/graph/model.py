@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ansorlite import lazy
 from ansorlite.errors import ArgumentError
 from ansorlite.graph.describe import Value
-from ansorlite.graph.fusion import Group, task_of, use_of
+from ansorlite.graph.fusion import FusionGroup, task_of, use_of
 from ansorlite.graph.graph import Graph
 from ansorlite.target import Target, resolve
 from ansorlite.task import Task
@@ -37,7 +37,7 @@ class Model:
     """
 
     graph: Graph
-    groups: tuple[Group, ...]
+    groups: tuple[FusionGroup, ...]
     assignments: tuple[int, ...]
     tasks: tuple[tuple[Task, int], ...]
     target: Target

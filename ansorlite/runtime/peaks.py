@@ -33,7 +33,7 @@ _ATTEMPTS: Final = 60
 
 
 @dataclass(frozen=True)
-class Level:
+class MemoryLevel:
     """One level of memory.
 
     Attributes:
@@ -64,9 +64,9 @@ class Peaks:
 
     threads: int
     flops: float
-    levels: tuple[Level, ...]
+    levels: tuple[MemoryLevel, ...]
 
-    def level(self, nbytes: int) -> Level:
+    def level(self, nbytes: int) -> MemoryLevel:
         """The fastest that holds ``nbytes``."""
         return next((level for level in self.levels if nbytes <= level.nbytes), self.levels[-1])
 
@@ -77,7 +77,7 @@ class Peaks:
     def best(self, other: Peaks) -> Peaks:
         """The higher of each: whatever else runs on the machine can only lower a measured peak."""
         pairs = zip(self.levels, other.levels, strict=True)
-        levels = (Level(a.name, a.nbytes, max(a.read, b.read), max(a.copy, b.copy)) for a, b in pairs)
+        levels = (MemoryLevel(a.name, a.nbytes, max(a.read, b.read), max(a.copy, b.copy)) for a, b in pairs)
         return Peaks(self.threads, max(self.flops, other.flops), tuple(levels))
 
 
@@ -92,7 +92,7 @@ def measure_peaks(target: Target, threads: int) -> Peaks:
             buffers = [aligned(share) for _ in range(threads)]
             read = team.rate(lambda n, b=buffers, s=share: loops.reader(b[n], s), share)  # type: ignore[misc]
             copy = team.rate(lambda n, b=buffers, s=share: loops.copier(b[n], s), share)  # type: ignore[misc]
-            levels.append(Level(name, nbytes, read, copy))
+            levels.append(MemoryLevel(name, nbytes, read, copy))
     return Peaks(threads, flops, tuple(levels))
 
 

@@ -13,7 +13,7 @@ from ansorlite.topi.reduction import reduce_max, reduce_min
 
 
 @dataclass(frozen=True)
-class Linear:
+class Dense:
     """``x @ weights.T + bias``.
 
     Attributes:
@@ -28,14 +28,14 @@ class Linear:
     def __call__(self, x: str) -> str:
         return self.node.apply(add, self.node.apply(gemm, x, self.weights, transpose_b=True), self.bias)
 
-    def part(self, begin: int, count: int) -> Linear:
+    def part(self, begin: int, count: int) -> Dense:
         """Some of its columns."""
         weights, bias = (cut(self.node, name, 0, begin, count) for name in (self.weights, self.bias))
-        return Linear(self.node, weights, bias)
+        return Dense(self.node, weights, bias)
 
 
 @dataclass(frozen=True)
-class QuantizedLinear:
+class QuantizedDense:
     """``x @ ((weights - zero) * scale) + bias``, of ``x`` quantised to bytes by its own range.
 
     Attributes:
