@@ -1,7 +1,7 @@
 # make demo      tune a real model within five minutes and print what it gained
 # make test      every test
 # make targets   the tests of what is compiled, for each kind of processor: run here, or by qemu, or compiled alone
-# make check     style and types
+# make check     style, types, and which file imports which
 #
 # Each makes a virtual environment in .venv first. PYTHON=python3.12 make test picks another interpreter (3.11 or newer);
 # EXTRAS=dev,bench,torch installs more of what pyproject.toml lists, so that fewer tests are skipped.
@@ -34,6 +34,7 @@ $(TARGETS:%=target-%): target-%: $(INSTALLED)
 check: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo --no-cache
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from ansorlite import lazy
+from ansorlite.version import __version__
 
 if TYPE_CHECKING:
     from ansorlite.api.compile import compile
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from ansorlite.task import Task
     from ansorlite.task_scheduler.objectives.goal import Goal
     from ansorlite.tuner.result import TuneResult
-
-__version__ = "0.1.0"
 
 #: Public name -> the module that has it. A module is imported when its name is first used: nobody who only compiles a
 #: kernel waits for the libraries of the ONNX front end and of the cost model.
@@ -61,6 +60,7 @@ __all__ = [
     "Target",
     "Task",
     "TuneResult",
+    "__version__",
     "compile",
     "from_onnx",
     "load",

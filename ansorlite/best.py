@@ -15,7 +15,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
-from ansorlite import __version__, measure, sketch, visible
+from ansorlite import measure, search, sketch, visible
 from ansorlite.cache import disk as caches
 from ansorlite.cache.disk import Cache, NoCache, default_cache
 from ansorlite.errors import BrokenProgramWarning, MemoryLimitError, RecordsError, TargetError, TuningError
@@ -29,6 +29,7 @@ from ansorlite.runtime.kernel import Kernel, Origin
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.sketch.spaces import Derived, SpaceBuilder, sketches_of
 from ansorlite.task import Task
+from ansorlite.version import __version__
 
 if TYPE_CHECKING:
     from ansorlite.measure import Referee
@@ -160,7 +161,7 @@ class Programs:
                 yield Origin(self._default(task), None)
             yield Origin(candidate, measurement.latency)
         yield Origin(self._default(task), None)
-        for candidate in sketch.default_candidates(task, self._sketches(task)):
+        for candidate in search.default_candidates(task, self._sketches(task)):
             yield Origin(candidate, None)
 
     def _first(self, task: Task, make: Callable[[Origin], T]) -> tuple[Origin, T]:
@@ -336,7 +337,7 @@ class Programs:
         known = self._remembered(task)
         if known is not None:
             return known
-        default = sketch.default_candidate(task, self._sketches(task))
+        default = search.default_candidate(task, self._sketches(task))
         self._remember(task, default)
         return default
 

@@ -1,7 +1,9 @@
 """Packages whose public names are imported when they are first used (PEP 562).
 
 Nobody who loads a model waits for what only tuning needs. A module that may do without some of a package imports the package,
-and takes names from it where it needs them: ``from ansorlite import sketch``, then ``sketch.derive(task)``.
+and takes names from it where it needs them: ``from ansorlite import sketch``, then ``sketch.derive(task)``. No module imports the
+package that it is in: every other one of it would be behind that. What it may do without of its own package it names alone, by
+:func:`module`.
 """
 
 from __future__ import annotations
@@ -10,6 +12,19 @@ import importlib
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
+
+
+def module(name: str) -> Any:
+    """The module ``name``, imported when something of it is used; for type checkers it is imported under ``TYPE_CHECKING``."""
+    return _Later(name)
+
+
+class _Later:
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        return getattr(importlib.import_module(self._name), attribute)
 
 
 def attributes(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

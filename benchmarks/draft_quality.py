@@ -25,11 +25,12 @@ from ansorlite.cost_model.metrics import rank_correlation
 from ansorlite.evolution import first_of_each, keys
 from ansorlite.features import extract
 from ansorlite.loops.nodes import Buffer, Scope
-from ansorlite.measure.inputs import empty, make_inputs
+from ansorlite.measure.inputs import make_inputs
 from ansorlite.programs.build import build_candidate
+from ansorlite.runtime.arguments import empty
 from ansorlite.runtime.kernel import Kernel
+from ansorlite.search.default import default_candidate
 from ansorlite.sketch.candidate import Candidate
-from ansorlite.sketch.default import default_candidate
 from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.tile_space import TileSpace

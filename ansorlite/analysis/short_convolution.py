@@ -23,7 +23,7 @@ MAX_TAPS = 7
 
 
 @dataclass(frozen=True)
-class Window:
+class WindowAxes:
     """One pair ``(y, r)``.
 
     Attributes:
@@ -46,7 +46,7 @@ class ShortConvolution:
 
     data: Read
     filter: Read
-    windows: tuple[Window, ...]
+    windows: tuple[WindowAxes, ...]
 
 
 def short_convolution(tensor: Tensor) -> ShortConvolution | None:
@@ -76,7 +76,7 @@ def _recognised(tensor: Tensor, data: Read, filter_: Read) -> ShortConvolution |
     return ShortConvolution(data, filter_, windows) if shared and reused else None
 
 
-def _window(data: Read, filter_: Read, dim: int) -> Window | None:
+def _window(data: Read, filter_: Read, dim: int) -> WindowAxes | None:
     """The window that slides along dimension ``dim`` of the data, if one does."""
     form = affine(data.indices[dim])
     if form is None or len(form.terms) != 2 or any(coefficient != 1 for _, coefficient in form.terms):
@@ -93,4 +93,4 @@ def _window(data: Read, filter_: Read, dim: int) -> Window | None:
         return None
     if len(filter_dims) != 1 or filter_.indices[filter_dims[0]] is not tap:
         return None
-    return Window(space, tap, dim, filter_dims[0], form.constant)
+    return WindowAxes(space, tap, dim, filter_dims[0], form.constant)

@@ -21,7 +21,6 @@ from typing import BinaryIO, Final, Protocol, TypeVar
 
 import llvmlite
 
-import ansorlite
 from ansorlite import visible
 from ansorlite.cache.parts import Part, read_parts, write_parts
 
@@ -264,7 +263,7 @@ def key(*parts: object) -> str:
 def _code() -> str:
     """A digest of ansorlite's own source: whatever changes it may change programs."""
     digest = hashlib.sha256()
-    root = str(Path(ansorlite.__file__).parent)
+    root = str(Path(__file__).parent.parent)
     # Strings, not paths: hundreds of files in a third of the time.
     for file in sorted(
         os.path.join(folder, name) for folder, _, names in os.walk(root) for name in names if name.endswith(".py")

@@ -1,4 +1,4 @@
-"""Several large things in one file that is mapped, not read: what nobody touches costs nothing."""
+"""Several large things in one file that is mapped, not read: what nobody touches costs nothing. All begin at cache lines."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import zlib
 from collections.abc import Sequence
 from typing import BinaryIO, Final, TypeAlias
 
-Part: TypeAlias = bytes | memoryview
+from ansorlite.alignment import ALIGNMENT, aligned
 
-#: Every part begins at a multiple of it, as arrays like to.
-_ALIGNMENT: Final = 64
+Part: TypeAlias = bytes | memoryview
 
 _WORD: Final = struct.Struct("<Q")
 
@@ -21,7 +20,7 @@ def write_parts(file: BinaryIO, parts: Sequence[Part]) -> None:
     header = struct.pack(f"<{1 + len(parts)}Q", len(parts), *(len(part) for part in parts))
     checksum = 0
     for part in (header, *parts):
-        for piece in (part, bytes(-len(part) % _ALIGNMENT)):
+        for piece in (part, bytes(-len(part) % ALIGNMENT)):
             file.write(piece)
             checksum = zlib.crc32(piece, checksum)
     file.write(_WORD.pack(checksum))
@@ -41,12 +40,8 @@ def read_parts(descriptor: int) -> list[memoryview] | None:
         return None
     sizes = struct.unpack_from(f"<{count}Q", data, _WORD.size)
     parts = []
-    begin = _padded(_WORD.size * (1 + count))
+    begin = aligned(_WORD.size * (1 + count))
     for size in sizes:
         parts.append(data[begin : begin + size])
-        begin += _padded(size)
+        begin += aligned(size)
     return parts
-
-
-def _padded(size: int) -> int:
-    return size + -size % _ALIGNMENT

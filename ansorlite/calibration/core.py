@@ -46,7 +46,7 @@ def issue(loop: Loop) -> int:
     for chain in loop.chains(loop.vector, 6):
         loop.then(chain, loop.fma(one, one, chain))
     for number, chain in enumerate(loop.chains(words, 6)):
-        loop.fold(chain, loop.load(words, number * loop.target.vector_bytes), words)
+        loop.depend(chain, loop.load(words, number * loop.target.vector_bytes), words)
     # And two of the loop itself: one that counts turns, and a comparison fused with a branch.
     return 9 + 6 + 6 + 2
 
@@ -86,7 +86,7 @@ def div(loop: Loop) -> int:
 def math(loop: Loop) -> int:
     for number, chain in enumerate(loop.chains(f"<{loop.lanes} x i32>", 4)):
         value = loop.load(loop.vector, number * loop.target.vector_bytes)
-        loop.fold(chain, exp(loop.b, "float32", loop.lanes, value))
+        loop.depend(chain, exp(loop.b, "float32", loop.lanes, value))
     return 4
 
 
@@ -115,7 +115,7 @@ def dot_product(op: BinaryOp) -> Body:
 def load(loop: Loop) -> int:
     words = f"<{loop.lanes} x i32>"
     for number, chain in enumerate(loop.chains(words, chains(loop))):
-        loop.fold(chain, loop.load(words, number * loop.target.vector_bytes), words)
+        loop.depend(chain, loop.load(words, number * loop.target.vector_bytes), words)
     return chains(loop)
 
 
@@ -124,7 +124,7 @@ def broadcast(loop: Loop) -> int:
     for number, chain in enumerate(loop.chains(words, chains(loop))):
         word = loop.load("i32", 4 * number)
         first = loop.b.op(f"insertelement {words} poison, i32 {word}, i64 0")
-        loop.fold(chain, loop.b.op(f"shufflevector {words} {first}, {words} poison, {words} zeroinitializer"), words)
+        loop.depend(chain, loop.b.op(f"shufflevector {words} {first}, {words} poison, {words} zeroinitializer"), words)
     return chains(loop)
 
 
@@ -136,7 +136,7 @@ def gather(loop: Loop) -> int:
         for lane in range(loop.lanes):
             element = loop.load("i32", 68 * (lane * 4 + number))
             value = loop.b.op(f"insertelement {words} {value}, i32 {element}, i64 {lane}")
-        loop.fold(chain, value, words)
+        loop.depend(chain, value, words)
     return 4 * loop.lanes
 
 
@@ -161,7 +161,7 @@ def masked(loop: Loop) -> int:
     loop.b.module.declare(f"{words} @{name}(ptr, i32, {bits}, {words})")
     for number, chain in enumerate(loop.chains(words, chains(loop))):
         place = loop.at(number * loop.target.vector_bytes)
-        loop.fold(chain, loop.b.op(f"call {words} @{name}(ptr {place}, i32 4, {bits} {some}, {words} zeroinitializer)"), words)
+        loop.depend(chain, loop.b.op(f"call {words} @{name}(ptr {place}, i32 4, {bits} {some}, {words} zeroinitializer)"), words)
     return chains(loop)
 
 
@@ -180,7 +180,7 @@ def crossing(loop: Loop) -> int:
     """Vectors that begin in one line and end in the next."""
     words = f"<{loop.lanes} x i32>"
     for number, chain in enumerate(loop.chains(words, chains(loop))):
-        loop.fold(chain, loop.load(words, 64 * (number + 1) - 4), words)
+        loop.depend(chain, loop.load(words, 64 * (number + 1) - 4), words)
     return chains(loop)
 
 

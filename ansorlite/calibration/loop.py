@@ -75,7 +75,7 @@ class Loop:
         """``x * y + z`` of vectors."""
         return self.b.intrinsic("fma", "float", self.lanes, x, y, z)
 
-    def fold(self, carried: str, value: str, kind: str | None = None) -> None:
+    def depend(self, carried: str, value: str, kind: str | None = None) -> None:
         """Let ``carried`` depend on ``value`` by an exclusive or, the cheapest of operations."""
         words = f"<{self.lanes} x i32>"
         if kind is None:

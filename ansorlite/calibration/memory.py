@@ -30,7 +30,7 @@ def runs(nbytes: int, lines: int) -> Body:
         place = loop.b.op(f"add i64 {first}, {HEAD}")
         for line, chain in enumerate(loop.chains(words, lines)):
             here = loop.b.op(f"add i64 {place}, {LINE * line}")
-            loop.fold(chain, loop.load(words, here), words)
+            loop.depend(chain, loop.load(words, here), words)
         return 1
 
     return body
@@ -46,7 +46,7 @@ def pages(count: int) -> Body:
         first = loop.b.op(f"mul i64 {page}, {PAGE}")
         place = loop.b.op(f"add i64 {loop.b.op(f'add i64 {first}, {inside}')}, {HEAD}")
         chain = loop.carried("i32")
-        loop.fold(chain, loop.load("i32", place), "i32")
+        loop.depend(chain, loop.load("i32", place), "i32")
         return 1
 
     return body

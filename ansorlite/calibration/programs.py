@@ -16,9 +16,11 @@ from ansorlite.cost_model.draft import Draft
 from ansorlite.evolution import EvolutionSettings, evolve, first_of_each, keys
 from ansorlite.features import extract
 from ansorlite.loops.arguments import argument
-from ansorlite.measure.inputs import empty, make_inputs
+from ansorlite.measure.inputs import make_inputs
 from ansorlite.programs.build import build_candidate
+from ansorlite.runtime.arguments import empty
 from ansorlite.runtime.kernel import Kernel
+from ansorlite.runtime.timing import calls_for
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.program import sketch_of
@@ -99,7 +101,7 @@ def least_seconds(runs: Sequence[Callable[[], None]]) -> list[tuple[float, float
         for position, (run, once) in enumerate(zip(runs, first, strict=True)):
             least, second = times[position]
             if once <= limit and not second <= (1 + _AGREE) * least:
-                calls = max(1, round(_TURN / max(min(least, once), 1e-7)))
+                calls = calls_for(min(least, once), _TURN)
                 least, second, _ = sorted((least, second, _taken(run, calls)))
                 times[position] = least, second
         if time.monotonic() - begin > _SECONDS:

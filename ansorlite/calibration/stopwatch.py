@@ -6,6 +6,7 @@ import ctypes
 import math
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 import llvmlite.binding as llvm
@@ -16,6 +17,7 @@ from ansorlite.codegen.builder import Module
 from ansorlite.codegen.machine import machine, optimise
 from ansorlite.runtime.linker import Linked
 from ansorlite.runtime.peaks import aligned
+from ansorlite.runtime.timing import turns_for
 from ansorlite.target import Target
 
 #: Seconds of one attempt, and how many there are of each loop.
@@ -62,7 +64,7 @@ class Stopwatch:
         The loops take turns: so each of them, the one that tells the clock among them, is tried at moments all over the
         time that this takes, and what else is going on slows none of them throughout.
         """
-        turns = {name: self._turns(name) for name in self._functions}
+        turns = {name: turns_for(partial(self.once, name), _SECONDS) for name in self._functions}
         least = dict.fromkeys(turns, math.inf)
         for _ in range(_ATTEMPTS):
             for name, count in turns.items():
@@ -70,13 +72,6 @@ class Stopwatch:
                 self.once(name, count)
                 least[name] = min(least[name], self.once(name, count))
         return {name: least[name] / (turns[name] * self._amounts[name]) for name in turns}
-
-    def _turns(self, name: str) -> int:
-        """As many as fill an attempt."""
-        turns = 1
-        while (taken := self.once(name, turns)) < _SECONDS / 2:
-            turns = max(2 * turns, int(0.9 * turns * _SECONDS / max(taken, 1e-7)))
-        return turns
 
     def once(self, name: str, turns: int) -> float:
         """Seconds of so many turns, timed once."""

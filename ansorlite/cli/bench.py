@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from ansorlite.cli import options
-from ansorlite.cli.program import Array, Program, fixed, load_inputs
+from ansorlite.cli.program import Array, Runnable, fixed, load_inputs
 from ansorlite.cli.source import load
 from ansorlite.errors import ArgumentError
 from ansorlite.graph.hybrid import AnyModel
@@ -56,7 +56,7 @@ def command(
     ansorlite bench resnet50.onnx --database tuning.db --against onnxruntime
     """
     workload = fixed(load(source, sizes, options.parse_shapes(shapes), options.parse_dims(dims), target), {})
-    program = Program.make(workload, database, space)
+    program = Runnable.make(workload, database, space)
     arrays = load_inputs(program, {}, seed)
     ours: Callable[[], object] = lambda: program(arrays)  # noqa: E731
     if against is None:
@@ -78,7 +78,7 @@ def command(
 
 def _other(against: str, source: str, workload: Task | AnyModel, arrays: Mapping[str, Array]) -> Callable[[], object]:
     if against == "naive":
-        naive = Program.make_naive(workload)
+        naive = Runnable.make_naive(workload)
         return lambda: naive(arrays)
     if isinstance(workload, Task):
         raise ArgumentError("onnxruntime runs ONNX models, not functions in a Python file; compare with --against naive")

@@ -29,7 +29,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
-class Program:
+class Runnable:
     """Something that runs.
 
     Attributes:
@@ -47,29 +47,29 @@ class Program:
         return self._call(arrays)
 
     @staticmethod
-    def make(workload: Task | AnyModel, database: Path | None, space: str | None = None) -> Program:
+    def make(workload: Task | AnyModel, database: Path | None, space: str | None = None) -> Runnable:
         """Compile with the best programs that the database knows."""
         if isinstance(workload, Task):
             return _of_task(workload, compile(workload, database, space=space))
         return _of_model(workload, compile(workload, database, space=space))
 
     @staticmethod
-    def make_naive(workload: Task | AnyModel) -> Program:
+    def make_naive(workload: Task | AnyModel) -> Runnable:
         """Compile the loops as written: serial, scalar, one thread."""
         if isinstance(workload, Task):
             return _of_task(workload, compile_candidate(workload, NAIVE))
         return _of_model(workload, compile_any(workload, lambda task: compile_candidate(task, NAIVE)))
 
 
-def _of_model(model: AnyModel, executable: Executable | HybridExecutable) -> Program:
+def _of_model(model: AnyModel, executable: Executable | HybridExecutable) -> Runnable:
     unusual = [name for name, value in model.inputs.items() if value is None or 0 in value.shape]
     if unusual:
         raise ArgumentError(f"input {unusual[0]!r} is no tensor of numbers, or one without elements; run the model in Python")
     inputs = tuple(placeholder(value.shape, value.dtype, name) for name, value in model.inputs.items() if value)
-    return Program(inputs, lambda rng: make_inputs(ComputeDAG(inputs, (), inputs), rng), executable, executable.profile)
+    return Runnable(inputs, lambda rng: make_inputs(ComputeDAG(inputs, (), inputs), rng), executable, executable.profile)
 
 
-def _of_task(task: Task, kernel: Kernel) -> Program:
+def _of_task(task: Task, kernel: Kernel) -> Runnable:
     dag = with_unique_names(task.dag)
     names = [t.name for t in dag.inputs], [t.name for t in dag.outputs]
 
@@ -77,7 +77,7 @@ def _of_task(task: Task, kernel: Kernel) -> Program:
         outputs = kernel(*(arrays[name] for name in names[0]))
         return dict(zip(names[1], outputs if isinstance(outputs, tuple | list) else (outputs,), strict=True))
 
-    return Program(dag.inputs, lambda rng: make_inputs(dag, rng), call)
+    return Runnable(dag.inputs, lambda rng: make_inputs(dag, rng), call)
 
 
 def fixed(model: Task | AnyModel | OpenModel, files: Mapping[str, str]) -> Task | AnyModel:
@@ -105,7 +105,7 @@ def fixed(model: Task | AnyModel | OpenModel, files: Mapping[str, str]) -> Task 
             values |= {name: arrays[name] for name in error.names}
 
 
-def load_inputs(program: Program, files: Mapping[str, str], seed: int) -> dict[str, Array]:
+def load_inputs(program: Runnable, files: Mapping[str, str], seed: int) -> dict[str, Array]:
     """Arrays for every input: from the ``.npy`` files given by name, and seeded random ones for the rest.
 
     Raises:

@@ -9,7 +9,7 @@ import numpy as np
 from rich.table import Table
 
 from ansorlite.cli import options
-from ansorlite.cli.program import Program, fixed, load_inputs
+from ansorlite.cli.program import Runnable, fixed, load_inputs
 from ansorlite.cli.source import load_open
 from ansorlite.report.screen import screen
 from ansorlite.writing import writing
@@ -44,7 +44,7 @@ def command(
     """
     files = options.parse_assignments(inputs, "--input data=x.npy")
     workload = load_open(source, sizes, options.parse_shapes(shapes), options.parse_dims(dims), target)
-    program = Program.make(fixed(workload, files), database, space)
+    program = Runnable.make(fixed(workload, files), database, space)
     arrays = load_inputs(program, files, seed)
     outputs = program(arrays)
     written: dict[str, str] = {}

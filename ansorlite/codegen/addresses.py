@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ansorlite.codegen import types
-from ansorlite.codegen.context import Context, Counter, Place, Stream
+from ansorlite.codegen.context import Context, Counter, Storage, Stream
 from ansorlite.te import dtypes
 
 
@@ -65,7 +65,7 @@ def total(c: Context, constant: int, terms: list[Term]) -> str:
     return _hoisted(c, f"add i64 {result}, {constant}", depth) if constant else result
 
 
-def base(c: Context, place: Place, dtype: str, terms: list[Term]) -> tuple[str, int]:
+def base(c: Context, place: Storage, dtype: str, terms: list[Term]) -> tuple[str, int]:
     """(the address of the element at ``terms``, the layer that bounds its life): a step of a pointer for each term."""
     if not terms:
         return place.pointer, place.depth
@@ -77,7 +77,7 @@ def base(c: Context, place: Place, dtype: str, terms: list[Term]) -> tuple[str, 
     return found
 
 
-def _stepped(c: Context, place: Place, dtype: str, terms: list[Term]) -> tuple[str, int]:
+def _stepped(c: Context, place: Storage, dtype: str, terms: list[Term]) -> tuple[str, int]:
     pointer, depth = place.pointer, place.depth
     for term in sorted(terms, key=_by_depth):
         outer, depth = depth, max(depth, term.depth)

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Final, TypeAlias
 
 from ansorlite.codegen import types
-from ansorlite.codegen.types import Value
+from ansorlite.codegen.types import Operand
 from ansorlite.errors import ProgramSizeError
 from ansorlite.target import Target
 
@@ -188,7 +188,7 @@ class Builder:
         """``condition`` has ``lanes`` lanes; ``kind`` is the type of the arms."""
         return self.op(f"select {types.vector('i1', lanes)} {condition}, {kind} {then}, {kind} {otherwise}")
 
-    def splat(self, value: Value, element: str, lanes: int) -> str:
+    def splat(self, value: Operand, element: str, lanes: int) -> str:
         """``value`` as a vector of ``lanes`` (as itself when it is one, or when ``lanes`` is 1)."""
         if value.lanes == lanes:
             return value.text

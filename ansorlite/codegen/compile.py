@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from ansorlite.alignment import aligned
 from ansorlite.codegen import statements, streaming
 from ansorlite.codegen.builder import Builder, Module
-from ansorlite.codegen.context import Context, Place
+from ansorlite.codegen.context import Context, Storage
 from ansorlite.codegen.machine import machine, optimise
 from ansorlite.codegen.object import Object
-from ansorlite.codegen.workspace import aligned, layout
+from ansorlite.codegen.workspace import layout
 from ansorlite.llvm_option import without_strength_reduction
 from ansorlite.loops import printer
 from ansorlite.loops.fetch_ahead import fetch_ahead
@@ -71,7 +72,7 @@ def emit(module: Module, entry: str, function: Function, given: Arguments) -> in
         else:
             pointer = b.op(f"getelementptr i8, ptr {block}, i64 {inside}")
         words = inside is None and buffer.dtype == WORD
-        c.places[buffer] = Place(pointer, buffer.strides, 0, module.new_scope(), padded=inside is not None, unaligned=words)
+        c.places[buffer] = Storage(pointer, buffer.strides, 0, module.new_scope(), padded=inside is not None, unaligned=words)
     c.workspace = _argument(b, count, max(1, plan.total(target.threads)))
     statements.emit(c, function.body)
     streaming.fence(c)

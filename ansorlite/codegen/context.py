@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from ansorlite.codegen.builder import Builder, Slot
 from ansorlite.codegen.ranges import Interval
 from ansorlite.codegen.registers import Registers
-from ansorlite.codegen.scope import Scope
-from ansorlite.codegen.workspace import Layout
+from ansorlite.codegen.scope import LayerStack
+from ansorlite.codegen.workspace import WorkspaceLayout
 from ansorlite.loops.nodes import Buffer
 from ansorlite.target import Target
 from ansorlite.te import dtypes
@@ -19,7 +19,7 @@ from ansorlite.te.expr import Var
 
 
 @dataclass(frozen=True)
-class Place:
+class Storage:
     """Where a buffer is.
 
     Attributes:
@@ -126,11 +126,11 @@ class Context:
 
     b: Builder
     target: Target
-    layout: Layout
+    layout: WorkspaceLayout
     workspace: str
     thread: str = "0"
-    scope: Scope = field(default_factory=Scope)
-    places: dict[Buffer, Place] = field(default_factory=dict)
+    scope: LayerStack = field(default_factory=LayerStack)
+    places: dict[Buffer, Storage] = field(default_factory=dict)
     ranges: dict[Var, Interval] = field(default_factory=dict)
     lanes: Lanes | None = None
     guard: str | None = None

@@ -46,7 +46,7 @@ class Move:
     nbytes: int
 
 
-Step: TypeAlias = Call | Move
+EntryStep: TypeAlias = Call | Move
 
 _COPY: Final = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
 
@@ -63,7 +63,7 @@ def profiled(name: str) -> str:
     return f"{name}_profiled"
 
 
-def text(name: str, steps: Sequence[Step], target: Target) -> str:
+def text(name: str, steps: Sequence[EntryStep], target: Target) -> str:
     """The LLVM IR of a module that defines ``name`` and its profiled twin; kernels are declared in it."""
     entries = dict.fromkeys(step.entry for step in steps if isinstance(step, Call))
     return "\n".join(
@@ -83,7 +83,7 @@ def text(name: str, steps: Sequence[Step], target: Target) -> str:
     )
 
 
-def _body(steps: Sequence[Step], counted: bool) -> Iterable[str]:
+def _body(steps: Sequence[EntryStep], counted: bool) -> Iterable[str]:
     bases = 1 + max((address.base for step in steps for address in _addresses(step)), default=0)
     longest = max((len(step.arguments) for step in steps if isinstance(step, Call)), default=0)
     yield f"  %arguments = alloca [{max(1, longest)} x ptr], align 64"
@@ -99,7 +99,7 @@ def _body(steps: Sequence[Step], counted: bool) -> Iterable[str]:
     yield "  ret void"
 
 
-def _step(number: int, step: Step) -> Iterable[str]:
+def _step(number: int, step: EntryStep) -> Iterable[str]:
     for position, address in enumerate(_addresses(step)):
         yield f"  %p{number}.{position} = getelementptr i8, ptr %base{address.base}, i64 {address.offset}"
     if isinstance(step, Move):
@@ -111,5 +111,5 @@ def _step(number: int, step: Step) -> Iterable[str]:
     yield f"  call void @{step.entry}(ptr %arguments)"
 
 
-def _addresses(step: Step) -> tuple[Address, ...]:
+def _addresses(step: EntryStep) -> tuple[Address, ...]:
     return step.arguments if isinstance(step, Call) else (step.source, step.target)

@@ -19,7 +19,7 @@ from ansorlite.codegen.builder import Builder
 from ansorlite.codegen.context import Context, Lanes
 from ansorlite.codegen.ranges import ANYTHING, interval, numbers
 from ansorlite.codegen.scope import dependence
-from ansorlite.codegen.types import Value
+from ansorlite.codegen.types import Operand
 from ansorlite.loops.nodes import Load
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Cast, Const, Expr, Select, Unary, Var
@@ -90,10 +90,10 @@ def spread(c: Context, form: Affine) -> Spread:
     return Spread(constant, terms, stride, offsets)
 
 
-def _index(c: Context, form: Affine) -> Value:
+def _index(c: Context, form: Affine) -> Operand:
     """The value of a linear form."""
     s = spread(c, form)
-    scalar = Value(addresses.total(c, s.constant, s.terms))
+    scalar = Operand(addresses.total(c, s.constant, s.terms))
     if s.uniform or c.lanes is None:
         return scalar
     n = c.lanes.count
@@ -102,14 +102,14 @@ def _index(c: Context, form: Affine) -> Value:
     if s.stride:
         steps = types.iota(n, s.stride)
         result = steps if result is None else c.b.op(f"add {kind} {result}, {steps}")
-    return Value(c.b.op(f"add {kind} {c.b.splat(scalar, 'i64', n)}, {result}"), n)
+    return Operand(c.b.op(f"add {kind} {c.b.splat(scalar, 'i64', n)}, {result}"), n)
 
 
-def evaluate(c: Context, expr: Expr) -> Value:
+def evaluate(c: Context, expr: Expr) -> Operand:
     """The operand that holds ``expr`` at this point of the function."""
     if isinstance(expr, Const):
-        return Value(types.literal(expr.value, expr.dtype))
-    found: Value | None = c.scope.get(expr)
+        return Operand(types.literal(expr.value, expr.dtype))
+    found: Operand | None = c.scope.get(expr)
     if found is None:
         facts = dependence(expr)
         with c.b.at(None if facts.memory else c.scope.home(facts)):
@@ -118,7 +118,7 @@ def evaluate(c: Context, expr: Expr) -> Value:
     return found
 
 
-def _compute(c: Context, expr: Expr) -> Value:
+def _compute(c: Context, expr: Expr) -> Operand:
     match expr:
         case Var():
             return _index(c, Affine(0, ((expr, 1),)))
@@ -129,7 +129,7 @@ def _compute(c: Context, expr: Expr) -> Value:
         case Cast():
             x = evaluate(c, expr.a)
             known = numbers(expr.a) if dtypes.is_float(expr.a.dtype) else ANYTHING
-            return Value(casts.cast(c.b, expr.a.dtype, expr.dtype, x.lanes, x.text, known), x.lanes)
+            return Operand(casts.cast(c.b, expr.a.dtype, expr.dtype, x.lanes, x.text, known), x.lanes)
         case Unary():
             return _unary(c, expr)
         case Binary():
@@ -142,7 +142,7 @@ def _compute(c: Context, expr: Expr) -> Value:
             raise TypeError(f"{type(expr).__name__} is not part of the loop IR")
 
 
-def spread_over(c: Context, value: Value, dtype: str, lanes: int) -> str:
+def spread_over(c: Context, value: Operand, dtype: str, lanes: int) -> str:
     """``value`` in ``lanes`` lanes."""
     if value.lanes == lanes or value.literal:
         return c.b.splat(value, types.VALUE[dtype], lanes)
@@ -156,17 +156,17 @@ def spread_over(c: Context, value: Value, dtype: str, lanes: int) -> str:
     return found
 
 
-def _unary(c: Context, expr: Unary) -> Value:
+def _unary(c: Context, expr: Unary) -> Operand:
     x = evaluate(c, expr.a)
     if expr.op is UnaryOp.NOT and x.literal:
-        return Value("false" if x.text == "true" else "true")
+        return Operand("false" if x.text == "true" else "true")
     depth = _settled(c, expr, (expr.a, x))
     if depth is not None:
         return _once(c, depth, (expr.op, expr.a.dtype, x.text), lambda: operators.unary(c.b, expr.op, expr.a.dtype, 1, x.text))
-    return Value(operators.unary(c.b, expr.op, expr.a.dtype, x.lanes, x.text), x.lanes)
+    return Operand(operators.unary(c.b, expr.op, expr.a.dtype, x.lanes, x.text), x.lanes)
 
 
-def _settled(c: Context, expr: Unary | Binary, *operands: tuple[Expr, Value]) -> int | None:
+def _settled(c: Context, expr: Unary | Binary, *operands: tuple[Expr, Operand]) -> int | None:
     """The layer throughout which an operation on floats that were loaded has one value, the same for all lanes.
 
     ``None`` where it is another operation, or where the layer is not known. A float operation may be done in vain, before a loop
@@ -186,21 +186,21 @@ def _settled(c: Context, expr: Unary | Binary, *operands: tuple[Expr, Value]) ->
     return depth
 
 
-def _once(c: Context, depth: int, operation: tuple[Hashable, ...], write: Callable[[], str]) -> Value:
+def _once(c: Context, depth: int, operation: tuple[Hashable, ...], write: Callable[[], str]) -> Operand:
     """The scalar that ``operation`` gives throughout layer ``depth``: computed once, outside of the loops inside of it."""
-    found: Value | None = c.scope.get(operation)
+    found: Operand | None = c.scope.get(operation)
     if found is None:
         with c.b.at(c.scope.slot(depth)):
-            found = Value(write(), 1, depth)
+            found = Operand(write(), 1, depth)
         c.scope.keep(operation, found, depth)
     return found
 
 
-def _literal(value: Any, dtype: str) -> Value:
-    return Value(types.literal(value, dtype))
+def _literal(value: Any, dtype: str) -> Operand:
+    return Operand(types.literal(value, dtype))
 
 
-def _binary(c: Context, expr: Binary) -> Value:
+def _binary(c: Context, expr: Binary) -> Operand:
     x = evaluate(c, expr.a)
     if expr.op in (BinaryOp.AND, BinaryOp.OR):
         return _logic(c, expr, x)
@@ -214,7 +214,7 @@ def _binary(c: Context, expr: Binary) -> Value:
     if dtype == dtypes.INDEX and x.literal and y.literal and expr.op in _FOLD:
         a, b = int(x.text), int(y.text)
         if b == 0 and expr.op in (BinaryOp.FLOORDIV, BinaryOp.MOD):
-            return Value("0")
+            return Operand("0")
         return _literal(_FOLD[expr.op](a, b), expr.dtype)
     if expr.op in (BinaryOp.FLOORDIV, BinaryOp.MOD) and y.literal and not dtypes.is_float(dtype) and int(y.text) > 0:
         values = interval(expr.a, c.ranges)
@@ -223,31 +223,33 @@ def _binary(c: Context, expr: Binary) -> Value:
         short = values.high is not None and max(values.high, int(y.text)) < 1 << 31
         if x.lanes > 1 and dtype == dtypes.INDEX and positive and short:
             return _divided_in_32_bits(c, x, int(y.text), emit)
-        return Value(emit(c.b, dtype, x.lanes, x.text, int(y.text), positive), x.lanes)
+        return Operand(emit(c.b, dtype, x.lanes, x.text, int(y.text), positive), x.lanes)
     depth = _settled(c, expr, (expr.a, x), (expr.b, y))
     if depth is not None:
         operation = (expr.op, dtype, x.text, y.text)
         return _once(c, depth, operation, lambda: operators.binary(c.b, expr.op, dtype, 1, x.text, y.text))
     lanes = max(x.lanes, y.lanes)
     a_text, b_text = spread_over(c, x, dtype, lanes), spread_over(c, y, dtype, lanes)
-    return Value(operators.binary(c.b, expr.op, dtype, lanes, a_text, b_text), lanes)
+    return Operand(operators.binary(c.b, expr.op, dtype, lanes, a_text, b_text), lanes)
 
 
-def _divided_in_32_bits(c: Context, x: Value, divisor: int, emit: Callable[[Builder, str, int, str, int, bool], str]) -> Value:
+def _divided_in_32_bits(
+    c: Context, x: Operand, divisor: int, emit: Callable[[Builder, str, int, str, int, bool], str]
+) -> Operand:
     """A quotient or remainder of indices that are short: vectors have no division of 64 bits, which LLVM does lane by lane."""
     wide, narrow = types.vector("i64", x.lanes), types.vector("i32", x.lanes)
     short = c.b.op(f"trunc {wide} {x.text} to {narrow}")
     result = emit(c.b, "int32", x.lanes, short, divisor, True)
-    return Value(c.b.op(f"zext {narrow} {result} to {wide}"), x.lanes)
+    return Operand(c.b.op(f"zext {narrow} {result} to {wide}"), x.lanes)
 
 
-def _dot_add(c: Context, total: Value, dot: Binary) -> Value:
+def _dot_add(c: Context, total: Operand, dot: Binary) -> Operand:
     """``total + dot``, which may be one instruction."""
     x, y = evaluate(c, dot.a), evaluate(c, dot.b)
     lanes = max(total.lanes, x.lanes, y.lanes)
     kinds = (dot.dtype, WORD, WORD)
     operands = (spread_over(c, value, kind, lanes) for value, kind in zip((total, x, y), kinds, strict=True))
-    return Value(dots.dot_add(dot.op, c.b, lanes, *operands), lanes)
+    return Operand(dots.dot_add(dot.op, c.b, lanes, *operands), lanes)
 
 
 def _adds_up(c: Context, expr: Binary) -> bool:
@@ -262,27 +264,27 @@ def _next_product(c: Context, expr: Binary) -> Binary | None:
     return expr.b if isinstance(expr.b, Binary) and expr.b.op is BinaryOp.MUL and dtypes.is_float(expr.dtype) else None
 
 
-def _multiply_add(c: Context, total: Value, product: Binary) -> Value:
+def _multiply_add(c: Context, total: Operand, product: Binary) -> Operand:
     x, y = evaluate(c, product.a), evaluate(c, product.b)
     lanes = max(total.lanes, x.lanes, y.lanes)
     operands = (spread_over(c, value, product.dtype, lanes) for value in (total, x, y))
-    return Value(operators.multiply_add(c.b, product.dtype, lanes, *operands), lanes)
+    return Operand(operators.multiply_add(c.b, product.dtype, lanes, *operands), lanes)
 
 
-def _logic(c: Context, expr: Binary, x: Value) -> Value:
+def _logic(c: Context, expr: Binary, x: Operand) -> Operand:
     """and, or: with literals folded away."""
     decisive = "false" if expr.op is BinaryOp.AND else "true"
     if x.literal:
-        return Value(decisive) if x.text == decisive else evaluate(c, expr.b)
+        return Operand(decisive) if x.text == decisive else evaluate(c, expr.b)
     y = evaluate(c, expr.b)
     if y.literal:
-        return Value(decisive) if y.text == decisive else x
+        return Operand(decisive) if y.text == decisive else x
     lanes = max(x.lanes, y.lanes)
     a_text, b_text = spread_over(c, x, "bool", lanes), spread_over(c, y, "bool", lanes)
-    return Value(operators.binary(c.b, expr.op, "bool", lanes, a_text, b_text), lanes)
+    return Operand(operators.binary(c.b, expr.op, "bool", lanes, a_text, b_text), lanes)
 
 
-def _load(c: Context, expr: Load) -> Value:
+def _load(c: Context, expr: Load) -> Operand:
     place = c.places[expr.buffer]
     s = spread(c, flat(expr, place.strides))
     lanes = None if s.uniform else c.lanes
@@ -294,7 +296,7 @@ def _load(c: Context, expr: Load) -> Value:
         c.registers.write_back(place.pointer)
     pointer, depth = addresses.base(c, place, expr.dtype, s.terms)
     key = pointer, s.constant, s.stride, s.offsets, lanes, c.guard, c.lanes if guarded else None, c.versions[expr.buffer]
-    found: Value | None = c.scope.get(key)
+    found: Operand | None = c.scope.get(key)
     if found is None:
         fixed = lanes is None or (s.offsets is None and (lanes.mask is None or lanes.mask[0] != "%"))
         depth = c.scope.load_depth(depth, expr.buffer) if fixed and not guarded and not place.register else c.scope.barrier
@@ -302,14 +304,14 @@ def _load(c: Context, expr: Load) -> Value:
         with c.b.at(c.scope.slot(depth)):
             at = addresses.element(c, pointer, expr.dtype, s.constant)
             if lanes is None:
-                found = Value(memory.scalar_load(c, place, expr.dtype, at), 1, depth)
+                found = Operand(memory.scalar_load(c, place, expr.dtype, at), 1, depth)
             else:
                 found = memory.vector_load(c, place, expr.dtype, lanes, at, s.stride, s.offsets)
         c.scope.keep(key, found, depth)
     return found
 
 
-def _select(c: Context, expr: Select) -> Value:
+def _select(c: Context, expr: Select) -> Operand:
     condition = evaluate(c, expr.cond)
     if condition.literal:
         return evaluate(c, expr.then if condition.text == "true" else expr.otherwise)
@@ -326,10 +328,10 @@ def _select(c: Context, expr: Select) -> Value:
     return _branch(c, expr, condition)
 
 
-def _choose(c: Context, expr: Select, condition: Value, x: Value, y: Value) -> Value:
+def _choose(c: Context, expr: Select, condition: Operand, x: Operand, y: Operand) -> Operand:
     lanes = max(condition.lanes, x.lanes, y.lanes)
     then, otherwise = spread_over(c, x, expr.dtype, lanes), spread_over(c, y, expr.dtype, lanes)
-    return Value(c.b.select(types.value_type(expr.dtype, lanes), condition.lanes, condition.text, then, otherwise), lanes)
+    return Operand(c.b.select(types.value_type(expr.dtype, lanes), condition.lanes, condition.text, then, otherwise), lanes)
 
 
 def _cheap(arm: Expr) -> bool:
@@ -342,7 +344,7 @@ def _masks_natively(c: Context, expr: Select) -> bool:
     return memory.masks_natively(c.target, [node.dtype for node in walk(expr) if isinstance(node, Load)])
 
 
-def conjunction(c: Context, lanes: Lanes, condition: Value, negate: bool = False) -> Lanes:
+def conjunction(c: Context, lanes: Lanes, condition: Operand, negate: bool = False) -> Lanes:
     """The lanes on which ``condition`` holds (or does not), too."""
     n, kind = lanes.count, f"<{lanes.count} x i1>"
     text = c.b.splat(condition, "i1", n)
@@ -353,7 +355,7 @@ def conjunction(c: Context, lanes: Lanes, condition: Value, negate: bool = False
     return replace(lanes, mask=text, guarded=True, overrun=False, active=None)
 
 
-def _masked_arm(c: Context, arm: Expr, condition: Value, negate: bool = False) -> Value:
+def _masked_arm(c: Context, arm: Expr, condition: Operand, negate: bool = False) -> Operand:
     if not dependence(arm).memory:
         return evaluate(c, arm)
     assert c.lanes is not None
@@ -361,7 +363,7 @@ def _masked_arm(c: Context, arm: Expr, condition: Value, negate: bool = False) -
         return evaluate(c, arm)._replace(depth=None)
 
 
-def _guarded_arm(c: Context, arm: Expr, condition: Value, negate: bool = False) -> Value:
+def _guarded_arm(c: Context, arm: Expr, condition: Operand, negate: bool = False) -> Operand:
     if not dependence(arm).memory:
         return evaluate(c, arm)
     guard = c.b.op(f"xor i1 {condition.text}, true") if negate else condition.text
@@ -371,7 +373,7 @@ def _guarded_arm(c: Context, arm: Expr, condition: Value, negate: bool = False) 
         return evaluate(c, arm)._replace(depth=None)
 
 
-def _branch(c: Context, expr: Select, condition: Value) -> Value:
+def _branch(c: Context, expr: Select, condition: Operand) -> Operand:
     """Real control flow: one condition for all lanes. Nothing in an arm needs an outer scalar guard any more."""
     b = c.b
     arms = dependence(expr.then).variables | dependence(expr.otherwise).variables
@@ -391,4 +393,4 @@ def _branch(c: Context, expr: Select, condition: Value) -> Value:
         incoming.append(f"[ {value}, %{b.block} ]")
         b.jump(join)
     b.start(join)
-    return Value(b.op(f"phi {types.value_type(expr.dtype, lanes)} {', '.join(incoming)}"), lanes)
+    return Operand(b.op(f"phi {types.value_type(expr.dtype, lanes)} {', '.join(incoming)}"), lanes)

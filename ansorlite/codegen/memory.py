@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection
 
 from ansorlite.codegen import casts, types
 from ansorlite.codegen.builder import Builder, alias
-from ansorlite.codegen.context import Context, Lanes, Place
-from ansorlite.codegen.types import Value
+from ansorlite.codegen.context import Context, Lanes, Storage
+from ansorlite.codegen.types import Operand
 from ansorlite.target import Target
 from ansorlite.te import dtypes
 
@@ -22,7 +22,7 @@ def masks_natively(target: Target, stored: Collection[str]) -> bool:
     return "+avx2" in features and all(dtypes.size(dtype) >= 4 for dtype in stored)
 
 
-def scalar_load(c: Context, place: Place, dtype: str, pointer: str) -> str:
+def scalar_load(c: Context, place: Storage, dtype: str, pointer: str) -> str:
     """One element; under a guard that does not hold, some other readable one, and no branch."""
     guard = c.guard
     if c.lanes is not None and c.lanes.guarded:
@@ -37,17 +37,17 @@ def scalar_load(c: Context, place: Place, dtype: str, pointer: str) -> str:
     return casts.from_memory(c.b, dtype, 1, loaded)
 
 
-def scalar_store(c: Context, place: Place, dtype: str, pointer: str, value: str) -> None:
+def scalar_store(c: Context, place: Storage, dtype: str, pointer: str, value: str) -> None:
     stored = casts.to_memory(c.b, dtype, 1, value)
     c.b.do(f"store {types.MEMORY[dtype]} {stored}, ptr {pointer}, align {dtypes.size(dtype)}{alias(place.scope)}")
 
 
-def register_load(c: Context, place: Place, dtype: str, lanes: int, offset: int) -> Value:
+def register_load(c: Context, place: Storage, dtype: str, lanes: int, offset: int) -> Operand:
     """Elements of a register buffer."""
-    return Value(casts.from_memory(c.b, dtype, lanes, c.registers.load(place.pointer, dtype, lanes, offset)), lanes)
+    return Operand(casts.from_memory(c.b, dtype, lanes, c.registers.load(place.pointer, dtype, lanes, offset)), lanes)
 
 
-def register_store(c: Context, place: Place, dtype: str, lanes: Lanes | None, value: str, offset: int) -> None:
+def register_store(c: Context, place: Storage, dtype: str, lanes: Lanes | None, value: str, offset: int) -> None:
     """Store to a register buffer the lanes that are on: a masked store would keep it in memory, so it is a blend."""
     n = 1 if lanes is None else lanes.count
     stored = casts.to_memory(c.b, dtype, n, value)
@@ -76,7 +76,7 @@ def _offset(b: Builder, dtype: str, pointer: str, elements: int) -> str:
     return b.op(f"getelementptr {types.MEMORY[dtype]}, ptr {pointer}, i64 {elements}") if elements else pointer
 
 
-def vector_load(c: Context, place: Place, dtype: str, lanes: Lanes, pointer: str, stride: int, offsets: str | None) -> Value:
+def vector_load(c: Context, place: Storage, dtype: str, lanes: Lanes, pointer: str, stride: int, offsets: str | None) -> Operand:
     """The elements at ``pointer + lane * stride + offsets[lane]``, as values; lanes that are off are never read.
 
     Args:
@@ -105,7 +105,7 @@ def vector_load(c: Context, place: Place, dtype: str, lanes: Lanes, pointer: str
     else:
         at = _pointers(b, dtype, n, pointer, stride, offsets)
         loaded = _masked(c, place, "gather", dtype, n, at, mask or types.splat("true", "i1", n))
-    return Value(casts.from_memory(b, dtype, n, loaded), n)
+    return Operand(casts.from_memory(b, dtype, n, loaded), n)
 
 
 #: A stride of up to so many elements is loaded as whole vectors, whose elements are then picked.
@@ -131,7 +131,7 @@ def _strided(b: Builder, dtype: str, n: int, active: int, pointer: str, stride: 
     return result
 
 
-def _one_by_one(b: Builder, place: Place, dtype: str, n: int, active: int, pointer: str, stride: int) -> str:
+def _one_by_one(b: Builder, place: Storage, dtype: str, n: int, active: int, pointer: str, stride: int) -> str:
     """Elements ``0, stride, 2 * stride, ...``, each loaded by itself: a gather takes as long for two lanes as for sixteen."""
     memory, result = types.MEMORY[dtype], "poison"
     for lane in range(active):
@@ -141,7 +141,7 @@ def _one_by_one(b: Builder, place: Place, dtype: str, n: int, active: int, point
     return result
 
 
-def _masked(c: Context, place: Place, operation: str, dtype: str, lanes: int, pointer: str, mask: str) -> str:
+def _masked(c: Context, place: Storage, operation: str, dtype: str, lanes: int, pointer: str, mask: str) -> str:
     """``llvm.masked.load`` or ``gather``; lanes that are off give zero."""
     kind, pointers = types.memory_type(dtype, lanes), "ptr" if operation == "load" else f"<{lanes} x ptr>"
     mangled = f"{types.suffix(types.MEMORY[dtype], lanes)}.{'p0' if operation == 'load' else f'v{lanes}p0'}"
@@ -152,7 +152,7 @@ def _masked(c: Context, place: Place, operation: str, dtype: str, lanes: int, po
 
 
 def vector_store(
-    c: Context, place: Place, dtype: str, lanes: Lanes, value: str, pointer: str, stride: int, offsets: str | None
+    c: Context, place: Storage, dtype: str, lanes: Lanes, value: str, pointer: str, stride: int, offsets: str | None
 ) -> None:
     """Stores all lanes that are on. Arguments as for :func:`vector_load`."""
     b, n = c.b, lanes.count
@@ -164,7 +164,7 @@ def vector_store(
         _masked_store(c, place, "scatter", dtype, n, stored, at, mask)
 
 
-def contiguous_store(c: Context, place: Place, dtype: str, lanes: Lanes, stored: str, pointer: str) -> None:
+def contiguous_store(c: Context, place: Storage, dtype: str, lanes: Lanes, stored: str, pointer: str) -> None:
     """Stores all lanes that are on of a vector as memory has it, side by side."""
     if lanes.mask is None:
         kind = types.memory_type(dtype, lanes.count)
@@ -173,7 +173,9 @@ def contiguous_store(c: Context, place: Place, dtype: str, lanes: Lanes, stored:
         _masked_store(c, place, "store", dtype, lanes.count, stored, pointer, lanes.mask)
 
 
-def _masked_store(c: Context, place: Place, operation: str, dtype: str, lanes: int, stored: str, pointer: str, mask: str) -> None:
+def _masked_store(
+    c: Context, place: Storage, operation: str, dtype: str, lanes: int, stored: str, pointer: str, mask: str
+) -> None:
     """``llvm.masked.store`` or ``scatter``."""
     kind, pointers = types.memory_type(dtype, lanes), "ptr" if operation == "store" else f"<{lanes} x ptr>"
     mangled = f"{types.suffix(types.MEMORY[dtype], lanes)}.{'p0' if operation == 'store' else f'v{lanes}p0'}"

@@ -12,9 +12,9 @@ from typing import Final
 
 from ansorlite.codegen import control, streaming, team
 from ansorlite.codegen.builder import Builder
-from ansorlite.codegen.context import Context, Place
+from ansorlite.codegen.context import Context, Storage
 from ansorlite.codegen.ranges import Interval
-from ansorlite.codegen.scope import Scope
+from ansorlite.codegen.scope import LayerStack
 from ansorlite.loops.nodes import Buffer, For, Stmt
 
 Body = Callable[[Context, Stmt], None]
@@ -82,10 +82,10 @@ def _enter(c: Context, captures: _Captures, name: str) -> Context:
     """The context of the team's function: everything known outside is known inside."""
     b = Builder(c.b.module, f"internal void @{name}(ptr noalias %captures, i64 %begin, i64 %end, i64 %thread) #0")
     workspace = _load(b, captures.add("ptr", c.workspace), "ptr")
-    scope = Scope()
+    scope = LayerStack()
     for var, bound in c.scope.variables.items():
         scope.bind(var, bound.text if bound.value is not None else _load(b, captures.add("i64", bound.text), "i64"))
-    places: dict[Buffer, Place] = {}
+    places: dict[Buffer, Storage] = {}
     for buffer, place in c.places.items():
         pointer = _load(b, captures.add("ptr", place.pointer), "ptr", buffer.nbytes)
         places[buffer] = replace(place, pointer=pointer, depth=0)

@@ -61,11 +61,11 @@ def dependence(expr: Expr) -> Dependence:
 
 
 class _Layer:
-    """What :meth:`Scope.layer` returns: a class of its own, being entered ten thousand times a program."""
+    """What :meth:`LayerStack.layer` returns: a class of its own, being entered ten thousand times a program."""
 
     __slots__ = ("_outer", "_scope", "_statement")
 
-    def __init__(self, scope: Scope, statement: bool) -> None:
+    def __init__(self, scope: LayerStack, statement: bool) -> None:
         self._scope = scope
         self._statement = statement
         self._outer = 0
@@ -77,7 +77,7 @@ class _Layer:
         self._scope.pop(self._outer)
 
 
-class Scope:
+class LayerStack:
     """A stack of layers."""
 
     def __init__(self) -> None:

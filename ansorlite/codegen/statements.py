@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ansorlite.codegen import addresses, control, memory, parallel, prefetch, streaming, transposed, types, vectorized
 from ansorlite.codegen.affine import flat
-from ansorlite.codegen.context import Context, Lanes, Place
+from ansorlite.codegen.context import Context, Lanes, Storage
 from ansorlite.codegen.expressions import Spread, conjunction, evaluate, spread, spread_over
 from ansorlite.codegen.ranges import Interval, interval
 from ansorlite.loops.nodes import Alloc, Block, Buffer, For, If, LoopKind, Prefetch, Scope, Stmt, Store
@@ -58,7 +58,7 @@ def _store(c: Context, stmt: Store) -> None:
         memory.vector_store(c, place, buffer.dtype, lanes, text, pointer, at.stride, at.offsets)
 
 
-def _ends_row(lanes: Lanes, buffer: Buffer, place: Place, at: Spread) -> bool:
+def _ends_row(lanes: Lanes, buffer: Buffer, place: Storage, at: Spread) -> bool:
     """Whether the lanes that are off fall on the padding at the end of a register buffer's row."""
     if not place.register or lanes.active is None or at.terms or at.stride != 1 or not buffer.shape:
         return False
@@ -106,9 +106,9 @@ def _allocate(c: Context, stmt: Alloc) -> None:
         inside = _padded(buffer, c.target) if register else buffer
         pointer = c.b.at_entry(f"alloca [{inside.size + slack} x {element}], align 64")
         row = inside.shape[-1] if inside.shape else 1
-        place = Place(pointer, inside.strides, 0, None, padded=True, register=register, row=row)
+        place = Storage(pointer, inside.strides, 0, None, padded=True, register=register, row=row)
     else:
-        place = Place(_workspace_pointer(c, buffer), buffer.strides, 0, c.b.module.new_scope(), padded=True)
+        place = Storage(_workspace_pointer(c, buffer), buffer.strides, 0, c.b.module.new_scope(), padded=True)
     c.places[buffer] = place
     emit(c, stmt.body)
     c.registers.forget(place.pointer)

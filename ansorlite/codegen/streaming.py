@@ -12,14 +12,14 @@ from typing import Final
 
 from ansorlite.codegen import casts, memory, types
 from ansorlite.codegen.builder import alias
-from ansorlite.codegen.context import Context, Lanes, Place
+from ansorlite.codegen.context import Context, Lanes, Storage
 from ansorlite.te import dtypes
 
 #: Bytes of x86's streaming store.
 _PIECE: Final = 16
 
 
-def store(c: Context, place: Place, dtype: str, lanes: Lanes, value: str, pointer: str) -> None:
+def store(c: Context, place: Storage, dtype: str, lanes: Lanes, value: str, pointer: str) -> None:
     """Store all lanes of ``value`` side by side, past the caches where that can be."""
     b, n = c.b, lanes.count
     stored = casts.to_memory(b, dtype, n, value)

@@ -15,7 +15,7 @@ who sleeps; one of the two sees the other (both are sequentially consistent), so
 
 Helpers keep off the caller's core: whenever the caller is found on another one than last time, they are allowed every core
 that its thread had been allowed when they were started, but that. Left to itself, Linux wakes a helper on the core that its
-caller runs on and leaves both there for tens of milliseconds, beside a core that idles (docs/decisions.md).
+caller runs on and leaves both there for tens of milliseconds, beside a core that idles (docs/decisions/thread-team.md).
 
 ``void ansorlite_team_forget()`` is for the child of a fork, which has none of its parent's helpers: new ones are started
 when the next parallel loop asks for them.

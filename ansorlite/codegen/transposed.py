@@ -18,7 +18,7 @@ from typing import Final
 from ansorlite.codegen import addresses, casts, memory, types, vectorized
 from ansorlite.codegen.affine import flat
 from ansorlite.codegen.builder import Builder
-from ansorlite.codegen.context import Context, Lanes, Place
+from ansorlite.codegen.context import Context, Lanes, Storage
 from ansorlite.codegen.control import bound
 from ansorlite.codegen.expressions import evaluate, spread, spread_over
 from ansorlite.codegen.ranges import Interval
@@ -117,7 +117,7 @@ def _block(c: Context, across: Across, rows: range, first: int) -> None:
     _store(c, place, dtype, values, lanes.count, pointer, stride)
 
 
-def _store(c: Context, place: Place, dtype: str, rows: list[str], lanes: int, pointer: str, stride: int) -> None:
+def _store(c: Context, place: Storage, dtype: str, rows: list[str], lanes: int, pointer: str, stride: int) -> None:
     """Element ``(row, lane)`` at ``pointer + lane * stride + row``."""
     many = len(rows)
     width = 1 << (many - 1).bit_length()

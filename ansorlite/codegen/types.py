@@ -34,7 +34,7 @@ MEMORY: Final[dict[str, str]] = VALUE | {"bool": "i8", "float16": "i16", "bfloat
 STORAGE_FLOATS: Final = dtypes.STORAGE_FLOATS
 
 
-class Value(NamedTuple):
+class Operand(NamedTuple):
     """An LLVM operand.
 
     Attributes:

@@ -1,6 +1,6 @@
 """exp, log, tanh, sigmoid and erf as polynomials in LLVM IR, over any number of lanes.
 
-Largest errors over all float32 values are printed by ``benchmarks/math_accuracy.py`` and kept in ``docs/decisions.md``.
+Largest errors over all float32 values are printed by ``benchmarks/math_accuracy.py`` and kept in docs/decisions/vector-math.md.
 Coefficients: erf after N. Juffa, the others in ``lanes.py``.
 All are right at infinities, NaN, zeros and denormal numbers.
 """

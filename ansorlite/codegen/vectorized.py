@@ -153,7 +153,7 @@ def _runtime_mask(c: Context, remaining: str, lanes: int) -> str:
     some = b.intrinsic("smax", "i64", 1, few, "0")
     narrow = b.op(f"trunc i64 {some} to i32")
     kind = f"<{lanes} x i32>"
-    spread = b.splat(types.Value(narrow), "i32", lanes)
+    spread = b.splat(types.Operand(narrow), "i32", lanes)
     return b.op(f"icmp slt {kind} {types.iota(lanes, 1, 'i32')}, {spread}")
 
 

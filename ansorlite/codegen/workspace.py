@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from ansorlite.alignment import aligned
 from ansorlite.loops.nodes import Alloc, Buffer, Function, Scope, Stmt, children
 from ansorlite.target import Target
 
@@ -17,16 +18,9 @@ STACK_BUFFER: Final = 16 << 10
 #: as long as all such buffers of a function stay below this.
 STACK_TOTAL: Final = 128 << 10
 
-ALIGNMENT: Final = 64
-
-
-def aligned(size: int) -> int:
-    """``size`` in whole cache lines, bytes."""
-    return -(-size // ALIGNMENT) * ALIGNMENT
-
 
 @dataclass
-class Layout:
+class WorkspaceLayout:
     """Byte offsets of the buffers that live in the workspace; the others of ``stack`` are stack slots.
 
     Attributes:
@@ -44,9 +38,9 @@ class Layout:
         return self.shared + threads * self.private
 
 
-def layout(function: Function, target: Target) -> Layout:
+def layout(function: Function, target: Target) -> WorkspaceLayout:
     """Places every temporary of ``function``. Each has room for one vector past its end, which loads may touch."""
-    result = Layout()
+    result = WorkspaceLayout()
     on_stack = 0
 
     def place(stmt: Stmt, shared: int, private: int) -> None:

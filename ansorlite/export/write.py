@@ -37,7 +37,7 @@ class NativeModel:
         target: that the kernels were compiled for.
     """
 
-    steps: Sequence[entry.Step]
+    steps: Sequence[entry.EntryStep]
     objects: Mapping[str, bytes]
     weights: Array
     target: Target

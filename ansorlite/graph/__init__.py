@@ -5,13 +5,11 @@ from typing import TYPE_CHECKING, Final
 from ansorlite import lazy
 
 if TYPE_CHECKING:
-    from ansorlite.graph.cutting import cut
     from ansorlite.graph.hybrid import HybridModel, compile_any
     from ansorlite.graph.open_executable import OpenExecutable
     from ansorlite.graph.open_model import OpenModel
-    from ansorlite.graph.order import ordered
 
-__all__ = ["HybridModel", "OpenExecutable", "OpenModel", "compile_any", "cut", "ordered"]
+__all__ = ["HybridModel", "OpenExecutable", "OpenModel", "compile_any"]
 
 #: What a model that comes from the cache does without.
 _HOMES: Final = {
@@ -19,8 +17,6 @@ _HOMES: Final = {
     "OpenExecutable": "ansorlite.graph.open_executable",
     "OpenModel": "ansorlite.graph.open_model",
     "compile_any": "ansorlite.graph.hybrid",
-    "cut": "ansorlite.graph.cutting",
-    "ordered": "ansorlite.graph.order",
 }
 
 __getattr__, __dir__ = lazy.attributes(__name__, _HOMES)

@@ -15,7 +15,7 @@ from typing import Final
 
 from ansorlite.graph.dependence import dimensions_in_step, reuses_data
 from ansorlite.graph.describe import Pattern, Value
-from ansorlite.graph.fusion import Group
+from ansorlite.graph.fusion import FusionGroup
 from ansorlite.graph.graph import Graph, Node
 from ansorlite.graph.movement import is_movement
 from ansorlite.graph.restriction import is_restriction
@@ -52,7 +52,7 @@ class _Chain:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        return Group.of(self.nodes).inputs
+        return FusionGroup.of(self.nodes).inputs
 
 
 def run_in_chunks(graph: Graph, target: Target) -> Graph:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ansorlite.graph.chunks import run_in_chunks
-from ansorlite.graph.fusion import Group, fuse
+from ansorlite.graph.fusion import FusionGroup, fuse
 from ansorlite.graph.graph import Graph
 from ansorlite.graph.passes import optimize
 from ansorlite.graph.passes.block_channels import block_channels
@@ -11,7 +11,7 @@ from ansorlite.graph.producers import join_producers
 from ansorlite.target import Target
 
 
-def cut(graph: Graph, target: Target, blocked: bool) -> tuple[Graph, tuple[Group, ...]]:
+def cut(graph: Graph, target: Target, blocked: bool) -> tuple[Graph, tuple[FusionGroup, ...]]:
     """``graph`` after all passes, and the groups of nodes that are computed together, in running order.
 
     Args:

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from ansorlite import __version__, export, runtime
-from ansorlite.codegen.entry import Call, Step
+from ansorlite import export, runtime
+from ansorlite.codegen.entry import Call, EntryStep
 from ansorlite.errors import ArgumentError
 from ansorlite.export.description import Description, Parameter
 from ansorlite.graph.describe import Value
 from ansorlite.graph.graph import Array
-from ansorlite.graph.layout import Layout
+from ansorlite.graph.layout import MemoryLayout
 from ansorlite.graph.memory import MemoryPlan, plan_memory
 from ansorlite.graph.model import Model
 from ansorlite.graph.profile import Profile, check_runs, measure_profile
@@ -31,6 +31,7 @@ from ansorlite.runtime.memory import check_fits
 from ansorlite.runtime.model_call import ModelCall, direct_arguments
 from ansorlite.runtime.not_copied import NotCopied
 from ansorlite.task import Task
+from ansorlite.version import __version__
 
 if TYPE_CHECKING:
     from ansorlite.runtime.peaks import Peaks
@@ -93,7 +94,7 @@ class Executable(NotCopied):
         self.plan: Final[MemoryPlan] = plan_memory(model.graph, model.groups)
         self._target = model.target
         self._kernels = {symbol(number): kernel for number, kernel in enumerate(kernels) if isinstance(kernel, Kernel)}
-        layout = Layout.of(model.graph, self.plan, needs_of(model, kernels))
+        layout = MemoryLayout.of(model.graph, self.plan, needs_of(model, kernels))
         workspace = max((kernel.compiled.workspace for kernel in self._kernels.values()), default=0)
         self._temporaries = layout.workspace.offset + workspace
         repeated = (constant.nbytes for constant in model.graph.constants.values() if not constant.flags.c_contiguous)
@@ -250,7 +251,7 @@ class Executable(NotCopied):
         """Each run of native steps as one function."""
         addresses = {name: kernel.address for name, kernel in self._kernels.items()}
         segments: list[_Segment] = []
-        native: list[Step] = []
+        native: list[EntryStep] = []
         for step in (*self._steps, None):
             if native and (step is None or isinstance(step, PythonStep)):
                 segments.append(_NativeSteps(LoadedEntry(native, addresses, self._target), len(native)))

@@ -17,7 +17,7 @@ from ansorlite.topi.shape import reshape
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class FusionGroup:
     """Nodes that are computed by one kernel, of whose results only the last is stored.
 
     Attributes:
@@ -29,11 +29,11 @@ class Group:
     inputs: tuple[str, ...]
 
     @staticmethod
-    def of(nodes: Iterable[Node]) -> Group:
+    def of(nodes: Iterable[Node]) -> FusionGroup:
         """The group of ``nodes``, producers first."""
         members = tuple(nodes)
         inside = {node.output for node in members}
-        return Group(members, tuple(dict.fromkeys(name for node in members for name in node.inputs if name not in inside)))
+        return FusionGroup(members, tuple(dict.fromkeys(name for node in members for name in node.inputs if name not in inside)))
 
     @property
     def output(self) -> str:
@@ -45,7 +45,7 @@ class Group:
         return "+".join(getattr(node.operator, "__name__", "operator") for node in self.nodes if node.operator is not reshape)
 
 
-def fuse(graph: Graph) -> tuple[Group, ...]:
+def fuse(graph: Graph) -> tuple[FusionGroup, ...]:
     """The groups of ``graph``, in an order in which they can run. Every node that moves no whole bytes is in one.
 
     A node joins the group whose output it reads if it is element-wise, reads that output at its own place, and is the
@@ -62,7 +62,7 @@ def fuse(graph: Graph) -> tuple[Group, ...]:
         tail = max(joined, key=list(members).index) if joined else None
         # Deleted and added anew, so that the dict stays in the order in which the groups end.
         members[node.output] = [*(members.pop(tail) if tail else ()), node]
-    return tuple(Group.of(part) for nodes in members.values() for part in _narrowed(graph, nodes))
+    return tuple(FusionGroup.of(part) for nodes in members.values() for part in _narrowed(graph, nodes))
 
 
 def _narrowed(graph: Graph, nodes: list[Node]) -> tuple[list[Node], ...]:
@@ -87,20 +87,20 @@ def _may_join(graph: Graph, node: Node, tail: str) -> bool:
     return all(aligned for aligned, name in zip(facts.aligned, node.inputs, strict=True) if name == tail)
 
 
-def task_of(graph: Graph, group: Group, target: Target) -> Task:
+def task_of(graph: Graph, group: FusionGroup, target: Target) -> Task:
     """The tensor expression of ``group``, with its inputs and then its output as arguments; constants are constant inputs."""
     tensors = tensors_of(graph, group)
     return Task([*(tensors[name] for name in group.inputs), tensors[group.output]], target)
 
 
-def use_of(graph: Graph, group: Group) -> Hashable:
+def use_of(graph: Graph, group: FusionGroup) -> Hashable:
     """All that the task of ``group`` depends on."""
     place = {name: number for number, name in enumerate((*group.inputs, *(node.output for node in group.nodes)))}
     inputs = tuple((graph.values[name], name in graph.constants) for name in group.inputs)
     return inputs, tuple((node.operator, node.attributes, tuple(place[name] for name in node.inputs)) for node in group.nodes)
 
 
-def tensors_of(graph: Graph, group: Group) -> dict[str, Tensor]:
+def tensors_of(graph: Graph, group: FusionGroup) -> dict[str, Tensor]:
     """The values that ``group`` reads and computes, as tensors."""
     tensors: dict[str, Tensor] = {}
     names: set[str] = set()

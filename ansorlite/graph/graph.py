@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ansorlite import graph as graphs
 from ansorlite.graph.describe import Description, Operator, Use, Value, describe
+from ansorlite.graph.order import producers_first
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -134,7 +134,8 @@ def _sorted(nodes: Iterable[Node]) -> tuple[Node, ...]:
     nodes = tuple(nodes)
     if _is_sorted(nodes):
         return nodes
-    return graphs.ordered(nodes)
+    computed = {node.output: node for node in nodes}
+    return tuple(computed[name] for name in producers_first({name: node.inputs for name, node in computed.items()}))
 
 
 def _is_sorted(nodes: Sequence[Node]) -> bool:

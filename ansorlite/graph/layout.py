@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from ansorlite.alignment import aligned
 from ansorlite.codegen.entry import Address, Move
-from ansorlite.codegen.workspace import aligned
-from ansorlite.graph.fusion import Group
+from ansorlite.graph.fusion import FusionGroup
 from ansorlite.graph.graph import Array, Graph
-from ansorlite.graph.memory import Copy, MemoryPlan, Place
+from ansorlite.graph.memory import ConcatCopy, MemoryPlan, Place
 from ansorlite.runtime.workspace import zeros
 
 TEMPORARIES: Final = 0
@@ -51,7 +51,7 @@ class Needs:
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class MemoryLayout:
     """The blocks of a model.
 
     Attributes:
@@ -65,7 +65,7 @@ class Layout:
     weight_bytes: int
 
     @staticmethod
-    def of(graph: Graph, plan: MemoryPlan, needs: Callable[[Group], Needs]) -> Layout:
+    def of(graph: Graph, plan: MemoryPlan, needs: Callable[[FusionGroup], Needs]) -> MemoryLayout:
         """Constants that a kernel or a copy reads as they are, or that are given out, get a place; and what is prepared."""
         weights: dict[str | Prepared, Address] = {}
         end = 0
@@ -83,7 +83,7 @@ class Layout:
                     place(root, graph.constants[root].nbytes)
 
         for step in plan.steps:
-            if isinstance(step, Copy):
+            if isinstance(step, ConcatCopy):
                 keep((step.source,))
                 continue
             needed = needs(step)
@@ -91,7 +91,7 @@ class Layout:
                 place(needed.prepared, needed.prepared.nbytes)
             keep(needed.reads)
         keep(graph.outputs.values())
-        return Layout(graph, plan, weights, end)
+        return MemoryLayout(graph, plan, weights, end)
 
     def prepared(self, what: Prepared) -> Address:
         """Where something prepared lies."""
@@ -126,7 +126,7 @@ class Layout:
     def nbytes(self, name: str) -> int:
         return self.graph.values[name].nbytes
 
-    def move(self, copy: Copy) -> Move:
+    def move(self, copy: ConcatCopy) -> Move:
         """A copy of the memory plan, in addresses."""
         target = self.address(copy.target)
         return Move(self.address(copy.source), Address(target.base, target.offset + copy.offset), self.nbytes(copy.source))

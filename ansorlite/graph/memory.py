@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ansorlite.codegen.workspace import aligned
-from ansorlite.graph.fusion import Group
+from ansorlite.alignment import aligned
+from ansorlite.graph.fusion import FusionGroup
 from ansorlite.graph.graph import Graph
 from ansorlite.graph.movement import part_offsets, view_offset
 
@@ -25,7 +25,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Copy:
+class ConcatCopy:
     """A part of a concatenation that must be moved to its place, as it also lies elsewhere."""
 
     source: str
@@ -47,14 +47,14 @@ class MemoryPlan:
     """
 
     places: Mapping[str, Place]
-    steps: tuple[Group | Copy, ...]
+    steps: tuple[FusionGroup | ConcatCopy, ...]
     results: Mapping[str, str]
     offsets: Mapping[str, int]
     peak: int
     total: int
 
 
-def plan_memory(graph: Graph, groups: Sequence[Group]) -> MemoryPlan:
+def plan_memory(graph: Graph, groups: Sequence[FusionGroup]) -> MemoryPlan:
     """Lay out the values of ``graph``, whose kernels run in the order of ``groups``.
 
     Reshapes and contiguous slices lie within their input; the parts of a contiguous concatenation are computed right in
@@ -80,10 +80,10 @@ def _place(name: str, parents: Mapping[str, Place]) -> Place:
     return Place(name, offset)
 
 
-def _parents(graph: Graph) -> tuple[dict[str, Place], dict[str, list[Copy]]]:
+def _parents(graph: Graph) -> tuple[dict[str, Place], dict[str, list[ConcatCopy]]]:
     """For values that lie within another, which one; and for each concatenation, the parts that must be copied."""
     parents: dict[str, Place] = {}
-    copies: dict[str, list[Copy]] = {}
+    copies: dict[str, list[ConcatCopy]] = {}
     computed = {node.output for node in graph.nodes}
     for node in graph.nodes:
         offset, parts = view_offset(graph, node), part_offsets(graph, node)
@@ -95,14 +95,16 @@ def _parents(graph: Graph) -> tuple[dict[str, Place], dict[str, list[Copy]]]:
             if whole and own.root in computed and own.root != node.output:
                 parents[own.root] = Place(node.output, at)
             else:
-                copies.setdefault(node.output, []).append(Copy(name, node.output, at))
+                copies.setdefault(node.output, []).append(ConcatCopy(name, node.output, at))
     return parents, copies
 
 
-def _steps(graph: Graph, groups: Sequence[Group], copies: Mapping[str, list[Copy]]) -> tuple[Group | Copy, ...]:
+def _steps(
+    graph: Graph, groups: Sequence[FusionGroup], copies: Mapping[str, list[ConcatCopy]]
+) -> tuple[FusionGroup | ConcatCopy, ...]:
     """Each kernel at its last node's turn, each copy at its concatenation's."""
     ends = {group.output: group for group in groups}
-    steps: list[Group | Copy] = []
+    steps: list[FusionGroup | ConcatCopy] = []
     for node in graph.nodes:
         steps.extend(copies.get(node.output, ()))
         if node.output in ends:
@@ -121,7 +123,9 @@ def _results(graph: Graph, places: Mapping[str, Place]) -> dict[str, str]:
     return results
 
 
-def _intervals(graph: Graph, steps: Sequence[Group | Copy], places: Mapping[str, Place]) -> dict[str, tuple[int, int]]:
+def _intervals(
+    graph: Graph, steps: Sequence[FusionGroup | ConcatCopy], places: Mapping[str, Place]
+) -> dict[str, tuple[int, int]]:
     """Root that the model computes → the first step that writes it and the last that reads it."""
     computed = {node.output for node in graph.nodes}
     intervals: dict[str, tuple[int, int]] = {}
@@ -133,7 +137,7 @@ def _intervals(graph: Graph, steps: Sequence[Group | Copy], places: Mapping[str,
             intervals[root] = (min(begin, step), max(end, step))
 
     for number, step in enumerate(steps):
-        for name in (step.source, step.target) if isinstance(step, Copy) else (*step.inputs, step.output):
+        for name in (step.source, step.target) if isinstance(step, ConcatCopy) else (*step.inputs, step.output):
             touch(name, number)
     for name in graph.outputs.values():
         touch(name, len(steps))

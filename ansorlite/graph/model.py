@@ -6,15 +6,22 @@ from collections import Counter
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from ansorlite import graph as graphs
+from ansorlite import lazy
 from ansorlite.errors import ArgumentError
 from ansorlite.graph.describe import Value
-from ansorlite.graph.fusion import Group, task_of, use_of
+from ansorlite.graph.fusion import FusionGroup, task_of, use_of
 from ansorlite.graph.graph import Graph
 from ansorlite.target import Target, resolve
 from ansorlite.task import Task
 from ansorlite.visible import visible
+
+if TYPE_CHECKING:
+    from ansorlite.graph import cutting
+else:
+    # A model that comes from the cache is cut already, and does without the passes.
+    cutting = lazy.module("ansorlite.graph.cutting")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,7 +37,7 @@ class Model:
     """
 
     graph: Graph
-    groups: tuple[Group, ...]
+    groups: tuple[FusionGroup, ...]
     assignments: tuple[int, ...]
     tasks: tuple[tuple[Task, int], ...]
     target: Target
@@ -50,7 +57,7 @@ class Model:
         if not isinstance(graph, Graph):
             raise ArgumentError(f"a model is made of a graph, not of {graph!r}; al.from_onnx(...) makes one of a file")
         machine = resolve(target)
-        optimized, groups = graphs.cut(graph, machine, blocked)
+        optimized, groups = cutting.cut(graph, machine, blocked)
         # Groups of one use are one task; so are those of equal expressions, which to build takes longer.
         known: dict[Hashable, Task] = {}
         uses = [use_of(optimized, group) for group in groups]

@@ -1,29 +1,30 @@
-"""What depends on what, and an order in which it can be computed."""
+"""An order in which values can be computed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
-import networkx as nx
-
-from ansorlite.graph.graph import Node
+from collections.abc import Mapping, Sequence
+from graphlib import TopologicalSorter
+from heapq import heappop, heappush
 
 
-def dependencies(nodes: Iterable[Node]) -> nx.DiGraph:
-    """Value names with an edge from each input of a node to its output."""
-    graph = nx.DiGraph()
-    for node in nodes:
-        graph.add_node(node.output)
-        graph.add_edges_from((name, node.output) for name in node.inputs)
-    return graph
+def producers_first(reads: Mapping[str, Sequence[str]]) -> list[str]:
+    """The keys of ``reads`` in an order in which each can be computed: of those that can be next, always the first.
 
+    Args:
+        reads: value → what it is computed of; what is no key is given.
 
-def ordered(nodes: Iterable[Node]) -> tuple[Node, ...]:
-    """Producers before consumers, in the given order as far as that allows."""
-    rank = {node.output: (position, node) for position, node in enumerate(nodes)}
-    order = nx.lexicographical_topological_sort(dependencies(n for _, n in rank.values()), key=lambda name: _position(rank, name))
-    return tuple(rank[name][1] for name in order if name in rank)
-
-
-def _position(rank: Mapping[str, tuple[int, Node]], name: str) -> int:
-    return rank[name][0] if name in rank else -1
+    Raises:
+        graphlib.CycleError: a value depends on itself.
+    """
+    names = list(reads)
+    position = {name: number for number, name in enumerate(names)}
+    sorter = TopologicalSorter({name: [each for each in reads[name] if each in reads] for name in names})
+    sorter.prepare()
+    ready: list[int] = []
+    order = []
+    while sorter.is_active():
+        for name in sorter.get_ready():
+            heappush(ready, position[name])
+        order.append(names[heappop(ready)])
+        sorter.done(order[-1])
+    return order

@@ -28,7 +28,7 @@ from ansorlite.analysis.predicates import (
 )
 from ansorlite.graph.dependence import reuses_data
 from ansorlite.graph.describe import Pattern
-from ansorlite.graph.fusion import Group, tensors_of
+from ansorlite.graph.fusion import FusionGroup, tensors_of
 from ansorlite.graph.graph import Graph, Node
 from ansorlite.graph.movement import view_offset
 from ansorlite.target import Target
@@ -49,7 +49,7 @@ _REPEATED: Final = 1.25
 _SMALL: Final = 1 << 14
 
 
-def join_producers(graph: Graph, groups: Sequence[Group], target: Target) -> tuple[Group, ...]:
+def join_producers(graph: Graph, groups: Sequence[FusionGroup], target: Target) -> tuple[FusionGroup, ...]:
     """``groups`` with those that only one other reads in that one, where it pays.
 
     >>> before: a = [transpose](q); s = [matmul](a, k); b = [multiply, add](s, scale, mask); p = [softmax](b)
@@ -66,14 +66,14 @@ class _Joiner:
         answers: what was found of a producer and a group, for others of the same form.
     """
 
-    def __init__(self, graph: Graph, groups: Sequence[Group], target: Target) -> None:
+    def __init__(self, graph: Graph, groups: Sequence[FusionGroup], target: Target) -> None:
         self.graph = graph
         self.target = target
         self.known = {group.output: group for group in groups}
         self.rank = {node.output: position for position, node in enumerate(graph.nodes)}
         self.answers: dict[Hashable, bool] = {}
 
-    def joined(self) -> tuple[Group, ...]:
+    def joined(self) -> tuple[FusionGroup, ...]:
         # Whatever joins a group brings its own producers within reach, and its inputs beside others'.
         changed = True
         while changed:
@@ -83,7 +83,7 @@ class _Joiner:
                     changed = True
         return tuple(self.known.values())
 
-    def take_one_in(self, group: Group) -> bool:
+    def take_one_in(self, group: FusionGroup) -> bool:
         """Let one producer join ``group``, if one may."""
         inside = {node.output for node in group.nodes}
         for name in group.inputs:
@@ -92,7 +92,7 @@ class _Joiner:
             producer = self.known.get(source)
             if producer is None or not _only_read_by(self.graph, source, inside | {view.output for view in views}):
                 continue
-            union = Group.of((*producer.nodes, *reversed(views), *group.nodes))
+            union = FusionGroup.of((*producer.nodes, *reversed(views), *group.nodes))
             # The place of the producer's last node says which of the nodes are its own.
             shared = self.shares_inputs(producer, group)
             key = (shared, len(producer.nodes), len(views), _form(self.graph, union))
@@ -100,18 +100,18 @@ class _Joiner:
                 self.answers[key] = _pays(self.graph, producer, views, group, shared, self.target)
             if self.answers[key]:
                 del self.known[source]
-                self.known[group.output] = Group.of(sorted(union.nodes, key=lambda node: self.rank[node.output]))
+                self.known[group.output] = FusionGroup.of(sorted(union.nodes, key=lambda node: self.rank[node.output]))
                 return True
         return False
 
-    def shares_inputs(self, producer: Group, group: Group) -> bool:
+    def shares_inputs(self, producer: FusionGroup, group: FusionGroup) -> bool:
         """Whether both read a value; of the producer also through element-wise groups that may join it."""
         through = (self.known[name] for name in producer.inputs if name in self.known)
         chains = [each for each in through if _patterns(self.graph, each.nodes) == {Pattern.ELEMENTWISE}]
         return not set(producer.inputs).union(*(chain.inputs for chain in chains)).isdisjoint(group.inputs)
 
 
-def _form(graph: Graph, group: Group) -> Hashable:
+def _form(graph: Graph, group: FusionGroup) -> Hashable:
     """What a group computes, of what shapes, whatever its values are called."""
     numbers: dict[str, int] = {}
     for name in (*group.inputs, *(node.output for node in group.nodes)):
@@ -136,7 +136,7 @@ def _only_read_by(graph: Graph, name: str, nodes: set[str]) -> bool:
     return name not in graph.outputs.values() and all(node.output in nodes for node in graph.consumers[name])
 
 
-def _direct_readers(producer: Group, views: Sequence[Node], group: Group) -> Iterator[Node]:
+def _direct_readers(producer: FusionGroup, views: Sequence[Node], group: FusionGroup) -> Iterator[Node]:
     read = {producer.output, *(view.output for view in views)}
     return (node for node in group.nodes if not read.isdisjoint(node.inputs))
 
@@ -161,7 +161,7 @@ class _Union:
     readers: tuple[Tensor, ...]
 
 
-def _pays(graph: Graph, producer: Group, views: Sequence[Node], group: Group, shared: bool, target: Target) -> bool:
+def _pays(graph: Graph, producer: FusionGroup, views: Sequence[Node], group: FusionGroup, shared: bool, target: Target) -> bool:
     """Whether ``producer``, seen through ``views``, is better computed inside of ``group``.
 
     Args:
@@ -185,8 +185,8 @@ def _pays(graph: Graph, producer: Group, views: Sequence[Node], group: Group, sh
     return _costs_less_than_storing(graph, union, producer)
 
 
-def _union(graph: Graph, producer: Group, views: Sequence[Node], group: Group) -> _Union:
-    both = Group.of((*producer.nodes, *reversed(views), *group.nodes))
+def _union(graph: Graph, producer: FusionGroup, views: Sequence[Node], group: FusionGroup) -> _Union:
+    both = FusionGroup.of((*producer.nodes, *reversed(views), *group.nodes))
     tensors = tensors_of(graph, both)
     dag = ComputeDAG.of([*(tensors[name] for name in both.inputs), tensors[both.output]])
     part = ComputeDAG.of([*(tensors[name] for name in producer.inputs), tensors[views[0].output if views else producer.output]])
@@ -227,7 +227,7 @@ def _reads_in_place(union: _Union) -> bool:
     return len(union.readers) == 1
 
 
-def _costs_less_than_storing(graph: Graph, union: _Union, producer: Group) -> bool:
+def _costs_less_than_storing(graph: Graph, union: _Union, producer: FusionGroup) -> bool:
     """Whether all that the readers repeat of the producer's work takes less than storing and loading its result."""
     elements = max(1, math.prod(union.result.shape))
     reads = sum(reader.iterations for reader in union.readers)

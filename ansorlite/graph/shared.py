@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from weakref import WeakValueDictionary
 
+from ansorlite.alignment import aligned
 from ansorlite.codegen.entry import Address
-from ansorlite.codegen.workspace import aligned
 from ansorlite.graph.graph import Array
-from ansorlite.graph.layout import WEIGHTS, Layout
+from ansorlite.graph.layout import WEIGHTS, MemoryLayout
 from ansorlite.runtime.arguments import address_of
 from ansorlite.runtime.workspace import zeros
 
@@ -50,7 +50,7 @@ class SharedWeights:
         self._lock = Lock()
         self._known: WeakValueDictionary[bytes, _Piece] = WeakValueDictionary()
 
-    def store(self, layout: Layout, weights: Array) -> tuple[Layout, Weights]:
+    def store(self, layout: MemoryLayout, weights: Array) -> tuple[MemoryLayout, Weights]:
         """Keep what is new of ``weights``; find the rest where it is.
 
         Args:

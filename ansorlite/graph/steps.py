@@ -11,12 +11,12 @@ from typing import Protocol
 
 import numpy as np
 
-from ansorlite.codegen.entry import Address, Call, Step
+from ansorlite.codegen.entry import Address, Call, EntryStep
 from ansorlite.export.description import StepFacts
 from ansorlite.graph.describe import Value
-from ansorlite.graph.fusion import Group
+from ansorlite.graph.fusion import FusionGroup
 from ansorlite.graph.graph import Array
-from ansorlite.graph.layout import WEIGHTS, Layout, Needs, Prepared
+from ansorlite.graph.layout import WEIGHTS, MemoryLayout, Needs, Prepared
 from ansorlite.graph.model import Model
 from ansorlite.runtime.arguments import address_of
 from ansorlite.runtime.kernel import Kernel
@@ -52,7 +52,7 @@ class PythonStep:
 class BoundStep:
     """A step, and what it is."""
 
-    step: Step | PythonStep
+    step: EntryStep | PythonStep
     facts: StepFacts
 
 
@@ -61,7 +61,7 @@ def symbol(position: int) -> str:
     return f"kernel{position}"
 
 
-def needs_of(model: Model, kernels: Sequence[Bindable]) -> Callable[[Group], Needs]:
+def needs_of(model: Model, kernels: Sequence[Bindable]) -> Callable[[FusionGroup], Needs]:
     """What each group's call needs.
 
     Args:
@@ -69,7 +69,7 @@ def needs_of(model: Model, kernels: Sequence[Bindable]) -> Callable[[Group], Nee
     """
     position_of = _positions(model)
 
-    def needs(group: Group) -> Needs:
+    def needs(group: FusionGroup) -> Needs:
         position = position_of[group.output]
         kernel = kernels[position]
         if not isinstance(kernel, Kernel):
@@ -82,7 +82,7 @@ def needs_of(model: Model, kernels: Sequence[Bindable]) -> Callable[[Group], Nee
     return needs
 
 
-def prepare(model: Model, layout: Layout, kernels: Sequence[Bindable], weights: Array) -> None:
+def prepare(model: Model, layout: MemoryLayout, kernels: Sequence[Bindable], weights: Array) -> None:
     """Fill what is prepared in the block of weights."""
     groups = {position: group for group, position in zip(model.groups, model.assignments, strict=True)}
     for what, place in layout.weights.items():
@@ -97,7 +97,7 @@ def prepare(model: Model, layout: Layout, kernels: Sequence[Bindable], weights: 
         kernel.prepare_at([*addresses, 0, workspace.address, address_of(weights) + place.offset])
 
 
-def bound_steps(model: Model, layout: Layout, kernels: Sequence[Bindable]) -> Iterator[BoundStep]:
+def bound_steps(model: Model, layout: MemoryLayout, kernels: Sequence[Bindable]) -> Iterator[BoundStep]:
     """The steps of the memory plan, then the copies of outputs that were not computed in the caller's arrays.
 
     Args:
@@ -105,7 +105,7 @@ def bound_steps(model: Model, layout: Layout, kernels: Sequence[Bindable]) -> It
     """
     position_of, needs = _positions(model), needs_of(model, kernels)
     for step in layout.plan.steps:
-        if isinstance(step, Group):
+        if isinstance(step, FusionGroup):
             position = position_of[step.output]
             yield _bound_kernel(model, layout, step, position, kernels[position], needs(step))
         else:
@@ -120,7 +120,9 @@ def _positions(model: Model) -> dict[str, int]:
     return {group.output: position for group, position in zip(model.groups, model.assignments, strict=True)}
 
 
-def _bound_kernel(model: Model, layout: Layout, group: Group, position: int, kernel: Bindable, needs: Needs) -> BoundStep:
+def _bound_kernel(
+    model: Model, layout: MemoryLayout, group: FusionGroup, position: int, kernel: Bindable, needs: Needs
+) -> BoundStep:
     names = (*group.inputs, group.output)
     # An address that is not read may be any.
     places = tuple(layout.address(name) if name in needs.reads or name == group.output else Address(WEIGHTS, 0) for name in names)

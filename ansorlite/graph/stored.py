@@ -19,7 +19,7 @@ from ansorlite.cache.parts import Part
 from ansorlite.errors import AnsorliteError
 from ansorlite.graph.constants import first, is_splat, splat
 from ansorlite.graph.describe import Description, Operator, Pattern, Value
-from ansorlite.graph.fusion import Group
+from ansorlite.graph.fusion import FusionGroup
 from ansorlite.graph.graph import Array, Graph, Node
 from ansorlite.graph.model import Model
 from ansorlite.target import Target
@@ -152,14 +152,16 @@ def _model(data: Mapping[str, Any], parts: Sequence[Part], target: Target) -> Mo
     if not values.keys() >= {*outputs.values(), *(name for node in nodes.values() for name in node.inputs)}:
         raise ValueError("a value that nothing computes is read")
     graph = Graph(inputs, outputs, tuple(nodes.values()), constants, values, descriptions)
-    groups = tuple(Group(tuple(nodes[name] for name in names), tuple(map(_string, reads))) for names, reads in data["groups"])
+    groups = tuple(
+        FusionGroup(tuple(nodes[name] for name in names), tuple(map(_string, reads))) for names, reads in data["groups"]
+    )
     tasks = tuple((rebuilt(dag, target, _string(key)), int(uses)) for dag, key, uses in data["tasks"])
     assignments = tuple(data["assignments"])
     _check(groups, assignments, tasks)
     return Model(graph, groups, assignments, tasks, target)
 
 
-def _check(groups: Sequence[Group], assignments: Sequence[Any], tasks: Sequence[tuple[Task, int]]) -> None:
+def _check(groups: Sequence[FusionGroup], assignments: Sequence[Any], tasks: Sequence[tuple[Task, int]]) -> None:
     """Every group has a task."""
     if len(groups) != len(assignments) or not set(assignments) <= set(range(len(tasks))):
         raise ValueError("groups and tasks do not belong together")

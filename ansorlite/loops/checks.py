@@ -20,7 +20,7 @@ PARAM_SCOPES: Final = (Scope.ARGUMENT, Scope.CONSTANT, Scope.PREPARED)
 
 
 @dataclass(frozen=True)
-class Place:
+class Site:
     """Where a node is.
 
     Attributes:
@@ -45,19 +45,19 @@ class Place:
 # Function --------------------------------------------------------------------------------------------------------
 
 
-def params_are_arguments(function: Function, _: Place) -> str | None:
+def params_are_arguments(function: Function, _: Site) -> str | None:
     wrong = [buffer.name for buffer in function.params if buffer.scope not in PARAM_SCOPES]
     if wrong:
         return f"params {', '.join(wrong)} are not of a scope for params"
     return None if len(set(function.params)) == len(function.params) else "a buffer is a param twice"
 
 
-def has_outputs(function: Function, _: Place) -> str | None:
+def has_outputs(function: Function, _: Site) -> str | None:
     fits = 1 <= function.outputs <= len(function.params)
     return None if fits else f"{function.outputs} outputs of {len(function.params)} params"
 
 
-def prepared_follows_from_constants(function: Function, _: Place) -> str | None:
+def prepared_follows_from_constants(function: Function, _: Site) -> str | None:
     prepare = split(function).prepare
     if prepare is None:
         return None
@@ -71,34 +71,34 @@ def prepared_follows_from_constants(function: Function, _: Place) -> str | None:
 # Loops, conditions, allocations -------------------------------------------------------------------------------------
 
 
-def variable_is_bound_once(loop: For, place: Place) -> str | None:
+def variable_is_bound_once(loop: For, place: Site) -> str | None:
     return f"{loop.var.name} is the variable of two loops" if loop.var in place.seen else None
 
 
-def variable_is_in_scope(var: Var, place: Place) -> str | None:
+def variable_is_in_scope(var: Var, place: Site) -> str | None:
     return None if any(loop.var is var for loop in place.loops) else f"{var.name} is used outside of its loop"
 
 
-def extent_is_an_index(loop: For, _: Place) -> str | None:
+def extent_is_an_index(loop: For, _: Site) -> str | None:
     for what, expr in (("variable", loop.var), ("extent", loop.extent)):
         if expr.dtype != dtypes.INDEX:
             return f"the {what} is {expr.dtype}"
     return None
 
 
-def extent_is_constant(loop: For, _: Place) -> str | None:
+def extent_is_constant(loop: For, _: Site) -> str | None:
     if loop.kind not in (LoopKind.PARALLEL, LoopKind.UNROLLED) or isinstance(loop.extent, Const):
         return None
     return f"the extent of a loop of kind {loop.kind.name} is not constant"
 
 
-def lanes_suit_the_kind(loop: For, _: Place) -> str | None:
+def lanes_suit_the_kind(loop: For, _: Site) -> str | None:
     if loop.kind is LoopKind.VECTORIZED:
         return None if loop.lanes >= 1 else f"{loop.lanes} lanes"
     return None if loop.lanes == 1 else f"{loop.lanes} lanes in a loop that is not vectorized"
 
 
-def vectorized_is_innermost(loop: For, _: Place) -> str | None:
+def vectorized_is_innermost(loop: For, _: Site) -> str | None:
     if loop.kind is not LoopKind.VECTORIZED:
         return None
     for inner in statements(loop.body):
@@ -107,22 +107,22 @@ def vectorized_is_innermost(loop: For, _: Place) -> str | None:
     return None
 
 
-def parallel_is_not_nested(loop: For, place: Place) -> str | None:
+def parallel_is_not_nested(loop: For, place: Site) -> str | None:
     if loop.kind is LoopKind.PARALLEL and place.kind(LoopKind.PARALLEL):
         return "a parallel loop is inside another"
     return None
 
 
-def condition_is_bool(stmt: If, _: Place) -> str | None:
+def condition_is_bool(stmt: If, _: Site) -> str | None:
     return None if stmt.cond.dtype == "bool" else f"the condition is {stmt.cond.dtype}"
 
 
-def buffer_is_new(alloc: Alloc, place: Place) -> str | None:
+def buffer_is_new(alloc: Alloc, place: Site) -> str | None:
     known = alloc.buffer in place.buffers or alloc.buffer in place.seen
     return f"{alloc.buffer.name} is allocated twice" if known else None
 
 
-def scope_suits_the_place(alloc: Alloc, place: Place) -> str | None:
+def scope_suits_the_place(alloc: Alloc, place: Site) -> str | None:
     scope = alloc.buffer.scope
     if scope in (Scope.ARGUMENT, Scope.CONSTANT):
         return f"{alloc.buffer.name} is of scope {scope.name}, but allocated"
@@ -136,16 +136,16 @@ def scope_suits_the_place(alloc: Alloc, place: Place) -> str | None:
 # Accesses --------------------------------------------------------------------------------------------------------
 
 
-def buffer_exists(access: Load | Store, place: Place) -> str | None:
+def buffer_exists(access: Load | Store, place: Site) -> str | None:
     return None if access.buffer in place.buffers else f"{access.buffer.name} is not a param and not allocated here"
 
 
-def buffer_may_be_stored(store: Store, place: Place) -> str | None:
+def buffer_may_be_stored(store: Store, place: Site) -> str | None:
     inputs = place.function.params[: len(place.function.params) - place.function.outputs]
     return f"{store.buffer.name} is an input, but stored" if store.buffer in inputs else None
 
 
-def indices_suit_the_buffer(access: Load | Store, _: Place) -> str | None:
+def indices_suit_the_buffer(access: Load | Store, _: Site) -> str | None:
     rank = len(access.buffer.shape)
     if len(access.indices) != rank:
         return f"{access.buffer.name} has {rank} dimensions but {len(access.indices)} indices"
@@ -153,16 +153,16 @@ def indices_suit_the_buffer(access: Load | Store, _: Place) -> str | None:
     return f"an index of {access.buffer.name} is {', '.join(wrong)}" if wrong else None
 
 
-def load_has_the_buffers_dtype(load: Load, _: Place) -> str | None:
+def load_has_the_buffers_dtype(load: Load, _: Site) -> str | None:
     return None if load.dtype == load.buffer.dtype else f"{load.buffer.name} is {load.buffer.dtype}, loaded as {load.dtype}"
 
 
-def value_has_the_buffers_dtype(store: Store, _: Place) -> str | None:
+def value_has_the_buffers_dtype(store: Store, _: Site) -> str | None:
     same = store.value.dtype == store.buffer.dtype
     return None if same else f"{store.buffer.name} is {store.buffer.dtype}, the value {store.value.dtype}"
 
 
-def register_indices_are_constant(access: Load | Store, place: Place) -> str | None:
+def register_indices_are_constant(access: Load | Store, place: Site) -> str | None:
     """Constant once UNROLLED and VECTORIZED loops are expanded."""
     if access.buffer.scope is not Scope.REGISTER:
         return None
@@ -175,7 +175,7 @@ def register_indices_are_constant(access: Load | Store, place: Place) -> str | N
     return None
 
 
-def indices_are_within_bounds(access: Load | Store, place: Place) -> str | None:
+def indices_are_within_bounds(access: Load | Store, place: Site) -> str | None:
     """Reports what is certain: bounds that are attained, or an index that is never inside."""
     if place.guarded:
         return None
@@ -192,7 +192,7 @@ def indices_are_within_bounds(access: Load | Store, place: Place) -> str | None:
 # Promises of parallel and vectorized loops -----------------------------------------------------------------------------
 
 
-def parallel_iterations_do_not_collide(store: Store, place: Place) -> str | None:
+def parallel_iterations_do_not_collide(store: Store, place: Site) -> str | None:
     """What one iteration accumulates must be its own: storing the same value twice is harmless, adding twice is not."""
     if not any(load.buffer is store.buffer for load in loads(store.value)):
         return None
@@ -204,7 +204,7 @@ def parallel_iterations_do_not_collide(store: Store, place: Place) -> str | None
     return None
 
 
-def lanes_do_not_depend_on_each_other(loop: For, place: Place) -> str | None:
+def lanes_do_not_depend_on_each_other(loop: For, place: Site) -> str | None:
     """Lanes store to elements of their own, and no lane loads what another one stores in the same step."""
     if loop.kind is not LoopKind.VECTORIZED or loop.lanes == 1 or _runs_once(loop):
         return None

@@ -22,7 +22,7 @@ class VerifyError(AssertionError):
     """A function that is not legal loop IR."""
 
 
-Checks: TypeAlias = dict[type, tuple[Callable[[Any, checks.Place], str | None], ...]]
+Checks: TypeAlias = dict[type, tuple[Callable[[Any, checks.Site], str | None], ...]]
 
 #: Node type -> what must hold of it. A check says what is wrong, or nothing.
 CHECKS: Final[Checks] = {
@@ -70,12 +70,12 @@ def verify(function: Function) -> None:
     Raises:
         VerifyError: the first failed check, with the statement's text.
     """
-    place = checks.Place(function, algebra=IndexAlgebra())
+    place = checks.Site(function, algebra=IndexAlgebra())
     _check(CHECKS, function, place, function.body)
     _Walk(set()).statement(function.body, replace(place, buffers=dict.fromkeys(function.params, 0)))
 
 
-def _check(table: Checks, node: object, place: checks.Place, at: Stmt) -> None:
+def _check(table: Checks, node: object, place: checks.Site, at: Stmt) -> None:
     for check in table.get(type(node), ()):
         problem = check(node, place)
         if problem is not None:
@@ -93,7 +93,7 @@ class _Walk:
 
     seen: set[Var | Buffer] = field(default_factory=set)
 
-    def statement(self, stmt: Stmt, place: checks.Place) -> None:
+    def statement(self, stmt: Stmt, place: checks.Site) -> None:
         if type(stmt) not in CHECKS:
             raise VerifyError(f"{type(stmt).__name__} is not a statement of the loop IR")
         here = replace(place, seen=frozenset(self.seen))

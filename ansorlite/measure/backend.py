@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from ansorlite.measure.inputs import Array
-from ansorlite.measure.timing import Call
+from ansorlite.runtime.arguments import Array
+from ansorlite.runtime.timing import Call
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.task import Task
 

@@ -10,14 +10,15 @@ from typing import Final
 
 import numpy as np
 
-from ansorlite.measure import timing
+from ansorlite.measure import turns
 from ansorlite.measure.backend import Backend
 from ansorlite.measure.check import Checker, Tolerance, tolerance
-from ansorlite.measure.inputs import Array, empty, make_inputs
+from ansorlite.measure.inputs import make_inputs
 from ansorlite.measure.memory import guarded, read_only
 from ansorlite.measure.protocol import Answer, Compare, Phase, Prepare, Run, Status
 from ansorlite.measure.settings import MeasureSettings
-from ansorlite.measure.timing import Call
+from ansorlite.runtime.arguments import Array, empty
+from ansorlite.runtime.timing import Call, calls_for, repeat
 from ansorlite.task import Task
 from ansorlite.te import dtypes
 from ansorlite.te.dag import ComputeDAG
@@ -80,7 +81,7 @@ class Bench:
         call = self._program(task, place, job.artifact)
         place.checker.poison(place.outputs)
         self._enter(Phase.RUNNING)
-        first = timing.once(call)
+        first = repeat(call)
         self._enter(Phase.CHECKING)
         check_start = time.perf_counter()
         wrong = place.checker.compare(place.outputs)
@@ -92,7 +93,7 @@ class Bench:
 
         if wrong:
             return answer(Status.WRONG, None)
-        slow = timing.slower(call, first, job.best, settings)
+        slow = turns.slower(call, first, job.best, settings)
         if slow is not None:
             return answer(Status.SLOW, slow)
         return answer(Status.OK, self._latency(task, place, job, call, first))
@@ -104,18 +105,18 @@ class Bench:
         settings = self._settings
         place = self._workplaces.get(task.key) or self._trusting(task, job.rival)
         rival = self._program(task, place, job.rival)
-        base = min(timing.once(rival), timing.undisturbed(rival, 1))
+        base = min(repeat(rival), turns.undisturbed(rival, 1))
         call = self._program(task, place, job.artifact)
         place.checker.poison(place.outputs)
-        first = timing.once(call)
+        first = repeat(call)
         wrong = place.checker.compare(place.outputs)
         if wrong:
             return Answer(Status.WRONG, wrong, time.perf_counter() - start)
-        base = min(base, timing.undisturbed(rival, timing.calls_for(base, settings)))
-        latency = timing.slower(call, first, base, settings)
+        base = min(base, turns.undisturbed(rival, calls_for(base, settings.repeat_seconds)))
+        latency = turns.slower(call, first, base, settings)
         status = Status.OK if latency is None else Status.SLOW
         if latency is None:
-            latency = base * timing.relative(call, rival, (min(first, timing.undisturbed(call, 1)), base), settings, until)
+            latency = base * turns.relative(call, rival, (min(first, turns.undisturbed(call, 1)), base), settings, until)
         return Answer(status, seconds=time.perf_counter() - start, latency=latency, rival=base)
 
     def _trusting(self, task: Task, artifact: str) -> _Workplace:
@@ -134,13 +135,13 @@ class Bench:
         """Seconds of one call: in units of the best program's, wherever the two are close enough to be compared."""
         settings = self._settings
         if job.rival is None or job.best is None:
-            return timing.latency(call, first, settings)
-        estimate = min(first, timing.undisturbed(call, max(1, timing.calls_for(job.best, settings) // 4)))
+            return turns.latency(call, first, settings)
+        estimate = min(first, turns.undisturbed(call, max(1, calls_for(job.best, settings.repeat_seconds) // 4)))
         if estimate >= settings.long_seconds or job.best > settings.slow_factor * estimate:
-            return timing.latency(call, first, settings)
+            return turns.latency(call, first, settings)
         rival = self._program(task, place, job.rival)
         rival(1)
-        return job.best * timing.relative(call, rival, (estimate, job.best), settings)
+        return job.best * turns.relative(call, rival, (estimate, job.best), settings)
 
     def _program(self, task: Task, place: _Workplace, artifact: str) -> Call:
         """The program in a file, bound to the arrays of ``place``. It stays loaded: others may be compared with it."""

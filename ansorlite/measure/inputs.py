@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
 import numpy as np
 
+from ansorlite.runtime.arguments import Array, empty
 from ansorlite.te import dtypes
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Binary, Expr, Read
@@ -13,22 +12,8 @@ from ansorlite.te.ops import BinaryOp
 from ansorlite.te.tensor import Tensor
 from ansorlite.te.traversal import reads, walk
 
-Array: TypeAlias = np.ndarray[Any, Any]
-
-#: Arrays start at multiples of this many bytes, so that a program's time does not depend on where its data fell.
-ALIGNMENT = 64
-
 _DIVISIONS = (BinaryOp.FLOORDIV, BinaryOp.MOD)
 _SHIFTS = (BinaryOp.SHL, BinaryOp.SHR)
-
-
-def empty(shape: tuple[int, ...], dtype: str) -> Array:
-    """An uninitialised, contiguous, aligned array."""
-    kind = dtypes.NUMPY[dtype]
-    count = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
-    raw = np.empty(count + ALIGNMENT, np.uint8)
-    start = -raw.ctypes.data % ALIGNMENT
-    return raw[start : start + count].view(kind).reshape(shape)
 
 
 def make_inputs(dag: ComputeDAG, rng: np.random.Generator, positive: bool = False) -> list[Array]:

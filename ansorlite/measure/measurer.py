@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from ansorlite import __version__, visible
+from ansorlite import visible
 from ansorlite.errors import TuningError
 from ansorlite.loops.arguments import argument
 from ansorlite.measure.pool import Death, Job, Pool
@@ -30,6 +30,7 @@ from ansorlite.runtime.memory import check_fits
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.target import Target, check_runs, resolve
 from ansorlite.task import Task
+from ansorlite.version import __version__
 from ansorlite.writing import make_temporary_folder
 
 _log = visible.logger(__name__)

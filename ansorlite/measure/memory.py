@@ -8,7 +8,8 @@ import os
 
 import numpy as np
 
-from ansorlite.measure.inputs import ALIGNMENT, Array
+from ansorlite.alignment import ALIGNMENT
+from ansorlite.runtime.arguments import Array
 from ansorlite.te import dtypes
 
 _LIBC = ctypes.CDLL(None, use_errno=True)

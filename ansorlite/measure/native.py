@@ -5,11 +5,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from ansorlite import sketch
-from ansorlite.measure.inputs import Array, empty
-from ansorlite.measure.timing import Call
+from ansorlite import search
 from ansorlite.programs.build import build_candidate, pack, unpack
+from ansorlite.runtime.arguments import Array, empty
 from ansorlite.runtime.load import Loaded
+from ansorlite.runtime.timing import Call
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.derivation import derive
 from ansorlite.task import Task
@@ -22,7 +22,7 @@ def build(task: Task, candidate: Candidate) -> bytes:
 
 def default(task: Task) -> Candidate:
     """The candidate to take where none was measured."""
-    return sketch.default_candidate(task, derive(task))
+    return search.default_candidate(task, derive(task))
 
 
 def load(task: Task, artifact: bytes, arrays: Sequence[Array]) -> Call:

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import click
 
-from ansorlite import __version__
 from ansorlite.errors import AnsorliteError
 from ansorlite.loops import printer
 from ansorlite.measure import native
@@ -26,11 +25,12 @@ from ansorlite.measure.verdict import run_verdict
 from ansorlite.records.database import Database
 from ansorlite.records.jsonlines import measurement_json
 from ansorlite.records.measurement import Measurement, Outcome, Record, Seconds
-from ansorlite.report.screen import say
 from ansorlite.sketch.program import lower
 from ansorlite.target import resolve
 from ansorlite.task import Task
 from ansorlite.te.serialize import load
+from ansorlite.version import __version__
+from ansorlite.visible import visible
 from ansorlite.writing import temporary_folder
 
 
@@ -92,20 +92,23 @@ def main(database: Path, record_id: int, loops: bool, here: bool, threads: int |
         now = replay_here(task, record) if here else replay(task, record)
         program = printer.text(lower(task, now.candidate)) if loops else ""
     except AnsorliteError as error:
-        say(f"Error: {error}", stderr=True)
+        click.echo(visible(f"Error: {error}"), err=True)
         sys.exit(2)
     if as_json:
         again = replace(record, target=task.target.key, measurement=now)
         click.echo(json.dumps({"recorded": measurement_json(record), "now": measurement_json(again)}))
         return
-    if task.target.key != record.target:
-        say(f"recorded on another machine: {record.target} (this is {task.target.key})")
-    say(f"task:      {record.task}\n{now.candidate.trace}")
-    if program:
-        say(program)
-    say(f"recorded:  {_line(record.measurement)}\nnow:       {_line(now)}")
-    if now.error:
-        say(now.error)
+    elsewhere = f"recorded on another machine: {record.target} (this is {task.target.key})"
+    said = [
+        elsewhere if task.target.key != record.target else "",
+        f"task:      {record.task}",
+        now.candidate.trace,
+        program,
+        f"recorded:  {_line(record.measurement)}",
+        f"now:       {_line(now)}",
+        now.error,
+    ]
+    click.echo(visible("\n".join(filter(None, said))))
 
 
 def _line(measurement: Measurement) -> str:

@@ -6,12 +6,12 @@ import shlex
 import time
 from pathlib import Path
 
-from ansorlite import __version__
 from ansorlite.records.database import Database
 from ansorlite.records.measurement import Measurement, Outcome, Record
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.target import resolve
 from ansorlite.task import Task
+from ansorlite.version import __version__
 from ansorlite.writing import make_temporary_folder
 
 

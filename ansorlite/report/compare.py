@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from ansorlite.report.cores import apart
+from ansorlite.runtime.timing import preemptions
 
 #: Seconds since some moment.
 Clock: TypeAlias = Callable[[], float]
@@ -124,8 +124,8 @@ def _turn(call: Callable[[], object], seconds: float, clock: Clock) -> list[floa
 
 def _seconds(call: Callable[[], object], clock: Clock) -> tuple[float, bool]:
     """(seconds of one call, whether no thread of this process had to give up its core to another process meanwhile)"""
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+    before = preemptions()
     start = clock()
     call()
     seconds = clock() - start
-    return seconds, resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw == before
+    return seconds, preemptions() == before

@@ -14,10 +14,14 @@ from ansorlite.te.traversal import rewrite, substitute
 
 
 def convert_once(dag: ComputeDAG, stage: str, factors: Sequence[Conversion], names: Sequence[str]) -> ComputeDAG:
-    """A sum of products over copies of factors, in the dtype in which they are multiplied::
+    """A sum of products over copies of factors::
 
-    C[i] = sum(float32(A[i, k]) * B[k], k)   ->   A_c[i, k] = float32(A[i, k])
-                                                  C[i] = sum(A_c[i, k] * B[k], k)
+        C[i] = sum(float32(A[i, k]) * B[k], k)
+        ->
+        A_c[i, k] = float32(A[i, k])
+        C[i] = sum(A_c[i, k] * B[k], k)
+
+    The copies have the dtype in which they are multiplied.
     """
     target = tensor_named(dag, stage)
     body = target.body

@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol, TypeAlias
 import ml_dtypes
 import numpy as np
 
+from ansorlite.alignment import ALIGNMENT
 from ansorlite.errors import ArgumentError
 from ansorlite.runtime.memory import no_room
 
@@ -19,9 +20,6 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 # numpy's flag bits: contiguous, and aligned for the dtype.
 _IN_PLACE: Final = 0x1 | 0x100
-
-#: Bytes to which buffers of our own are aligned: a cache line, and the widest vector register.
-ALIGNMENT: Final = 64
 
 
 class ArrayType(Protocol):
@@ -39,7 +37,7 @@ def numpy_type(dtype: str) -> np.dtype[Any]:
 
 
 def empty(shape: tuple[int, ...], dtype: str) -> Array:
-    """An uninitialised array that begins at a cache line."""
+    """An uninitialised, contiguous array that begins at a cache line: a program's time does not depend on where its data fell."""
     kind = numpy_type(dtype)
     memory = np.empty(math.prod(shape) * kind.itemsize + ALIGNMENT, np.uint8)
     start = -address_of(memory) % ALIGNMENT

@@ -10,8 +10,8 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from ansorlite import codegen
+from ansorlite.alignment import aligned
 from ansorlite.codegen.object import Object
-from ansorlite.codegen.workspace import aligned
 from ansorlite.errors import ArgumentError
 from ansorlite.loops.nodes import Buffer, Scope
 from ansorlite.runtime.arguments import Array, address_of

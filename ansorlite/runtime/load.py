@@ -74,7 +74,7 @@ class LoadedEntry:
     profile: Callable[[bytes, Any], None]
     address: int
 
-    def __init__(self, steps: Sequence[entry.Step], kernels: Mapping[str, int], target: Target) -> None:
+    def __init__(self, steps: Sequence[entry.EntryStep], kernels: Mapping[str, int], target: Target) -> None:
         """Compile and link ``steps``.
 
         Args:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import llvmlite.binding as llvm
@@ -19,6 +20,7 @@ import numpy as np
 from ansorlite.codegen.builder import Module
 from ansorlite.codegen.machine import machine, optimise
 from ansorlite.runtime.linker import Linked
+from ansorlite.runtime.timing import turns_for
 from ansorlite.target import Target
 
 #: Chains of multiply-adds: more than latency times units (4 x 2 on today's cores), few enough for the registers.
@@ -31,7 +33,7 @@ _ATTEMPTS: Final = 60
 
 
 @dataclass(frozen=True)
-class Level:
+class MemoryLevel:
     """One level of memory.
 
     Attributes:
@@ -62,9 +64,9 @@ class Peaks:
 
     threads: int
     flops: float
-    levels: tuple[Level, ...]
+    levels: tuple[MemoryLevel, ...]
 
-    def level(self, nbytes: int) -> Level:
+    def level(self, nbytes: int) -> MemoryLevel:
         """The fastest that holds ``nbytes``."""
         return next((level for level in self.levels if nbytes <= level.nbytes), self.levels[-1])
 
@@ -75,7 +77,7 @@ class Peaks:
     def best(self, other: Peaks) -> Peaks:
         """The higher of each: whatever else runs on the machine can only lower a measured peak."""
         pairs = zip(self.levels, other.levels, strict=True)
-        levels = (Level(a.name, a.nbytes, max(a.read, b.read), max(a.copy, b.copy)) for a, b in pairs)
+        levels = (MemoryLevel(a.name, a.nbytes, max(a.read, b.read), max(a.copy, b.copy)) for a, b in pairs)
         return Peaks(self.threads, max(self.flops, other.flops), tuple(levels))
 
 
@@ -90,7 +92,7 @@ def measure_peaks(target: Target, threads: int) -> Peaks:
             buffers = [aligned(share) for _ in range(threads)]
             read = team.rate(lambda n, b=buffers, s=share: loops.reader(b[n], s), share)  # type: ignore[misc]
             copy = team.rate(lambda n, b=buffers, s=share: loops.copier(b[n], s), share)  # type: ignore[misc]
-            levels.append(Level(name, nbytes, read, copy))
+            levels.append(MemoryLevel(name, nbytes, read, copy))
     return Peaks(threads, flops, tuple(levels))
 
 
@@ -114,9 +116,7 @@ class Team:
             work_of: for each thread, a function that takes so many turns.
         """
         works = [work_of(number) for number in range(self._threads)]
-        turns = 1
-        while (seconds := self._together(works, turns)) < _SECONDS / 2:
-            turns = max(2 * turns, int(0.9 * turns * _SECONDS / max(seconds, 1e-6)))
+        turns = turns_for(partial(self._together, works), _SECONDS)
         best = min(self._together(works, turns) for _ in range(_ATTEMPTS))
         return self._threads * amount * turns / best
 

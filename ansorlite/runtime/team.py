@@ -18,7 +18,7 @@ from ansorlite.target import process_target
 #: Environment variable: microseconds for which an idle helper watches for work before it sleeps; read once.
 SPIN_VARIABLE: Final = "ANSORLITE_SPIN_US"
 
-#: Long enough for the gap between two kernels of a model, short enough that nobody misses the core. See docs/decisions.md.
+#: Long enough for the gap between two kernels of a model, short enough that nobody misses the core: docs/decisions/thread-team.md
 _SPIN_MICROSECONDS: Final = 50
 
 

@@ -1,13 +1,43 @@
-"""Timing something that can be run many times in a row."""
+"""The clock: what everything that is timed shares, and how thoroughly a kernel is timed."""
 
 from __future__ import annotations
 
+import resource
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
+
+#: What is bound to its arrays: runs so many times in a row.
+Call: TypeAlias = Callable[[int], None]
+
+
+def repeat(call: Call, calls: int = 1) -> float:
+    """Seconds of one call, as the mean of ``calls`` in a row."""
+    start = time.perf_counter()
+    call(calls)
+    return (time.perf_counter() - start) / calls
+
+
+def calls_for(latency: float, seconds: float) -> int:
+    """How many calls of ``latency`` fill ``seconds``; at least one."""
+    return max(1, round(seconds / max(latency, 1e-8)))
+
+
+def turns_for(taken: Callable[[int], float], seconds: float) -> int:
+    """How many turns fill half of ``seconds`` or more; ``taken`` are the seconds of so many, in all."""
+    turns = 1
+    while (spent := taken(turns)) < seconds / 2:
+        turns = max(2 * turns, int(0.9 * turns * seconds / max(spent, 1e-7)))
+    return turns
+
+
+def preemptions() -> int:
+    """How often threads of this process have lost their core to another process."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
 
 @dataclass(frozen=True)
@@ -37,7 +67,6 @@ class TimingSettings:
         min_repeats: at least this often, but
         max_repeats: no more.
         repeat_seconds: a repeat is as many calls in a row as fill this.
-        limit: seconds per call beyond which a program is of no interest: measuring stops once it is clearly slower.
         flush_bytes: memory to overwrite before each repeat, which is then one call: times with cold caches. 0: none.
     """
 
@@ -45,48 +74,27 @@ class TimingSettings:
     min_repeats: int = 5
     max_repeats: int = 1000
     repeat_seconds: float = 0.002
-    limit: float | None = None
     flush_bytes: int = 0
 
 
-#: How many times slower than the limit is clearly slower after one call.
-_CLEARLY = 2.0
-
-
-def measure(run: Callable[[int], None], settings: TimingSettings | None = None) -> Timing:
-    """Time ``run(count)``, which makes ``count`` calls in a row.
-
-    The first call warms up, and is counted only if the program is so slow that it is stopped then.
-    """
+def measure(call: Call, settings: TimingSettings | None = None) -> Timing:
+    """Time ``call``. The first call warms up, and is not counted."""
     settings = settings or TimingSettings()
     start = time.perf_counter()
-    first = _seconds(run, 1)
-    if settings.limit is not None and first > _CLEARLY * settings.limit:
-        again = _seconds(run, 1)
-        if again > _CLEARLY * settings.limit:
-            return Timing.of([again])
+    first = repeat(call)
     flush = np.zeros(settings.flush_bytes, np.uint8) if settings.flush_bytes else None
-    calls = 1 if flush is not None else _calls(run, min(first, _seconds(run, 1)), settings)
+    calls = 1 if flush is not None else _calls(call, min(first, repeat(call)), settings)
     repeats: list[float] = []
     while len(repeats) < settings.max_repeats:
         if flush is not None:
             flush += 1
-        repeats.append(_seconds(run, calls) / calls)
-        enough = len(repeats) >= settings.min_repeats and time.perf_counter() - start >= settings.min_seconds
-        if enough or (settings.limit is not None and len(repeats) >= 3 and min(repeats) > _CLEARLY * settings.limit):
+        repeats.append(repeat(call, calls))
+        if len(repeats) >= settings.min_repeats and time.perf_counter() - start >= settings.min_seconds:
             break
     return Timing.of(repeats)
 
 
-def _calls(run: Callable[[int], None], estimate: float, settings: TimingSettings) -> int:
+def _calls(call: Call, estimate: float, settings: TimingSettings) -> int:
     """How many calls fill a repeat; a short program is estimated again over many calls."""
-    calls = max(1, int(settings.repeat_seconds / max(estimate, 1e-8)))
-    if calls > 10:
-        calls = max(1, int(settings.repeat_seconds / max(_seconds(run, calls) / calls, 1e-8)))
-    return calls
-
-
-def _seconds(run: Callable[[int], None], calls: int) -> float:
-    start = time.perf_counter()
-    run(calls)
-    return time.perf_counter() - start
+    calls = calls_for(estimate, settings.repeat_seconds)
+    return calls if calls <= 10 else calls_for(repeat(call, calls), settings.repeat_seconds)

@@ -8,7 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from ansorlite.runtime.arguments import ALIGNMENT, Array, address_of, empty
+from ansorlite.alignment import aligned
+from ansorlite.runtime.arguments import Array, address_of, empty
 from ansorlite.runtime.memory import no_room
 
 #: Bytes of a large page.
@@ -37,7 +38,7 @@ class Workspace:
 
 def workspace_shape(nbytes: int) -> tuple[int]:
     """The shape of a block with room for ``nbytes``: whole cache lines, one at least."""
-    return (max(1, -(-nbytes // ALIGNMENT)) * ALIGNMENT,)
+    return (aligned(max(1, nbytes)),)
 
 
 def zeros(nbytes: int) -> Array:

@@ -130,7 +130,8 @@ class _Fold:
         inside += [self.structure.loops(follower).at] if follower is not None else []
         if vector is not None and LoopRef(anchor.name, vector) in {place for at in inside for place in places(at)}:
             raise ScheduleError(
-                f"something is computed inside of loop {vector} of stage {anchor.name}, which is vectorized; compute it further out"
+                f"something is computed inside of loop {vector} of stage {anchor.name}, which is vectorized; "
+                f"compute it further out"
             )
         depths = _Depths(said, names, inside)
         grouped = _bands(names, walks, depths.all, vector, isinstance(anchor.body, Reduce))

@@ -70,14 +70,14 @@ def _evaluate_tensor(tensor: Tensor, values: dict[Tensor, Array]) -> Array:
     result = np.empty(tensor.shape, dtypes.NUMPY[tensor.dtype])
     if isinstance(tensor.body, Reduce):
         for part in parts(tensor):
-            result[part.region] = _fold(part.tensor, values).reshape(result[part.region].shape)
+            result[part.region] = _reduction(part.tensor, values).reshape(result[part.region].shape)
         return result
     for ranges in _blocks(tensor.shape, math.prod):
         result[_slices(ranges)] = _Grid(tensor, tensor.axes, ranges, values).evaluate(tensor.body)[0]
     return result
 
 
-def _fold(tensor: Tensor, values: dict[Tensor, Array]) -> Array:
+def _reduction(tensor: Tensor, values: dict[Tensor, Array]) -> Array:
     body = tensor.body
     assert isinstance(body, Reduce)
     axes = (*tensor.axes, *body.axes)

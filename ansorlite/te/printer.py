@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Cast, Const, Expr, Read, Reduce, Select, Unary, Var
@@ -17,9 +17,6 @@ from ansorlite.te.ops import BinaryOp, UnaryOp
 from ansorlite.te.tensor import Tensor
 from ansorlite.te.traversal import walk
 from ansorlite.visible import visible
-
-if TYPE_CHECKING:
-    from ansorlite.te.dag import ComputeDAG
 
 #: How tightly each infix operator binds, as in Python. The others are written as calls.
 _PRECEDENCE: Final[dict[BinaryOp, int]] = {
@@ -102,7 +99,17 @@ def _distinct(wish: str, taken: Iterable[str]) -> str:
     return name
 
 
-def text(what: ComputeDAG | Tensor | Expr) -> str:
+class Computation(Protocol):
+    """What a :class:`~ansorlite.te.dag.ComputeDAG` is printed by; its key is made of such text, so this file is below it."""
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]: ...
+
+    @property
+    def outputs(self) -> tuple[Tensor, ...]: ...
+
+
+def text(what: Computation | Tensor | Expr) -> str:
     """A computation, one line per tensor; or one tensor, or one expression, on a line."""
     names = Names()
     if isinstance(what, Expr):

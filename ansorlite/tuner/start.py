@@ -8,7 +8,7 @@ from ansorlite.cost_model import GBDT, BlendedModel
 from ansorlite.cost_model.draft import Draft
 from ansorlite.features.programs import ProgramSpace
 from ansorlite.search import SearchProblem, StrategyMaker
-from ansorlite.sketch.default import default_candidate
+from ansorlite.search.default import default_candidate
 from ansorlite.sketch.spaces import Derived, SpaceBuilder, sketches_of
 from ansorlite.task import Task
 from ansorlite.tuner.keys import ProgramKeys

@@ -13,7 +13,7 @@ from typing import Any
 
 import psutil
 
-from ansorlite.runtime.peaks import Level, Peaks, measure_peaks
+from ansorlite.runtime.peaks import MemoryLevel, Peaks, measure_peaks
 from ansorlite.target import host
 from benchmarks.common.tables import Table, markdown
 
@@ -87,7 +87,7 @@ def _commit() -> str:
 
 
 def _peaks(fields: Mapping[str, Any]) -> Peaks:
-    return Peaks(fields["threads"], fields["flops"], tuple(Level(**level) for level in fields["levels"]))
+    return Peaks(fields["threads"], fields["flops"], tuple(MemoryLevel(**level) for level in fields["levels"]))
 
 
 def _threads(count: int) -> str:

@@ -86,7 +86,7 @@ def test_a_malformed_model(call: Call, folder: Path) -> None:
 def test_a_comparison_with_what_is_not_installed(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "onnxruntime" else find(name, *rest))
-    monkeypatch.setattr("ansorlite.cli.bench.Program.make", lambda *_: None)
+    monkeypatch.setattr("ansorlite.cli.bench.Runnable.make", lambda *_: None)
     monkeypatch.setattr("ansorlite.cli.bench.load_inputs", lambda *_: {})
     result = call("bench", SQUEEZENET, "--against", "onnxruntime")
     assert result.exit_code == 2

@@ -14,7 +14,7 @@ from onnx.reference import ReferenceEvaluator
 import ansorlite as al
 from ansorlite.frontends.onnx import load_model
 from ansorlite.programs.build import build_candidate
-from ansorlite.sketch.default import default_candidate
+from ansorlite.search.default import default_candidate
 from ansorlite.sketch.derivation import derive
 from ansorlite.target import LEVELS, obstacle, resolve
 from tests.onnx.support import make_model

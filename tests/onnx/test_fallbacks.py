@@ -17,10 +17,10 @@ from ansorlite.frontends.onnx import load_model
 from ansorlite.frontends.onnx.backend import Backend
 from ansorlite.graph.hybrid import HybridModel, compile_any
 from ansorlite.graph.model import Model
-from ansorlite.runtime.peaks import Level, Peaks
+from ansorlite.runtime.peaks import MemoryLevel, Peaks
 from tests.onnx.support import Meaning, make_model, run
 
-PEAKS = Peaks(2, 100e9, (Level("memory", 1 << 30, 10e9, 8e9),))
+PEAKS = Peaks(2, 100e9, (MemoryLevel("memory", 1 << 30, 10e9, 8e9),))
 
 X = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
 

@@ -20,12 +20,12 @@ from ansorlite.graph.hybrid import AnyModel, HybridExecutable, compile_any
 from ansorlite.graph.open_executable import OpenExecutable
 from ansorlite.graph.open_model import Dim, OpenModel
 from ansorlite.graph.shared import SharedWeights
-from ansorlite.runtime.peaks import Level, Peaks
+from ansorlite.runtime.peaks import MemoryLevel, Peaks
 from tests.onnx.support import Meaning
 
 RNG = np.random.default_rng(0)
 
-PEAKS = Peaks(2, 100e9, (Level("memory", 1 << 30, 10e9, 8e9),))
+PEAKS = Peaks(2, 100e9, (MemoryLevel("memory", 1 << 30, 10e9, 8e9),))
 
 
 def normal(*shape: int) -> np.ndarray:

@@ -12,17 +12,17 @@ import onnx.parser
 import pytest
 
 import ansorlite
-from ansorlite import codegen, cost_model, export, graph, measure, runtime, sketch
+from ansorlite import codegen, cost_model, export, graph, measure, runtime, search, sketch
 from ansorlite.frontends import onnx as frontend
 
-PACKAGES = (ansorlite, codegen, cost_model, export, frontend, graph, measure, runtime, sketch)
+PACKAGES = (ansorlite, codegen, cost_model, export, frontend, graph, measure, runtime, search, sketch)
 LIGHT = Path(onnx.__path__[0]) / "backend" / "test" / "data" / "light" / "light_squeezenet.onnx"
 
 #: What only the search, or a measurement, needs.
 TUNING = (
     *("lightgbm", "scipy.sparse", "rich", "psutil"),
-    *("ansorlite.columns", "ansorlite.evolution", "ansorlite.features", "ansorlite.search", "ansorlite.task_scheduler"),
-    *("ansorlite.tuner", "ansorlite.report"),
+    *("ansorlite.columns", "ansorlite.evolution", "ansorlite.features", "ansorlite.search.default", "ansorlite.task_scheduler"),
+    *("ansorlite.search.strategies", "ansorlite.tuner", "ansorlite.report"),
 )
 
 #: What else a program that was compiled before does without.

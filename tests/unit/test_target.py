@@ -21,7 +21,7 @@ from ansorlite.codegen.machine import machine
 from ansorlite.errors import TargetError
 from ansorlite.machine.families import FAMILIES
 from ansorlite.machine.kept import machine_of
-from ansorlite.sketch.default import default_candidate
+from ansorlite.search.default import default_candidate
 from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.program import lower
 from ansorlite.target import LEVELS, NAMED, PROCESSORS, TARGET_VARIABLE, Target, host, obstacle, process_target, resolve

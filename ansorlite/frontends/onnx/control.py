@@ -17,7 +17,7 @@ from onnx import helper
 
 from ansorlite.errors import ModelError
 from ansorlite.frontends.onnx.node import UnsupportedError
-from ansorlite.frontends.onnx.scope import Attempt, Scope
+from ansorlite.frontends.onnx.scope import Attempt, NameScope
 from ansorlite.frontends.onnx.segments import Slot
 
 #: Nodes that a loop may become.
@@ -27,10 +27,10 @@ _MOST_NODES: Final = 2048
 class Imports(Protocol):
     """What imports the nodes."""
 
-    def add_nodes(self, nodes: Sequence[onnx.NodeProto], outputs: Sequence[str], scope: Scope) -> None:
+    def add_nodes(self, nodes: Sequence[onnx.NodeProto], outputs: Sequence[str], scope: NameScope) -> None:
         """Import those of ``nodes`` that ``outputs`` depend on."""
 
-    def scope_of(self, graph: onnx.GraphProto, given: Mapping[str, Slot], around: Scope) -> Scope:
+    def scope_of(self, graph: onnx.GraphProto, given: Mapping[str, Slot], around: NameScope) -> NameScope:
         """A scope for the nodes of a subgraph, whose inputs are ``given``."""
 
     def need(self, slot: Slot) -> None:
@@ -173,7 +173,7 @@ def _check_body(body: onnx.GraphProto, imports: Imports, count: int | None) -> N
         raise UnsupportedError("it runs too often to be written out")
 
 
-def _run(body: onnx.GraphProto, given: Sequence[Slot], around: Scope, imports: Imports) -> list[Slot]:
+def _run(body: onnx.GraphProto, given: Sequence[Slot], around: NameScope, imports: Imports) -> list[Slot]:
     """The results of one iteration."""
     scope = imports.scope_of(body, dict(zip((entry.name for entry in body.input), given, strict=True)), around)
     names = [entry.name for entry in body.output]
@@ -184,13 +184,13 @@ def _run(body: onnx.GraphProto, given: Sequence[Slot], around: Scope, imports: I
     return slots
 
 
-def _row(slot: Slot, axis: int, position: int, around: Scope, imports: Imports) -> Slot:
+def _row(slot: Slot, axis: int, position: int, around: NameScope, imports: Imports) -> Slot:
     node = helper.make_node("Gather", ["all", "position"], ["row"], axis=axis)
     given = {"all": slot, "position": Slot.constant("position", np.asarray(position, np.int64))}
     return _apply(node, given, around, imports)
 
 
-def _stacked(slots: Sequence[Slot], axis: int, around: Scope, imports: Imports) -> Slot:
+def _stacked(slots: Sequence[Slot], axis: int, around: NameScope, imports: Imports) -> Slot:
     """The slots next to each other along a new dimension."""
     given = {f"part{n}": slot for n, slot in enumerate(slots)} | {"axis": Slot.constant("axis", np.asarray([axis]))}
     rows = [helper.make_node("Unsqueeze", [f"part{n}", "axis"], [f"row{n}"]) for n in range(len(slots))]
@@ -200,7 +200,7 @@ def _stacked(slots: Sequence[Slot], axis: int, around: Scope, imports: Imports) 
     return scope.slots["all"]
 
 
-def _apply(node: onnx.NodeProto, given: Mapping[str, Slot], around: Scope, imports: Imports) -> Slot:
+def _apply(node: onnx.NodeProto, given: Mapping[str, Slot], around: NameScope, imports: Imports) -> Slot:
     scope = imports.scope_of(onnx.GraphProto(), given, around)
     imports.add_nodes([node], list(node.output), scope)
     return scope.slots[node.output[0]]

@@ -34,7 +34,7 @@ from ansorlite.frontends.onnx.reference import (
     value_of,
     without_elements,
 )
-from ansorlite.frontends.onnx.scope import Attempt, Scope
+from ansorlite.frontends.onnx.scope import Attempt, NameScope
 from ansorlite.frontends.onnx.scope import title as title_of
 from ansorlite.frontends.onnx.segments import Segments, Slot, empty
 from ansorlite.frontends.onnx.tensors import dense_array, tensor_array
@@ -122,7 +122,7 @@ class _Importer:
     def imported(self) -> Imported:
         opsets = {entry.domain: entry.version for entry in self.model.opset_import}
         opsets |= {name: opsets[other] for name, other in (_STANDARD, reversed(_STANDARD)) if other in opsets}
-        scope = Scope({}, opsets, "")
+        scope = NameScope({}, opsets, "")
         scope.slots.update((name, Slot.constant(name, array)) for name, array in self.constants.items())
         inputs = open_inputs(self.proto, self.shapes)
         scope.slots.update(inputs)
@@ -141,12 +141,12 @@ class _Importer:
             self.segments.export(slot)
         return Imported(None, self.segments.steps(), inputs, outputs)
 
-    def _slot(self, name: str, reader: str, scope: Scope) -> Slot:
+    def _slot(self, name: str, reader: str, scope: NameScope) -> Slot:
         if name not in scope.slots:
             raise ModelError(f"{reader} reads {name!r}, which nothing computes")
         return scope.slots[name]
 
-    def add_nodes(self, nodes: Sequence[onnx.NodeProto], outputs: Iterable[str], scope: Scope) -> None:
+    def add_nodes(self, nodes: Sequence[onnx.NodeProto], outputs: Iterable[str], scope: NameScope) -> None:
         """Those of ``nodes`` that ``outputs`` depend on."""
         read = set(outputs)
         live = []
@@ -157,7 +157,7 @@ class _Importer:
         for node in reversed(live):
             self._add_node(node, read, scope)
 
-    def _add_node(self, proto: onnx.NodeProto, read: set[str], scope: Scope) -> None:
+    def _add_node(self, proto: onnx.NodeProto, read: set[str], scope: NameScope) -> None:
         title = title_of(proto)
         known = proto.domain in DOMAINS or converter(proto) is not None
         if not known or proto.domain not in scope.opsets:
@@ -244,7 +244,7 @@ class _Importer:
             return False
         nodes, opsets = found
         self.bodies += 1
-        scope = Scope(dict(attempt.slots), opsets, f"{attempt.scope.prefix}{attempt.proto.op_type}~{self.bodies}/")
+        scope = NameScope(dict(attempt.slots), opsets, f"{attempt.scope.prefix}{attempt.proto.op_type}~{self.bodies}/")
         outputs = [name for name, wanted in zip(attempt.proto.output, attempt.wanted, strict=True) if wanted]
         self.add_nodes(nodes, outputs, scope)
         attempt.scope.slots.update((name, scope.slots[name]) for name in outputs)
@@ -257,11 +257,11 @@ class _Importer:
         except UnsupportedError:
             return None
 
-    def scope_of(self, graph: onnx.GraphProto, given: Mapping[str, Slot], around: Scope) -> Scope:
+    def scope_of(self, graph: onnx.GraphProto, given: Mapping[str, Slot], around: NameScope) -> NameScope:
         """A scope for the nodes of a subgraph, whose inputs are ``given``."""
         self.bodies += 1
         constants = {name: Slot.constant(name, array) for name, array in initializers(graph).items()}
-        return Scope(
+        return NameScope(
             {**around.slots, **constants, **given}, around.opsets, f"{around.prefix}{graph.name or 'step'}~{self.bodies}/"
         )
 

@@ -8,17 +8,21 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from ansorlite import lazy
 from ansorlite.cache import disk as caches
 from ansorlite.cache.disk import default_cache
-from ansorlite.frontends import onnx as frontend
 from ansorlite.frontends.onnx.file import File, Source
 from ansorlite.graph import stored
 from ansorlite.graph.model import Model
 from ansorlite.target import Target, resolve
 
 if TYPE_CHECKING:
+    from ansorlite.frontends.onnx import loading
     from ansorlite.graph.hybrid import AnyModel
     from ansorlite.graph.open_model import Dim, OpenModel, Sizes
+else:
+    # A model that comes from the cache does without what reads models.
+    loading = lazy.module("ansorlite.frontends.onnx.loading")
 
 #: By this key a tensor names the other file that its data are in. A model that has the word anywhere is not kept, as the bytes
 #: of its own file do not say all of it.
@@ -40,7 +44,7 @@ def load_kept(
         ModelError, ArgumentError, TargetError: as for that function.
     """
     if not isinstance(source, bytes | str | os.PathLike):
-        return frontend.load_any(source, shapes, dims, target, blocked=blocked)
+        return loading.load_any(source, shapes, dims, target, blocked=blocked)
     machine, file, cache = resolve(target), File.of(source), default_cache()
     # SHA-1 is twice as fast as others, and nobody gains by two models of his own that are taken for each other.
     digest = hashlib.sha1(file.data, usedforsecurity=False).hexdigest()
@@ -50,7 +54,7 @@ def load_kept(
     known = None if parts is None else stored.loads(parts, machine)
     if known is not None:
         return known
-    model = frontend.load_any(file, shapes, dims, machine, blocked=blocked)
+    model = loading.load_any(file, shapes, dims, machine, blocked=blocked)
     if isinstance(model, Model) and _EXTERNAL not in file.data:
         with suppress(stored.NotStorableError):  # it is imported anew each time
             cache.put_parts(key, stored.dumps(model))

@@ -12,7 +12,7 @@ import onnx
 from ansorlite.errors import ExpressionError, ModelError
 from ansorlite.frontends.onnx.node import NodeView, UnsupportedError
 from ansorlite.frontends.onnx.operators.table import Converter
-from ansorlite.frontends.onnx.scope import Attempt, Scope
+from ansorlite.frontends.onnx.scope import Attempt, NameScope
 from ansorlite.frontends.onnx.segments import Slot
 from ansorlite.frontends.onnx.types import as_due, check_inputs
 from ansorlite.graph.builder import GraphBuilder
@@ -80,7 +80,7 @@ class MeaningNode:
             raise UnsupportedError("an input has no arithmetic")
         wanted = [bool(name) for name in self._node.output]
         slots = [Slot.constant(name, given[name]) if name else None for name in self._node.input]
-        attempt = Attempt(self._node, slots, [], wanted, Scope({}, {self._node.domain: self._opset}, ""))
+        attempt = Attempt(self._node, slots, [], wanted, NameScope({}, {self._node.domain: self._opset}, ""))
         variables = check_inputs(attempt)
         builder = _AtOnce()
         places = [builder.constant(given[name], name) if name else None for name in self._node.input]

@@ -13,7 +13,7 @@ from ansorlite.frontends.onnx.segments import Slot
 
 
 @dataclass(frozen=True, eq=False)
-class Scope:
+class NameScope:
     """The model, the body of an operator that is defined by others, or a subgraph.
 
     Attributes:
@@ -46,7 +46,7 @@ class Attempt:
     inputs: Sequence[Slot | None]
     captured: Sequence[Slot]
     wanted: Sequence[bool]
-    scope: Scope
+    scope: NameScope
 
     @property
     def title(self) -> str:

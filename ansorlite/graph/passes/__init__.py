@@ -16,12 +16,12 @@ from ansorlite.graph.passes.cleanup import (
 )
 from ansorlite.graph.passes.fold_constants import fold_constants
 from ansorlite.graph.passes.fold_scales import fold_scales_into_weights
-from ansorlite.graph.passes.integers import compute_on_integers
-from ansorlite.graph.passes.known_weights import describe_weights
-from ansorlite.graph.passes.quantize_early import quantize_early
-from ansorlite.graph.passes.requantize import quantize_sums, requantize_sums, skip_bytes
+from ansorlite.graph.passes.quantized.integers import compute_on_integers
+from ansorlite.graph.passes.quantized.known_weights import describe_weights
+from ansorlite.graph.passes.quantized.quantize_early import quantize_early
+from ansorlite.graph.passes.quantized.requantize import quantize_sums, requantize_sums, skip_bytes
+from ansorlite.graph.passes.quantized.spread_scales import spread_scales
 from ansorlite.graph.passes.scales_of_products import scale_products
-from ansorlite.graph.passes.spread_scales import spread_scales
 from ansorlite.topi.quantized import dequantize
 
 PASSES: Final[tuple[Pass, ...]] = (

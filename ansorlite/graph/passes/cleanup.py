@@ -7,13 +7,11 @@ from collections import defaultdict
 from collections.abc import Hashable
 from typing import Any, Final
 
-import networkx as nx
 import numpy as np
 
 from ansorlite.graph.constants import first, is_splat
 from ansorlite.graph.describe import Operator
 from ansorlite.graph.graph import Array, Graph
-from ansorlite.graph.order import dependencies
 from ansorlite.topi.shape import reshape
 
 
@@ -23,9 +21,10 @@ def eliminate_dead_nodes(graph: Graph) -> Graph:
     >>> before: y = relu(x); z = exp(x); return y
     >>> after:  y = relu(x); return y
     """
-    order = dependencies(graph.nodes)
-    order.add_nodes_from(graph.outputs.values())
-    needed = set(graph.outputs.values()).union(*(nx.ancestors(order, name) for name in set(graph.outputs.values())))
+    needed = set(graph.outputs.values())
+    for node in reversed(graph.nodes):
+        if node.output in needed:
+            needed.update(node.inputs)
     return graph.replaced(node for node in graph.nodes if node.output in needed)
 
 

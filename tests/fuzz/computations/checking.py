@@ -15,8 +15,8 @@ from ansorlite.loops.arguments import argument
 from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.nodes import Function
 from ansorlite.loops.verifier import verify
+from ansorlite.search.default import default_candidate
 from ansorlite.sketch.candidate import NAIVE, Candidate
-from ansorlite.sketch.default import default_candidate
 from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.program import lower
 from ansorlite.sketch.tile_space import TileSpace

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from ansorlite.cost_model.draft import Draft
-from ansorlite.sketch.default import default_candidate
+from ansorlite.search.default import default_candidate
 from ansorlite.sketch.derivation import derive
 from ansorlite.target import host
 from ansorlite.task import Task

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ansorlite.runtime.peaks import Level, Peaks
+from ansorlite.runtime.peaks import MemoryLevel, Peaks
 from benchmarks.common.machine import Machine
 from benchmarks.common.spread import Spread
 from benchmarks.kernels import tables
@@ -15,7 +15,7 @@ from benchmarks.kernels.page import page
 from benchmarks.kernels.results import BARE, CALLED, UNTUNED, Point, Results, Run, Timing, Tuning, Variance
 from benchmarks.kernels.suites import ANCHORS, SUITES
 
-PEAKS = Peaks(2, 2e11, (Level("L1", 1000, 4e11, 3e11), Level("memory", 10**9, 1e10, 2e10)))
+PEAKS = Peaks(2, 2e11, (MemoryLevel("L1", 1000, 4e11, 3e11), MemoryLevel("memory", 10**9, 1e10, 2e10)))
 RUN = Run(threads=2, trials=64, seed=0)
 MACHINE = Machine("some cpu", "llvm x", 2, 1 << 34, {"torch": "2"}, PEAKS, PEAKS, 0.0)
 
@@ -78,11 +78,11 @@ def test_the_latest_timing_of_the_trials_and_seed_counts() -> None:
 
 def test_a_machine_has_the_best_peaks_of_all_its_runs() -> None:
     results = Results(None)
-    slow = Peaks(2, 1e11, (Level("L1", 1000, 5e11, 1e11), Level("memory", 10**9, 5e9, 4e10)))
+    slow = Peaks(2, 1e11, (MemoryLevel("L1", 1000, 5e11, 1e11), MemoryLevel("memory", 10**9, 5e9, 4e10)))
     for peaks in (PEAKS, slow):
         results.add(replace(MACHINE, all=peaks))
     results.add(replace(MACHINE, threads=1, all=replace(PEAKS, flops=9e99)))
-    best = Peaks(2, 2e11, (Level("L1", 1000, 5e11, 3e11), Level("memory", 10**9, 1e10, 4e10)))
+    best = Peaks(2, 2e11, (MemoryLevel("L1", 1000, 5e11, 3e11), MemoryLevel("memory", 10**9, 1e10, 4e10)))
     assert results.machine(threads=2) == replace(MACHINE, all=best)
 
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from ansorlite.codegen.compile import assembly, build
+from ansorlite.search.default import default_candidate
 from ansorlite.sketch.candidate import Candidate
-from ansorlite.sketch.default import default_candidate
 from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.program import lower
 from ansorlite.sketch.sketch import Sketch

@@ -18,7 +18,7 @@ from ansorlite.errors import TargetError
 from ansorlite.export import header, public_side
 from ansorlite.export.description import Description
 from ansorlite.runtime.linker import linker
-from ansorlite.sketch.default import default_candidate
+from ansorlite.search.default import default_candidate
 from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.program import lower
 from ansorlite.target import LEVELS, NAMED, Target, obstacle

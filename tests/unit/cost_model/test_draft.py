@@ -9,7 +9,7 @@ import pytest
 
 from ansorlite.cost_model.draft import Draft
 from ansorlite.features import extract
-from ansorlite.sketch.default import default_candidate
+from ansorlite.search.default import default_candidate
 from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.task import Task

@@ -10,7 +10,7 @@ import pytest
 
 from ansorlite import te
 from ansorlite.cost_model.explain import Explanation, Statement, explain
-from ansorlite.sketch.default import default_candidate
+from ansorlite.search.default import default_candidate
 from ansorlite.sketch.derivation import derive
 from ansorlite.target import PROCESSORS
 from ansorlite.task import Task

@@ -12,7 +12,7 @@ from ansorlite.graph.constants import splat
 from ansorlite.graph.describe import Value
 from ansorlite.graph.graph import Graph
 from ansorlite.graph.passes.block_channels import block_channels
-from ansorlite.graph.passes.spread_scales import spread_scales
+from ansorlite.graph.passes.quantized.spread_scales import spread_scales
 from ansorlite.topi.activations import relu
 from ansorlite.topi.conv import conv
 from ansorlite.topi.elementwise import add, multiply

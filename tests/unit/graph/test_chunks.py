@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ansorlite.alignment import ALIGNMENT
 from ansorlite.graph.builder import GraphBuilder
 from ansorlite.graph.chunks import run_in_chunks
 from ansorlite.graph.dependence import dimensions_in_step
@@ -14,7 +15,6 @@ from ansorlite.graph.describe import Value
 from ansorlite.graph.executable import compile_model
 from ansorlite.graph.graph import Graph
 from ansorlite.graph.model import Model
-from ansorlite.runtime.arguments import ALIGNMENT
 from ansorlite.target import Target, resolve
 from ansorlite.topi.activations import relu
 from ansorlite.topi.conv import conv

@@ -7,14 +7,14 @@ import itertools
 import numpy as np
 import pytest
 
+from ansorlite.alignment import ALIGNMENT
 from ansorlite.graph.builder import GraphBuilder
 from ansorlite.graph.describe import Value
 from ansorlite.graph.executable import compile_model
-from ansorlite.graph.fusion import Group, fuse
+from ansorlite.graph.fusion import FusionGroup, fuse
 from ansorlite.graph.graph import Graph
-from ansorlite.graph.memory import Copy, MemoryPlan, plan_memory
+from ansorlite.graph.memory import ConcatCopy, MemoryPlan, plan_memory
 from ansorlite.graph.model import Model
-from ansorlite.runtime.arguments import ALIGNMENT
 from ansorlite.topi.activations import relu
 from ansorlite.topi.elementwise import add, exp, multiply
 from ansorlite.topi.matmul import gemm
@@ -34,7 +34,7 @@ def _plan(graph: Graph) -> MemoryPlan:
 
 
 def _kinds(plan: MemoryPlan) -> list[str]:
-    return [step.name if isinstance(step, Group) else "copy" for step in plan.steps]
+    return [step.name if isinstance(step, FusionGroup) else "copy" for step in plan.steps]
 
 
 def _agrees(graph: Graph, rtol: float = 1e-4) -> None:
@@ -92,7 +92,7 @@ def test_parts_are_computed_in_their_place_even_through_nested_concatenations(bu
     outer = build.apply(concat, inner, build.apply(exp, third), axis=1)
     graph = build.finish({"y": build.apply(exp, outer)})
     plan = _plan(graph)
-    assert not any(isinstance(step, Copy) for step in plan.steps)
+    assert not any(isinstance(step, ConcatCopy) for step in plan.steps)
     assert (plan.places[second].root, plan.places[second].offset) == (outer, 256)
     _agrees(graph)
 
@@ -176,7 +176,7 @@ def test_buffers_that_live_at_the_same_time_never_overlap(seed):
     plan = _plan(graph)
     lives: dict[str, list[int]] = {}
     for number, step in enumerate(plan.steps):
-        for name in (step.source, step.target) if isinstance(step, Copy) else (*step.inputs, step.output):
+        for name in (step.source, step.target) if isinstance(step, ConcatCopy) else (*step.inputs, step.output):
             if name in plan.places:
                 lives.setdefault(plan.places[name].root, []).append(number)
     for name in graph.outputs.values():

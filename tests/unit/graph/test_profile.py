@@ -15,12 +15,12 @@ from ansorlite.graph.graph import Graph
 from ansorlite.graph.model import Model
 from ansorlite.graph.profile import measure_profile
 from ansorlite.report.profile import as_json, table
-from ansorlite.runtime.peaks import Level, Peaks
+from ansorlite.runtime.peaks import MemoryLevel, Peaks
 from tests.unit.graph.test_native_calls import graph, inputs, mixed, native
 
 __all__ = ["graph"]
 
-PEAKS = Peaks(2, 100e9, (Level("L1", 1 << 10, 80e9, 40e9), Level("memory", 1 << 30, 10e9, 8e9)))
+PEAKS = Peaks(2, 100e9, (MemoryLevel("L1", 1 << 10, 80e9, 40e9), MemoryLevel("memory", 1 << 30, 10e9, 8e9)))
 
 FACTS = (
     StepFacts("conv 8x8", "key", "sketch 1,2", 1_000_000, 512, 10e-6),

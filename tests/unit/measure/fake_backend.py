@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ansorlite.measure.inputs import Array
-from ansorlite.measure.timing import Call
+from ansorlite.runtime.arguments import Array
+from ansorlite.runtime.timing import Call
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.task import Task
 from ansorlite.te.evaluate import evaluate

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from ansorlite import te
-from ansorlite.measure.inputs import ALIGNMENT, empty, make_inputs
+from ansorlite.alignment import ALIGNMENT
+from ansorlite.measure.inputs import make_inputs
+from ansorlite.runtime.arguments import empty
 from ansorlite.task import Task
 from ansorlite.te import dtypes
 from ansorlite.te.evaluate import evaluate

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from ansorlite.runtime import timing
-from ansorlite.runtime.timing import TimingSettings, measure
+from ansorlite.runtime.timing import TimingSettings, measure, turns_for
 
 
 @dataclass
@@ -44,18 +44,16 @@ def test_long_programs_run_as_seldom_as_allowed(monkeypatch: pytest.MonkeyPatch)
     assert result.repeats == pytest.approx((0.5,) * 5)
 
 
-def test_stops_at_once_when_clearly_slower(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = Machine(0.5)
-    result = timed(monkeypatch, machine, TimingSettings(limit=0.1))
-    assert machine.counts == [1, 1]
-    assert result.median == pytest.approx(0.5)
+def test_turns_are_as_many_as_fill_the_time() -> None:
+    asked: list[int] = []
 
+    def taken(turns: int) -> float:
+        asked.append(turns)
+        return 1e-6 * turns
 
-def test_a_slow_first_call_is_forgiven(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = Machine(0.05, warm_up=1.0)
-    result = timed(monkeypatch, machine, TimingSettings(limit=0.1))
-    assert len(result.repeats) == 5
-    assert result.best == pytest.approx(0.05)
+    assert 0.5e-3 <= 1e-6 * turns_for(taken, 1e-3) <= 1e-3
+    assert asked[0] == 1
+    assert turns_for(lambda turns: 2.0 * turns, 1e-3) == 1
 
 
 def test_cold_caches_mean_one_call_a_repeat(monkeypatch: pytest.MonkeyPatch) -> None:

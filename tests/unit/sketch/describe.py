@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
-from ansorlite.sketch.default import default_candidate
+from ansorlite.search.default import default_candidate
 from ansorlite.sketch.derivation import derive
 from ansorlite.task import Task
 from ansorlite.te.serialize import load

@@ -8,7 +8,8 @@ from ansorlite import te
 from ansorlite.machine.families import WIDE
 from ansorlite.programs.build import compile_candidate
 from ansorlite.schedule.steps import Reorder, Vectorize
-from ansorlite.sketch import default_candidate, derive
+from ansorlite.search import default_candidate
+from ansorlite.sketch import derive
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.tiling import crossing_lane
 from ansorlite.target import host

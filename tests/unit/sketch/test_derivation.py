@@ -17,8 +17,8 @@ from ansorlite.errors import TuningError
 from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.printer import text
 from ansorlite.schedule.steps import Follow
+from ansorlite.search.default import default_candidate
 from ansorlite.sketch.candidate import NAIVE, Candidate
-from ansorlite.sketch.default import default_candidate
 from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.program import lower
 from ansorlite.sketch.rules import RULES

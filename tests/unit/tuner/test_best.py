@@ -25,8 +25,8 @@ from ansorlite.programs.build import build_candidate
 from ansorlite.records.database import Database, TaskEntry
 from ansorlite.records.measurement import Measurement, Outcome, Record
 from ansorlite.runtime.kernel import Origin
+from ansorlite.search.default import default_candidate, default_candidates
 from ansorlite.sketch.candidate import NAIVE, Candidate
-from ansorlite.sketch.default import default_candidate, default_candidates
 from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.rules import RULES
 from ansorlite.sketch.sketch import Sketch
@@ -133,7 +133,7 @@ def test_many_programs_are_chosen_and_compiled_in_processes(monkeypatch: pytest.
     tasks = [Task(matmul(n, 8, 8)) for n in (4, 5)]
     defaults = [default_candidate(task, derive(task)) for task in tasks]
     programs = Programs(None, cache=cache)
-    monkeypatch.setattr("ansorlite.sketch.default_candidate", None)
+    monkeypatch.setattr("ansorlite.search.default_candidate", None)
     monkeypatch.setattr("ansorlite.best.build_candidate", None)
     programs.prepare([*tasks, tasks[0]])
     assert len(cache.data) == 4

@@ -14,7 +14,7 @@ from typing import Final, Protocol, TypeAlias
 import numpy as np
 
 from ansorlite.frontends.onnx.node import NodeView, UnsupportedError
-from ansorlite.frontends.onnx.operators.linear import Linear, QuantizedLinear
+from ansorlite.frontends.onnx.operators.dense import Dense, QuantizedDense
 from ansorlite.frontends.onnx.operators.shape import cut
 from ansorlite.graph.constants import splat
 from ansorlite.graph.describe import Operator
@@ -42,7 +42,7 @@ _BETA: Final[dict[Curve, float | None]] = {Curve.AFFINE: None, Curve.HARD_SIGMOI
 _CURVES: Final = {curve.value.lower(): curve for curve in Curve}
 
 
-class _Linear(Protocol):
+class _Dense(Protocol):
     """``x @ weights + bias``."""
 
     def __call__(self, x: str) -> str: ...
@@ -62,7 +62,7 @@ class _Cell:
 
     node: NodeView
     hidden: int
-    recurrent: _Linear
+    recurrent: _Dense
     activations: topi.Activations
     clip: float | None
     peephole: str | None = None
@@ -72,17 +72,17 @@ class _Cell:
 
 
 #: (products of the step's input, output and cell state of the step before) → output and cell state.
-Step: TypeAlias = Callable[[str, str, str], tuple[str, str]]
+CellStep: TypeAlias = Callable[[str, str, str], tuple[str, str]]
 
 
-def _rnn(cell: _Cell) -> Step:
+def _rnn(cell: _Cell) -> CellStep:
     def step(inputs: str, output: str, state: str) -> tuple[str, str]:
         return cell.apply(topi.rnn_output, inputs, cell.recurrent(output)), state
 
     return step
 
 
-def _lstm(cell: _Cell) -> Step:
+def _lstm(cell: _Cell) -> CellStep:
     coupled = bool(cell.node.integer("input_forget", 0))
     more = [cell.peephole] if cell.peephole else []
 
@@ -94,9 +94,9 @@ def _lstm(cell: _Cell) -> Step:
     return step
 
 
-def _gru(cell: _Cell) -> Step:
+def _gru(cell: _Cell) -> CellStep:
     hidden = cell.hidden
-    assert isinstance(cell.recurrent, Linear)
+    assert isinstance(cell.recurrent, Dense)
     gates, candidate = cell.recurrent.part(0, 2 * hidden), cell.recurrent.part(2 * hidden, hidden)
 
     def linear_step(inputs: str, output: str, state: str) -> tuple[str, str]:
@@ -123,7 +123,7 @@ class _Kind:
 
     gates: int
     activations: topi.Activations
-    step: Callable[[_Cell], Step]
+    step: Callable[[_Cell], CellStep]
     quantized: bool = False
 
     @property
@@ -131,7 +131,7 @@ class _Kind:
         """Whether there is a cell state beside the output."""
         return self.gates == 4
 
-    def linear(self, node: NodeView, number: int, position: int) -> Linear | QuantizedLinear:
+    def linear(self, node: NodeView, number: int, position: int) -> Dense | QuantizedDense:
         """The weights of the input (``position`` 1) or the previous output (2), for one direction."""
         width = self.gates * _hidden(node, self)
         begin = (position - 1) * width
@@ -140,9 +140,9 @@ class _Kind:
         if not self.quantized:
             if bias is None:
                 bias = node.constant(splat(dtypes.NUMPY[node.value(0).dtype].type(0), (width,)))
-            return Linear(node, weights, bias)
+            return Dense(node, weights, bias)
         scale, zero = (_of_direction(node, 6 + 2 * position + more, number) for more in (0, 1))
-        return QuantizedLinear(node, weights, scale, zero, bias)
+        return QuantizedDense(node, weights, scale, zero, bias)
 
 
 class _Own:

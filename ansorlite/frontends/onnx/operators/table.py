@@ -10,9 +10,9 @@ import onnx
 from ansorlite.frontends.onnx.node import NodeView
 from ansorlite.frontends.onnx.operators import (
     contractions,
+    dense,
     elementwise,
     indexing,
-    linear,
     normalization,
     quantized,
     recurrent,
@@ -68,7 +68,7 @@ CONVERTERS: Final[Mapping[str, Converter]] = {
     "DequantizeLinear": quantized.dequantize_linear,
     "Div": old_broadcast(topi.divide),
     "Dropout": elementwise.dropout,
-    "DynamicQuantizeLinear": linear.dynamic_quantize_linear,
+    "DynamicQuantizeLinear": dense.dynamic_quantize_linear,
     "Einsum": convert_einsum,
     "Elu": plain(activations.elu, alpha=1.0),
     "Equal": old_broadcast(topi.equal),

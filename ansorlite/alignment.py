@@ -1,0 +1,11 @@
+"""Where arrays, buffers and parts of files begin."""
+
+from typing import Final
+
+#: Bytes: a cache line, and the widest vector register.
+ALIGNMENT: Final = 64
+
+
+def aligned(size: int) -> int:
+    """``size`` bytes and what is missing to a multiple of :data:`ALIGNMENT`."""
+    return -(-size // ALIGNMENT) * ALIGNMENT

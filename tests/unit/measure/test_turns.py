@@ -1,0 +1,124 @@
+"""How often programs are called; the clock is one that the program itself moves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import repeat as for_ever
+
+import pytest
+
+from ansorlite.measure import MeasureSettings, turns
+
+SETTINGS = MeasureSettings(repeats=3, repeat_seconds=0.01)
+
+
+@dataclass
+class Program:
+    """Takes the given seconds, call by call."""
+
+    clock: list[float]
+    seconds: Iterator[float]
+    calls: int = 0
+
+    def __call__(self, count: int) -> None:
+        for _ in range(count):
+            self.clock[0] += next(self.seconds)
+            self.calls += 1
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [0.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(turns, "preemptions", lambda: 0)
+    return now
+
+
+def test_latency_is_the_median_of_repeats(clock: list[float]) -> None:
+    program = Program(clock, for_ever(0.001))
+    assert turns.latency(program, 0.002, SETTINGS) == pytest.approx(0.001)
+    assert program.calls >= 3 * 10
+
+
+def test_a_long_program_is_not_called_again(clock: list[float]) -> None:
+    program = Program(clock, for_ever(0.7))
+    assert turns.latency(program, 0.7, SETTINGS) == 0.7
+    assert program.calls == 0
+
+
+@pytest.mark.parametrize(
+    ("first", "again", "slow", "calls"),
+    [
+        (0.029, 0.0, None, 0),  # within three times the best
+        (0.05, 0.05, 0.05, 1),  # slow, and slow again
+        (0.05, 0.01, None, 1),  # only the first call was
+        (0.2, 0.01, 0.2, 0),  # twenty times the best: not called again
+    ],
+)
+def test_slower(clock: list[float], first: float, again: float, slow: float | None, calls: int) -> None:
+    program = Program(clock, for_ever(again))
+    assert turns.slower(program, first, 0.01, SETTINGS) == (None if slow is None else pytest.approx(slow))
+    assert program.calls == calls
+
+
+def test_without_a_best_nothing_is_slower(clock: list[float]) -> None:
+    assert turns.slower(Program(clock, for_ever(1.0)), 100.0, None, SETTINGS) is None
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "ratio", "pairs"),
+    [
+        ([0.02] * 9, [0.03] * 9, 2 / 3, 9),  # faster: it has to be so for three times as many turns
+        ([0.02, 0.02, 0.02] + [0.05] * 6, [0.03] * 9, 7 / 6, 6),  # it only seemed so at first
+        ([0.02, 0.04, 0.02] * 3, [0.03] * 9, 1.0, 8),  # too many turns are lost for it to be more than luck: the last cannot help
+        ([0.02, 0.06, 0.02], [0.02, 0.06, 0.02], 1.0, 3),  # the machine was slow in the second pair, for both
+        ([0.02, 0.9, 0.02], [0.02] * 3, 1.0, 3),  # something else was, for one turn
+    ],
+)
+def test_timed_in_turns(clock: list[float], ours: list[float], theirs: list[float], ratio: float, pairs: int) -> None:
+    first, second = Program(clock, iter(ours)), Program(clock, iter(theirs))
+    assert turns.relative(first, second, (0.02, 0.02), SETTINGS) == pytest.approx(ratio)
+    assert (first.calls, second.calls) == (pairs, pairs)
+
+
+@pytest.mark.parametrize(
+    ("best", "seconds", "pairs"),
+    [
+        (0.01, 0.02, 2),
+        (0.01, 0.0125, 3),
+        (0.01, 0.011, 5),
+        (0.02, 0.022, 3),  # long turns are means by themselves
+    ],
+)
+def test_few_turns_are_enough_for_a_program_that_is_clearly_slower(
+    clock: list[float], best: float, seconds: float, pairs: int
+) -> None:
+    ours, theirs = Program(clock, for_ever(seconds)), Program(clock, for_ever(best))
+    assert turns.relative(ours, theirs, (best, best), replace(SETTINGS, repeats=5)) == pytest.approx(seconds / best)
+    assert (ours.calls, theirs.calls) == (pairs, pairs)
+
+
+def test_a_program_that_takes_tenths_of_a_second_is_not_called_over_and_over(clock: list[float]) -> None:
+    program = Program(clock, for_ever(0.2))
+    assert turns.latency(program, 0.25, SETTINGS) == pytest.approx(0.2)
+    assert program.calls == 1
+
+
+@pytest.mark.parametrize(
+    ("preempted", "seconds", "found", "calls"),
+    [
+        ([], [0.001], 0.001, 1),
+        ([0], [0.005, 0.001], 0.001, 2),  # the core was lost once, and the turn taken again
+        ([0, 1, 2], [0.005, 0.002, 0.004], 0.002, 3),  # it always is: the shortest of a few
+        ([0], [0.05], 0.05, 1),  # a long turn would be disturbed again
+    ],
+)
+def test_turns_without_a_core_are_taken_again(
+    clock: list[float], monkeypatch: pytest.MonkeyPatch, preempted: list[int], seconds: list[float], found: float, calls: int
+) -> None:
+    program = Program(clock, iter(seconds))
+    monkeypatch.setattr(turns, "preemptions", lambda: sum(turn < program.calls for turn in preempted))
+    assert turns.undisturbed(program, 1) == pytest.approx(found)
+    assert program.calls == calls
