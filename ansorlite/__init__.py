@@ -18,6 +18,7 @@ from ansorlite.version import __version__
 if TYPE_CHECKING:
     from ansorlite.api.compile import compile
     from ansorlite.api.from_onnx import from_onnx
+    from ansorlite.api.replay import replay
     from ansorlite.api.tune import tune
     from ansorlite.errors import AnsorliteError
     from ansorlite.export.load import LoadedModel, load
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ansorlite.graph.model import Model
     from ansorlite.records.database import Database
     from ansorlite.runtime.kernel import Kernel
+    from ansorlite.schedule.schedule import Schedule
     from ansorlite.target import Target
     from ansorlite.task import Task
     from ansorlite.task_scheduler.objectives.goal import Goal
@@ -40,12 +42,14 @@ _HOMES: Final[Mapping[str, str]] = {
     "Kernel": "ansorlite.runtime.kernel",
     "LoadedModel": "ansorlite.export.load",
     "Model": "ansorlite.graph.model",
+    "Schedule": "ansorlite.schedule.schedule",
     "Target": "ansorlite.target",
     "Task": "ansorlite.task",
     "TuneResult": "ansorlite.tuner.result",
     "compile": "ansorlite.api.compile",
     "from_onnx": "ansorlite.api.from_onnx",
     "load": "ansorlite.export.load",
+    "replay": "ansorlite.api.replay",
     "tune": "ansorlite.api.tune",
 }
 
@@ -57,6 +61,7 @@ __all__ = [
     "Kernel",
     "LoadedModel",
     "Model",
+    "Schedule",
     "Target",
     "Task",
     "TuneResult",
@@ -64,6 +69,7 @@ __all__ = [
     "compile",
     "from_onnx",
     "load",
+    "replay",
     "tune",
 ]
 

@@ -269,6 +269,19 @@ class Kernel(NotCopied):
         """Where its entry is in this process."""
         return self._loaded.address
 
+    @property
+    def trace(self) -> str:
+        """The schedule of the program, as Python: ``def schedule(s): ...`` with all decisions made.
+
+        :func:`ansorlite.replay` makes the same program of it.
+
+        Raises:
+            ArgumentError: the kernel was not made of a schedule.
+        """
+        if self.origin is None:
+            raise ArgumentError("this kernel was not made of a schedule, so it has no trace")
+        return self.origin.candidate.trace
+
     def source(self, form: Literal["loops", "llvm", "asm"] = "loops") -> str:
         """The program as text: its loops, its LLVM IR before optimisation, or its machine code.
 

@@ -260,8 +260,8 @@ class _Fold:
                 self.valid = both(self.valid, enough)
             elif not enough:
                 raise ScheduleError(
-                    f"loop {split.loop} of stage {stage} has {whole.trip} iterations, of which the factors {wanted} cover fewer; "
-                    f"make one of them None, which walks what is left"
+                    f"loop {split.loop} of stage {stage} has {_told([whole.trip])} iterations, of which the factors {_told(wanted)} "
+                    f"cover fewer; make one of them None, which walks what is left"
                 )
         # What the loops outside of None leave to it.
         left: Number = whole.span
@@ -392,6 +392,11 @@ class _Fold:
         # What is computed inside of the nest can be copied no further out than there.
         there: Number = next((stage.at for stage in attached if stage.tensor is tensor), 0)
         return Packed(tensor, copy, 0 if prepared else maximum(place(copied.at), there), prepared)
+
+
+def _told(numbers: Sequence[Number | None]) -> str:
+    """For a message; what is sampled has no number."""
+    return ", ".join("a sample" if isinstance(number, Column) else str(number) for number in numbers)
 
 
 def _table(numbers: Sequence[int]) -> NDArray[np.int64]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ansorlite.columns.arithmetic import floor
 from ansorlite.columns.tape import Number
+from ansorlite.errors import ScheduleError
 from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.tiles import TileTable
 
@@ -219,4 +220,4 @@ def _bounds(value: Value) -> tuple[int, int]:
                     return min(corners, default=0), max(corners, default=0)
         case int():
             return value, value
-    raise AssertionError(f"{value!r} is no number")
+    raise ScheduleError(f"{value!r} is no whole number, nor a sample of one")

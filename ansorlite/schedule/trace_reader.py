@@ -60,7 +60,8 @@ class _Reader:
                 self.values[name] = self.value(value)
             case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Call() as call):
                 results = self.call(call)
-                assert isinstance(results, tuple)
+                if not isinstance(results, tuple):
+                    raise ScheduleError("this call makes one thing, not several")
                 for target, result in zip(names, results, strict=True):
                     if not isinstance(target, ast.Name):
                         raise ScheduleError("only names are assigned to")

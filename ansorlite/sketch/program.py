@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from ansorlite.errors import ScheduleError
 from ansorlite.loops.nodes import Function
-from ansorlite.schedule.naive import lower_naive
 from ansorlite.schedule.trace_reader import read
-from ansorlite.sketch.candidate import NAIVE, Candidate
+from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.task import Task
 
@@ -26,8 +25,6 @@ def lower(task: Task, candidate: Candidate) -> Function:
     Raises:
         ScheduleError: the trace is none, or is of another computation.
     """
-    if candidate == NAIVE:
-        return lower_naive(task.dag)
     return sketch_of(task, candidate).lower(())
 
 

@@ -1,0 +1,195 @@
+"""The schedule language: what its primitives make of loops, and what they refuse."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from ansorlite import te
+from ansorlite.errors import ScheduleError
+from ansorlite.loops.interpreter import interpret
+from ansorlite.loops.printer import text
+from ansorlite.schedule.schedule import Schedule
+from ansorlite.sketch.candidate import Candidate
+from ansorlite.sketch.program import sketch_of
+from ansorlite.sketch.sketch import Sketch
+from ansorlite.task import Task
+from ansorlite.te import dtypes
+from ansorlite.te.evaluate import evaluate
+from tests import workloads
+from tests.strategies import arrays_for, assert_close
+from tests.targets import WIDE
+
+MATMUL_RELU = Task(workloads.matmul_relu(12, 20, 9), WIDE)
+DEPTHWISE = Task(workloads.depthwise(1, 3, 9, 9), WIDE)
+STEPS = Callable[[Schedule], object]
+
+
+def loops(steps: STEPS, task: Task = MATMUL_RELU) -> str:
+    """The loop IR, which is checked: it computes what the expression says, and its trace makes it again."""
+    s = Schedule(task.dag, task.target)
+    steps(s)
+    function = Sketch(s.structure, s.trace, task.target).lower(())
+    inputs = arrays_for(task.dag, np.random.default_rng(0))
+    outputs = [np.zeros(t.shape, dtypes.NUMPY[t.dtype]) for t in task.dag.outputs]
+    interpret(function, [*inputs, *outputs], reorder=np.random.default_rng(1))
+    assert_close(task.dag, outputs, evaluate(task.dag, inputs))
+    assert text(sketch_of(task, Candidate(str(s.trace))).lower(())) == text(function)
+    return text(function)
+
+
+def heads(printed: str) -> list[str]:
+    """The loops, in order."""
+    return re.findall(r"(?:for|parallel|unrolled|vectorized\(\d+\)) (\w+ in \S+):", printed)
+
+
+def refused(steps: STEPS, task: Task = MATMUL_RELU) -> str:
+    with pytest.raises(ScheduleError) as error:
+        loops(steps, task)
+    return str(error.value)
+
+
+def test_nothing_is_done_to_the_loops_as_written() -> None:
+    assert heads(loops(lambda _: None)) == ["i0 in 0..12", "j0 in 0..20", "k0 in 0..9", "i0_1 in 0..12", "j0_1 in 0..20"]
+
+
+def test_split_and_reorder_as_by_hand() -> None:
+    def steps(s: Schedule) -> None:
+        c = s.stage("C")
+        i, j = c.axes
+        (k,) = c.reduce_axes
+        i0, i1 = s.split(i, [None, 4])
+        j0, j1 = s.split(j, [None, 5])
+        s.reorder(i0, j0, k, i1, j1)
+
+    assert "for k0 in 0..9:\n                for i1_1 in 0..4:\n                    for j1_1 in 0..5:" in loops(steps)
+
+
+def test_a_loop_is_split_again_and_again_and_its_parts_stand_in_any_order() -> None:
+    def steps(s: Schedule) -> None:
+        c = s.stage("C")
+        j0, j1 = s.split(c["j"], [None, 10])
+        j10, j11 = s.split(j1, [5, None])
+        j000, j001 = s.split(j0, [2, None])
+        s.reorder(j11, c["k"], j10, j000, c["i"], j001)
+
+    assert len(heads(loops(steps))) >= 6
+
+
+def test_uneven_splits_are_shifted_inwards_or_cut() -> None:
+    def shifted(s: Schedule) -> None:
+        local = s.cache_write("C")
+        i0, _ = s.split(local["i"], [None, 5])
+        s.reverse_compute_at("C", i0)
+
+    def cut(s: Schedule) -> None:
+        i0, i1 = s.split(s.stage("C")["i"], [None, 5])
+        s.reorder(s.stage("C")["k"], i0, i1)
+
+    assert "min(i0 * 5, 7)" in loops(shifted, Task(workloads.matmul(12, 20, 9), WIDE))
+    assert "min(5, 12 - i0 * 5)" in loops(cut)
+
+
+def test_places_are_loops() -> None:
+    def steps(s: Schedule) -> None:
+        i0, _ = s.split(s.stage("C")["i"], [None, 4])
+        s.reverse_compute_at("D", i0)
+        s.cache_read("C", "A", at=i0, layout="packed")
+
+    printed = loops(steps)
+    assert "alloc C_tile: float32[4, 20]" in printed
+    assert "alloc A_packed: float32[4, 9]" in printed
+
+
+def test_a_producer_is_computed_where_its_consumer_needs_it() -> None:
+    inside = loops(lambda s: s.compute_at("padded", s.stage("depthwise")["y"]), DEPTHWISE)
+    assert "alloc padded: float32[1, 1, 3, 11] in LOCAL" in inside
+
+
+def test_rfactor_tensorize_and_parallel() -> None:
+    def steps(s: Schedule) -> None:
+        (r,) = s.stage("squares").reduce_axes
+        parts = s.rfactor(r)
+        local = s.cache_write(parts)
+        r0, r1 = s.split(local[r.name], [4, None])
+        s.reverse_compute_at(parts, r0)
+        s.parallel(r0)
+        s.vectorize(r1)
+
+    printed = loops(steps, Task(workloads.sum_of_squares(509), WIDE))
+    assert "parallel r0 in 0..4" in printed
+    assert "vectorized(16)" in printed
+
+
+def test_numbers_of_lanes_come_from_the_target() -> None:
+    printed = loops(lambda s: s.vectorize(s.stage("D").loops[-1]))
+    assert "vectorized(16) j0_1 in 0..20" in printed
+
+
+@pytest.mark.parametrize(
+    ("steps", "why"),
+    [
+        (lambda s: s.stage("Z"), "there is no stage 'Z'; there are A, B, C, D"),
+        (lambda s: s.stage("A"), "A is an input"),
+        (lambda s: s.split(s.stage("C")["x"], [None, 2]), "stage C has no loop x; it has i, j, k"),
+        (
+            lambda s: (s.split(s.stage("C")["i"], [None, 2]), s.split(s.stage("C")["i"], [None, 2])),
+            "i of stage C is gone: it was split into i0, i1; name one of these",
+        ),
+        (lambda s: s.split(s.stage("C")["i"], [2, 3]), "the factors 2, 3 cover fewer; make one of them None"),
+        (lambda s: s.split(s.stage("C")["i"], [None, None]), "only one factor can be what the others leave"),
+        (lambda s: s.split(s.stage("C")["i"], [None, 0]), "a loop has at least one iteration"),
+        (lambda s: s.split(s.stage("C")["i"], []), "cannot be split into no loops"),
+        (lambda s: s.split(s.stage("C")["i"], [None, 2], tail="wrap"), "it is one of shift, cut"),
+        (lambda s: s.split(s.split(s.stage("C")["k"], [None, 5])[1], [None, 2]), "divide all but the outermost"),
+        (lambda s: s.reorder(s.stage("C")["i"], s.stage("D")["i"]), "reorder takes loops of one stage"),
+        (lambda s: s.reorder(s.stage("C")["i"], s.stage("C")["i"]), "one is named twice"),
+        (lambda s: s.parallel(s.stage("C")["k"]), "its iterations add to the same elements; rfactor it first"),
+        (lambda s: s.parallel(s.stage("C")["j"]), "are to be parallel, but the outermost ones are i; reorder them"),
+        (lambda s: s.vectorize(s.stage("C")["i"]), "loop i of stage C is vectorized, but k is the innermost one"),
+        (lambda s: s.compute_at("C", s.stage("C")["i"]), "C cannot be computed in loops of C"),
+        (lambda s: s.compute_at("D", s.stage("C")["i"]), "stage D is an output"),
+        (lambda s: s.reverse_compute_at("C", s.stage("D")["i"]), "stage C cannot follow D"),
+        (lambda s: s.inline("C"), "stage C adds up over k: it cannot be inlined; use compute_at"),
+        (lambda s: s.inline("D"), "stage D is an output"),
+        (lambda s: s.cache_read("C", "A", layout="swizzled"), "it can be 'packed'"),
+        (
+            lambda s: s.tensorize(s.stage("C")["k"], "dot_of_nothing"),
+            "loop C.k is to be tensorized by 'dot_of_nothing'; there are",
+        ),
+        (lambda s: s.rfactor(s.stage("C")["i"]), "only a reduction's loop can be rfactored"),
+        (lambda s: s.winograd("C", (2,)), "is no short convolution"),
+        (lambda s: s.sample(()), "a sample has no choices"),
+        (lambda s: s.sample(range(10**9)), "more than 65,536 choices"),
+        (lambda s: s.sample(("a", "b")), "choices are whole numbers, or loops and None"),
+        (lambda s: s.sample((1, 2), weights=(1, -1)), "give each choice one, not all of them 0"),
+        (lambda s: (s.sample((1, 2), name="x"), s.sample((1, 2), name="x")), "there is a sample 'x' already"),
+        (lambda s: s.sample_tile(s.stage("C")["i"], 0), "a tile has from 1 to 8 parts"),
+        (lambda s: s.sample_tile(s.stage("C")["i"], 2, innermost=(7,), perfect=True), "no tile of loop C.i"),
+        (lambda s: s.sample_location("D"), "stage D has no place inside of another one's loops: nothing reads it"),
+    ],
+)
+def test_what_cannot_be_says_why(steps: STEPS, why: str) -> None:
+    assert why in refused(steps)
+
+
+def test_a_tile_inside_of_a_sampled_loop_cannot_be_perfect() -> None:
+    def steps(s: Schedule) -> None:
+        _, i1 = s.split(s.stage("C")["i"], s.sample_tile(s.stage("C")["i"], 2))
+        s.sample_tile(i1, 2, perfect=True)
+
+    assert "the iterations of loop C.i1 are sampled" in refused(steps)
+
+
+def test_an_element_wise_stage_may_be_computed_in_a_tile() -> None:
+    a = te.placeholder((6, 7), name="A")
+    b = te.compute((6, 7), lambda i, j: te.exp(a[i, j]), name="B")
+
+    def steps(s: Schedule) -> None:
+        local = s.cache_write("B")
+        s.reverse_compute_at("B", local["i"])
+
+    assert "alloc B_local_tile: float32[7]" in loops(steps, Task([a, b], WIDE))
