@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from ansorlite.export.load import LoadedModel, load
     from ansorlite.graph.executable import Executable
     from ansorlite.graph.model import Model
+    from ansorlite.module.external import External, register
+    from ansorlite.module.module import Module
     from ansorlite.records.database import Database
     from ansorlite.runtime.kernel import Kernel
     from ansorlite.target import Target
@@ -37,16 +39,19 @@ _HOMES: Final[Mapping[str, str]] = {
     "AnsorliteError": "ansorlite.errors",
     "Database": "ansorlite.records.database",
     "Executable": "ansorlite.graph.executable",
+    "External": "ansorlite.module.external",
     "Goal": "ansorlite.task_scheduler.objectives.goal",
     "Kernel": "ansorlite.runtime.kernel",
     "LoadedModel": "ansorlite.export.load",
     "Model": "ansorlite.graph.model",
+    "Module": "ansorlite.module.module",
     "Target": "ansorlite.target",
     "Task": "ansorlite.task",
     "TuneResult": "ansorlite.tuner.result",
     "compile": "ansorlite.api.compile",
     "from_onnx": "ansorlite.api.from_onnx",
     "load": "ansorlite.export.load",
+    "register": "ansorlite.module.external",
     "tune": "ansorlite.api.tune",
 }
 
@@ -54,16 +59,19 @@ __all__ = [
     "AnsorliteError",
     "Database",
     "Executable",
+    "External",
     "Goal",
     "Kernel",
     "LoadedModel",
     "Model",
+    "Module",
     "Target",
     "Task",
     "TuneResult",
     "compile",
     "from_onnx",
     "load",
+    "register",
     "tune",
 ]
 
