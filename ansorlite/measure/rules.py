@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
-from pathlib import Path
-
 from ansorlite.errors import ArgumentError
-from ansorlite.python_file import module_of
+from ansorlite.python_file import named
 from ansorlite.sketch.state import Rule
 
 
@@ -17,16 +14,9 @@ def rules_from(place: str) -> tuple[Rule, ...]:
     ``if __name__ == "__main__":``.
 
     Raises:
-        ArgumentError: there is no such file, module or name, or it is not a sequence of rules.
+        ArgumentError: there is no such file, module or name, running it raises, or it is not a sequence of rules.
     """
-    module_name, _, name = place.rpartition(":")
-    if not module_name:
-        raise ArgumentError(f"{place!r} does not name rules; write file.py:NAME or package.module:NAME")
-    try:
-        module = module_of(Path(module_name)) if module_name.endswith(".py") else importlib.import_module(module_name)
-    except ImportError as error:
-        raise ArgumentError(f"the rules {place!r} cannot be loaded: {error}") from error
-    rules = getattr(module, name, None)
+    rules = named("rules", place)
     if not isinstance(rules, list | tuple) or not all(isinstance(rule, Rule) for rule in rules):
-        raise ArgumentError(f"{name} in {module_name} is not a sequence of derivation rules; name a tuple of them")
+        raise ArgumentError(f"{place} is not a sequence of derivation rules; name a tuple of them")
     return tuple(rules)

@@ -1,4 +1,4 @@
-"""From a task to everything that tuning it needs: its sketches, their spaces, a cost model, a strategy."""
+"""From a task to everything that tuning it needs: its sketches, their spaces, a strategy."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ansorlite.cost_model import GBDT, BlendedModel
-from ansorlite.cost_model.draft import Draft
+from ansorlite.cost_model import CostModel
 from ansorlite.features import extract
 from ansorlite.search import SearchProblem, StrategyMaker
 from ansorlite.sketch.default import default_candidate
@@ -20,20 +19,25 @@ from ansorlite.tuner.state import TaskState
 
 
 def task_state(
-    task: Task, uses: tuple[int, ...], strategy: StrategyMaker, rng: np.random.Generator, rules: Sequence[Rule] | None = None
+    task: Task,
+    uses: tuple[int, ...],
+    strategy: StrategyMaker,
+    model: CostModel,
+    rng: np.random.Generator,
+    rules: Sequence[Rule] | None = None,
 ) -> TaskState:
     """``task`` before its first trial. Its default program is the first to be measured.
 
     Args:
         uses: how often each model runs it.
         strategy: what makes the strategy of its sketches.
+        model: what the strategy may ask.
         rules: the derivation rules; by default those of the target.
     """
     sketches = derive(task, rules)
     signatures = tuple(sketch.signature for sketch in sketches)
     spaces = tuple(TileSpace(sketch) for sketch in sketches)
     problem = SearchProblem(signatures, spaces, lambda position, rows: extract(sketches[position], rows))
-    model = BlendedModel(Draft(task.target), GBDT())
     return TaskState(
         task=task,
         uses=uses,
