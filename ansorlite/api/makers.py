@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
+import numpy as np
+
+from ansorlite.cost_model import CostModel
 from ansorlite.cost_model.models import COST_MODELS, CostModelsMaker
 from ansorlite.errors import ArgumentError
+from ansorlite.measure.measurer import Measurer
+from ansorlite.measure.settings import MeasureSettings
 from ansorlite.python_file import named
 from ansorlite.search import STRATEGIES, StrategyMaker
+from ansorlite.target import Target
+from ansorlite.task import Task
 from ansorlite.task_scheduler import SCHEDULERS, SchedulerMaker
-from ansorlite.tuner.measurers import MEASURERS, MeasurerMaker
+from ansorlite.tuner.loop import Measures
+from ansorlite.tuner.measurers import MEASURERS, Checked, MeasurerMaker
 
 _Maker = TypeVar("_Maker", bound=Callable[..., Any])
+_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True)
@@ -25,12 +35,14 @@ class Part(Generic[_Maker]):
         one, several: what people call it: ``"strategy"``, ``"strategies"``.
         known: those of the house, by name.
         arguments: what its maker is called with.
+        members: what the maker's result has.
     """
 
     one: str
     several: str
     known: Mapping[str, _Maker]
     arguments: tuple[str, ...]
+    members: tuple[str, ...]
 
     def chosen(self, given: Any) -> _Maker:
         """The maker that is meant by ``given``: a maker, a name of the house's, or ``"file.py:NAME"`` of one.
@@ -52,6 +64,17 @@ class Part(Generic[_Maker]):
         self._check_arguments(maker, what)
         return maker  # type: ignore[no-any-return]
 
+    def checked(self, made: _Made) -> _Made:
+        """What a maker gave.
+
+        Raises:
+            ArgumentError: it lacks one of :attr:`members`.
+        """
+        missing = [member for member in self.members if not hasattr(made, member)]
+        if missing:
+            raise ArgumentError(f"the {self.one} {made!r} has no {missing[0]}; it needs {', '.join(self.members)}")
+        return made
+
     def _check_arguments(self, maker: Callable[..., Any], what: str) -> None:
         try:
             signature = inspect.signature(maker)
@@ -63,7 +86,39 @@ class Part(Generic[_Maker]):
             raise ArgumentError(f"{what} takes {signature}, but it is called with ({', '.join(self.arguments)})") from None
 
 
-STRATEGY: Final[Part[StrategyMaker]] = Part("strategy", "strategies", STRATEGIES, ("problem", "model", "rng"))
-SCHEDULER: Final[Part[SchedulerMaker]] = Part("scheduler", "schedulers", SCHEDULERS, ("tasks", "objective", "stop_below"))
-COST_MODEL: Final[Part[CostModelsMaker]] = Part("cost model", "cost models", COST_MODELS, ("tasks", "rng"))
-MEASURER: Final[Part[MeasurerMaker]] = Part("measurer", "measurers", MEASURERS, ("target", "settings"))
+STRATEGY: Final[Part[StrategyMaker]] = Part(
+    "strategy", "strategies", STRATEGIES, ("problem", "model", "rng"), ("propose", "observe", "rounds")
+)
+SCHEDULER: Final[Part[SchedulerMaker]] = Part(
+    "scheduler", "schedulers", SCHEDULERS, ("tasks", "objective", "stop_below"), ("next", "update", "expected_gain")
+)
+COST_MODEL: Final[Part[CostModelsMaker]] = Part("cost model", "cost models", COST_MODELS, ("tasks", "rng"), ("fit", "predict"))
+MEASURER: Final[Part[MeasurerMaker]] = Part("measurer", "measurers", MEASURERS, ("target", "settings"), ("measure",))
+
+
+def cost_models(maker: CostModelsMaker, tasks: Sequence[Task], rng: np.random.Generator) -> tuple[CostModel, ...]:
+    """What ``maker`` makes: a model for each of ``tasks``.
+
+    Raises:
+        ArgumentError: it makes too few or too many, or something else.
+    """
+    models = maker(tasks, rng)
+    if not isinstance(models, Sequence) or len(models) != len(tasks):
+        raise ArgumentError(
+            f"the cost model's maker gave {models!r} for {len(tasks)} tasks; it must give a list, one model a task"
+        )
+    return tuple(map(COST_MODEL.checked, models))
+
+
+@contextmanager
+def open_measurer(maker: MeasurerMaker, target: Target, settings: MeasureSettings) -> Iterator[Measures]:
+    """What ``maker`` makes, opened; held to its contract if it is not the house's.
+
+    Raises:
+        ArgumentError: it makes no context manager of something that measures.
+    """
+    made: object = maker(target, settings)
+    if not isinstance(made, AbstractContextManager):
+        raise ArgumentError(f"the measurer {made!r} is no context manager; give it __enter__ and __exit__")
+    with made as measurer:
+        yield measurer if isinstance(measurer, Measurer) else Checked(MEASURER.checked(measurer))

@@ -11,7 +11,7 @@ from ansorlite.api import makers
 from ansorlite.api.checks import check_integer, check_positive, check_rules, check_share
 from ansorlite.api.database import Given, opened
 from ansorlite.calibration.automatic import calibrated, wanted
-from ansorlite.cost_model.models import CostModelsMaker, cost_models
+from ansorlite.cost_model.models import CostModelsMaker
 from ansorlite.errors import ArgumentError
 from ansorlite.measure.rules import rules_from
 from ansorlite.measure.settings import MeasureSettings
@@ -22,7 +22,6 @@ from ansorlite.task_scheduler import Goal, SchedulerMaker, describe, objective_o
 from ansorlite.tuner.events import Calibrating
 from ansorlite.tuner.loop import Tuner
 from ansorlite.tuner.measurers import MeasurerMaker
-from ansorlite.tuner.measurers import opened as opened_measurer
 from ansorlite.tuner.result import TuneResult
 from ansorlite.tuner.start import task_state
 from ansorlite.tuner.workload import Workload, parts_of, tasks_of
@@ -99,7 +98,9 @@ def tune(
         raise ArgumentError(f'objective is {objective!r}; it must be the name of one: "latency", "bounds" or "geomean"')
     searching, schedule = makers.STRATEGY.chosen(strategy), makers.SCHEDULER.chosen(scheduler)
     modelling, measuring = makers.COST_MODEL.chosen(cost_model), makers.MEASURER.chosen(measurer)
-    scheduling = schedule([describe(task, uses) for task, uses in tasks], objective_of(objective, goals), stop_below)
+    scheduling = makers.SCHEDULER.checked(
+        schedule([describe(task, uses) for task, uses in tasks], objective_of(objective, goals), stop_below)
+    )
     own = None if rules is None else rules_from(rules)
     *streams, stream = np.random.default_rng(seed).spawn(len(tasks) + 1)
     with ExitStack() as stack:
@@ -110,18 +111,20 @@ def tune(
             listen(Calibrating(target.cpu))
             target = calibrated(target)
             tasks = tuple((Task(task.dag, target), uses) for task, uses in tasks)
-        models = cost_models(modelling, [task for task, _ in tasks], stream)
+        models = makers.cost_models(modelling, [task for task, _ in tasks], stream)
         states = [
             task_state(task, uses, searching, model, rng, own)
             for (task, uses), model, rng in zip(tasks, models, streams, strict=True)
         ]
+        for state in states:
+            makers.STRATEGY.checked(state.strategy)
         tuner = Tuner(
             states,
             trials=budget,
             time_limit=time_limit,
             database=records,
             scheduler=scheduling,
-            open_measurer=lambda: opened_measurer(measuring, target, MeasureSettings(seed=seed, rules=rules)),
+            open_measurer=lambda: makers.open_measurer(measuring, target, MeasureSettings(seed=seed, rules=rules)),
             listener=listen,
         )
         return tuner.run()

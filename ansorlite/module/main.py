@@ -12,7 +12,6 @@ import inspect
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, NoReturn, TypeAlias
 
 from ansorlite.errors import AnsorliteError, ArgumentError
@@ -52,16 +51,21 @@ class Main:
     """What ``main`` does.
 
     Attributes:
-        inputs: name → shape and dtype, in the order of its parameters.
+        parameters: each input's name, shape and dtype.
         calls: in order; each value is made by one of them, or is an input.
         outputs: the values that it returns.
         single: whether it returns one value as it is, not a tuple.
     """
 
-    inputs: Mapping[str, Value]
+    parameters: tuple[tuple[str, Value], ...]
     calls: tuple[Call, ...]
     outputs: tuple[str, ...]
     single: bool
+
+    @property
+    def inputs(self) -> dict[str, Value]:
+        """Name → shape and dtype."""
+        return dict(self.parameters)
 
 
 def traced(function: PythonMain, functions: Mapping[str, Function]) -> Main:
@@ -86,8 +90,12 @@ def traced(function: PythonMain, functions: Mapping[str, Function]) -> Main:
     unused = [name for name in names if name not in tracer.kinds]
     if unused:
         raise ArgumentError(f"main does not give its input {unused[0]} to any function, so nothing says its shape; leave it out")
-    inputs = MappingProxyType({name: tracer.kinds[name] for name in names})
-    return Main(inputs, tuple(tracer.calls), tuple(result.name for result in results), not isinstance(returned, tuple))
+    return Main(
+        parameters=tuple((name, tracer.kinds[name]) for name in names),
+        calls=tuple(tracer.calls),
+        outputs=tuple(result.name for result in results),
+        single=not isinstance(returned, tuple),
+    )
 
 
 def _parameters(function: PythonMain) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -50,6 +51,9 @@ class Module:
         object.__setattr__(self, "functions", MappingProxyType(own))
         object.__setattr__(self, "main", traced(main, own))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return restored, (dict(self.functions), self.main)
+
     def __repr__(self) -> str:
         return visible(f"Module({', '.join(self.functions)})")
 
@@ -65,9 +69,9 @@ class Module:
         """The distinct tasks that are not compiled, in order of first use, each with the number of calls of it."""
         called = [self.functions[call.function] for call in self.main.calls]
         open_tasks = [function.task for function in called if function.task is not None and function.code is None]
-        counts = Counter(task.key for task in open_tasks)
-        first = {task.key: task for task in reversed(open_tasks)}
-        return tuple((first[key], count) for key, count in counts.items())
+        counts = Counter(map(_identity, open_tasks))
+        first = {_identity(task): task for task in reversed(open_tasks)}
+        return tuple((first[each], count) for each, count in counts.items())
 
     def extract(self, name: str) -> Task:
         """The task of the function ``name``, to be tuned or compiled by itself.
@@ -88,18 +92,15 @@ class Module:
         Raises:
             ArgumentError: there is no such function, or the new one takes or gives other shapes or dtypes.
         """
-        result = object.__new__(Module)
-        functions = {**self.functions, name: self._function(name).replaced(name, kernel)}
-        result.__dict__.update(functions=MappingProxyType(functions), main=self.main)
-        return result
+        return restored({**self.functions, name: self._function(name).replaced(name, kernel)}, self.main)
 
     def compiled(self, kernel_for: Callable[[Task], Given]) -> Module:
         """This module with a kernel for each task that has none; ``kernel_for`` is asked once for each distinct one."""
-        kernels = {task.key: kernel_for(task) for task, _ in self.tasks}
+        kernels = {_identity(task): kernel_for(task) for task, _ in self.tasks}
         result = self
         for name, function in self.functions.items():
-            if function.code is None and function.task is not None and function.task.key in kernels:
-                result = result.replace(name, kernels[function.task.key])
+            if function.code is None and function.task is not None and _identity(function.task) in kernels:
+                result = result.replace(name, kernels[_identity(function.task)])
         return result
 
     def __call__(self, /, *arrays: Any, **named: Any) -> Array | tuple[Array, ...]:
@@ -118,7 +119,7 @@ class Module:
                 compiled.
             ExternalError: a function from outside is not there, raises, or does not write an output.
         """
-        values = dict(zip(self.main.inputs, Signature(self.main.inputs, {}).given(arrays, named), strict=True))
+        values = dict(zip(self._signature.inputs, self._signature.given(arrays, named), strict=True))
         for call in self.main.calls:
             code = self.functions[call.function].code
             if code is None:
@@ -132,8 +133,24 @@ class Module:
         """Run ``main`` on inputs by name: see :meth:`__call__`."""
         return self(inputs)
 
+    @cached_property
+    def _signature(self) -> Signature:
+        return Signature(self.main.inputs, {})
+
     def _function(self, name: str) -> Function:
         found = self.functions.get(name)
         if found is None:
             raise ArgumentError(f"there is no function {name!r} in the module; its functions are: {', '.join(self.functions)}")
         return found
+
+
+def _identity(task: Task) -> tuple[str, str]:
+    """Equal for equal computations for one machine."""
+    return task.key, task.target.key
+
+
+def restored(functions: Mapping[str, Function], main: Main) -> Module:
+    """The module of what :class:`Module` keeps."""
+    module = object.__new__(Module)
+    module.__dict__.update(functions=MappingProxyType(functions), main=main)
+    return module

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Final, TypeAlias
+from contextlib import AbstractContextManager
+from typing import Final, TypeAlias
 
 from ansorlite.errors import ArgumentError
 from ansorlite.measure.measurer import Measurer
@@ -20,22 +20,6 @@ from ansorlite.tuner.loop import Measures
 MeasurerMaker: TypeAlias = Callable[[Target, MeasureSettings], AbstractContextManager[Measures]]
 
 MEASURERS: Final[Mapping[str, MeasurerMaker]] = {"local": Measurer}
-
-
-@contextmanager
-def opened(maker: MeasurerMaker, target: Target, settings: MeasureSettings) -> Iterator[Measures]:
-    """What ``maker`` makes, opened; held to its contract if it is not the house's.
-
-    Raises:
-        ArgumentError: it makes no context manager of something that measures.
-    """
-    made: Any = maker(target, settings)
-    if not isinstance(made, AbstractContextManager):
-        raise ArgumentError(f"the measurer {made!r} is no context manager; give it __enter__ and __exit__")
-    with made as measurer:
-        if not callable(getattr(measurer, "measure", None)):
-            raise ArgumentError(f"the measurer {measurer!r} has no measure(task, candidates, keys, best); it needs one")
-        yield measurer if isinstance(measurer, Measurer) else Checked(measurer)
 
 
 class Checked:

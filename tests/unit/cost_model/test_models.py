@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import ansorlite as al
+from ansorlite.api.makers import cost_models
 from ansorlite.cost_model import BlendedModel, CostModel, Group
-from ansorlite.cost_model.models import COST_MODELS, cost_models
+from ansorlite.cost_model.models import COST_MODELS
 from ansorlite.cost_model.protocol import predicted
 from ansorlite.errors import ArgumentError
 from ansorlite.task import Task

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -193,6 +195,17 @@ def test_it_never_changes(module: al.Module) -> None:
         module.main = module.main  # type: ignore[misc]
     with pytest.raises(TypeError):
         module.functions["relu"] = module.functions["relu"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda module: pickle.loads(pickle.dumps(module))])
+def test_it_is_copied_and_pickled_unless_it_has_machine_code(
+    copied: Callable[[al.Module], al.Module], module: al.Module, arrays: dict[str, Array]
+) -> None:
+    other = copied(module)
+    assert str(other) == str(module)
+    np.testing.assert_array_equal(al.compile(other)(arrays), al.compile(module)(arrays))
+    if copied is not copy.copy:
+        assert "this Kernel is machine code of this process" in wrong(copied, al.compile(module))
 
 
 @pytest.mark.parametrize(

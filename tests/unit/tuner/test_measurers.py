@@ -13,13 +13,14 @@ from typing import Any, Self
 import pytest
 
 import ansorlite as al
+from ansorlite.api.makers import open_measurer
 from ansorlite.errors import ArgumentError
 from ansorlite.measure.settings import MeasureSettings
 from ansorlite.records.measurement import Measurement, Outcome
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.target import Target, resolve
 from ansorlite.task import Task
-from ansorlite.tuner.measurers import Checked, opened
+from ansorlite.tuner.measurers import Checked
 from tests.unit.tuner.fakes import candidate, scale_task
 
 CANDIDATES = [candidate(0), candidate(1)]
@@ -137,5 +138,5 @@ def test_what_it_raises_is_its_own(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("make", [lambda *_: 5, lambda *_: nullcontext(5)])
 def test_what_measures_nothing(make: Callable[..., Any]) -> None:
-    with pytest.raises(ArgumentError), opened(make, resolve("llvm"), MeasureSettings()):
+    with pytest.raises(ArgumentError), open_measurer(make, resolve("llvm"), MeasureSettings()):
         pytest.fail("it was opened")
