@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ansorlite.export.load import LoadedModel, load
     from ansorlite.graph.executable import Executable
     from ansorlite.graph.model import Model
+    from ansorlite.module.external import External, register
+    from ansorlite.module.module import Module
     from ansorlite.records.database import Database
     from ansorlite.runtime.kernel import Kernel
     from ansorlite.schedule.schedule import Schedule
@@ -38,10 +40,12 @@ _HOMES: Final[Mapping[str, str]] = {
     "AnsorliteError": "ansorlite.errors",
     "Database": "ansorlite.records.database",
     "Executable": "ansorlite.graph.executable",
+    "External": "ansorlite.module.external",
     "Goal": "ansorlite.task_scheduler.objectives.goal",
     "Kernel": "ansorlite.runtime.kernel",
     "LoadedModel": "ansorlite.export.load",
     "Model": "ansorlite.graph.model",
+    "Module": "ansorlite.module.module",
     "Schedule": "ansorlite.schedule.schedule",
     "Target": "ansorlite.target",
     "Task": "ansorlite.task",
@@ -49,6 +53,7 @@ _HOMES: Final[Mapping[str, str]] = {
     "compile": "ansorlite.api.compile",
     "from_onnx": "ansorlite.api.from_onnx",
     "load": "ansorlite.export.load",
+    "register": "ansorlite.module.external",
     "replay": "ansorlite.api.replay",
     "tune": "ansorlite.api.tune",
 }
@@ -57,10 +62,12 @@ __all__ = [
     "AnsorliteError",
     "Database",
     "Executable",
+    "External",
     "Goal",
     "Kernel",
     "LoadedModel",
     "Model",
+    "Module",
     "Schedule",
     "Target",
     "Task",
@@ -69,6 +76,7 @@ __all__ = [
     "compile",
     "from_onnx",
     "load",
+    "register",
     "replay",
     "tune",
 ]

@@ -55,6 +55,10 @@ class MemoryLimitError(AnsorliteError, MemoryError):
     """A computation that needs more memory than the machine has."""
 
 
+class ExternalError(AnsorliteError):
+    """A function from outside that is not there, raises, or does not write what it should."""
+
+
 class TuningError(AnsorliteError):
     """Tuning cannot go on at all, for example because not even the naive program runs."""
 

@@ -17,6 +17,7 @@ from ansorlite.best import Programs
 from ansorlite.errors import ArgumentError
 from ansorlite.graph.executable import Executable, compile_model
 from ansorlite.graph.model import Model
+from ansorlite.module.module import Module
 from ansorlite.records.database import Database
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.task import Task
@@ -37,6 +38,8 @@ def compile(workload: Task, database: Given = None, *, space: Space | None = Non
 @overload
 def compile(workload: Model, database: Given = None, *, space: Space | None = None) -> Executable: ...
 @overload
+def compile(workload: Module, database: Given = None, *, space: Space | None = None) -> Module: ...
+@overload
 def compile(workload: HybridModel, database: Given = None, *, space: Space | None = None) -> HybridExecutable: ...
 @overload
 def compile(
@@ -47,13 +50,14 @@ def compile(
     workload: AnyModel | OpenModel, database: Given = None, *, space: Space | None = None
 ) -> Executable | HybridExecutable | OpenExecutable: ...
 def compile(
-    workload: Task | AnyModel | OpenModel,
+    workload: Task | AnyModel | OpenModel | Module,
     database: Given = None,
     *,
     space: Space | None = None,
     keep: int | None = None,
-) -> Kernel | Executable | HybridExecutable | OpenExecutable:
-    """Make a callable of the best programs known. Programs of an open model are made when it is called.
+) -> Kernel | Executable | HybridExecutable | OpenExecutable | Module:
+    """Make a callable of the best programs known. Programs of an open model are made when it is called; of a module, those tasks
+    are compiled that are not yet.
 
     Args:
         database: of measurements; without one, or where it knows no program of a task, a good default is taken, at once.
@@ -66,7 +70,7 @@ def compile(
         RecordsError: the database cannot be used.
     """
     # Those first that need no more imports.
-    if not isinstance(workload, Task | Model) and not isinstance(workload, graphs.HybridModel | graphs.OpenModel):
+    if not isinstance(workload, Task | Model | Module) and not isinstance(workload, graphs.HybridModel | graphs.OpenModel):
         raise ArgumentError(
             f"a {type(workload).__name__} is neither a task nor a model, which are compiled one by one; "
             "make one with al.Task([...]) or al.from_onnx(...)"
@@ -86,6 +90,10 @@ def compile(
     if isinstance(workload, Task):
         with _opened(database, programs) as known:
             return known.kernel(workload)
+    if isinstance(workload, Module):
+        with _opened(database, programs) as known:
+            known.prepare([task for task, _ in workload.tasks])
+            return workload.compiled(known.kernel)
     if not isinstance(workload, Model) and isinstance(workload, graphs.OpenModel):
         # Opened anew for each program: other threads may make them, when the caller has closed it.
         place = database.path if isinstance(database, Database) and database.path.exists() else database

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from ansorlite.errors import ArgumentError
-from ansorlite.python_file import module_of
+from ansorlite.python_file import named
 from ansorlite.sketch import spaces
 
 #: A function that schedules, several of them, an object that makes sketches, rules, or where one of these is.
@@ -26,18 +23,5 @@ def space_of(given: Space | None) -> spaces.SpaceBuilder | None:
     """
     if given is None:
         return None
-    return spaces.builder_of(_named(given) if isinstance(given, str) else given)
-
-
-def _named(place: str) -> spaces.Given:
-    module_name, _, name = place.rpartition(":")
-    if not module_name:
-        raise ArgumentError(f"{place!r} does not name a space; write file.py:NAME or package.module:NAME")
-    try:
-        module = module_of(Path(module_name)) if module_name.endswith(".py") else importlib.import_module(module_name)
-    except ImportError as error:
-        raise ArgumentError(f"the space {place!r} cannot be loaded: {error}") from error
-    if not hasattr(module, name):
-        raise ArgumentError(f"there is no {name} in {module_name}; name a function that schedules, or a sequence of them")
-    found: spaces.Given = getattr(module, name)
-    return found
+    found: Any = named("a space", given) if isinstance(given, str) else given
+    return spaces.builder_of(found)

@@ -7,19 +7,21 @@ from contextlib import ExitStack
 
 import numpy as np
 
+from ansorlite.api import makers
 from ansorlite.api.checks import check_integer, check_positive, check_share
 from ansorlite.api.database import Given, opened
 from ansorlite.api.space import Space, space_of
 from ansorlite.calibration.automatic import calibrated, wanted
+from ansorlite.cost_model.models import CostModelsMaker
 from ansorlite.errors import ArgumentError
-from ansorlite.measure.measurer import Measurer
 from ansorlite.measure.settings import MeasureSettings
 from ansorlite.report.progress import listener
-from ansorlite.search import STRATEGIES, StrategyMaker
+from ansorlite.search import StrategyMaker
 from ansorlite.task import Task
-from ansorlite.task_scheduler import SCHEDULERS, Goal, SchedulerMaker, describe, objective_of
+from ansorlite.task_scheduler import Goal, SchedulerMaker, describe, objective_of
 from ansorlite.tuner.events import Calibrating
 from ansorlite.tuner.loop import Tuner
+from ansorlite.tuner.measurers import MeasurerMaker
 from ansorlite.tuner.result import TuneResult
 from ansorlite.tuner.start import task_state
 from ansorlite.tuner.workload import Workload, parts_of, tasks_of
@@ -42,6 +44,8 @@ def tune(
     goals: Sequence[Goal] | None = None,
     stop_below: float = 0.0,
     scheduler: str | SchedulerMaker = "gradient",
+    cost_model: str | CostModelsMaker = "own",
+    measurer: str | MeasurerMaker = "local",
 ) -> TuneResult:
     """Find fast programs by measuring on this machine.
 
@@ -49,11 +53,14 @@ def tune(
     stopped, and returns at once when nothing is left to do. Ctrl-C ends it early with all that was found. On a processor of which
     nothing is known, a tuning of 64 trials or more begins with measuring it, once, as ``ansorlite calibrate`` does.
 
+    ``strategy``, ``scheduler``, ``cost_model`` and ``measurer`` each take a key of the table that is named below; a function of
+    your own that makes one, as those in the table do; or ``"file.py:NAME"`` or ``"package.module:NAME"`` of such a function.
+
     Args:
-        workload: a task, a model, or several of them: a task that several use is tuned once, and counts for each.
+        workload: a task, a model, a module, or several of them: a task that several use is tuned once, and counts for each.
         trials: measurements in all, over all tasks, those in the database included; by default 64 for each task.
         database: where measurements are kept: a path, or an open database. ``None`` keeps them in memory only.
-        strategy: how to search: a key of ``ansorlite.search.STRATEGIES``, or a function as those in it, of your own.
+        strategy: how to search: ``ansorlite.search.STRATEGIES``.
         seed: of every random draw.
         progress: whether to show progress on stderr; ``None`` shows it on a terminal only.
         time_limit: seconds after which to stop, whatever the trials.
@@ -64,12 +71,13 @@ def tune(
         goals: weight, bound and reference of each model, in order.
         stop_below: a task gets no more trials once the next round of it is expected to lower the objective by less than this
             share of itself; tuning ends when that is so for every task. It goes on, from records, with a lower one.
-        scheduler: which task of several gets the next trials: a key of ``ansorlite.task_scheduler.SCHEDULERS``, or a function as
-            those in it, of your own.
+        scheduler: which task of several gets the next trials: ``ansorlite.task_scheduler.SCHEDULERS``.
+        cost_model: what tells fast programs from slow ones: ``ansorlite.cost_model.models.COST_MODELS``.
+        measurer: what times programs: ``ansorlite.tuner.measurers.MEASURERS``. What it tells is kept as measured on this machine.
 
     Raises:
-        ArgumentError: no task, an unknown strategy, scheduler or objective, goals that do not fit, a limit that is not positive,
-            a number that is none, or a space that is not there.
+        ArgumentError: no task, an unknown objective, goals that do not fit, a limit that is not positive, a number that is none;
+            a space, strategy, scheduler, cost model or measurer, that are not there, or are not what they should be.
         ScheduleError: a function of the space does not make a schedule.
         RecordsError: the database cannot be used.
         TuningError: no program runs at all.
@@ -89,15 +97,13 @@ def tune(
         raise ArgumentError(f"{len(goals)} goals are given for {len(parts)} models; give one for each")
     if not isinstance(objective, str):
         raise ArgumentError(f'objective is {objective!r}; it must be the name of one: "latency", "bounds" or "geomean"')
-    maker = STRATEGIES.get(strategy) if isinstance(strategy, str) else strategy
-    if not callable(maker):
-        raise ArgumentError(f"unknown strategy {strategy!r}; the strategies are: {', '.join(STRATEGIES)}")
-    schedule = SCHEDULERS.get(scheduler) if isinstance(scheduler, str) else scheduler
-    if not callable(schedule):
-        raise ArgumentError(f"unknown scheduler {scheduler!r}; the schedulers are: {', '.join(SCHEDULERS)}")
-    scheduling = schedule([describe(task, uses) for task, uses in tasks], objective_of(objective, goals), stop_below)
+    searching, schedule = makers.STRATEGY.chosen(strategy), makers.SCHEDULER.chosen(scheduler)
+    modelling, measuring = makers.COST_MODEL.chosen(cost_model), makers.MEASURER.chosen(measurer)
+    scheduling = makers.SCHEDULER.checked(
+        schedule([describe(task, uses) for task, uses in tasks], objective_of(objective, goals), stop_below)
+    )
     own = space_of(space)
-    streams = np.random.default_rng(seed).spawn(len(tasks))
+    *streams, stream = np.random.default_rng(seed).spawn(len(tasks) + 1)
     with ExitStack() as stack:
         records = stack.enter_context(opened(database))  # before deriving sketches, which takes seconds
         listen = stack.enter_context(listener(progress))
@@ -106,14 +112,20 @@ def tune(
             listen(Calibrating(target.cpu))
             target = calibrated(target)
             tasks = tuple((Task(task.dag, target), uses) for task, uses in tasks)
-        states = [task_state(task, uses, maker, rng, own) for (task, uses), rng in zip(tasks, streams, strict=True)]
+        models = makers.cost_models(modelling, [task for task, _ in tasks], stream)
+        states = [
+            task_state(task, uses, searching, model, rng, own)
+            for (task, uses), model, rng in zip(tasks, models, streams, strict=True)
+        ]
+        for state in states:
+            makers.STRATEGY.checked(state.strategy)
         tuner = Tuner(
             states,
             trials=budget,
             time_limit=time_limit,
             database=records,
             scheduler=scheduling,
-            open_measurer=lambda: Measurer(target, MeasureSettings(seed=seed)),
+            open_measurer=lambda: makers.open_measurer(measuring, target, MeasureSettings(seed=seed)),
             listener=listen,
         )
         return tuner.run()

@@ -7,15 +7,14 @@ from typing import Any
 
 import click
 
+from ansorlite.api import makers
 from ansorlite.api.tune import tune
-from ansorlite.cli import goals, options
+from ansorlite.cli import goals, options, parts
 from ansorlite.cli.main import INTERRUPTED
 from ansorlite.cli.source import load
 from ansorlite.report.models import models, objective_value, verdict
 from ansorlite.report.screen import screen
 from ansorlite.report.tables import outcome, summary
-from ansorlite.search import STRATEGIES
-from ansorlite.task_scheduler import SCHEDULERS
 from ansorlite.tuner.result import TaskResult, TuneResult
 
 
@@ -27,8 +26,10 @@ from ansorlite.tuner.result import TaskResult, TuneResult
 @options.database(required=True)
 @options.target
 @options.space
-@click.option("--strategy", type=click.Choice(list(STRATEGIES)), default="evolutionary", show_default=True, help="How to search.")
-@click.option("--scheduler", type=click.Choice(list(SCHEDULERS)), default="gradient", show_default=True, help="What is next.")
+@parts.option("--strategy", makers.STRATEGY, "evolutionary", "How to search.")
+@parts.option("--scheduler", makers.SCHEDULER, "gradient", "Which task is next.")
+@parts.option("--cost-model", makers.COST_MODEL, "own", "What predicts.")
+@parts.option("--measurer", makers.MEASURER, "local", "What times programs.")
 @options.seed
 @click.option("--progress/--no-progress", default=None, help="Show progress on stderr. [default: on a terminal only]")
 @options.as_json
@@ -49,6 +50,8 @@ def command(
     space: str | None,
     strategy: str,
     scheduler: str,
+    cost_model: str,
+    measurer: str,
     seed: int,
     progress: bool | None,
     as_json: bool,
@@ -77,6 +80,8 @@ def command(
         database=database,
         strategy=strategy,
         scheduler=scheduler,
+        cost_model=cost_model,
+        measurer=measurer,
         seed=seed,
         progress=progress,
         space=space,

@@ -9,6 +9,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ansorlite.errors import ArgumentError
+
 
 @dataclass(frozen=True, eq=False)
 class Group:
@@ -35,6 +37,25 @@ class CostModel(Protocol):
     def predict(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
         """``(n, statements, features)`` to ``(n,)`` scores."""
         ...
+
+
+def predicted(model: CostModel, features: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What ``model`` predicts of ``features`` (n, statements, features): ``(n,)`` scores.
+
+    Raises:
+        ArgumentError: it does not predict a number for each.
+    """
+    found: object = model.predict(features)
+    match found:
+        case np.ndarray(shape=shape) if shape != (len(features),):
+            what = f"an array of shape {shape}"
+        case np.ndarray() if np.isnan(found).any():
+            what = "scores that are no numbers (NaN)"
+        case np.ndarray():
+            return found
+        case _:
+            what = f"a {type(found).__name__}"
+    raise ArgumentError(f"{type(model).__name__}.predict gave {what} for {len(features)} programs; it must give (n,) scores")
 
 
 def relative_throughput(groups: Sequence[Group]) -> list[NDArray[np.float64]]:

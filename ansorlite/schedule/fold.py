@@ -260,8 +260,8 @@ class _Fold:
                 self.valid = both(self.valid, enough)
             elif not enough:
                 raise ScheduleError(
-                    f"loop {split.loop} of stage {stage} has {_told([whole.trip])} iterations, of which the factors {_told(wanted)} "
-                    f"cover fewer; make one of them None, which walks what is left"
+                    f"loop {split.loop} of stage {stage} has {_told([whole.trip])} iterations, of which the factors "
+                    f"{_told(wanted)} cover fewer; make one of them None, which walks what is left"
                 )
         # What the loops outside of None leave to it.
         left: Number = whole.span

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ansorlite import visible
 from ansorlite.cost_model import CostModel, Group
+from ansorlite.cost_model.protocol import predicted
 from ansorlite.evolution import EvolutionSettings, epsilon_greedy, evolve, keys, spread
 from ansorlite.search.arm import Arm
 from ansorlite.search.bandit import shares
@@ -148,7 +149,7 @@ class EvolutionarySearch:
 
         def score(rows: NDArray[np.int64]) -> NDArray[np.float64]:
             this.scored += len(rows)
-            return self._model.predict(self._problem.spaces[position].programs(rows).features)
+            return predicted(self._model, self._problem.spaces[position].programs(rows).features)
 
         rows, scores = evolve(
             arm.space,
@@ -165,7 +166,7 @@ class EvolutionarySearch:
     def _propose(self, position: int, rows: NDArray[np.int64], this: Round) -> list[Candidate]:
         if not len(rows):
             return []
-        scores = self._model.predict(self._problem.spaces[position].programs(rows).features)
+        scores = predicted(self._model, self._problem.spaces[position].programs(rows).features)
         for key, score in zip(keys(self._arms[position].space, rows), scores.tolist(), strict=True):
             this.predicted[position, key] = score
         return [self._problem.spaces[position].candidate(tuple(row)) for row in rows.tolist()]

@@ -41,7 +41,15 @@ class Measures(Protocol):
 
     def measure(
         self, task: Task, candidates: Sequence[Candidate], keys: Sequence[str], best: Measurement | None
-    ) -> Iterator[Measurement]: ...
+    ) -> Iterator[Measurement]:
+        """One measurement for each candidate, with its key (one a program), in order, as they are done.
+
+        The loop may leave before the last. Latencies of one task are in one unit. One that is ``checked`` can become the best.
+
+        Args:
+            best: the best measurement of the task so far; what is far slower need not be measured to the end.
+        """
+        ...
 
 
 class Tuner:

@@ -1,11 +1,10 @@
-"""From a task to everything that tuning it needs: its sketches, their spaces, a cost model, a strategy."""
+"""From a task to everything that tuning it needs: its sketches, their spaces, a strategy."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ansorlite.cost_model import GBDT, BlendedModel
-from ansorlite.cost_model.draft import Draft
+from ansorlite.cost_model import CostModel
 from ansorlite.features.programs import ProgramSpace
 from ansorlite.search import SearchProblem, StrategyMaker
 from ansorlite.search.default import default_candidate
@@ -16,18 +15,23 @@ from ansorlite.tuner.state import TaskState
 
 
 def task_state(
-    task: Task, uses: tuple[int, ...], strategy: StrategyMaker, rng: np.random.Generator, space: SpaceBuilder | None = None
+    task: Task,
+    uses: tuple[int, ...],
+    strategy: StrategyMaker,
+    model: CostModel,
+    rng: np.random.Generator,
+    space: SpaceBuilder | None = None,
 ) -> TaskState:
     """``task`` before its first trial. Its default program is the first to be measured.
 
     Args:
         uses: how often each model runs it.
         strategy: what makes the strategy of its sketches.
+        model: what the strategy may ask.
         space: what makes the sketches; by default the derivation rules of the target.
     """
     sketches = sketches_of(task, space or Derived())
     problem = SearchProblem(tuple(map(ProgramSpace, sketches)))
-    model = BlendedModel(Draft(task.target), GBDT())
     return TaskState(
         task=task,
         uses=uses,

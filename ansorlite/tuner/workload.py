@@ -1,4 +1,4 @@
-"""What may be tuned: a task, a model, or several of them, all seen as tasks that models use."""
+"""What may be tuned: a task, a model, a module, or several of them, all seen as tasks that models use."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TypeAlias
 import numpy as np
 
 from ansorlite.errors import ArgumentError
-from ansorlite.graph.hybrid import AnyModel, HybridModel
-from ansorlite.graph.model import Model
+from ansorlite.graph.hybrid import AnyModel
 from ansorlite.graph.open_model import OpenModel
+from ansorlite.module.module import Module
 from ansorlite.task import Task
 
-Part: TypeAlias = Task | AnyModel | OpenModel
+Part: TypeAlias = Task | AnyModel | OpenModel | Module
 Workload: TypeAlias = Part | Sequence[Part]
 
 
@@ -27,7 +27,7 @@ def parts_of(workload: Workload) -> tuple[Part, ...]:
     if not parts:
         raise ArgumentError("there is no task to tune")
     for part in parts:
-        if not isinstance(part, Task | Model | HybridModel | OpenModel):
+        if not isinstance(part, Part):
             raise ArgumentError(f"{part!r} is neither a task nor a model; make one with al.Task([...]) or al.from_onnx(...)")
     return parts
 

@@ -29,6 +29,14 @@ SQUEEZENET = Path(onnx.__file__).parent / "backend/test/data/light/light_squeeze
         ("tune kernels.py:matmul --args", "nothing follows; give ints, as in --args 512 512 512"),
         ("tune kernels.py:scale --rules nowhere.py:RULES", "there is no file nowhere.py"),
         ("tune kernels.py:scale --rules broken.py:RULES", "broken.py:2 is no Python: expected ':'; correct it"),
+        ("tune kernels.py:scale --rules kernels.py:RULES", "kernels.py has no 'RULES'; it has: matmul, scale, wrong"),
+        ("tune kernels.py:scale --strategy annealing", "'annealing' is none of evolutionary, random, nor FILE.py:NAME"),
+        ("tune kernels.py:scale --scheduler nowhere.py:S", "there is no file nowhere.py"),
+        ("tune kernels.py:scale --cost-model kernels.py:Model", "kernels.py has no 'Model'; it has: matmul"),
+        ("tune kernels.py:scale --cost-model kernels.py:scale", "kernels.py:scale takes (), but it is called with (tasks, rng)"),
+        ("tune kernels.py:scale --measurer kernels.py:__name__", "which cannot be called; name a function of target, settings"),
+        ("tune kernels.py:scale --measurer raising.py:M", "raising.py:3 raises ZeroDivisionError when it is imported"),
+        ("tune kernels.py:scale --strategy leaving.py:S", "leaving.py:1 raises SystemExit when it is imported (3); correct it"),
         ("tasks .", ". is a folder; give the ONNX file in it"),
         ("tune kernels.py:wrong --args 3", "kernels.py:21: a has 1 dimensions (3,) but is read with 2 indices"),
         ("tune kernels.py:scale --bound other.onnx=5ms", "'other.onnx' is none of the sources; they are: kernels.py:scale"),
@@ -48,7 +56,7 @@ SQUEEZENET = Path(onnx.__file__).parent / "backend/test/data/light/light_squeeze
         ("bench kernels.py:scale --against onnxruntime", "onnxruntime runs ONNX models"),
         ("export kernels.py:scale -o scale.so", "kernels.py:scale is a function in a Python file; only models are exported"),
         ("tasks broken.py:f", "broken.py:2 is no Python: expected ':'; correct it"),
-        ("tasks lonely.py:f", "lonely.py imports what cannot be imported: No module named 'no_such_module'"),
+        ("tasks lonely.py:f", "lonely.py cannot be imported (No module named 'no_such_module'); install or correct"),
         ("records nowhere.db", "there is no tuning database at nowhere.db"),
         ("records kernels.py", "this is not a tuning database"),
         ("records new.db --import kernels.py", "line 2: this is not JSON"),
@@ -61,6 +69,8 @@ def test_it_is_told_in_one_sentence(call: Call, folder: Path, words: str, senten
     np.save(folder / "short.npy", np.zeros(3, np.float32))
     (folder / "broken.py").write_text("import os\ndef f()\n    return 1\n")
     (folder / "lonely.py").write_text("import no_such_module\n")
+    (folder / "raising.py").write_text("def f():\n    pass\nhalf = 1 / 0\n")
+    (folder / "leaving.py").write_text("raise SystemExit(3)\n")
     result = call(*words.split())
     assert result.exit_code == 2
     assert result.stdout == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,21 @@ def wrong(function: Callable[..., Any], *arguments: Any, **named: Any) -> str:
         ({"database": 5}, "a database is given by the path of its file, not by 5"),
         ({"strategy": 5}, "unknown strategy 5"),
         ({"strategy": []}, "unknown strategy []"),
-        ({"scheduler": "by_hand"}, "unknown scheduler 'by_hand'; the schedulers are: gradient, round_robin"),
+        ({"scheduler": "by_hand"}, "unknown scheduler 'by_hand'; the schedulers are: gradient, round_robin; or \"file.py:NAME\""),
+        ({"strategy": "nowhere.py:S"}, "there is no file nowhere.py"),
+        ({"strategy": lambda problem: problem}, "<lambda> takes (problem), but it is called with (problem, model, rng)"),
+        ({"strategy": lambda *_: None}, "the strategy None has no propose; it needs propose, observe, rounds"),
+        ({"scheduler": lambda *_: 5}, "the scheduler 5 has no next; it needs next, update, expected_gain"),
+        ({"cost_model": "boosting"}, "unknown cost model 'boosting'; the cost models are: own, gbdt, random; or"),
+        ({"cost_model": 5}, "unknown cost model 5"),
+        ({"cost_model": "math:pi"}, "the cost model math:pi is 3.14"),
+        ({"cost_model": "no.such:model"}, "no.such cannot be imported (No module named 'no')"),
+        ({"cost_model": lambda *_: 5}, "the cost model's maker gave 5 for 1 tasks; it must give a list, one model a task"),
+        ({"cost_model": lambda *_: []}, "the cost model's maker gave [] for 1 tasks"),
+        ({"cost_model": lambda *_: [5]}, "the cost model 5 has no fit; it needs fit, predict"),
+        ({"measurer": "remote"}, "unknown measurer 'remote'; the measurers are: local; or"),
+        ({"measurer": lambda *_: 5}, "the measurer 5 is no context manager; give it __enter__ and __exit__"),
+        ({"measurer": lambda *_: nullcontext(5)}, "the measurer 5 has no measure; it needs measure"),
         ({"scheduler": "round_robin", "stop_below": 0.1}, "'round_robin' forecasts nothing, so stop_below=0.1"),
         ({"objective": ["latency"]}, "objective is ['latency']; it must be the name of one"),
     ],

@@ -66,9 +66,9 @@ def test_naive_and_sampled_programs_are_right_and_timed(own: bool, place: str) -
 def test_rules_that_are_not_there_are_named(place: str) -> None:
     for wrong, message in [
         (f"{place}:SOMETHING_ELSE", "not a sequence of derivation rules"),
-        (f"{place}:NOTHING", "not a sequence of derivation rules"),
+        (f"{place}:NOTHING", "has no 'NOTHING'; it has: .*MINE, SOMETHING_ELSE"),
         ("/no/such/file.py:RULES", "there is no file /no/such/file.py"),
-        ("no_such_module:RULES", "cannot be loaded"),
+        ("no_such_module:RULES", "no_such_module cannot be imported"),
         ("RULES", "does not name rules"),
     ]:
         with pytest.raises(ArgumentError, match=message):
