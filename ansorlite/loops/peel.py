@@ -12,78 +12,44 @@ Back ends do this first: features and people see the one loop that was meant.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-
 from ansorlite.loops.nodes import Alloc, Block, For, Function, If, LoopKind, Stmt, block, index
 from ansorlite.loops.simplify import simplify
-from ansorlite.loops.visit import map_exprs
-from ansorlite.te.expr import Const, Expr, Var
-from ansorlite.te.intervals import Interval, bounds
+from ansorlite.loops.visit import Ranges, limits, map_exprs, map_in_ranges, within
+from ansorlite.te.expr import Expr, Var
 from ansorlite.te.traversal import substitute
-
-Ranges = Mapping[Var, Interval]
 
 
 def peel(function: Function) -> Function:
     """``function`` with the last iterations of such loops apart."""
-    body = _peeled(function.body, {})
+    body = map_in_ranges(function.body, _peeled)
     return function if body is function.body else simplify(Function(function.name, function.params, function.outputs, body))
 
 
-def _peeled(stmt: Stmt, ranges: Ranges) -> Stmt:
-    match stmt:
-        case Block(body):
-            parts = tuple(_peeled(child, ranges) for child in body)
-            return stmt if all(a is b for a, b in zip(parts, body, strict=True)) else block(*parts)
-        case If(cond, body):
-            inner = _peeled(body, ranges)
-            return stmt if inner is body else If(cond, inner)
-        case Alloc(buffer, body):
-            inner = _peeled(body, ranges)
-            return stmt if inner is body else Alloc(buffer, inner)
-        case For():
-            return _peeled_loop(stmt, ranges)
-    return stmt
-
-
-def _peeled_loop(loop: For, ranges: Ranges) -> Stmt:
-    low, high = _limits(loop.extent, ranges)
-    if loop.kind is LoopKind.SERIAL and low == high > 1:
-        last = int(high) - 1
-        shorter = {**ranges, loop.var: (0, last - 1)}
-        if _ragged(loop.body, {**ranges, loop.var: (0, last)}) and not _ragged(loop.body, shorter):
-            rest = _with_variables(loop.body, {loop.var: index(last)})
-            return block(For(loop.var, index(last), loop.kind, loop.body), _peeled(rest, ranges))
-    inner = _peeled(loop.body, {**ranges, loop.var: (0, high - 1)})
-    return loop if inner is loop.body else For(loop.var, loop.extent, loop.kind, inner, loop.lanes)
+def _peeled(stmt: Stmt, ranges: Ranges) -> Stmt | None:
+    """The loop without its last iteration, and that; ``None`` where it is no such loop."""
+    if not isinstance(stmt, For) or stmt.kind is not LoopKind.SERIAL:
+        return None
+    low, high = limits(stmt.extent, ranges)
+    if not low == high > 1:
+        return None
+    last = int(high) - 1
+    if not _ragged(stmt.body, within(stmt, ranges)) or _ragged(stmt.body, {**ranges, stmt.var: (0, last - 1)}):
+        return None
+    rest = _with_variables(stmt.body, {stmt.var: index(last)})
+    return block(For(stmt.var, index(last), stmt.kind, stmt.body), map_in_ranges(rest, _peeled, ranges))
 
 
 def _ragged(stmt: Stmt, ranges: Ranges) -> bool:
     """Whether a vectorised loop in ``stmt`` has an extent that changes."""
-    for loop, inside in _loops(stmt, ranges):
-        if loop.kind is LoopKind.VECTORIZED:
-            low, high = _limits(loop.extent, inside)
-            if low != high:
-                return True
-    return False
-
-
-def _limits(extent: Expr, ranges: Ranges) -> Interval:
-    """The bounds of an extent; nearly all are literals."""
-    return (extent.value, extent.value) if isinstance(extent, Const) else bounds(extent, ranges)
-
-
-def _loops(stmt: Stmt, ranges: Ranges) -> Iterator[tuple[For, Ranges]]:
-    """Every loop in ``stmt``, and between what values the variables around it lie."""
     match stmt:
         case Block(body):
-            for child in body:
-                yield from _loops(child, ranges)
+            return any(_ragged(child, ranges) for child in body)
         case If() | Alloc():
-            yield from _loops(stmt.body, ranges)
-        case For(var, extent, _, body):
-            yield stmt, ranges
-            yield from _loops(body, {**ranges, var: (0, _limits(extent, ranges)[1] - 1)})
+            return _ragged(stmt.body, ranges)
+        case For():
+            low, high = limits(stmt.extent, ranges)
+            return (stmt.kind is LoopKind.VECTORIZED and low != high) or _ragged(stmt.body, within(stmt, ranges))
+    return False
 
 
 def _with_variables(stmt: Stmt, values: dict[Var, Expr]) -> Stmt:

@@ -15,52 +15,31 @@ window and over the channels do, are taken as one. Back ends do this last: featu
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Final
 
 from ansorlite.loops.copies import Copy, copy_of
-from ansorlite.loops.nodes import Alloc, Block, For, Function, If, LoopKind, Stmt, Store, block, index
+from ansorlite.loops.nodes import For, Function, LoopKind, Stmt, Store, index
+from ansorlite.loops.visit import Ranges, map_in_ranges, within
 from ansorlite.target import Target
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Const, Expr, Var
 from ansorlite.te.functions import minimum
-from ansorlite.te.intervals import Interval, bounds
+from ansorlite.te.intervals import bounds
 from ansorlite.te.traversal import substitute
 
 #: Bytes of an element, at least: of smaller ones too many go into a vector for all rows of a block to be in registers.
 _LEAST_BYTES: Final = 4
 
-Ranges = Mapping[Var, Interval]
-
 
 def transposing(function: Function, target: Target) -> Function:
     """``function`` with such copies in blocks."""
-    body = _below(function.body, {}, target)
+
+    def rule(stmt: Stmt, ranges: Ranges) -> Stmt | None:
+        copy = copy_of(stmt) if isinstance(stmt, For) else None
+        return None if copy is None else _in_blocks(copy, ranges, target) or stmt
+
+    body = map_in_ranges(function.body, rule)
     return function if body is function.body else Function(function.name, function.params, function.outputs, body)
-
-
-def _below(stmt: Stmt, ranges: Ranges, target: Target) -> Stmt:
-    match stmt:
-        case Block(body):
-            parts = tuple(_below(child, ranges, target) for child in body)
-            return stmt if all(a is b for a, b in zip(parts, body, strict=True)) else block(*parts)
-        case If(cond, body):
-            inner = _below(body, ranges, target)
-            return stmt if inner is body else If(cond, inner)
-        case Alloc(buffer, body):
-            inner = _below(body, ranges, target)
-            return stmt if inner is body else Alloc(buffer, inner)
-        case For(var, extent, kind, body, lanes):
-            copy = copy_of(stmt)
-            if copy is not None:
-                return _in_blocks(copy, ranges, target) or stmt
-            inner = _below(body, _within(stmt, ranges), target)
-            return stmt if inner is body else For(var, extent, kind, inner, lanes)
-    return stmt
-
-
-def _within(loop: For, ranges: Ranges) -> Ranges:
-    return {**ranges, loop.var: (0, bounds(loop.extent, ranges)[1] - 1)}
 
 
 def _in_blocks(copy: Copy, ranges: Ranges, target: Target) -> Stmt | None:
@@ -73,7 +52,7 @@ def _in_blocks(copy: Copy, ranges: Ranges, target: Target) -> Stmt | None:
     if not run:
         return None
     for loop in copy.loops:
-        ranges = _within(loop, ranges)
+        ranges = within(loop, ranges)
     inside = math.prod(int(loop.extent.value) for loop in run[1:] if isinstance(loop.extent, Const))
     length = run[0].extent * inside
     if bounds(length, ranges)[0] < lanes:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import Final, TypeAlias
 
 from ansorlite.loops.nodes import Alloc, Block, For, If, Load, Prefetch, Stmt, Store, block, statements
-from ansorlite.te.expr import Expr
+from ansorlite.te.expr import Const, Expr, Var
+from ansorlite.te.intervals import Interval, bounds
 from ansorlite.te.traversal import walk
+
+#: Between what values variables lie.
+Ranges: TypeAlias = Mapping[Var, Interval]
+
+_EMPTY: Final[Ranges] = {}
 
 
 def map_stmt(stmt: Stmt, fn: Callable[[Stmt], Stmt | None]) -> Stmt:
@@ -24,6 +31,25 @@ def map_outermost(stmt: Stmt, fn: Callable[[Stmt], Stmt | None]) -> Stmt:
     """As :func:`map_stmt`, but a statement before its sub-statements; within what ``fn`` replaces, nothing else is replaced."""
     replacement = fn(stmt)
     return _rebuilt(stmt, lambda child: map_outermost(child, fn)) if replacement is None else replacement
+
+
+def map_in_ranges(stmt: Stmt, fn: Callable[[Stmt, Ranges], Stmt | None], ranges: Ranges = _EMPTY) -> Stmt:
+    """As :func:`map_outermost`; ``fn`` is also told between what values the variables of the loops around a statement lie."""
+    replacement = fn(stmt, ranges)
+    if replacement is not None:
+        return replacement
+    inside = within(stmt, ranges) if isinstance(stmt, For) else ranges
+    return _rebuilt(stmt, lambda child: map_in_ranges(child, fn, inside))
+
+
+def within(loop: For, ranges: Ranges) -> Ranges:
+    """``ranges``, and that of the loop's own variable."""
+    return {**ranges, loop.var: (0, limits(loop.extent, ranges)[1] - 1)}
+
+
+def limits(extent: Expr, ranges: Ranges) -> Interval:
+    """The bounds of an extent; nearly all are literals."""
+    return (extent.value, extent.value) if isinstance(extent, Const) else bounds(extent, ranges)
 
 
 def _rebuilt(stmt: Stmt, fn: Callable[[Stmt], Stmt]) -> Stmt:
