@@ -8,7 +8,7 @@ from ansorlite.analysis.access import Access, accesses, has_select
 from ansorlite.analysis.constants import constant_stages
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Axis, Binary, Read, Unary
-from ansorlite.te.intervals import bounds
+from ansorlite.te.index.ranges import bounds
 from ansorlite.te.ops import BINARY, UNARY, Cost
 from ansorlite.te.tensor import Tensor
 from ansorlite.te.traversal import walk

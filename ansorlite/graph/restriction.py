@@ -21,9 +21,9 @@ from functools import lru_cache
 
 from ansorlite.graph.describe import Use, Value, applied
 from ansorlite.graph.graph import Array, Graph
-from ansorlite.loops.index_algebra import IndexAlgebra
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis, Binary, Const, Expr, Read, Reduce, const
+from ansorlite.te.index.simplify import IndexAlgebra
 from ansorlite.te.ops import BinaryOp
 from ansorlite.te.tensor import Tensor
 from ansorlite.te.traversal import bare_axes, reads, rewrite, walk

@@ -18,7 +18,7 @@ from ansorlite.loops.nodes import Alloc, Block, For, Function, If, LoopKind, Stm
 from ansorlite.loops.simplify import simplify
 from ansorlite.loops.visit import map_exprs
 from ansorlite.te.expr import Const, Expr, Var
-from ansorlite.te.intervals import Interval, bounds
+from ansorlite.te.index.ranges import Interval, bounds
 from ansorlite.te.traversal import substitute
 
 Ranges = Mapping[Var, Interval]
