@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from ansorlite.loops.nodes import Alloc, Block, For, Function, If, LoopKind, Stmt, block, index
 from ansorlite.loops.simplify import simplify
 from ansorlite.loops.visit import map_exprs
-from ansorlite.te.expr import Const, Expr, Var
+from ansorlite.te.expr import Expr, Var
 from ansorlite.te.index.ranges import Interval, bounds
 from ansorlite.te.traversal import substitute
 
@@ -47,7 +47,7 @@ def _peeled(stmt: Stmt, ranges: Ranges) -> Stmt:
 
 
 def _peeled_loop(loop: For, ranges: Ranges) -> Stmt:
-    low, high = _limits(loop.extent, ranges)
+    low, high = bounds(loop.extent, ranges)
     if loop.kind is LoopKind.SERIAL and low == high > 1:
         last = int(high) - 1
         shorter = {**ranges, loop.var: (0, last - 1)}
@@ -62,15 +62,10 @@ def _ragged(stmt: Stmt, ranges: Ranges) -> bool:
     """Whether a vectorised loop in ``stmt`` has an extent that changes."""
     for loop, inside in _loops(stmt, ranges):
         if loop.kind is LoopKind.VECTORIZED:
-            low, high = _limits(loop.extent, inside)
+            low, high = bounds(loop.extent, inside)
             if low != high:
                 return True
     return False
-
-
-def _limits(extent: Expr, ranges: Ranges) -> Interval:
-    """The bounds of an extent; nearly all are literals."""
-    return (extent.value, extent.value) if isinstance(extent, Const) else bounds(extent, ranges)
 
 
 def _loops(stmt: Stmt, ranges: Ranges) -> Iterator[tuple[For, Ranges]]:
@@ -83,7 +78,7 @@ def _loops(stmt: Stmt, ranges: Ranges) -> Iterator[tuple[For, Ranges]]:
             yield from _loops(stmt.body, ranges)
         case For(var, extent, _, body):
             yield stmt, ranges
-            yield from _loops(body, {**ranges, var: (0, _limits(extent, ranges)[1] - 1)})
+            yield from _loops(body, {**ranges, var: (0, bounds(extent, ranges)[1] - 1)})
 
 
 def _with_variables(stmt: Stmt, values: dict[Var, Expr]) -> Stmt:

@@ -6,7 +6,7 @@ from ansorlite.once import once_for_each
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Const, Expr, Var
 from ansorlite.te.index.form import Affine, form_of
-from ansorlite.te.index.ranges import bounds, span, wraps
+from ansorlite.te.index.ranges import Interval, bounds, span, wraps
 from ansorlite.te.ops import BinaryOp
 
 
@@ -23,7 +23,12 @@ def affine(expr: Expr) -> Affine | None:
         if inner is None:
             return None
         total = total.plus(inner, coefficient)
-    return None if wraps(span(total, {term: bounds(term) for term, _ in total.terms})) else total
+    return None if wraps(reach(total)) else total
+
+
+def reach(form: Affine) -> Interval:
+    """Between what values a form lies: exact if its terms are independent of one another."""
+    return span(form, {term: bounds(term) for term, _ in form.terms})
 
 
 def _of_term(term: Expr) -> Affine | None:

@@ -78,6 +78,8 @@ class Affine:
         return self.plus(other)
 
     def scaled(self, factor: int) -> Affine:
+        if factor == 1:
+            return self
         return Affine(tuple((term, c * factor) for term, c in self.terms) if factor else (), self.constant * factor)
 
     def divided(self, divisor: int) -> tuple[Affine, Affine]:

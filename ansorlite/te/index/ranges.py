@@ -41,6 +41,8 @@ def bounds(expr: Expr, ranges: Mapping[Var, Interval] | None = None) -> Interval
     """
     known = {} if ranges is None else ranges
     intervals: dict[Expr, Interval] = {}
+    if isinstance(expr, Const | Var):
+        return _of_node(expr, intervals, known)
     for node in walk(expr):
         intervals[node] = _of_node(node, intervals, known)
     return intervals[expr]

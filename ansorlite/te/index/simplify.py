@@ -9,11 +9,12 @@ comparisons are decided only where it cannot.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from operator import itemgetter
 from typing import Final
 
 from ansorlite.te import dtypes
-from ansorlite.te.expr import Binary, Cast, Const, Expr, Select, Unary, Var
+from ansorlite.te.expr import Axis, Binary, Cast, Const, Expr, Select, Unary, Var
 from ansorlite.te.index.form import Affine, division, rejoined
 from ansorlite.te.index.ranges import INT64, Interval, binary, hull, quotient, span, wraps
 from ansorlite.te.ops import BinaryOp, UnaryOp
@@ -29,14 +30,19 @@ def _literal(value: int) -> Const:
 
 
 class IndexAlgebra:
-    """Simplifies the expressions of one function; every variable must be bound before it is met."""
+    """Simplifies the expressions of one function, or of one compute over ``axes``.
 
-    def __init__(self) -> None:
+    Every variable must be bound before it is met.
+    """
+
+    def __init__(self, axes: Iterable[Axis] = ()) -> None:
         self._ranges: dict[Expr, Interval] = {}
         self._ages: dict[Expr, int] = {}
         self._forms: dict[Expr, Affine] = {}
         self._simple: dict[Expr, Expr] = {}
         self._nodes: dict[Affine, Expr] = {}
+        for axis in axes:
+            self._term(axis, (0, max(axis.extent - 1, 0)))
 
     def bind(self, var: Var, extent: Expr) -> None:
         """``var`` runs from 0 to the extent."""
@@ -156,8 +162,10 @@ class IndexAlgebra:
 
     def _sum(self, x: Affine, y: Affine, factor: int) -> Affine:
         """``x + factor * y``."""
+        if not x.terms:
+            return Affine(y.scaled(factor).terms, x.constant + factor * y.constant)
         total = x.plus(y, factor)
-        return rejoined(self._sorted(total), self.form) if y.terms and factor else total
+        return rejoined(self._sorted(total), self.form) if len(total.terms) > 1 and y.terms else total
 
     def _sorted(self, x: Affine) -> Affine:
         """In one order for all: greatest coefficient first, as addresses are read; then oldest term first."""

@@ -79,6 +79,17 @@ def test_what_is_not_affine() -> None:
     assert affine(te.maximum(X, Y)) is None
 
 
+def test_what_may_wrap_around_is_not_affine() -> None:
+    assert affine(X * (1 << 59)) == Affine(((X, 1 << 59),), 0)
+    assert affine(X * (1 << 60)) is None
+    assert affine(X * (1 << 60) // 2) is None
+    assert affine(X * (1 << 60) - X * (1 << 60) + Y) == Affine(((Y, 1),), 0)
+
+
+def test_a_negated_axis() -> None:
+    assert affine(-X + 11) == Affine(((X, -1),), 11)
+
+
 def test_plain_is_one_axis_and_nothing_else() -> None:
     assert affine(X).plain is X
     assert affine(X + 0).plain is X
