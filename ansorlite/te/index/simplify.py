@@ -1,9 +1,8 @@
 """Index expressions over loop variables of known range: their canonical form, their range, what is always true.
 
-An int64 expression is a sum of atoms times coefficients plus a constant, where an atom is a loop variable or what
-does not decompose further (a quotient, a remainder, a minimum, a loaded index). Two indices that are equal by the
-rules here become the same node. Sums and products are exact even where int64 wraps around; quotients, remainders and
-comparisons are decided only where it cannot.
+An int64 expression becomes an affine form, its terms in one order for all, and quotients, remainders and minima that the ranges
+decide are none of its terms. Two indices that are equal by the rules here become the same node. Sums and products are exact even
+where int64 wraps around; quotients, remainders and comparisons are decided only where it cannot.
 """
 
 from __future__ import annotations
