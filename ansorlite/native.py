@@ -11,7 +11,6 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 from ansorlite.llvm_option import without_strength_reduction
-from ansorlite.target import process_target
 
 I32, I64, F32, F64, PTR = ir.IntType(32), ir.IntType(64), ir.FloatType(), ir.DoubleType(), ir.PointerType()
 _CTYPES: Final = {I64: ctypes.c_int64, PTR: ctypes.c_void_p}
@@ -28,9 +27,10 @@ def compiled(function: ir.Function) -> tuple[Any, Callable[..., None]]:
     """The engine that owns the machine code of ``function``, and the function in it, which takes ints and addresses."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    target = process_target()
-    backend = llvm.Target.from_triple(target.triple)
-    machine = backend.create_target_machine(cpu=target.cpu, features=target.features, opt=2, jit=True)
+    # Whatever machine programs are for, the search runs on this one.
+    cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    backend = llvm.Target.from_triple(llvm.get_process_triple())
+    machine = backend.create_target_machine(cpu=cpu, features=features, opt=2, jit=True)
     module = llvm.parse_assembly(str(function.module))
     module.verify()
     # Written as it should run: of the whole pipeline these passes do nine tenths of the good in a tenth of the time.

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from ansorlite.analysis.affine import Affine, affine
 from ansorlite.analysis.branches import branch_axes
 from ansorlite.once import once_for_each
 from ansorlite.te.expr import Axis, Read, Select
+from ansorlite.te.index.affine import affine
+from ansorlite.te.index.form import Affine
 from ansorlite.te.tensor import Tensor
 from ansorlite.te.traversal import free_vars, reads, walk
 

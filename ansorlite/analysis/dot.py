@@ -8,9 +8,10 @@ from functools import cached_property
 from math import prod
 
 from ansorlite.analysis.access import axes_of
-from ansorlite.analysis.affine import Affine, affine
 from ansorlite.te.expr import Axis, Binary, Cast, Expr, Read, Reduce, Var
-from ansorlite.te.intervals import bounds
+from ansorlite.te.index.affine import affine
+from ansorlite.te.index.form import Affine
+from ansorlite.te.index.ranges import bounds
 from ansorlite.te.ops import DOTS, BinaryOp, ReduceOp
 from ansorlite.te.tensor import Tensor
 from ansorlite.te.traversal import free_vars, reads

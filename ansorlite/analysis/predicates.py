@@ -8,7 +8,7 @@ from ansorlite.analysis.access import Access, accesses, has_select
 from ansorlite.analysis.constants import constant_stages
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Axis, Binary, Read, Unary
-from ansorlite.te.intervals import bounds
+from ansorlite.te.index.affine import reach
 from ansorlite.te.ops import BINARY, UNARY, Cost
 from ansorlite.te.tensor import Tensor
 from ansorlite.te.traversal import walk
@@ -116,7 +116,7 @@ def packable(access: Access) -> bool:
     if not access.axes or prod(axis.extent for axis in access.axes) > prod(access.tensor.shape):
         return False
     for form, extent in zip(access.dims, access.tensor.shape, strict=True):
-        low, high = (-1, 0) if form is None else bounds(form.expr())
+        low, high = (-1, 0) if form is None else reach(form)
         if low < 0 or high >= extent:
             return False
     return True

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ansorlite.analysis.affine import affine
 from ansorlite.te.expr import Axis, Binary, Read, Reduce
+from ansorlite.te.index.affine import affine
 from ansorlite.te.ops import BinaryOp, ReduceOp
 from ansorlite.te.tensor import Tensor
 from ansorlite.te.traversal import free_vars

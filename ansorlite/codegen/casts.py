@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ansorlite.codegen import half, truncation, types
 from ansorlite.codegen.builder import Builder
-from ansorlite.codegen.ranges import ANYTHING, Numbers
 from ansorlite.te import dtypes
+from ansorlite.te.float_range import ANYTHING, FloatRange
 
 
 def round_to_storage(b: Builder, dtype: str, lanes: int, x: str) -> str:
@@ -103,7 +103,7 @@ def _integer_to_integer(b: Builder, source: str, target: str, lanes: int, x: str
     return b.op(f"{'sext' if dtypes.is_signed(source) else 'zext'} {a} {x} to {c}")
 
 
-def cast(b: Builder, source: str, target: str, lanes: int, x: str, known: Numbers = ANYTHING) -> str:
+def cast(b: Builder, source: str, target: str, lanes: int, x: str, known: FloatRange = ANYTHING) -> str:
     """``x`` of dtype ``source`` as ``target``: as ``te.numeric.convert``.
 
     Args:

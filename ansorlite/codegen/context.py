@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ansorlite.codegen.builder import Builder, Slot
-from ansorlite.codegen.ranges import Interval
 from ansorlite.codegen.registers import Registers
 from ansorlite.codegen.scope import LayerStack
 from ansorlite.codegen.workspace import WorkspaceLayout
@@ -16,6 +15,7 @@ from ansorlite.loops.nodes import Buffer
 from ansorlite.target import Target
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Var
+from ansorlite.te.index.ranges import Interval
 
 
 @dataclass(frozen=True)

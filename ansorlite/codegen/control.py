@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from ansorlite.codegen import prefetch
 from ansorlite.codegen.builder import Slot
 from ansorlite.codegen.context import Context, Counter
-from ansorlite.codegen.ranges import Interval
 from ansorlite.loops.nodes import Buffer, For, Stmt
 from ansorlite.loops.visit import stores
 from ansorlite.once import once_for_each
 from ansorlite.te.expr import Var
+from ansorlite.te.index.ranges import Interval
 
 
 def counted(c: Context, begin: str, end: str, step: int, runs: bool, loop: For, body: Callable[[str], None]) -> None:

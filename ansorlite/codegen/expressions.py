@@ -14,28 +14,23 @@ from typing import Any, Final, NamedTuple
 
 from ansorlite.codegen import addresses, casts, dots, integer, memory, operators, prefetch, types
 from ansorlite.codegen.addresses import Term
-from ansorlite.codegen.affine import Affine, affine, flat
 from ansorlite.codegen.builder import Builder
 from ansorlite.codegen.context import Context, Lanes
-from ansorlite.codegen.ranges import ANYTHING, interval, numbers
 from ansorlite.codegen.scope import dependence
 from ansorlite.codegen.types import Operand
 from ansorlite.loops.nodes import Load
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Cast, Const, Expr, Select, Unary, Var
-from ansorlite.te.ops import DOTS, BinaryOp, UnaryOp
+from ansorlite.te.float_range import ANYTHING, float_range
+from ansorlite.te.index.form import Affine, flat, form_of
+from ansorlite.te.index.ranges import bounds
+from ansorlite.te.ops import DOTS, INDEX_ARITHMETIC, BinaryOp, UnaryOp
 from ansorlite.te.traversal import walk
 from ansorlite.te.words import WORD
 
 #: Exact arithmetic on index literals, and what it gives.
 _FOLD: Final[dict[BinaryOp, Callable[[Any, Any], Any]]] = {
-    BinaryOp.ADD: operator.add,
-    BinaryOp.SUB: operator.sub,
-    BinaryOp.MUL: operator.mul,
-    BinaryOp.FLOORDIV: operator.floordiv,
-    BinaryOp.MOD: operator.mod,
-    BinaryOp.MIN: min,
-    BinaryOp.MAX: max,
+    **INDEX_ARITHMETIC,
     BinaryOp.EQ: operator.eq,
     BinaryOp.NE: operator.ne,
     BinaryOp.LT: operator.lt,
@@ -121,20 +116,20 @@ def evaluate(c: Context, expr: Expr) -> Operand:
 def _compute(c: Context, expr: Expr) -> Operand:
     match expr:
         case Var():
-            return _index(c, Affine(0, ((expr, 1),)))
+            return _index(c, Affine(((expr, 1),), 0))
         case Load():
             return _load(c, expr)
         case Select():
             return _select(c, expr)
         case Cast():
             x = evaluate(c, expr.a)
-            known = numbers(expr.a) if dtypes.is_float(expr.a.dtype) else ANYTHING
+            known = float_range(expr.a) if dtypes.is_float(expr.a.dtype) else ANYTHING
             return Operand(casts.cast(c.b, expr.a.dtype, expr.dtype, x.lanes, x.text, known), x.lanes)
         case Unary():
             return _unary(c, expr)
         case Binary():
             if expr.dtype == dtypes.INDEX:
-                form = affine(expr)
+                form = form_of(expr)
                 if form.terms != ((expr, 1),):
                     return _index(c, form)
             return _binary(c, expr)
@@ -217,11 +212,10 @@ def _binary(c: Context, expr: Binary) -> Operand:
             return Operand("0")
         return _literal(_FOLD[expr.op](a, b), expr.dtype)
     if expr.op in (BinaryOp.FLOORDIV, BinaryOp.MOD) and y.literal and not dtypes.is_float(dtype) and int(y.text) > 0:
-        values = interval(expr.a, c.ranges)
+        low, high = bounds(expr.a, c.ranges)
         emit = integer.divide_by_constant if expr.op is BinaryOp.FLOORDIV else integer.modulo_constant
-        positive = values.low is not None and values.low >= 0
-        short = values.high is not None and max(values.high, int(y.text)) < 1 << 31
-        if x.lanes > 1 and dtype == dtypes.INDEX and positive and short:
+        positive = low >= 0
+        if x.lanes > 1 and dtype == dtypes.INDEX and positive and max(high, int(y.text)) < 1 << 31:
             return _divided_in_32_bits(c, x, int(y.text), emit)
         return Operand(emit(c.b, dtype, x.lanes, x.text, int(y.text), positive), x.lanes)
     depth = _settled(c, expr, (expr.a, x), (expr.b, y))

@@ -13,7 +13,6 @@ from typing import Final
 from ansorlite.codegen import control, streaming, team
 from ansorlite.codegen.builder import Builder
 from ansorlite.codegen.context import Context, Storage
-from ansorlite.codegen.ranges import Interval
 from ansorlite.codegen.scope import LayerStack
 from ansorlite.loops.nodes import Buffer, For, Stmt
 
@@ -61,7 +60,7 @@ def emit(c: Context, loop: For, extent: int, body: Body) -> None:
     longest = max(1, extent // (threads * CHUNKS_PER_THREAD))
 
     def iteration(counter: str) -> None:
-        with control.bound(inner, loop.var, counter, Interval(0, extent - 1)):
+        with control.bound(inner, loop.var, counter, (0, extent - 1)):
             body(inner, loop.body)
 
     if longest == 1:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ansorlite.codegen import addresses, control, memory, parallel, prefetch, streaming, transposed, types, vectorized
-from ansorlite.codegen.affine import flat
 from ansorlite.codegen.context import Context, Lanes, Storage
 from ansorlite.codegen.expressions import Spread, conjunction, evaluate, spread, spread_over
-from ansorlite.codegen.ranges import Interval, interval
 from ansorlite.loops.nodes import Alloc, Block, Buffer, For, If, LoopKind, Prefetch, Scope, Stmt, Store
 from ansorlite.target import Target
+from ansorlite.te.index.form import flat
+from ansorlite.te.index.ranges import Interval, bounds
 
 
 def emit(c: Context, stmt: Stmt) -> None:
@@ -133,20 +133,19 @@ def _loop(c: Context, loop: For) -> None:
         return
     with c.scope.layer(statement=True):
         extent = evaluate(c, loop.extent)
-    limits = interval(loop.extent, c.ranges)
+    low, high = bounds(loop.extent, c.ranges)
     across = transposed.match(c, loop)
     if across is not None:
         transposed.emit(c, across)
     elif extent.literal and (loop.kind is LoopKind.UNROLLED or int(extent.text) <= 1):
         for number in range(int(extent.text)):
-            with control.bound(c, loop.var, str(number), Interval(number, number)):
+            with control.bound(c, loop.var, str(number), (number, number)):
                 emit(c, loop.body)
     elif loop.kind is LoopKind.PARALLEL and c.target.threads > 1:
         parallel.emit(c, loop, int(extent.text), emit)
     else:
-        high = limits.high if not extent.literal else int(extent.text)
-        runs = extent.literal or (limits.low is not None and limits.low > 0)
-        _serial(c, loop, extent.text, Interval(0, None if high is None else high - 1), runs)
+        last = (int(extent.text) if extent.literal else high) - 1
+        _serial(c, loop, extent.text, (0, last), extent.literal or low > 0)
 
 
 def _serial(c: Context, loop: For, extent: str, values: Interval, runs: bool) -> None:

@@ -16,17 +16,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from ansorlite.codegen import addresses, casts, memory, types, vectorized
-from ansorlite.codegen.affine import flat
 from ansorlite.codegen.builder import Builder
 from ansorlite.codegen.context import Context, Lanes, Storage
 from ansorlite.codegen.control import bound
 from ansorlite.codegen.expressions import evaluate, spread, spread_over
-from ansorlite.codegen.ranges import Interval
 from ansorlite.codegen.scope import dependence
 from ansorlite.loops.nodes import For, Load, LoopKind, Stmt, Store
 from ansorlite.target import Target
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Const, Var
+from ansorlite.te.index.form import flat
 from ansorlite.te.traversal import walk
 
 #: Bytes of a vector whose halves AVX works on.
@@ -110,8 +109,8 @@ def _block(c: Context, across: Across, rows: range, first: int) -> None:
                 corner.append((addresses.element(c, pointer, dtype, at.constant), at.stride))
 
     for row in rows:
-        with bound(c, across.var, str(row), Interval(row, row)):
-            vectorized.chunk(c, across.inner, str(first), Interval(first, first), lanes, value)
+        with bound(c, across.var, str(row), (row, row)):
+            vectorized.chunk(c, across.inner, str(first), (first, first), lanes, value)
     c.versions[store.buffer] += 1
     ((pointer, stride),) = corner
     _store(c, place, dtype, values, lanes.count, pointer, stride)

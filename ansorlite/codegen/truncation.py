@@ -12,14 +12,14 @@ from typing import Final
 
 from ansorlite.codegen import types
 from ansorlite.codegen.builder import Builder
-from ansorlite.codegen.ranges import Numbers
 from ansorlite.te import dtypes
+from ansorlite.te.float_range import FloatRange
 
 #: Bits of the significand.
 _EXACT_BITS: Final = {"float": 24, "double": 53}
 
 
-def to_integer(b: Builder, source: str, target: str, lanes: int, x: str, known: Numbers) -> str:
+def to_integer(b: Builder, source: str, target: str, lanes: int, x: str, known: FloatRange) -> str:
     """``x`` of float dtype ``source`` as an integer of dtype ``target``; ``known`` of ``x``."""
     if not b.module.target.triple.startswith("x86_64"):
         if types.bits(target) < 32 and _fits(known, target):
@@ -40,7 +40,7 @@ def _range(dtype: str) -> tuple[int, int]:
     return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if dtypes.is_signed(dtype) else (0, (1 << bits) - 1)
 
 
-def _fits(known: Numbers, target: str) -> bool:
+def _fits(known: FloatRange, target: str) -> bool:
     """Whether what is no NaN is within the target's range once its fraction is cut off."""
     low, high = _range(target)
     return low - 1 < known.low and known.high < high + 1
@@ -62,7 +62,7 @@ def _choose(b: Builder, element: str, lanes: int, predicate: str, x: str, limit:
     return b.select(kind, lanes, b.op(f"fcmp {predicate} {kind} {x}, {limit}"), x, limit)
 
 
-def _limited(b: Builder, source: str, target: str, lanes: int, x: str, known: Numbers) -> str:
+def _limited(b: Builder, source: str, target: str, lanes: int, x: str, known: FloatRange) -> str:
     """By a conversion that is undefined for what does not fit, of a value that does."""
     element, integer = types.VALUE[source], types.VALUE[target]
     kind, result = types.vector(element, lanes), types.vector(integer, lanes)
@@ -92,7 +92,7 @@ def _limited(b: Builder, source: str, target: str, lanes: int, x: str, known: Nu
 # x86 converts to 32 bits by instructions that give 0x80000000 for what does not fit, and for NaN.
 
 
-def _through_words(b: Builder, target: str, lanes: int, x: str, known: Numbers) -> str:
+def _through_words(b: Builder, target: str, lanes: int, x: str, known: FloatRange) -> str:
     """Float to at most 16 bits: the low bits of 0x80000000, which NaN becomes, are 0."""
     low, high = (float(limit) for limit in _range(target))
     kind = types.vector("float", lanes)

@@ -8,6 +8,7 @@ dtypes at hand, as unmasked powers of two.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -15,13 +16,13 @@ from typing import Final
 from ansorlite.codegen import control, memory, types
 from ansorlite.codegen.context import Context, Lanes
 from ansorlite.codegen.expressions import evaluate
-from ansorlite.codegen.ranges import Interval, interval
 from ansorlite.codegen.scope import dependence
 from ansorlite.loops.nodes import Block, Buffer, For, If, Load, Scope, Stmt, Store, statements
 from ansorlite.once import once_for_each
 from ansorlite.target import Target
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Cast, Expr
+from ansorlite.te.index.ranges import Interval, bounds
 
 Body = Callable[[Context, Stmt], None]
 
@@ -96,7 +97,7 @@ def emit(c: Context, loop: For, body: Body) -> None:
     """Write a vectorized loop; ``body`` writes the loop's body in a context."""
     lanes = lanes_of(loop, c.target)
     extent = evaluate(c, loop.extent)
-    limits = interval(loop.extent, c.ranges)
+    limits = bounds(loop.extent, c.ranges)
     if lanes == 1 or not _facts(loop).vectorizable:
         _scalar(c, loop, extent.text, limits, body)
     elif extent.literal:
@@ -106,24 +107,21 @@ def emit(c: Context, loop: For, body: Body) -> None:
 
 
 def _scalar(c: Context, loop: For, extent: str, limits: Interval, body: Body) -> None:
-    high = None if limits.high is None else limits.high - 1
-
     def one(counter: str) -> None:
-        with control.bound(c, loop.var, counter, Interval(0, high)):
+        with control.bound(c, loop.var, counter, (0, limits[1] - 1)):
             body(c, loop.body)
 
     if _facts(loop).registers and extent[0] != "%":
         for iteration in range(int(extent)):
             one(str(iteration))
     else:
-        control.counted(c, "0", extent, 1, limits.low is not None and limits.low > 0, loop, one)
+        control.counted(c, "0", extent, 1, limits[0] > 0, loop, one)
 
 
 def chunk(c: Context, loop: For, base: str, first: Interval, lanes: Lanes | None, body: Body) -> None:
     """One chunk that begins at iteration ``base``."""
     count = 1 if lanes is None else lanes.count
-    high = None if first.high is None else first.high + count - 1
-    with control.bound(c, loop.var, base, Interval(first.low, high)), c.within(lanes, c.guard):
+    with control.bound(c, loop.var, base, (first[0], first[1] + count - 1)), c.within(lanes, c.guard):
         body(c, loop.body)
 
 
@@ -132,9 +130,9 @@ def _constant(c: Context, loop: For, extent: int, lanes: int, body: Body) -> Non
     full = Lanes(loop.var, lanes)
     if whole <= UNROLLED_CHUNKS or _facts(loop).registers:
         for number in range(whole):
-            chunk(c, loop, str(number * lanes), Interval(number * lanes, number * lanes), full, body)
+            chunk(c, loop, str(number * lanes), (number * lanes, number * lanes), full, body)
     else:
-        last = Interval(0, (whole - 1) * lanes)
+        last = (0, (whole - 1) * lanes)
         control.counted(c, "0", str(whole * lanes), lanes, True, loop, lambda base: chunk(c, loop, base, last, full, body))
     native = memory.masks_natively(c.target, _facts(loop).stored)
     begin = whole * lanes
@@ -142,7 +140,7 @@ def _constant(c: Context, loop: For, extent: int, lanes: int, body: Body) -> Non
         width = 1 << (rest - 1).bit_length() if native else 1 << (rest.bit_length() - 1)
         active = min(rest, width)
         tail = Lanes(loop.var, width, None if active == width else types.first_lanes(active, width), overrun=True, active=active)
-        chunk(c, loop, str(begin), Interval(begin, begin), None if width == 1 else tail, body)
+        chunk(c, loop, str(begin), (begin, begin), None if width == 1 else tail, body)
         begin, rest = begin + active, rest - active
 
 
@@ -159,24 +157,23 @@ def _runtime_mask(c: Context, remaining: str, lanes: int) -> str:
 
 def _dynamic(c: Context, loop: For, extent: str, limits: Interval, lanes: int, body: Body) -> None:
     """An extent that is known only at run time."""
-    runs = limits.low is not None and limits.low > 0
-    if limits.high is not None and (_facts(loop).registers or limits.high <= lanes):
-        test = "true" if runs else c.b.op(f"icmp sgt i64 {extent}, 0")
+    low, high = limits
+    if math.isfinite(high) and (_facts(loop).registers or high <= lanes):
+        test = "true" if low > 0 else c.b.op(f"icmp sgt i64 {extent}, 0")
         with control.conditional(c, test):
-            for begin in range(0, limits.high, lanes):
+            for begin in range(0, int(high), lanes):
                 remaining = extent if begin == 0 else c.b.op(f"sub i64 {extent}, {begin}")
                 tail = Lanes(loop.var, lanes, _runtime_mask(c, remaining, lanes), overrun=begin == 0)
-                chunk(c, loop, str(begin), Interval(begin, begin), tail, body)
+                chunk(c, loop, str(begin), (begin, begin), tail, body)
         return
     beyond = c.b.op(f"srem i64 {extent}, {lanes}")
     whole = c.b.op(f"sub i64 {extent}, {beyond}")
-    high = None if limits.high is None else limits.high - 1
-    full = Lanes(loop.var, lanes)
-    control.counted(c, "0", whole, lanes, False, loop, lambda base: chunk(c, loop, base, Interval(0, high), full, body))
+    full, all_ = Lanes(loop.var, lanes), (0, high - 1)
+    control.counted(c, "0", whole, lanes, False, loop, lambda base: chunk(c, loop, base, all_, full, body))
     if not memory.masks_natively(c.target, _facts(loop).stored):
-        control.counted(c, whole, extent, 1, False, loop, lambda at: chunk(c, loop, at, Interval(0, high), None, body))
+        control.counted(c, whole, extent, 1, False, loop, lambda at: chunk(c, loop, at, all_, None, body))
         return
     with control.conditional(c, c.b.op(f"icmp slt i64 {whole}, {extent}")):
         remaining = c.b.op(f"sub i64 {extent}, {whole}")
         tail = Lanes(loop.var, lanes, _runtime_mask(c, remaining, lanes), overrun=True)
-        chunk(c, loop, whole, Interval(0, high), tail, body)
+        chunk(c, loop, whole, all_, tail, body)

@@ -119,6 +119,13 @@ def floor(x: Number) -> Number:
     return x.tape.write((_FLOOR, x.number), *_rounded(math.floor, x))
 
 
+def floor_divided(x: Number, divisor: int) -> Number:
+    """``x // divisor`` of a whole or an infinite number; the divisor is positive."""
+    if not isinstance(x, Column):
+        return x if math.isinf(x) else x // divisor
+    return floor(x / divisor)
+
+
 def ceil(x: Number) -> Number:
     if not isinstance(x, Column):
         return math.ceil(x)

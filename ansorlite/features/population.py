@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ansorlite.analysis.access import Access, accesses, axes_of, positions
-from ansorlite.analysis.affine import Affine
 from ansorlite.analysis.branches import branch_axes, region_loops
 from ansorlite.columns.arithmetic import (
     along,
@@ -26,15 +25,16 @@ from ansorlite.columns.arithmetic import (
 )
 from ansorlite.columns.tape import Number
 from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
-from ansorlite.features.forms import moves, step_to, width
 from ansorlite.features.operations import operations
-from ansorlite.loops.index_algebra import IndexAlgebra
 from ansorlite.loops.nodes import index
 from ansorlite.once import once_for_each
 from ansorlite.schedule.nest import Attached, Nest, Packed, Program
 from ansorlite.schedule.regions import Box
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis, Reduce
+from ansorlite.te.index.form import Affine
+from ansorlite.te.index.simplify import IndexAlgebra
+from ansorlite.te.index.strides import moves, step, width
 from ansorlite.te.rewriting import with_body
 from ansorlite.te.tensor import Tensor
 from ansorlite.te.traversal import reads
@@ -374,7 +374,7 @@ class _NestView:
                     here = [both(flag, negated(still)) for flag, still in zip(here, fixed, strict=True)]
                 if lane is not None and lane in form.variables:
                     lane_moves = True
-                    apart = apart + product(extents[position + 1 :]) * step_to(form, lane)
+                    apart = apart + product(extents[position + 1 :]) * step(form, lane)
             moved = [either(a, b) for a, b in zip(moved, here, strict=True)]
         stride = where(both(loops.lanes > 1, lane_moves), where(equal(apart, 1), 1, 2), 0)
         moved = [both(flag, trip > 1) for flag, trip in zip(moved, loops.trips, strict=True)]

@@ -19,11 +19,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from ansorlite.analysis.access import axes_of
 from ansorlite.graph.describe import Use, Value, applied
 from ansorlite.graph.graph import Array, Graph
-from ansorlite.loops.index_algebra import IndexAlgebra
-from ansorlite.te import dtypes
-from ansorlite.te.expr import Axis, Binary, Const, Expr, Read, Reduce, const
+from ansorlite.te.expr import Axis, Expr, Read, Reduce
+from ansorlite.te.index.form import division
+from ansorlite.te.index.simplify import IndexAlgebra
 from ansorlite.te.ops import BinaryOp
 from ansorlite.te.tensor import Tensor
 from ansorlite.te.traversal import bare_axes, reads, rewrite, walk
@@ -111,7 +112,7 @@ class _Pairs:
             return False
         self.small[large] = small
         grown = {axis for axis, extent in zip(large.axes, small.shape, strict=True) if axis.extent != extent}
-        body = _algebra(large).simplify(large.body)
+        body = IndexAlgebra(axes_of(large)).simplify(large.body)
         self.repeats[large] = not grown or self._repeated(body, grown)
         return not grown or self._in_range(body, grown)
 
@@ -120,7 +121,8 @@ class _Pairs:
         if [axis.extent for axis in small.reduce_axes] != [axis.extent for axis in large.reduce_axes]:
             return False
         axes = dict(zip((*large.axes, *large.reduce_axes), (*small.axes, *small.reduce_axes), strict=True))
-        algebra = _algebra(small)
+        # What it simplifies is one node if it is surely equal wherever the axes go.
+        algebra = IndexAlgebra(axes_of(small))
         return algebra.simplify(self._translated(other, axes)) is algebra.simplify(body)
 
     def _translated(self, body: Expr, axes: Mapping[Axis, Axis]) -> Expr:
@@ -161,22 +163,13 @@ class _Pairs:
         return self.repeats[read.tensor] and all(_is_monotonic(index) for index, few, many in shapes if few != many)
 
 
-def _algebra(tensor: Tensor) -> IndexAlgebra:
-    """What knows the axes of a compute: expressions that it simplifies are one if they are surely equal wherever the axes go."""
-    algebra = IndexAlgebra()
-    for axis in (*tensor.axes, *tensor.reduce_axes):
-        algebra.bind(axis, const(axis.extent, dtypes.INDEX))
-    return algebra
-
-
 def _axes(expr: Expr) -> Iterator[Axis]:
     return (node for node in walk(expr) if isinstance(node, Axis))
 
 
 def _is_monotonic(index: Expr) -> bool:
     """Whether it is an axis, or an axis divided by a number: the place in the first of several merged dimensions."""
-    match index:
-        case Binary(BinaryOp.FLOORDIV, axis, Const()):
-            return isinstance(axis, Axis)
-        case _:
-            return isinstance(index, Axis)
+    match division(index):
+        case (BinaryOp.FLOORDIV, Axis(), _):
+            return True
+    return isinstance(index, Axis)

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from ansorlite.loops.index_algebra import IndexAlgebra, Linear
-from ansorlite.loops.nodes import Alloc, Buffer, For, Function, If, Load, LoopKind, Scope, Store, index, statements
+from ansorlite.loops.nodes import Alloc, Buffer, For, Function, If, Load, LoopKind, Scope, Store, statements
 from ansorlite.loops.prepare import split
 from ansorlite.loops.visit import loads, stores
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Const, Expr, Select, Var
+from ansorlite.te.index.form import Affine, flat
+from ansorlite.te.index.simplify import IndexAlgebra
 from ansorlite.te.ops import BinaryOp
 from ansorlite.te.traversal import free_vars
 
@@ -182,7 +183,7 @@ def indices_are_within_bounds(access: Load | Store, place: Site) -> str | None:
     fixed = {loop.var for loop in place.loops if isinstance(loop.extent, Const)}
     for dimension, (expr, extent) in enumerate(zip(access.indices, access.buffer.shape, strict=True)):
         low, high = place.algebra.range(expr)
-        attained = all(atom in fixed for atom, _ in place.algebra.linear(expr).terms)
+        attained = all(atom in fixed for atom, _ in place.algebra.form(expr).terms)
         never_inside = high < 0 or low >= extent
         if never_inside or (attained and (low < 0 or high >= extent)):
             return f"index {dimension} of {access.buffer.name}{list(access.buffer.shape)} runs from {low} to {high}"
@@ -228,15 +229,12 @@ def _runs_once(loop: For) -> bool:
     return isinstance(loop.extent, Const) and loop.extent.value == 1
 
 
-def flat_index(access: Load | Store, algebra: IndexAlgebra) -> Linear:
+def flat_index(access: Load | Store, algebra: IndexAlgebra) -> Affine:
     """The element number within the buffer."""
-    total: Expr = index(0)
-    for expr, stride in zip(access.indices, access.buffer.strides, strict=True):
-        total = total + expr * stride
-    return algebra.linear(total)
+    return algebra.form(flat(access, access.buffer.strides).expr())
 
 
-def _tells_apart(address: Linear, var: Var) -> bool:
+def _tells_apart(address: Affine, var: Var) -> bool:
     """Whether iterations of ``var`` touch elements of their own, as far as can be told.
 
     A clamp may send two of them to one element; a quotient is taken to come with its remainder.
@@ -248,7 +246,7 @@ def _clamps(atom: Expr) -> bool:
     return isinstance(atom, Select) or (isinstance(atom, Binary) and atom.op in (BinaryOp.MIN, BinaryOp.MAX))
 
 
-def _distance(stored: Linear, loaded: Linear, var: Var) -> int:
+def _distance(stored: Affine, loaded: Affine, var: Var) -> int:
     """How many iterations after the store the load of the same element comes; 0 if never or not known."""
     a, b = dict(stored.terms), dict(loaded.terms)
     step = a.get(var, 0)

@@ -8,8 +8,10 @@ from typing import Final
 
 from ansorlite.loops.nodes import For, Load, Scope, Stmt, Store
 from ansorlite.loops.visit import loads
-from ansorlite.te.expr import Expr, Var
-from ansorlite.te.intervals import bounds
+from ansorlite.te.expr import Expr
+from ansorlite.te.index.form import flat
+from ansorlite.te.index.ranges import bounds
+from ansorlite.te.index.strides import step
 from ansorlite.te.traversal import free_vars
 
 #: Bytes.
@@ -31,11 +33,11 @@ class Copy:
 
     def read(self, loop: For) -> int:
         """Elements of the source from the first iteration of ``loop`` to the second, all others at their first."""
-        return _apart(self.load, loop.var)
+        return abs(step(flat(self.load, self.load.buffer.strides), loop.var))
 
     def written(self, loop: For) -> int:
         """Elements of the copy from one iteration of ``loop`` to the next."""
-        return _apart(self.store, loop.var)
+        return abs(step(flat(self.store, self.store.buffer.strides), loop.var))
 
 
 def copy_of(stmt: Stmt) -> Copy | None:
@@ -58,13 +60,3 @@ def copy_of(stmt: Stmt) -> Copy | None:
 def most(extent: Expr) -> int:
     """How many iterations there are at most."""
     return int(bounds(extent)[1])
-
-
-def _apart(access: Load | Store, var: Var) -> int:
-    apart = 0.0
-    for at, stride in zip(access.indices, access.buffer.strides, strict=True):
-        variables = free_vars(at)
-        if var in variables:
-            start, end = (bounds(at, {v: (i, i) if v is var else (0, 0) for v in variables})[0] for i in (0, 1))
-            apart += (end - start) * stride
-    return abs(int(apart))

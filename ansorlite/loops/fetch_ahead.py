@@ -27,7 +27,7 @@ from ansorlite.target import Target
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Expr, Var
 from ansorlite.te.functions import minimum
-from ansorlite.te.intervals import bounds
+from ansorlite.te.index.ranges import bounds
 from ansorlite.te.traversal import free_vars, substitute
 
 #: With fewer iterations than this to share them, more lines are asked for at once than a core waits for.

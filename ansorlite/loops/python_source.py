@@ -19,7 +19,7 @@ import numpy as np
 from ansorlite.loops.nodes import Alloc, Block, Buffer, For, Function, If, Load, LoopKind, Prefetch, Stmt, Store
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Cast, Const, Expr, Select, Unary, Var
-from ansorlite.te.intervals import Interval, bounds
+from ansorlite.te.index.ranges import Interval, bounds
 from ansorlite.te.numeric import apply, convert
 from ansorlite.te.ops import BINARY, UNARY, BinaryOp, UnaryOp
 from ansorlite.te.traversal import walk

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ansorlite.loops.index_algebra import IndexAlgebra
 from ansorlite.loops.nodes import Alloc, Block, For, Function, If, Load, Prefetch, Stmt, Store, block
 from ansorlite.te.expr import Const
+from ansorlite.te.index.simplify import IndexAlgebra
 
 
 def simplify(function: Function) -> Function:

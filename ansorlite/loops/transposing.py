@@ -24,7 +24,7 @@ from ansorlite.target import Target
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Const, Expr, Var
 from ansorlite.te.functions import minimum
-from ansorlite.te.intervals import bounds
+from ansorlite.te.index.ranges import bounds
 from ansorlite.te.traversal import substitute
 
 #: Bytes of an element, at least: of smaller ones too many go into a vector for all rows of a block to be in registers.

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from ansorlite.loops import checks
-from ansorlite.loops.index_algebra import IndexAlgebra
 from ansorlite.loops.nodes import Alloc, Block, Buffer, For, Function, If, Load, Prefetch, Stmt, Store, children
 from ansorlite.loops.printer import text
 from ansorlite.loops.visit import expressions
 from ansorlite.te.expr import Expr, Select, Var
+from ansorlite.te.index.simplify import IndexAlgebra
 from ansorlite.te.traversal import walk
 
 

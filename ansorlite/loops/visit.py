@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from ansorlite.loops.nodes import Alloc, Block, For, If, Load, Prefetch, Stmt, Store, block, statements
 from ansorlite.te.expr import Const, Expr, Var
-from ansorlite.te.intervals import Interval, bounds
+from ansorlite.te.index.ranges import Interval, bounds
 from ansorlite.te.traversal import walk
 
 #: Between what values variables lie.

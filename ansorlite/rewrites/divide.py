@@ -11,13 +11,13 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from ansorlite.analysis.access import axes_of
-from ansorlite.analysis.affine import affine
 from ansorlite.analysis.predicates import has_data_reuse
-from ansorlite.loops.index_algebra import IndexAlgebra
 from ansorlite.loops.nodes import index
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Axis, Binary, Const, Expr, Read, Reduce, Select, binary
-from ansorlite.te.intervals import bounds
+from ansorlite.te.index.affine import affine
+from ansorlite.te.index.ranges import bounds
+from ansorlite.te.index.simplify import IndexAlgebra
 from ansorlite.te.ops import BinaryOp
 from ansorlite.te.reductions import identity
 from ansorlite.te.rewriting import unused

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ansorlite.analysis.affine import Affine
 from ansorlite.analysis.dot import DotProduct, Factor
 from ansorlite.te import dtypes
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Axis, Binary, Cast, Const, Expr, Read, Reduce, Select, Var, cast, const, select, unary
-from ansorlite.te.intervals import bounds
+from ansorlite.te.index.form import Affine
+from ansorlite.te.index.ranges import bounds
 from ansorlite.te.ops import DOTS, UnaryOp
 from ansorlite.te.rewriting import rebuilt, redirected, tensor_named, with_body
 from ansorlite.te.tensor import Tensor

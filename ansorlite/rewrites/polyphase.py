@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from ansorlite.analysis.affine import Affine, Remainder, affine
 from ansorlite.rewrites.divide import simplified
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Axis, Binary, Cast, Const, Expr, Read, Reduce, Select, binary
+from ansorlite.te.index.affine import affine
+from ansorlite.te.index.form import Affine, division
 from ansorlite.te.ops import BinaryOp, ReduceOp
 from ansorlite.te.rewriting import rebuilt, redirected, with_body
 from ansorlite.te.tensor import Tensor
@@ -108,8 +109,9 @@ def _guards(value: Expr) -> Iterator[_Guard]:
             form = affine(condition.a)
             if form is not None and len(form.terms) == 1 and not form.constant:
                 ((term, coefficient),) = form.terms
-                if isinstance(term, Remainder) and coefficient == 1:
-                    yield _Guard(term.inner, term.divisor, int(condition.b.value))
+                match division(term):
+                    case (BinaryOp.MOD, dividend, divisor) if coefficient == 1 and (inner := affine(dividend)) is not None:
+                        yield _Guard(inner, divisor, int(condition.b.value))
 
 
 def _conjuncts(condition: Expr) -> Iterator[Expr]:

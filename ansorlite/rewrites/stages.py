@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
-from ansorlite.analysis.affine import affine
 from ansorlite.loops.nodes import index
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Axis, Expr, Read, Reduce, Var
+from ansorlite.te.index.affine import affine
 from ansorlite.te.rewriting import rebuilt, redirected, tensor_named, unused, with_body
 from ansorlite.te.tensor import Tensor
 from ansorlite.te.traversal import rewrite, substitute

@@ -13,7 +13,7 @@ from ansorlite.loops.nodes import For, LoopKind, Stmt, index
 from ansorlite.schedule.nest import Attached, Nest
 from ansorlite.te import functions as te
 from ansorlite.te.expr import Axis, Expr, Var
-from ansorlite.te.intervals import Interval, bounds
+from ansorlite.te.index.ranges import Interval, bounds
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,7 @@ from ansorlite.schedule.nest import Attached, Nest, Packed
 from ansorlite.schedule.parallel import parallel_loop
 from ansorlite.schedule.reading import Reader, fixed, on_buffers, region
 from ansorlite.te.expr import Axis, Expr, Reduce, Var
-from ansorlite.te.intervals import Interval
+from ansorlite.te.index.ranges import Interval
 from ansorlite.te.reductions import combine, identity
 from ansorlite.te.tensor import Tensor
 

@@ -14,12 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ansorlite.analysis.access import accesses
-from ansorlite.analysis.affine import Affine, Term
 from ansorlite.columns.arithmetic import minimum
 from ansorlite.columns.tape import Number
 from ansorlite.te.dag import ComputeDAG
-from ansorlite.te.expr import Axis
-from ansorlite.te.intervals import bounds
+from ansorlite.te.expr import Axis, Expr
+from ansorlite.te.index.form import Affine
+from ansorlite.te.index.ranges import bounds
 from ansorlite.te.tensor import Tensor
 
 
@@ -94,9 +94,9 @@ def _through(form: Affine | None, axes: Mapping[Axis, Box | None]) -> Box | None
     return Box(tuple((a, c) for a, c in terms.items() if c), constant, extra)
 
 
-def _range(term: Term) -> Box | None:
+def _range(term: Expr) -> Box | None:
     """All values of a quotient or remainder: a box that does not move."""
-    low, high = bounds(Affine(((term, 1),), 0).expr())
+    low, high = bounds(term)
     return Box((), int(low), int(high - low)) if math.isfinite(low) and math.isfinite(high) else None
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from ansorlite.errors import ExpressionError
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis, Binary, Cast, Const, Expr, Read, Reduce, Select, Unary, Var
-from ansorlite.te.intervals import bounds, linear
+from ansorlite.te.index.form import form_of
+from ansorlite.te.index.ranges import bounds
 from ansorlite.te.numeric import apply, convert
 from ansorlite.te.traversal import executed_reads, free_vars, walk
 
@@ -57,7 +58,7 @@ def _check_index(name: str, read: Read, dimension: int) -> None:
     least, greatest = bounds(index)
     if least >= 0 and greatest < extent:
         return
-    if not linear(index).affine:
+    if not form_of(index).over_variables:
         exact = _tried_out(index)
         if exact is None or (exact[0] >= 0 and exact[1] < extent):
             return

@@ -12,9 +12,9 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ansorlite.te import dtypes
-from ansorlite.te.expr import Axis, Binary, Const, Expr, Reduce, as_expr
-from ansorlite.te.intervals import Linear, bounds, linear
+from ansorlite.te.expr import Axis, Expr, Reduce
+from ansorlite.te.index.form import Affine, division, form_of
+from ansorlite.te.index.ranges import bounds, quotient
 from ansorlite.te.ops import BinaryOp
 from ansorlite.te.tensor import Tensor
 from ansorlite.te.traversal import rewrite, walk
@@ -76,20 +76,12 @@ def parts(tensor: Tensor) -> Iterator[Part]:
 def _divisions(body: Expr) -> Iterator[tuple[Axis, tuple[int, int]]]:
     """``(divisor, offset)`` of each axis that there is a quotient or remainder of, the offset added."""
     for node in walk(body):
-        if (division := _division(node)) is not None:
-            form, _, divisor = division
-            match list(form.terms.items()):
-                case [(Axis() as axis, 1)]:
+        if (found := division(node)) is not None:
+            _, dividend, divisor = found
+            form = form_of(dividend)
+            match form.terms:
+                case ((Axis() as axis, 1),) if divisor > 1:
                     yield axis, (divisor, form.constant)
-
-
-def _division(node: Expr) -> tuple[Linear, BinaryOp, int] | None:
-    """Dividend, operator and divisor, if the node is an index's quotient or remainder by more than 1."""
-    match node:
-        case Binary(BinaryOp.FLOORDIV | BinaryOp.MOD as op, a, Const(divisor), dtypes.INDEX) if divisor > 1:
-            return linear(a), op, int(divisor)
-        case _:
-            return None
 
 
 def _ranges(axis: Axis, divisions: Mapping[Axis, tuple[int, int]]) -> tuple[_Range, ...]:
@@ -117,22 +109,14 @@ def _with(values: Mapping[Expr, Expr], body: Expr) -> Expr:
     """``body`` with its axes replaced, and the quotients and remainders evaluated of what that makes linear."""
 
     def rule(node: Expr) -> Expr | None:
-        if (division := _division(node)) is None:
+        if (found := division(node)) is None:
             return values.get(node)
-        form, op, divisor = division
-        multiples = {term: c // divisor for term, c in form.terms.items() if c % divisor == 0}
-        rest = _sum({term: c for term, c in form.terms.items() if c % divisor}, form.constant)
-        least, greatest = bounds(rest)
-        if math.isinf(least) or math.isinf(greatest) or least // divisor != greatest // divisor:
+        op, dividend, divisor = found
+        whole, rest = form_of(dividend).divided(divisor)
+        least, greatest = quotient(bounds(rest.expr()), divisor)
+        if least != greatest or math.isinf(least):
             return None
-        quotient = int(least // divisor)
-        return _sum(multiples, quotient) if op is BinaryOp.FLOORDIV else rest - quotient * divisor
+        known = Affine((), int(least))
+        return whole.plus(known).expr() if op is BinaryOp.FLOORDIV else rest.plus(known, -divisor).expr()
 
     return rewrite(body, rule)
-
-
-def _sum(terms: Mapping[Expr, int], constant: int) -> Expr:
-    total = as_expr(constant)
-    for term, coefficient in terms.items():
-        total = total + term * coefficient
-    return total

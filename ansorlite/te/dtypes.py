@@ -3,6 +3,7 @@
 A dtype is its numpy name, as a string. ``bfloat16`` is the one that numpy lacks; it comes from ``ml_dtypes``.
 """
 
+from functools import cache
 from typing import Final
 
 import ml_dtypes
@@ -65,6 +66,15 @@ def is_signed(dtype: str) -> bool:
 def size(dtype: str) -> int:
     """Bytes of one element."""
     return NUMPY[dtype].itemsize
+
+
+@cache
+def limits(dtype: str) -> tuple[int, int]:
+    """The least and the greatest number of an integer ``dtype``; bool has 0 and 1."""
+    if dtype == "bool":
+        return 0, 1
+    info = np.iinfo(dtype)
+    return int(info.min), int(info.max)
 
 
 def promote(a: str, b: str) -> str:

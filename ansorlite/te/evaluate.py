@@ -27,7 +27,8 @@ from ansorlite.te.contraction import Contraction, contract, contraction
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.digits import parts
 from ansorlite.te.expr import Axis, Binary, Cast, Const, Expr, Read, Reduce, Select, Unary, Var
-from ansorlite.te.intervals import linear
+from ansorlite.te.index.form import form_of
+from ansorlite.te.index.ranges import Interval, span
 from ansorlite.te.numeric import accumulator, apply, convert, identity
 from ansorlite.te.ops import BINARY, COMBINE
 from ansorlite.te.tensor import Tensor
@@ -226,17 +227,19 @@ class _Grid:
         """The read as a view, without a gather, if its indices are affine and within range."""
         shape, strides, starts = [1] * len(self.shape), [0] * len(self.shape), []
         for index, extent, stride in zip(read.indices, array.shape, array.strides, strict=True):
-            form = linear(index)
-            if not form.affine:
+            form = form_of(index)
+            if not form.over_variables:
                 return None
-            low = high = start = form.constant
-            for term, coefficient in form.terms.items():
+            start = form.constant
+            ends: dict[Expr, Interval] = {}
+            for term, coefficient in form.terms:
                 assert isinstance(term, Var)
                 block, dimension = self._ranges[term], self._dimension[term]
-                ends = (coefficient * block[0], coefficient * block[-1])
-                low, high, start = low + min(ends), high + max(ends), start + ends[0]
+                ends[term] = block[0], block[-1]
+                start += coefficient * block[0]
                 shape[dimension] = len(block)
                 strides[dimension] += coefficient * stride
+            low, high = span(form, ends)
             if low < 0 or high >= extent:
                 return None
             starts.append(slice(start, None))

@@ -10,10 +10,7 @@ themselves check nothing, and simplify nothing.
 from __future__ import annotations
 
 import itertools
-import operator
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 from weakref import WeakValueDictionary
 
@@ -22,7 +19,7 @@ import numpy as np
 from ansorlite.errors import ExpressionError
 from ansorlite.te import dtypes
 from ansorlite.te.operators import Operators
-from ansorlite.te.ops import BINARY, UNARY, BinaryOp, OpInfo, ReduceOp, UnaryOp
+from ansorlite.te.ops import BINARY, INDEX_ARITHMETIC, UNARY, BinaryOp, OpInfo, ReduceOp, UnaryOp
 from ansorlite.visible import visible
 
 if TYPE_CHECKING:
@@ -212,13 +209,6 @@ class Reduce(Expr):
 # Checked construction --------------------------------------------------------------------------------------------
 
 
-@cache
-def _limits(dtype: str) -> tuple[int, int]:
-    """The least and the greatest integer of ``dtype``."""
-    info = np.iinfo(dtype)
-    return int(info.min), int(info.max)
-
-
 def const(value: Scalar, dtype: str) -> Const:
     """A literal of ``dtype``, rounded to it.
 
@@ -231,7 +221,7 @@ def const(value: Scalar, dtype: str) -> Const:
     if dtypes.is_float(dtype):
         with np.errstate(over="ignore"):
             return Const(float(dtypes.NUMPY[dtype].type(plain)), dtype)
-    least, greatest = _limits(dtype)
+    least, greatest = dtypes.limits(dtype)
     number = int(plain)
     if not least <= number <= greatest:
         raise ExpressionError(f"{number} does not fit in {dtype}; te.cast the other operand to a wider dtype")
@@ -287,7 +277,7 @@ def binary(op: BinaryOp, a: Expr | Scalar, b: Expr | Scalar) -> Expr:
     """
     if type(b) is int and isinstance(a, Expr) and a.dtype == dtypes.INDEX:
         b = const(b, dtypes.INDEX)
-    if op in _PYTHON and isinstance(a, Expr) and isinstance(b, Expr) and a.dtype == b.dtype == dtypes.INDEX:
+    if op in INDEX_ARITHMETIC and isinstance(a, Expr) and isinstance(b, Expr) and a.dtype == b.dtype == dtypes.INDEX:
         # What typed_binary would give, ten times as fast.
         folded = _fold(op, a, b)
         return Binary(op, a, b, dtypes.INDEX) if folded is None else folded
@@ -298,16 +288,6 @@ def binary(op: BinaryOp, a: Expr | Scalar, b: Expr | Scalar) -> Expr:
     return node
 
 
-#: Index arithmetic on two literals.
-_PYTHON: Final[dict[BinaryOp, Callable[[Any, Any], Any]]] = {
-    BinaryOp.ADD: operator.add,
-    BinaryOp.SUB: operator.sub,
-    BinaryOp.MUL: operator.mul,
-    BinaryOp.FLOORDIV: operator.floordiv,
-    BinaryOp.MOD: operator.mod,
-    BinaryOp.MIN: min,
-    BinaryOp.MAX: max,
-}
 #: ``x op n`` is ``x`` for these numbers; and where the operation commutes, ``n op x`` is too.
 _NEUTRAL: Final = {BinaryOp.ADD: 0, BinaryOp.SUB: 0, BinaryOp.MUL: 1, BinaryOp.FLOORDIV: 1}
 
@@ -317,10 +297,10 @@ def _fold(op: BinaryOp, x: Expr, y: Expr) -> Expr | None:
         return x
     if isinstance(x, Const) and op in (BinaryOp.ADD, BinaryOp.MUL) and _NEUTRAL[op] == x.value:
         return y
-    if isinstance(x, Const) and isinstance(y, Const) and op in _PYTHON:
+    if isinstance(x, Const) and isinstance(y, Const) and op in INDEX_ARITHMETIC:
         if op in (BinaryOp.FLOORDIV, BinaryOp.MOD) and y.value == 0:
             return None
-        value, (least, greatest) = _PYTHON[op](x.value, y.value), _limits(dtypes.INDEX)
+        value, (least, greatest) = INDEX_ARITHMETIC[op](x.value, y.value), dtypes.limits(dtypes.INDEX)
         return Const(int(value), dtypes.INDEX) if least <= value <= greatest else None  # which wraps around when it is run
     return None
 

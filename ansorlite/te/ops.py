@@ -4,6 +4,7 @@ Everything that must know an operation reads this table: type rules here, the nu
 reference evaluator), the price (flops, features). The LLVM emitter has the one other table.
 """
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -183,6 +184,17 @@ def _bits(x: Any) -> Any:
     """Of bfloat16, whose float32 has them in its upper half."""
     return (np.asarray(x, np.float32).view(np.uint32) >> 16).astype(np.uint16)[()]
 
+
+#: Exact arithmetic on the literals of indices.
+INDEX_ARITHMETIC: Final[dict[BinaryOp, Callable[[Any, Any], Any]]] = {
+    BinaryOp.ADD: operator.add,
+    BinaryOp.SUB: operator.sub,
+    BinaryOp.MUL: operator.mul,
+    BinaryOp.FLOORDIV: operator.floordiv,
+    BinaryOp.MOD: operator.mod,
+    BinaryOp.MIN: min,
+    BinaryOp.MAX: max,
+}
 
 UNARY: Final[dict[UnaryOp, OpInfo]] = {
     UnaryOp.NEG: OpInfo(np.negative, Cost.CHEAP, "fi"),

@@ -56,10 +56,7 @@ class Pieces:
     @property
     def range(self) -> tuple[int, int]:
         """The least and the greatest piece, of integers."""
-        if self.most is not None:
-            return -self.most, self.most
-        info = np.iinfo(self.dtype)
-        return int(info.min), int(info.max)
+        return dtypes.limits(self.dtype) if self.most is None else (-self.most, self.most)
 
     def word(self, pieces: Sequence[float]) -> int:
         """The word of these ``pieces``, the lowest first, as an int32."""

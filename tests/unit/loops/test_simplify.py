@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansorlite.loops.index_algebra import IndexAlgebra
 from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.nodes import Function, If, Load, LoopKind, block, index
 from ansorlite.loops.printer import text
 from ansorlite.loops.simplify import simplify
 from ansorlite.te.expr import Expr, Var, binary, cast, const, select
 from ansorlite.te.functions import maximum, minimum
+from ansorlite.te.index.simplify import IndexAlgebra
 from ansorlite.te.ops import BinaryOp
 from ansorlite.te.traversal import substitute
 

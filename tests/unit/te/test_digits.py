@@ -10,7 +10,8 @@ from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.digits import parts
 from ansorlite.te.evaluate import evaluate
 from ansorlite.te.expr import Binary
-from ansorlite.te.intervals import bounds, linear
+from ansorlite.te.index.form import form_of
+from ansorlite.te.index.ranges import bounds
 from ansorlite.te.ops import BinaryOp
 from ansorlite.te.traversal import reads, walk
 from ansorlite.topi.conv import conv, conv_transpose
@@ -82,7 +83,7 @@ def test_convolutions_read_affinely(pads):
     for tensor in (grouped, transposed):
         assert any(isinstance(node, Binary) and node.op is BinaryOp.FLOORDIV for node in walk(tensor.body))
         for part in parts(tensor):
-            assert all(linear(index).affine for read in reads(part.tensor.body) for index in read.indices)
+            assert all(form_of(index).over_variables for read in reads(part.tensor.body) for index in read.indices)
 
 
 def test_what_divides_nothing_is_one_part():

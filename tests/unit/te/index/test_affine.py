@@ -7,9 +7,11 @@ from hypothesis import strategies as st
 
 from ansorlite import te
 from ansorlite.analysis.access import accesses
-from ansorlite.analysis.affine import Affine, Quotient, Remainder, affine
 from ansorlite.te.expr import Axis, Expr
 from ansorlite.te.expr import const as literal
+from ansorlite.te.index.affine import affine
+from ansorlite.te.index.form import Affine, division
+from ansorlite.te.ops import BinaryOp
 from tests.unit.te.loop_reference import scalar
 
 X, Y = Axis("x", extent=12), Axis("y", extent=7)
@@ -23,13 +25,12 @@ def at(form: Affine, i: int, j: int) -> int:
     """The value of a form."""
     total = form.constant
     for term, coefficient in form.terms:
-        match term:
-            case Quotient(inner, divisor):
-                value = at(inner, i, j) // divisor
-            case Remainder(inner, divisor):
-                value = at(inner, i, j) % divisor
-            case _:
-                value = i if term is X else j
+        if isinstance(term, Axis):
+            value = i if term is X else j
+        else:
+            op, dividend, divisor = division(term)
+            inner = at(affine(dividend), i, j)
+            value = inner // divisor if op is BinaryOp.FLOORDIV else inner % divisor
         total += coefficient * value
     return total
 
@@ -67,8 +68,8 @@ def test_plain_sums() -> None:
 
 
 def test_the_divisible_part_leaves_a_quotient() -> None:
-    assert affine((X * 6 + Y) // 3) == Affine(((X, 2), (Quotient(Affine(((Y, 1),), 0), 3), 1)), 0)
-    assert affine((X * 6 + Y) % 3) == Affine(((Remainder(Affine(((Y, 1),), 0), 3), 1),), 0)
+    assert affine((X * 6 + Y) // 3) == Affine(((X, 2), (Y // 3, 1)), 0)
+    assert affine((X * 6 + Y) % 3) == Affine(((Y % 3, 1),), 0)
     assert affine((X * 6 + 7) // 3) == Affine(((X, 2),), 2)
 
 
@@ -76,6 +77,17 @@ def test_what_is_not_affine() -> None:
     assert affine(X * Y) is None
     assert affine(X // Y) is None
     assert affine(te.maximum(X, Y)) is None
+
+
+def test_what_may_wrap_around_is_not_affine() -> None:
+    assert affine(X * (1 << 59)) == Affine(((X, 1 << 59),), 0)
+    assert affine(X * (1 << 60)) is None
+    assert affine(X * (1 << 60) // 2) is None
+    assert affine(X * (1 << 60) - X * (1 << 60) + Y) == Affine(((Y, 1),), 0)
+
+
+def test_a_negated_axis() -> None:
+    assert affine(-X + 11) == Affine(((X, -1),), 11)
 
 
 def test_plain_is_one_axis_and_nothing_else() -> None:
@@ -89,7 +101,7 @@ def test_plain_is_one_axis_and_nothing_else() -> None:
 def test_variables_inside_of_quotients_count() -> None:
     form = affine(X // 2 + Y)
     assert form.variables == {X, Y}
-    assert set(form.coefficients) == {Y, Quotient(Affine(((X, 1),), 0), 2)}
+    assert set(form.coefficients) == {Y, X // 2}
 
 
 def test_strides_of_reads() -> None:

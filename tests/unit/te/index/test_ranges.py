@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansorlite import te
-from ansorlite.te.expr import Axis, Var
+from ansorlite.te.expr import Var
 from ansorlite.te.expr import const as literal
-from ansorlite.te.intervals import UNBOUNDED, bounds, linear
+from ansorlite.te.index.form import form_of
+from ansorlite.te.index.ranges import UNBOUNDED, bounds, quotient, remainder
 from ansorlite.te.traversal import free_vars, substitute
+from tests.unit.te.index.expressions import I, J, index_expressions
 from tests.unit.te.loop_reference import scalar
-
-I, J = Axis("i", extent=5), Axis("j", extent=7)  # noqa: E741
 
 
 @pytest.mark.parametrize(
@@ -65,41 +65,6 @@ def test_ranges_override_extents_and_free_variables_are_unbounded():
     assert bounds(v // 2, {v: (5, math.inf)}) == (2, math.inf)
 
 
-def test_linear_forms():
-    form = linear((I + 3) * 4 - (J - I) - 12)
-    assert dict(form.terms) == {I: 5, J: -1}
-    assert form.constant == 0
-    assert form.affine
-    assert not linear(I // 2 + J).affine
-
-
-@st.composite
-def index_expressions(draw, depth=4):
-    if depth == 0 or draw(st.integers(0, 3)) == 0:
-        return draw(st.sampled_from([I, J, *(literal(c, "int64") for c in (-3, -1, 0, 1, 2, 5))]))
-    x, y = draw(index_expressions(depth - 1)), draw(index_expressions(depth - 1))
-    kind = draw(st.integers(0, 9))
-    match kind:
-        case 0 | 1:
-            return x + y
-        case 2:
-            return x - y
-        case 3:
-            return x * y
-        case 4:
-            return x // draw(st.sampled_from([1, 2, 3, -2]))
-        case 5:
-            return x % draw(st.sampled_from([1, 2, 5, -3]))
-        case 6:
-            return te.minimum(x, y)
-        case 7:
-            return te.maximum(x, y)
-        case 8:
-            return te.abs(x) % (te.abs(y) + 1)
-        case _:
-            return te.if_then_else(te.any(x < y, x == 2), x, -y)
-
-
 @settings(deadline=None, max_examples=120)
 @given(index_expressions(), st.tuples(st.integers(0, 4), st.integers(0, 6)))
 def test_bounds_contain_every_value_and_affine_ones_are_exact(expr, corner):
@@ -108,7 +73,7 @@ def test_bounds_contain_every_value_and_affine_ones_are_exact(expr, corner):
     low, high = bounds(expr, ranges)
     assert low <= min(values)
     assert max(values) <= high
-    if linear(expr).affine:
+    if form_of(expr).over_variables:
         assert (low, high) == (min(values), max(values))
 
 
@@ -116,3 +81,16 @@ def test_substitution_narrows():
     fixed = substitute(I * 3 + J, {I: literal(2, "int64")})
     assert free_vars(fixed) == {J}
     assert bounds(fixed) == (6, 12)
+
+
+@settings(deadline=None, max_examples=100, derandomize=True)
+@given(st.integers(-30, 30), st.integers(0, 20), st.integers(1, 12))
+def test_ranges_of_quotients_are_exact_and_those_of_remainders_hold_every_value(low, length, divisor):
+    values = range(low, low + length + 1)
+    for of, found in ((quotient, [v // divisor for v in values]), (remainder, [v % divisor for v in values])):
+        least, greatest = of((low, low + length), divisor)
+        assert least <= min(found)
+        assert max(found) <= greatest
+        assert (least, greatest) == (min(found), max(found)) or of is remainder
+    assert quotient((-math.inf, 7), divisor) == (-math.inf, 7 // divisor)
+    assert remainder((low, math.inf), divisor) == (0, divisor - 1)

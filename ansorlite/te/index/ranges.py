@@ -1,46 +1,34 @@
-"""Interval arithmetic on integer expressions: between what values an index must lie.
+"""Interval arithmetic: between what values an expression lies.
 
-Sums are handled as linear forms, so that ``i - i`` is 0 and not an interval; affine expressions of independent variables
-have exact bounds. Everything else is conservative.
+Sums are handled as affine forms, so that ``i - i`` is 0 and not an interval; sums of independent variables have exact bounds.
+Everything else is conservative. What is said of forms, quotients and remainders holds for numbers of one program and for
+columns of a population alike.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, overload
 
-import numpy as np
-
+from ansorlite.columns.arithmetic import equal, floor_divided, where
+from ansorlite.columns.tape import Number
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis, Binary, Cast, Const, Expr, Select, Unary, Var
+from ansorlite.te.index.form import Affine, form_of
 from ansorlite.te.ops import BinaryOp, UnaryOp
 from ansorlite.te.traversal import walk
 
 #: An int, or ``math.inf`` or ``-math.inf``.
-Bound: TypeAlias = int | float
+Bound: TypeAlias = float
 #: Least and greatest value, both inclusive.
 Interval: TypeAlias = tuple[Bound, Bound]
+#: The same of each program of a population.
+Intervals: TypeAlias = tuple[Number, Number]
 
 UNBOUNDED: Final[Interval] = (-math.inf, math.inf)
-
-#: A linear form of more terms than this is one opaque term.
-_MOST_TERMS: Final = 32
-
-
-@dataclass(frozen=True)
-class Linear:
-    """``constant + sum(coefficient * term)``; terms are variables and whatever is not linear in its operands."""
-
-    terms: Mapping[Expr, int]
-    constant: int
-
-    @property
-    def affine(self) -> bool:
-        """Whether every term is a variable."""
-        return all(isinstance(term, Var) for term in self.terms)
+#: All int64.
+INT64: Final[Interval] = dtypes.limits(dtypes.INDEX)
 
 
 def bounds(expr: Expr, ranges: Mapping[Var, Interval] | None = None) -> Interval:
@@ -53,76 +41,74 @@ def bounds(expr: Expr, ranges: Mapping[Var, Interval] | None = None) -> Interval
     """
     known = {} if ranges is None else ranges
     intervals: dict[Expr, Interval] = {}
-    forms: dict[Expr, Linear] = {}
+    if isinstance(expr, Const | Var):
+        return _of_node(expr, intervals, known)
     for node in walk(expr):
-        form = _linear(node, forms)
-        forms[node] = form
-        by_operands = _interval(node, intervals, known)
-        if not (node.dtype == dtypes.INDEX and _keeps_ends(node)):
-            by_operands = _within(by_operands, node.dtype)
-        if node in form.terms:
-            intervals[node] = by_operands
-        else:
-            by_terms = _within(_of_linear(form, intervals), node.dtype)
-            intervals[node] = (max(by_operands[0], by_terms[0]), min(by_operands[1], by_terms[1]))
+        intervals[node] = _of_node(node, intervals, known)
     return intervals[expr]
 
 
-def linear(expr: Expr) -> Linear:
-    """The linear form of an index expression: equal to it as int64 arithmetic is, which wraps around."""
-    forms: dict[Expr, Linear] = {}
-    for node in walk(expr):
-        forms[node] = _linear(node, forms)
-    return forms[expr]
+# Of forms, and of their quotients and remainders -----------------------------------------------------------------
 
 
-# Linear forms ----------------------------------------------------------------------------------------------------
-
-
-def _linear(node: Expr, forms: Mapping[Expr, Linear]) -> Linear:
-    opaque = Linear({node: 1}, 0)
-    if node.dtype != dtypes.INDEX:
-        return opaque
-    form = opaque
-    match node:
-        case Const():
-            return Linear({}, int(node.value))
-        case Binary(BinaryOp.ADD, a, b):
-            form = _sum(forms[a], forms[b], 1)
-        case Binary(BinaryOp.SUB, a, b):
-            form = _sum(forms[a], forms[b], -1)
-        case Binary(BinaryOp.MUL, a, b) if not forms[b].terms:
-            form = _sum(Linear({}, 0), forms[a], forms[b].constant)
-        case Binary(BinaryOp.MUL, a, b) if not forms[a].terms:
-            form = _sum(Linear({}, 0), forms[b], forms[a].constant)
-        case Unary(UnaryOp.NEG, a):
-            form = _sum(Linear({}, 0), forms[a], -1)
-    return form if len(form.terms) <= _MOST_TERMS else opaque
-
-
-def _sum(a: Linear, b: Linear, factor: int) -> Linear:
-    """``a + factor * b``."""
-    terms = dict(a.terms)
-    for term, coefficient in b.terms.items():
-        total = terms.pop(term, 0) + factor * coefficient
-        if total:
-            terms[term] = total
-    return Linear(terms, a.constant + factor * b.constant)
-
-
-def _of_linear(form: Linear, intervals: Mapping[Expr, Interval]) -> Interval:
-    low: Bound = form.constant
-    high: Bound = form.constant
-    for term, coefficient in form.terms.items():
-        least, greatest = _times(intervals[term], (coefficient, coefficient))
-        low, high = low + least, high + greatest
+@overload
+def span(form: Affine, of: Mapping[Expr, Interval]) -> Interval: ...
+@overload
+def span(form: Affine, of: Mapping[Expr, Intervals]) -> Intervals: ...
+def span(form: Affine, of: Mapping[Expr, Intervals]) -> Intervals:
+    """The least and the greatest value of a form whose terms lie between what ``of`` says. Exact if these are independent."""
+    low: Number = form.constant
+    high: Number = form.constant
+    for term, coefficient in form.terms:
+        least, greatest = of[term]
+        if coefficient < 0:
+            least, greatest = greatest, least
+        low, high = low + coefficient * least, high + coefficient * greatest
     return low, high
+
+
+@overload
+def quotient(a: Interval, divisor: int) -> Interval: ...
+@overload
+def quotient(a: Intervals, divisor: int) -> Intervals: ...
+def quotient(a: Intervals, divisor: int) -> Intervals:
+    """Of ``a // divisor``, which is positive."""
+    return floor_divided(a[0], divisor), floor_divided(a[1], divisor)
+
+
+@overload
+def remainder(a: Interval, divisor: int) -> Interval: ...
+@overload
+def remainder(a: Intervals, divisor: int) -> Intervals: ...
+def remainder(a: Intervals, divisor: int) -> Intervals:
+    """Of ``a % divisor``, which is positive."""
+    first, last = quotient(a, divisor)
+    same = equal(first, last)
+    return where(same, a[0] - first * divisor, 0), where(same, a[1] - last * divisor, divisor - 1)
+
+
+def wraps(interval: Interval) -> bool:
+    """Whether int64 does not hold all of it."""
+    return interval[0] < INT64[0] or interval[1] > INT64[1]
 
 
 # Intervals of one node -------------------------------------------------------------------------------------------
 
 
-def _interval(node: Expr, known: Mapping[Expr, Interval], ranges: Mapping[Var, Interval]) -> Interval:
+def _of_node(node: Expr, known: Mapping[Expr, Interval], ranges: Mapping[Var, Interval]) -> Interval:
+    by_operands = _by_operands(node, known, ranges)
+    if node.dtype != dtypes.INDEX:
+        return _within(by_operands, node.dtype)
+    if not _keeps_ends(node):
+        by_operands = _within(by_operands, dtypes.INDEX)
+    form = form_of(node)
+    if len(form.terms) == 1 and form.terms[0][0] is node:
+        return by_operands
+    by_terms = _within(span(form, known), dtypes.INDEX)
+    return max(by_operands[0], by_terms[0]), min(by_operands[1], by_terms[1])
+
+
+def _by_operands(node: Expr, known: Mapping[Expr, Interval], ranges: Mapping[Var, Interval]) -> Interval:
     match node:
         case Const():
             return node.value, node.value
@@ -133,13 +119,14 @@ def _interval(node: Expr, known: Mapping[Expr, Interval], ranges: Mapping[Var, I
         case _ if dtypes.is_float(node.dtype):
             return UNBOUNDED
         case Binary(op, a, b):
-            return _binary(op, known[a], known[b], node.dtype)
+            return binary(op, known[a], known[b], node.dtype)
         case Unary(op, a):
             return _unary(op, known[a])
         case Cast(a):
             return known[a] if not dtypes.is_float(a.dtype) else UNBOUNDED
         case Select(cond, then, otherwise):
-            return _select(known[cond], known[then], known[otherwise])
+            x, y = known[then], known[otherwise]
+            return x if known[cond] == (1, 1) else y if known[cond] == (0, 0) else hull(x, y)
         case _:
             return UNBOUNDED
 
@@ -148,7 +135,7 @@ def _within(interval: Interval, dtype: str) -> Interval:
     """``interval`` if ``dtype`` holds it; else (an integer wraps) all that ``dtype`` holds, which of an index is no bounds."""
     if dtypes.is_float(dtype):
         return interval
-    least, greatest = _limits(dtype)
+    least, greatest = dtypes.limits(dtype)
     if least <= interval[0] and interval[1] <= greatest:
         return interval
     return UNBOUNDED if dtype == dtypes.INDEX else (least, greatest)
@@ -166,15 +153,8 @@ def _keeps_ends(node: Expr) -> bool:
     return False
 
 
-@cache
-def _limits(dtype: str) -> tuple[int, int]:
-    if dtype == "bool":
-        return 0, 1
-    info = np.iinfo(dtype)
-    return int(info.min), int(info.max)
-
-
-def _binary(op: BinaryOp, a: Interval, b: Interval, dtype: str) -> Interval:
+def binary(op: BinaryOp, a: Interval, b: Interval, dtype: str) -> Interval:
+    """Of an operation on what lies within ``a`` and ``b``, before it wraps around."""
     match op:
         case BinaryOp.ADD:
             return a[0] + b[0], a[1] + b[1]
@@ -191,7 +171,7 @@ def _binary(op: BinaryOp, a: Interval, b: Interval, dtype: str) -> Interval:
         case BinaryOp.MAX:
             return max(a[0], b[0]), max(a[1], b[1])
         case BinaryOp.SHR if b[0] == b[1] and 0 <= b[0] < 64:
-            return _floordiv(a, (1 << int(b[0]), 1 << int(b[0])))
+            return quotient(a, 1 << int(b[0]))
         case BinaryOp.BITAND if dtype != "bool" and (a[0] >= 0 or b[0] >= 0):
             return 0, min(x[1] for x in (a, b) if x[0] >= 0)
         case _:
@@ -236,12 +216,9 @@ def _unary(op: UnaryOp, a: Interval) -> Interval:
             return UNBOUNDED
 
 
-def _select(cond: Interval, then: Interval, otherwise: Interval) -> Interval:
-    if cond == (1, 1):
-        return then
-    if cond == (0, 0):
-        return otherwise
-    return min(then[0], otherwise[0]), max(then[1], otherwise[1])
+def hull(a: Interval, b: Interval) -> Interval:
+    """The smallest interval that holds both."""
+    return min(a[0], b[0]), max(a[1], b[1])
 
 
 def _times(a: Interval, b: Interval) -> Interval:
@@ -252,6 +229,8 @@ def _times(a: Interval, b: Interval) -> Interval:
 def _floordiv(a: Interval, b: Interval) -> Interval:
     if b[0] <= 0 <= b[1]:
         return UNBOUNDED
+    if b[0] == b[1] > 0:
+        return quotient(a, int(b[0]))
     quotients = [_quotient(x, y) for x in a for y in b]
     return min(quotients), max(quotients)
 
@@ -269,9 +248,9 @@ def _quotient(x: Bound, y: Bound) -> Bound:
 
 def _mod(a: Interval, b: Interval) -> Interval:
     if b[0] > 0:
+        if b[0] == b[1]:
+            return remainder(a, int(b[0]))
         if a[0] >= 0 and a[1] < b[0]:
             return a
-        if b[0] == b[1] and not math.isinf(a[0]) and not math.isinf(a[1]) and a[0] // b[0] == a[1] // b[0]:
-            return a[0] % b[0], a[1] % b[0]
         return 0, min(b[1] - 1, a[1] if a[0] >= 0 else math.inf)
     return (b[0] + 1, 0) if b[1] < 0 else UNBOUNDED
