@@ -148,6 +148,22 @@ def test_a_candidate_that_is_no_program_of_the_task_is_refused(trace: str, why: 
         lower(task, Candidate(trace))
 
 
+@pytest.mark.parametrize("shape", [(40,), (3, 40)])
+def test_a_sum_into_a_single_element_of_no_dimensions(shape: tuple[int, ...]) -> None:
+    """Its epilogue follows a nest that has no loops but those that add up."""
+    x = te.placeholder(shape, name="X")
+    axes = [te.reduce_axis(extent, name=name) for extent, name in zip(shape, "rs", strict=False)]
+    task = Task([x, te.compute((), lambda: te.sum(te.maximum(x[tuple(axes)], 0.0), axis=axes), name="Y")], WIDE)
+    rng = np.random.default_rng(0)
+    arrays = arrays_for(task.dag, rng)
+    expected = evaluate(task.dag, arrays)
+    for sketch in derive(task):
+        for row in TileSpace(sketch).sample(3, rng):
+            outputs = [np.zeros_like(e) for e in expected]
+            interpret(sketch.lower(row), [*arrays, *outputs])
+            assert_close(task.dag, outputs, expected)
+
+
 def test_every_output_gets_a_nest_and_every_stage_a_place() -> None:
     for tensors in TASKS.values():
         for sketch in derive(Task(tensors, WIDE)):
