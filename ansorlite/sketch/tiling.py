@@ -136,9 +136,15 @@ def ends(bands: Bands) -> tuple[LoopRef | None, ...]:
 
 
 def follow(s: Schedule, stage: str, leader: str, bands: Bands, after: tuple[int, ...]) -> None:
-    """``stage`` as the epilogue of ``leader``, after one of these numbers of bands."""
+    """``stage`` as the epilogue of ``leader``, after one of these numbers of bands.
+
+    A sum into a single element has no loops but those that add up. None of its places is the root: they are inside of the first
+    of these, which is to say after all of them.
+    """
     places = ends(bands)
-    s.reverse_compute_at(stage, s.sample([places[number - 1] for number in after], name=f"{leader}.at"))
+    first = next(place for place in places if place is not None)
+    found = dict.fromkeys(places[number - 1] or first for number in after)
+    s.reverse_compute_at(stage, s.sample(list(found), name=f"{leader}.at"))
 
 
 def space_lanes(stage: Tensor, target: Target) -> tuple[Axis, ...]:

@@ -54,7 +54,7 @@ NAMED: Final[Mapping[str, Callable[[], list[te.Tensor]]]] = {
 @pytest.mark.parametrize(("name", "target"), [*((name, WIDE) for name in NAMED), ("product of float16", NARROW)])
 def test_named_computations(name: str, target: Target) -> None:
     dag = ComputeDAG.of(NAMED[name]())
-    assert any("convert " in sketch.text for sketch in derive(Task(dag, target)))
+    assert any("s.convert(" in sketch.text for sketch in derive(Task(dag, target)))
     test_total_decode.check(dag, target, times(2), seed=1)
     test_canonical_key.collisions(dag, target, times(2), seed=2)
     test_fast_features.check(dag, target, times(2), seed=3)

@@ -14,6 +14,8 @@ from ansorlite.codegen import build
 from ansorlite.loops.arguments import argument
 from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.printer import text
+from ansorlite.schedule.primitives.step import Step, arguments
+from ansorlite.schedule.refs import LoopRef, StageRef
 from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.tile_space import TileSpace
@@ -96,9 +98,20 @@ def test_loop_nests(name: str, update: bool) -> None:
 
 
 def steps(sketch: Sketch) -> list[tuple[str, str]]:
-    """The kinds of the steps and the stages that they shape, without sizes."""
-    words = [line.split() for line in sketch.text.splitlines()]
-    return [(kind, stage.split(".")[0]) for kind, stage, *_ in words]
+    """The primitives and the stages that they are about, without sizes."""
+    return [(step.method, _stage(step)) for step in sketch.trace.steps]
+
+
+def _stage(step: Step) -> str:
+    (_, first), *_ = arguments(step)
+    match first:
+        case StageRef(name) | LoopRef(name):
+            return name
+        case ((str(name), _), *_):  # of dimensions: those of the first tensor
+            return name
+        case (LoopRef(name), *_):
+            return name
+    raise AssertionError(step)
 
 
 @pytest.mark.parametrize("name", CASES)

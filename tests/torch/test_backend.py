@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -236,7 +237,7 @@ def test_programs_come_from_the_database(tmp_path: Path) -> None:
 
 def test_an_unknown_option_is_named() -> None:
     compiled = torch.compile(torch.nn.Linear(4, 4), backend="ansorlite", options={"trails": 3})
-    with torch.no_grad(), pytest.raises(Exception, match="no option 'trails'; the options are: database, trials, rules"):
+    with torch.no_grad(), pytest.raises(Exception, match="no option 'trails'; the options are: database, trials, space"):
         compiled(random(2, 4))
 
 
@@ -263,9 +264,9 @@ def test_an_unknown_mode_is_named() -> None:
 def test_what_was_tuned_without_a_database_is_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     known: list[int] = []
 
-    def compile_with(model: object, database: al.Database, rules: object = None) -> object:
+    def compile_with(model: object, database: al.Database, space: Any = None) -> object:
         known.append(len(database.records()))
-        return compiled_by(model, database, rules=rules)
+        return compiled_by(model, database, space=space)
 
     compiled_by = al.compile
     monkeypatch.setattr(al, "compile", compile_with)

@@ -1,4 +1,4 @@
-"""A search space and a machine that are known in closed form, to test searches without a compiler."""
+"""Search spaces and a machine that are known in closed form, to test searches without a compiler."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ansorlite.features.programs import ProgramSpace
+from ansorlite.sketch.candidate import Candidate
 
 Rows = NDArray[np.int64]
 
@@ -64,6 +67,36 @@ class OrdinalSpace:
         result = self.sample(len(prefixes), rng)
         result[:, : prefixes.shape[1]] = prefixes
         return result
+
+
+@dataclass(frozen=True)
+class SyntheticPrograms:
+    """What a strategy asks of :class:`ansorlite.features.programs.Programs`."""
+
+    features: NDArray[np.float64]
+
+
+class SyntheticProgramSpace(ProgramSpace):
+    """The programs of a space without a sketch: a candidate is the name and the row.
+
+    Args:
+        features: those of the programs of rows.
+    """
+
+    def __init__(self, name: str, space: OrdinalSpace, features: Callable[[Rows], NDArray[np.float64]]) -> None:
+        self.name = name
+        self.space = space
+        self._features = features
+
+    def programs(self, rows: Rows) -> SyntheticPrograms:  # type: ignore[override]
+        return SyntheticPrograms(self._features(rows))
+
+    def candidate(self, row: tuple[int, ...]) -> Candidate:
+        return Candidate(f"{self.name}: {' '.join(map(str, row))}")
+
+    def row_of(self, candidate: Candidate) -> tuple[int, ...] | None:
+        name, _, row = candidate.trace.partition(": ")
+        return tuple(map(int, row.split())) if name == self.name else None
 
 
 @dataclass(frozen=True)

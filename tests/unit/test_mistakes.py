@@ -45,7 +45,7 @@ def wrong(function: Callable[..., Any], *arguments: Any, **named: Any) -> str:
         ({"stop_below": "x"}, "stop_below is 'x'; it must be a share"),
         ({"goals": 5}, "goals is 5; give an al.Goal"),
         ({"goals": [5]}, "goals is [5]; give an al.Goal"),
-        ({"rules": 5}, "rules is 5; say where they are"),
+        ({"space": 5}, "5 is no space: give a function that schedules"),
         ({"database": 5}, "a database is given by the path of its file, not by 5"),
         ({"strategy": 5}, "unknown strategy 5"),
         ({"strategy": []}, "unknown strategy []"),
@@ -72,7 +72,7 @@ def test_of_tune(named: dict[str, Any], told: str) -> None:
     assert told in wrong(al.tune, TASK, **{"trials": 1, **named})
 
 
-@pytest.mark.parametrize("named", [{"database": "nowhere/t.db"}, {"objective": "bounds"}, {"rules": "nowhere.py:RULES"}])
+@pytest.mark.parametrize("named", [{"database": "nowhere/t.db"}, {"objective": "bounds"}, {"space": "nowhere.py:space"}])
 def test_of_tune_before_sketches_are_derived(named: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ansorlite.api.tune.task_state", lambda *_: pytest.fail("a model's take seconds"))
     assert wrong(al.tune, TASK, **named)
@@ -93,7 +93,7 @@ def test_of_compile(arguments: tuple[Any, ...], told: str) -> None:
 def test_of_options_of_compile() -> None:
     assert "keep is '2'; it must be an integer" in wrong(al.compile, TASK, keep="2")
     assert "keep is 2, but this has no open dimensions" in wrong(al.compile, TASK, keep=2)
-    assert "rules is 5" in wrong(al.compile, TASK, rules=5)
+    assert "5 is no space" in wrong(al.compile, TASK, space=5)
 
 
 def test_of_models() -> None:

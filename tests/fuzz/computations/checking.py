@@ -16,7 +16,7 @@ from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.nodes import Function
 from ansorlite.loops.verifier import verify
 from ansorlite.search.default import default_candidate
-from ansorlite.sketch.candidate import NAIVE, Candidate
+from ansorlite.sketch.candidate import NAIVE
 from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.program import lower
 from ansorlite.sketch.tile_space import TileSpace
@@ -122,15 +122,15 @@ def check(plan: Plan) -> float:
         for number in range(ROWS):
             sketch = sketches[int(rng.integers(len(sketches)))]
             row = TileSpace(sketch).sample(1, rng)[0]
-            candidates[f"row {number}"] = Candidate(sketch.signature, tuple(row.tolist()))
+            candidates[f"row {number}"] = sketch.candidate(row)
     for name, candidate in candidates.items():
-        with way(f"{name} {candidate.sketch} {candidate.row} for {task.target.key}, lowered"):
-            function = lower(task, candidate, sketches)
+        with way(f"{name} {candidate.trace} for {task.target.key}, lowered"):
+            function = lower(task, candidate)
             verify(function)
-        with way(f"{name} {candidate.sketch} {candidate.row} for {task.target.key}, interpreted"):
+        with way(f"{name} {candidate.trace} for {task.target.key}, interpreted"):
             compare(interpreted(dag, function, inputs, rng if name == "row 0" else None))
         if name in ("default", "row 0"):
-            with way(f"{name} {candidate.sketch} {candidate.row} for {task.target.key}, compiled"):
+            with way(f"{name} {candidate.trace} for {task.target.key}, compiled"):
                 try:
                     found = compiled(dag, function, inputs, HOST)
                 except ProgramSizeError:

@@ -15,6 +15,7 @@ from ansorlite.sketch.program import lower
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.target import NAMED, Target
 from ansorlite.task import Task
+from tests.unit.sketch.rows import Choice, row_of
 from tests.workloads import matmul
 
 #: Rows, columns, and the panels of each that libraries use: machine, register tile, (rows of A that stay in the second
@@ -57,7 +58,7 @@ def test_the_tiles_of_libraries_can_be_said(name: str, tile: tuple[int, int], pa
 @pytest.mark.parametrize("name", ["x86-64-v3", "x86-64-v4", "aarch64"])
 def test_the_default_product_stays_in_registers(name: str) -> None:
     task, sketches = product(name, 1024)
-    busiest = _busiest_loop(task, default_candidate(task, sketches), sketches)
+    busiest = _busiest_loop(task, default_candidate(task, sketches))
     assert len(MULTIPLY_ADD.findall(busiest)) >= 8
     assert not STACK.search(busiest)
 
@@ -67,22 +68,21 @@ def test_twelve_accumulators_of_sixteen_registers_leave_room_for_both_operands(t
     task, sketches = product("x86-64-v3", 1024)
     packed = max(sketches, key=lambda sketch: len(sketch.holes))
     chains = {"i": (96, tile[0]), "j": (tile[1], tile[1]), "k": (256, 1)}
-    row = []
+    tiles: dict[str, Choice] = {}
     for hole in packed.holes:
         if hole.table is not None:
             spans = [tuple(chain[-3:-1]) for chain in hole.table.spans.tolist()]
-            row.append(spans.index(chains[hole.name[-1]] if hole.name[-1] != "k" else (1024, 256)))
-        else:
-            wanted = {"C_local.lanes": 8, "C_local.unroll": 64, "C_local.at": 2}.get(hole.name, 0)
-            row.append(hole.choices.index(wanted))
-    busiest = _busiest_loop(task, Candidate(packed.signature, tuple(row)), sketches)
+            found = spans.index(chains[hole.name[-1]] if hole.name[-1] != "k" else (1024, 256))
+            tiles[hole.name.replace(".", "__")] = tuple(hole.table.trips[found].tolist())
+    row = row_of(packed, **tiles, C_local__lanes=8, C_local__unroll=64, C_local__at="j1")
+    busiest = _busiest_loop(task, packed.candidate(row))
     assert len(MULTIPLY_ADD.findall(busiest)) == 12
     assert not STACK.search(busiest)
 
 
-def _busiest_loop(task: Task, candidate: Candidate, sketches: tuple[Sketch, ...]) -> str:
+def _busiest_loop(task: Task, candidate: Candidate) -> str:
     """The innermost loop with most multiply-adds: from its label to the jump back there."""
-    text = assembly(build(lower(task, candidate, sketches), task.target), task.target)
+    text = assembly(build(lower(task, candidate), task.target), task.target)
     blocks = re.findall(r"^(\.LBB\w+):(.*?)(?=^\.LBB|\Z)", text, re.MULTILINE | re.DOTALL)
     loops = [body[: body.rindex(label)] for label, body in blocks if label in body]
     return max(loops, key=lambda loop: len(MULTIPLY_ADD.findall(loop)))

@@ -42,7 +42,7 @@ def unrolled(task: al.Task) -> Candidate:
     assert tiles.table is not None
     spans = tiles.table.spans[:, -2]
     largest = int(np.argmax(np.where(spans <= 512, spans, 0)))
-    return Candidate(sketch.signature, (largest, *(0 for _ in others[:-1]), others[-1].size - 1))
+    return sketch.candidate((largest, *(0 for _ in others[:-1]), others[-1].size - 1))
 
 
 def test_a_program_of_too_many_instructions_is_refused_wherever_it_is_compiled() -> None:

@@ -11,25 +11,26 @@ from ansorlite.cost_model.draft import Draft
 from ansorlite.features import extract
 from ansorlite.search.default import default_candidate
 from ansorlite.sketch.derivation import derive
+from ansorlite.sketch.program import sketch_of
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.task import Task
 from ansorlite.te.tensor import Tensor
 from tests import workloads
 from tests.targets import WIDE
-from tests.unit.sketch.rows import row_of, sketch_with
+from tests.unit.sketch.rows import Choice, row_of, sketch_with
 
-Choices = dict[str, int | tuple[int, ...]]
+Choices = dict[str, Choice]
 
 TILES: Choices = {"C__i": (8, 4, 2, 8), "C__j": (4, 4, 1, 32), "C__k": (4, 128)}
-CHOICES: Choices = {"C__lanes": 16, "C__unroll": 512, "C__parallel": 0, "C__at": 2}
+CHOICES: Choices = {"C__lanes": 16, "C__unroll": 512, "C__parallel": 0, "C__at": "j1"}
 
 
 def seconds(sketch: Sketch, row: np.ndarray) -> float:
     return float(Draft(WIDE).seconds(extract(sketch, row[None]))[0])
 
 
-def matmul(**choices: int | tuple[int, ...]) -> float:
-    sketch = sketch_with(workloads.matmul_bias_relu(512, 512, 512), "follow", without=["cache_read"])
+def matmul(**choices: Choice) -> float:
+    sketch = sketch_with(workloads.matmul_bias_relu(512, 512, 512), "s.reverse_compute_at(E,", without=["s.cache_read("])
     return seconds(sketch, row_of(sketch, **(TILES | CHOICES | choices)))
 
 
@@ -50,8 +51,8 @@ def test_threads_that_share_the_work_are_worth_a_parallel_loop() -> None:
 
 
 def test_a_row_times_a_matrix_reads_long_runs() -> None:
-    sketch = sketch_with(workloads.matmul(1, 1000, 2048), "cache_write", without=["cache_read"])
-    choices: Choices = {"C_local__unroll": 64, "C_local__parallel": 0, "C_local__at": 2, "C_local__k": (64, 32)}
+    sketch = sketch_with(workloads.matmul(1, 1000, 2048), "s.cache_write(", without=["s.cache_read("])
+    choices: Choices = {"C_local__unroll": 64, "C_local__parallel": 0, "C_local__at": "j1", "C_local__k": (64, 32)}
     wide = row_of(sketch, C_local__j=(20, 1, 1, 50), C_local__lanes=16, **choices)
     narrow = row_of(sketch, C_local__j=(125, 1, 1, 8), C_local__lanes=8, **choices)
     assert seconds(sketch, wide) < 0.7 * seconds(sketch, narrow)
@@ -62,8 +63,5 @@ def test_a_row_times_a_matrix_reads_long_runs() -> None:
 )
 def test_only_what_is_large_enough_runs_in_parallel(tensors: list[Tensor], parallel: bool) -> None:
     task = Task(tensors, replace(WIDE, threads=2))
-    sketches = derive(task)
-    chosen = default_candidate(task, sketches)
-    sketch = next(each for each in sketches if each.signature == chosen.sketch)
-    program = sketch.fold(chosen.row)
+    program = sketch_of(task, default_candidate(task, derive(task))).fold(())
     assert any(int(nest.parallel) > 0 for nest in program.nests) == parallel

@@ -13,7 +13,7 @@ from ansorlite.sketch.tile_space import TileSpace
 from tests import workloads
 from tests.unit.sketch.rows import row_of, sketch_with, sketches
 
-FUSED = sketch_with(workloads.matmul_bias_relu(16, 32, 8), "follow", without=["cache_read"])
+FUSED = sketch_with(workloads.matmul_bias_relu(16, 32, 8), "s.reverse_compute_at(E,", without=["s.cache_read("])
 TILES = {"C__i": (2, 2, 2, 2), "C__j": (1, 2, 1, 16), "C__k": (2, 4)}
 
 
@@ -33,7 +33,7 @@ def test_names_are_columns() -> None:
 
 
 def test_a_matmul() -> None:
-    found = features(FUSED, "C", row_of(FUSED, **TILES, C__lanes=16, C__unroll=64, C__parallel=1, C__at=2))
+    found = features(FUSED, "C", row_of(FUSED, **TILES, C__lanes=16, C__unroll=64, C__parallel=1, C__at="j1"))
     assert count(found["iterations"]) == pytest.approx(16 * 32 * 8)
     assert count(found["mul"]) == pytest.approx(16 * 32 * 8)
     assert count(found["cheap"]) == pytest.approx(16 * 32 * 8)
@@ -48,13 +48,13 @@ def test_a_matmul() -> None:
 
 
 def test_shifted_tiles_and_odd_rows_are_counted_as_they_run() -> None:
-    odd = sketch_with(workloads.matmul_bias_relu(16, 30, 8), "follow", without=["cache_read"])
-    row = row_of(odd, C__i=(2, 2, 2, 2), C__j=(1, 2, 1, 16), C__k=(2, 4), C__lanes=16, C__at=2)
+    odd = sketch_with(workloads.matmul_bias_relu(16, 30, 8), "s.reverse_compute_at(E,", without=["s.cache_read("])
+    row = row_of(odd, C__i=(2, 2, 2, 2), C__j=(1, 2, 1, 16), C__k=(2, 4), C__lanes=16, C__at="j1")
     assert count(features(odd, "C", row)["iterations"]) == pytest.approx(16 * 32 * 8)
 
 
 def test_an_unbalanced_parallel_loop() -> None:
-    sums = sketch_with(workloads.softmax(3, 64), "compute_at exp in softmax", without=["rfactor"])
+    sums = sketch_with(workloads.softmax(3, 64), "s.compute_at(exp,", without=["s.rfactor("])
     row = row_of(sums, softmax__i=(3, 1), softmax__j=(1, 64), softmax__parallel=1)
     assert features(sums, "softmax", row)["balance"] == pytest.approx(3 / 4)
 

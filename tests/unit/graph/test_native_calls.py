@@ -17,7 +17,7 @@ from ansorlite.graph.graph import Graph
 from ansorlite.graph.model import Model
 from ansorlite.programs.build import compile_candidate
 from ansorlite.runtime.kernel import Kernel
-from ansorlite.sketch.candidate import NAIVE, Candidate
+from ansorlite.sketch.candidate import NAIVE
 from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.tile_space import TileSpace
 from ansorlite.task import Task
@@ -197,9 +197,9 @@ def _shared_weight(times: int) -> tuple[Graph, np.ndarray]:
 
 def _packing(task: Task) -> Kernel:
     """A program that packs the weight."""
-    sketch = next(sketch for sketch in derive(task) if "cache_read" in sketch.text)
+    sketch = next(sketch for sketch in derive(task) if "s.cache_read(" in sketch.text)
     row = TileSpace(sketch).sample(1, np.random.default_rng(0))[0]
-    return compile_candidate(task, Candidate(sketch.signature, tuple(row.tolist())))
+    return compile_candidate(task, sketch.candidate(row))
 
 
 def test_weights_are_prepared_once_and_then_dropped() -> None:

@@ -1,8 +1,7 @@
-"""A backend without a compiler: the name of a candidate's sketch says what its program does, or what goes wrong."""
+"""A backend without a compiler: the trace of a candidate says what its program does, or what goes wrong."""
 
 from __future__ import annotations
 
-import ast
 import ctypes
 import os
 import sys
@@ -14,7 +13,7 @@ import numpy as np
 
 from ansorlite.runtime.arguments import Array
 from ansorlite.runtime.timing import Call
-from ansorlite.sketch.candidate import Candidate
+from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.task import Task
 from ansorlite.te.evaluate import evaluate
 
@@ -31,10 +30,16 @@ def _crash() -> None:
     ctypes.string_at(0)
 
 
-def build(_task: Task, candidate: Candidate, _rules: object) -> bytes:
-    match candidate.sketch:
+def faked(name: str, value: int = 5) -> Candidate:
+    """The candidate that does what ``name`` says."""
+    return Candidate(f"{name}: {value}")
+
+
+def build(_task: Task, candidate: Candidate) -> bytes:
+    name, _, value = candidate.trace.partition(": ")
+    match name:
         case "build raises":
-            raise ValueError(f"row {candidate.row[0]} cannot be compiled")
+            raise ValueError(f"row {value} cannot be compiled")
         case "build hangs":
             time.sleep(1000)
         case "build crashes":
@@ -44,11 +49,12 @@ def build(_task: Task, candidate: Candidate, _rules: object) -> bytes:
         case "build prints":
             print("a line on standard output")
             os.write(1, b"and one from native code\n")
-    return repr((candidate.sketch, candidate.row)).encode()
+    return candidate.trace.encode()
 
 
 def load(task: Task, artifact: bytes, arrays: Sequence[Array]) -> Call:
-    name, row = ast.literal_eval(artifact.decode())
+    name, _, number = ("naive: 0" if artifact.decode() == NAIVE.trace else artifact.decode()).partition(": ")
+    value = int(number)
     inputs = arrays[: len(task.dag.inputs)]
     outputs = arrays[len(task.dag.inputs) :]
     results = evaluate(task.dag, inputs)
@@ -65,9 +71,9 @@ def load(task: Task, artifact: bytes, arrays: Sequence[Array]) -> Call:
             output[...] = result
         match name:
             case "sleeps":
-                time.sleep(row[0] / 1000)
+                time.sleep(value / 1000)
             case "sleeps once":
-                time.sleep(row[0] / 1000 if calls == 1 else 0)
+                time.sleep(value / 1000 if calls == 1 else 0)
             case "naive":
                 time.sleep(0.1)
             case "waits":
@@ -84,7 +90,7 @@ def load(task: Task, artifact: bytes, arrays: Sequence[Array]) -> Call:
             case "run eats memory":
                 _eat_memory()
             case "wrong":
-                outputs[0].flat[row[0]] += 1
+                outputs[0].flat[value] += 1
 
     def leave_one_out(_count: int) -> None:
         outputs[0].flat[1:] = results[0].flat[1:]

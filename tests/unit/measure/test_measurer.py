@@ -16,6 +16,7 @@ from ansorlite.errors import TuningError
 from ansorlite.measure import Measurer, MeasureSettings
 from ansorlite.records import Measurement, Outcome
 from ansorlite.sketch.candidate import NAIVE, Candidate
+from tests.unit.measure.fake_backend import faked
 from tests.unit.measure.tasks import index_out_of_range, matmul
 
 SETTINGS = MeasureSettings(
@@ -32,7 +33,7 @@ SETTINGS = MeasureSettings(
     backend="tests.unit.measure.fake_backend",
 )
 
-GOOD = Candidate("good", ())
+GOOD = faked("good")
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +51,7 @@ def measurer() -> Iterator[Measurer]:
 
 
 def candidates(*names: str, value: int = 5) -> list[Candidate]:
-    return [Candidate(name, (value,)) for name in names]
+    return [faked(name, value) for name in names]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +85,7 @@ def test_a_failure_is_one_record_and_the_next_candidate_is_fine(
 def test_a_measurement_says_what_was_measured(measurer: Measurer) -> None:
     before = time.time()
     (measured,) = measurer.measure(matmul(9), candidates("build prints"), keys=["c0ffee"])
-    assert measured.candidate == Candidate("build prints", (5,))
+    assert measured.candidate == faked("build prints")
     assert (measured.key, measured.version, measured.outcome) == ("c0ffee", __version__, Outcome.OK)
     assert measured.checked
     assert measured.latency is not None
@@ -139,7 +140,7 @@ def test_the_best_of_an_earlier_run_is_known(impatient: Measurer) -> None:
 
 
 def test_a_best_that_does_not_compile_any_more_is_not_used(measurer: Measurer, caplog: pytest.LogCaptureFixture) -> None:
-    best = Measurement(Candidate("build raises", (1,)), Outcome.OK, latency=1e-9, checked=True)
+    best = Measurement(faked("build raises", 1), Outcome.OK, latency=1e-9, checked=True)
     with caplog.at_level(logging.WARNING):
         (measured,) = measurer.measure(matmul(12), candidates("sleeps"), best=best)
     assert measured.outcome is Outcome.OK
@@ -147,7 +148,7 @@ def test_a_best_that_does_not_compile_any_more_is_not_used(measurer: Measurer, c
 
 
 def test_one_failure_again_and_again_ends_the_tuning_and_says_how_it_began(measurer: Measurer) -> None:
-    many = [Candidate("build raises", (row,)) for row in range(20)]
+    many = [faked("build raises", row) for row in range(20)]
     seen: list[Measurement] = []
     with pytest.raises(TuningError, match=r"the last 5 candidates all failed in one way \(compile_error\).*row 0 cannot"):
         seen.extend(measurer.measure(matmul(), many))
@@ -175,7 +176,7 @@ def test_a_program_that_was_removed_is_an_error_that_says_so(tmp_path: Path, mon
 def test_the_best_of_an_earlier_run_is_timed_again_and_stays_the_unit() -> None:
     with Measurer(settings=replace(SETTINGS, slow_factor=3.0)) as measurer:
         # As if the machine were slower now.
-        best = Measurement(Candidate("sleeps", (20,)), Outcome.OK, latency=1e-9, checked=True)
+        best = Measurement(faked("sleeps", 20), Outcome.OK, latency=1e-9, checked=True)
         same, slower = measurer.measure(matmul(18), candidates("sleeps", value=21) + candidates("sleeps", value=400), best=best)
     assert same.outcome is Outcome.OK
     assert same.latency is not None
@@ -184,7 +185,7 @@ def test_the_best_of_an_earlier_run_is_timed_again_and_stays_the_unit() -> None:
 
 
 def test_a_best_that_is_wrong_now_is_not_used(measurer: Measurer, caplog: pytest.LogCaptureFixture) -> None:
-    best = Measurement(Candidate("wrong", (1,)), Outcome.OK, latency=1e-9, checked=True)
+    best = Measurement(faked("wrong", 1), Outcome.OK, latency=1e-9, checked=True)
     with caplog.at_level(logging.WARNING):
         (measured,) = measurer.measure(matmul(19), candidates("sleeps"), best=best)
     assert measured.outcome is Outcome.OK

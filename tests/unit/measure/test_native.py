@@ -7,12 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ansorlite.api.space import space_of
 from ansorlite.errors import ArgumentError
 from ansorlite.measure import Measurer, MeasureSettings
-from ansorlite.measure.rules import rules_from
 from ansorlite.records import Outcome
-from ansorlite.sketch.candidate import NAIVE, Candidate
+from ansorlite.sketch.candidate import NAIVE
 from ansorlite.sketch.derivation import derive
+from ansorlite.sketch.spaces import Derived, sketches_of
 from ansorlite.sketch.tile_space import TileSpace
 from tests.unit.measure.tasks import matmul
 
@@ -29,8 +30,9 @@ def product(state: State) -> Verdict:
 
 
 def flat_nest(state: State) -> tuple[State, ...]:
-    nest = multi_level_tile(state.stage, "SRS", natural_lane(state.stage), state.target, perfect=True)
-    return (state.visited(*nest),)
+    schedule = state.fork()
+    bands = multi_level_tile(schedule, state.stage, "SRS", natural_lane(state.stage), state.target, perfect=True)
+    return (state.visited(schedule, bands),)
 
 
 MINE = (Rule("FlatTiling", product, flat_nest), *RULES["llvm"])
@@ -47,13 +49,13 @@ def place(tmp_path: Path) -> str:
 @pytest.mark.parametrize("own", [False, True])
 def test_naive_and_sampled_programs_are_right_and_timed(own: bool, place: str) -> None:
     task = matmul(24)
-    rules = f"{place}:MINE" if own else None
-    sketches = derive(task, None if rules is None else rules_from(rules))
+    space = space_of(f"{place}:MINE") if own else Derived()
+    assert space is not None
+    sketches = sketches_of(task, space)
     assert own == (len(sketches) > len(derive(task)))
     rng = np.random.default_rng(0)
-    rows = [(sketch.signature, row) for sketch in sketches for row in TileSpace(sketch).sample(1, rng).tolist()]
-    candidates = [NAIVE, *(Candidate(signature, tuple(row)) for signature, row in rows)]
-    settings = MeasureSettings(rules=rules, builders=1, repeat_seconds=0.0001, slow_factor=1e9)
+    candidates = [NAIVE, *(sketch.candidate(TileSpace(sketch).sample(1, rng)[0]) for sketch in sketches)]
+    settings = MeasureSettings(builders=1, repeat_seconds=0.0001, slow_factor=1e9)
     with Measurer(task.target, settings) as measurer:
         measured = list(measurer.measure(task, candidates))
     assert [m.candidate for m in measured] == candidates
@@ -63,13 +65,13 @@ def test_naive_and_sampled_programs_are_right_and_timed(own: bool, place: str) -
         assert measurement.latency is not None
 
 
-def test_rules_that_are_not_there_are_named(place: str) -> None:
+def test_spaces_that_are_not_there_are_named(place: str) -> None:
     for wrong, message in [
-        (f"{place}:SOMETHING_ELSE", "not a sequence of derivation rules"),
+        (f"{place}:SOMETHING_ELSE", r"\[1, 2\] is no space: give a function that schedules"),
         (f"{place}:NOTHING", "has no 'NOTHING'; it has: .*MINE, SOMETHING_ELSE"),
         ("/no/such/file.py:RULES", "there is no file /no/such/file.py"),
         ("no_such_module:RULES", "no_such_module cannot be imported"),
-        ("RULES", "does not name rules"),
+        ("RULES", "does not name a space"),
     ]:
         with pytest.raises(ArgumentError, match=message):
-            rules_from(wrong)
+            space_of(wrong)

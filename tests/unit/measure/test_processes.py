@@ -20,12 +20,12 @@ import pytest
 from ansorlite.errors import TuningError
 from ansorlite.measure import Measurer
 from ansorlite.records import Outcome
-from ansorlite.sketch.candidate import Candidate
 from tests.interrupts import interruptible
+from tests.unit.measure.fake_backend import faked
 from tests.unit.measure.tasks import matmul
 from tests.unit.measure.test_measurer import GOOD, SETTINGS
 
-WAITS = Candidate("waits", (0,))
+WAITS = faked("waits")
 
 #: Seconds after which a test fails because what it waits for does not happen.
 LIMIT = 60.0

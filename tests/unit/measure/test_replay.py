@@ -41,13 +41,13 @@ def invoke(*words: str) -> Result:
 def test_it_says_what_went_wrong_and_shows_the_loops(tmp_path: Path) -> None:
     with Database(tmp_path / "db") as database:
         database.add(matmul(8), Measurement(NAIVE, Outcome.OK, latency=1.0, checked=True))
-        database.add(matmul(8), Measurement(Candidate("of another version", ()), Outcome.OK, latency=1.0, checked=True))
+        database.add(matmul(8), Measurement(Candidate("of another version"), Outcome.OK, latency=1.0, checked=True))
     shown = invoke(str(tmp_path / "db"), "1", "--loops", "--here").stdout
     assert "recorded:  ok, 1.000e+00 s" in shown
     assert "now:       ok, " in shown
     assert "for " in shown
     gone = invoke(str(tmp_path / "db"), "2").stdout
-    assert "now:       compile_error: TuningError: this task has no sketch of another version" in gone
+    assert "now:       compile_error: ScheduleError: the trace is not what a trace prints" in gone
 
 
 def test_a_record_that_is_not_there(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ from ansorlite.errors import RecordsError
 from ansorlite.records import Database, export_lines
 from ansorlite.records.rows import COLUMNS
 from ansorlite.report.histories import histories
-from tests.unit.records.samples import measurement, task
+from ansorlite.sketch.candidate import Candidate
+from tests.unit.records.samples import candidate, measurement, task
 
 
 def writer(path: Path, seed: int, count: int) -> subprocess.Popen[str]:
@@ -35,9 +36,9 @@ def test_a_killed_writer_loses_nothing_it_had_finished(tmp_path: Path) -> None:
     assert process.wait() == -signal.SIGKILL
     finished = [int(line.split()[1]) for line in told if line.endswith("\n")]
     with Database(path) as database:
-        rows = [record.measurement.candidate.row[1] for record in database.records()]
-        assert rows[: len(finished)] == finished
-        assert len(rows) <= len(finished) + 1
+        found = [record.measurement.candidate for record in database.records()]
+        assert found[: len(finished)] == [candidate(0, number) for number in finished]
+        assert len(found) <= len(finished) + 1
         assert database.add(task(), measurement(1, 0)) > 0
 
 
@@ -48,8 +49,8 @@ def test_two_writers_share_one_file(tmp_path: Path) -> None:
         process.communicate()
         assert process.returncode == 0
     with Database(path) as database:
-        rows = {record.measurement.candidate.row for record in database.records()}
-        assert rows == {(seed, number) for seed in range(2) for number in range(200)}
+        found = {record.measurement.candidate for record in database.records()}
+        assert found == {candidate(seed, number) for seed in range(2) for number in range(200)}
         assert len(database.tasks()) == 1
 
 
@@ -103,8 +104,8 @@ DAMAGE = {
     "less than nothing": "-1",
     "nothing": "0",
     "a great number": "9223372036854775807",
-    "a row of the wrong things": "'[1, \"2\", 1e999]'",
-    "a row of too great numbers": f"'[1{'0' * 40}]'",
+    "a list of the wrong things": "'[1, \"2\", 1e999]'",
+    "a list of too great numbers": f"'[1{'0' * 40}]'",
     "escapes": "char(27) || '[2J'",
 }
 MEASUREMENT_COLUMNS = ("task", "target", *COLUMNS)
@@ -117,8 +118,8 @@ def damage(path: Path, table: str, column: str, value: str) -> None:
     connection.close()
 
 
-def read_all(database: Database) -> list[tuple[int, ...]]:
-    """Read the database in every way; the rows of its measurements."""
+def read_all(database: Database) -> list[Candidate]:
+    """Read the database in every way; the programs of its measurements."""
     found = database.records()
     for one in (task(1), task(2)):
         database.best(one.key, one.target.key)
@@ -135,7 +136,7 @@ def read_all(database: Database) -> list[tuple[int, ...]]:
     for line in export_lines(database):
         json.loads(line)
     histories(database)
-    return [record.measurement.candidate.row for record in found]
+    return [record.measurement.candidate for record in found]
 
 
 @pytest.mark.parametrize("kind", DAMAGE)
@@ -152,20 +153,27 @@ def test_a_damaged_row_is_left_out_and_said_once_and_the_others_stay(
         database.add(task(2), measurement(3))
     damage(tmp_path / "db", table, column, DAMAGE[kind])
     with Database(tmp_path / "db") as database:
-        rows = read_all(database)
+        found = read_all(database)
         database.warn()
         told = [record.getMessage() for record in caplog.records if "damaged rows are left out" in record.getMessage()]
         database.warn()
-    assert rows[-1] == (3,)  # of another task, and whole
-    assert table == "tasks" or (2,) in rows
+    assert found[-1] == candidate(3)  # of another task, and whole
+    assert table == "tasks" or candidate(2) in found
     assert caplog.text.count("damaged rows are left out") == len(told) <= 1
     assert all("\n" not in line and "\x1b" not in line for line in told)
-    assert told or len(rows) == 3, "left out silently"
+    assert told or len(found) == 3, "left out silently"
 
 
 @pytest.mark.parametrize(
     ("column", "value"),
-    [("outcome", "'exploded'"), ("latency", "0"), ("latency", "-1"), ("latency", "9e999"), ("latency", "NULL"), ("row", "'[['")],
+    [
+        ("outcome", "'exploded'"),
+        ("latency", "0"),
+        ("latency", "-1"),
+        ("latency", "9e999"),
+        ("latency", "NULL"),
+        ("trace", "x'00'"),
+    ],
 )
 def test_a_row_that_is_no_measurement_is_named(tmp_path: Path, column: str, value: str, caplog: pytest.LogCaptureFixture) -> None:
     with Database(tmp_path / "db") as database:
@@ -225,7 +233,7 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
         pass
     with sqlite3.connect(tmp_path / "db") as connection:
         connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(RecordsError, match=r"newer ansorlite \(schema 99; this one knows 2\); upgrade"):
+    with pytest.raises(RecordsError, match=r"newer ansorlite \(schema 99; this one knows 3\); upgrade"):
         Database(tmp_path / "db")
 
 

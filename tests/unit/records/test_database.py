@@ -10,7 +10,7 @@ import pytest
 from ansorlite.errors import RecordsError
 from ansorlite.records import Database, Outcome
 from ansorlite.te.serialize import load
-from tests.unit.records.samples import failure, measurement, task
+from tests.unit.records.samples import candidate, failure, measurement, task
 
 
 def test_a_measurement_comes_back_as_it_was(tmp_path: Path) -> None:
@@ -51,9 +51,9 @@ def test_filters_counts_and_targets(tmp_path: Path) -> None:
         database.add(task(1), measurement(1))
         database.add(task(2), measurement(2))
         database.add(task(2), failure(3, outcome=Outcome.COMPILE_ERROR, error="no"))
-        rows = [record.measurement.candidate.row for record in database.records(task=task(2).key)]
-        assert rows == [(2,), (3,)]
-        assert [r.measurement.candidate.row for r in database.records(outcome=Outcome.OK)] == [(1,), (2,)]
+        found = [record.measurement.candidate for record in database.records(task=task(2).key)]
+        assert found == [candidate(2), candidate(3)]
+        assert [r.measurement.candidate for r in database.records(outcome=Outcome.OK)] == [candidate(1), candidate(2)]
         assert [r.id for r in database.records(since=1, limit=1)] == [2]
         assert database.outcomes() == {Outcome.OK: 2, Outcome.COMPILE_ERROR: 1}
         assert database.outcomes(task=task(1).key) == {Outcome.OK: 1}

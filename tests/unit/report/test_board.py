@@ -28,7 +28,7 @@ def task(name: str, extent: int) -> Task:
 
 
 TASKS = ((task("conv", 8), 3), (task("pool", 4), 1))
-BEST = Candidate("s", (1, 2))
+BEST = Candidate("1")
 
 
 def trial(
@@ -44,8 +44,8 @@ def events() -> list[Event]:
         trial(0, NAIVE, 1.0, restored=True),
         trial(1, NAIVE, 0.4),
         trial(0, BEST, 0.1),
-        trial(0, Candidate("s", (2, 2)), None, Outcome.CRASH),
-        trial(0, Candidate("s", (3, 2)), None, Outcome.EARLY_STOPPED),
+        trial(0, Candidate("2"), None, Outcome.CRASH),
+        trial(0, Candidate("3"), None, Outcome.EARLY_STOPPED),
         RoundFinished(0, 1, RoundLog(0, 3, (3,), 0, 100, 0, 3, 1, 0.75, 0.1, 0.0, 0.0), 0.01),
     ]
 

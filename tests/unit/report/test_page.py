@@ -23,11 +23,11 @@ MANY, FEW = (
 def filled(path: Path) -> Database:
     database = Database(path)
     trials: list[tuple[Candidate, Outcome, float | None, bool, str]] = [
-        (Candidate("sketch", (1,)), Outcome.CRASH, None, False, "signal 11 <SEGV>\nand more"),
+        (Candidate("1"), Outcome.CRASH, None, False, "signal 11 <SEGV>\nand more"),
         (NAIVE, Outcome.OK, 8e-3, True, ""),
-        (Candidate("sketch", (2,)), Outcome.OK, 2e-3, True, ""),
-        (Candidate("sketch", (3,)), Outcome.OK, 1e-3, False, ""),  # not checked, so it does not count
-        (Candidate("sketch", (4,)), Outcome.EARLY_STOPPED, 9e-3, True, ""),
+        (Candidate("2"), Outcome.OK, 2e-3, True, ""),
+        (Candidate("3"), Outcome.OK, 1e-3, False, ""),  # not checked, so it does not count
+        (Candidate("4"), Outcome.EARLY_STOPPED, 9e-3, True, ""),
     ]
     for when, (candidate, outcome, latency, checked, error) in enumerate(trials):
         database.add(MANY, Measurement(candidate, outcome, str(when), latency, checked, error, when=float(when)))

@@ -16,9 +16,8 @@ from ansorlite.features.reference import reference
 from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.prepare import split
 from ansorlite.loops.verifier import verify
-from ansorlite.measure.rules import rules_from
 from ansorlite.rewrites.winograd import winograd
-from ansorlite.schedule.steps import CacheWrite, Winograd
+from ansorlite.schedule.primitives import CacheWrite, Winograd
 from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.rules import WITHOUT_WINOGRAD
 from ansorlite.sketch.rules.winograd import winograd_rule
@@ -120,7 +119,7 @@ def test_choosing_axes_are_found() -> None:
 
 
 def has_winograd(sketch: Sketch) -> bool:
-    return any(isinstance(step, Winograd) for step in sketch.steps)
+    return any(isinstance(step, Winograd) for step in sketch.trace.steps)
 
 
 @pytest.mark.parametrize("name", ["channels last", "blocked channels", "blocked channels, odd extents"])
@@ -180,7 +179,7 @@ def resnet(channels: int, size: int, constant: bool) -> Task:
 def test_direct_sketches_stay() -> None:
     """Candidates of the direct sum and Winograd's are told apart, and are candidates of one and the same task."""
     task = resnet(64, 56, constant=True)
-    plain, more = derive(task, rules_from("ansorlite.sketch.rules:WITHOUT_WINOGRAD")), derive(task)
+    plain, more = derive(task, WITHOUT_WINOGRAD), derive(task)
     assert {s.signature for s in plain} == {s.signature for s in more if not has_winograd(s)}
     assert any(has_winograd(s) for s in more)
 
@@ -196,17 +195,17 @@ def test_direct_sketches_stay() -> None:
     ],
 )
 def test_offered_where_it_saves_work(channels: int, size: int, constant: bool, expected: set[tuple[int, int]]) -> None:
-    steps = [step for sketch in derive(resnet(channels, size, constant)) for step in sketch.steps]
+    steps = [step for sketch in derive(resnet(channels, size, constant)) for step in sketch.trace.steps]
     assert {step.outputs for step in steps if isinstance(step, Winograd)} == expected
 
 
 def test_a_sum_that_is_only_copied_out_is_not_asked_again() -> None:
     found = [sketch for sketch in derive(resnet(64, 56, constant=True)) if has_winograd(sketch)]
-    caches = [{step.cache for step in sketch.steps if isinstance(step, CacheWrite)} for sketch in found]
     assert found
-    assert not any(
-        step.stage in cached for s, cached in zip(found, caches, strict=True) for step in s.steps if isinstance(step, Winograd)
-    )
+    for sketch in found:
+        steps = sketch.trace.steps
+        caches = {step.name for step in steps if isinstance(step, CacheWrite)}
+        assert not any(step.stage.name in caches for step in steps if isinstance(step, Winograd))
 
 
 def test_transforming_weights_in_every_call_is_counted() -> None:
@@ -223,7 +222,7 @@ def test_tiles_of_three_dimensions_are_small() -> None:
         lambda i, j, h, k: te.sum(x[i + r, j + s, h + t, c] * w[r, s, t, c, k], axis=[r, s, t, c]),
         name="conv",
     )
-    steps = [step for sketch in derive(Task([x, w, conv3d], WIDE)) for step in sketch.steps]
+    steps = [step for sketch in derive(Task([x, w, conv3d], WIDE)) for step in sketch.trace.steps]
     assert {step.outputs for step in steps if isinstance(step, Winograd)} == {(2, 2, 2)}
 
 

@@ -9,7 +9,6 @@ from ansorlite import te
 from ansorlite.errors import ArgumentError
 from ansorlite.programs.build import compile_candidate, pack, unpack
 from ansorlite.runtime.kernel import Kernel
-from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.tile_space import TileSpace
 from ansorlite.target import host
@@ -28,9 +27,9 @@ def product() -> Task:
 @pytest.fixture(scope="module")
 def kernel() -> Kernel:
     task = product()
-    sketch = next(sketch for sketch in derive(task) if "cache_read B" in sketch.text)
+    sketch = next(sketch for sketch in derive(task) if 's.cache_read(D, "B"' in sketch.text)
     row = TileSpace(sketch).sample(1, np.random.default_rng(0))[0]
-    return compile_candidate(task, Candidate(sketch.signature, tuple(row.tolist())))
+    return compile_candidate(task, sketch.candidate(row))
 
 
 @pytest.fixture

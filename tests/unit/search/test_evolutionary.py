@@ -10,19 +10,21 @@ from ansorlite.cost_model import GBDT, BlendedModel
 from ansorlite.evolution import EvolutionSettings
 from ansorlite.search import EvolutionarySearch, EvolutionarySettings, RandomSearch, SearchProblem, Strategy
 from ansorlite.sketch.candidate import Candidate
-from tests.unit.synthetic import Machine, OrdinalSpace
+from tests.unit.synthetic import Machine, OrdinalSpace, SyntheticProgramSpace
 
 SPACE = OrdinalSpace((6, 12, 12, 9, 10, 14))
 MACHINES = (Machine((4, 8, 3, 6, 2, 11)), Machine((1, 2, 9, 0, 7, 3), floor=4e-3))
 SETTINGS = EvolutionarySettings(EvolutionSettings(population=256, generations=3), least_population=64)
-PROBLEM = SearchProblem(
-    ("fast", "slow"), (SPACE, SPACE), lambda position, rows: MACHINES[position].features(SPACE.canonical(rows)) * (1 + position)
-)
+FAST = SyntheticProgramSpace("fast", SPACE, lambda rows: MACHINES[0].features(SPACE.canonical(rows)))
+SLOW = SyntheticProgramSpace("slow", SPACE, lambda rows: MACHINES[1].features(SPACE.canonical(rows)) * 2)
+PROBLEM = SearchProblem((FAST, SLOW))
 
 
 def latency(candidate: Candidate) -> float:
-    machine = MACHINES[PROBLEM.signatures.index(candidate.sketch)]
-    return float(machine.latency(SPACE.canonical(np.asarray([candidate.row])))[0])
+    found = PROBLEM.locate(candidate)
+    assert found is not None
+    position, row = found
+    return float(MACHINES[position].latency(SPACE.canonical(np.asarray([row])))[0])
 
 
 def tune(strategy: Strategy, trials: int, batch: int = 16) -> list[float]:
@@ -49,7 +51,7 @@ def test_a_prior_makes_the_first_round_better_than_random() -> None:
         # One of the terms of the true latency of the fast sketch, on its scale.
         return -((features[:, 0, 1] - 8) ** 2) * 0.05 - (features[:, 0, 5] - 11) ** 2 * 0.05
 
-    task = SearchProblem(("fast",), (SPACE,), PROBLEM.features)
+    task = SearchProblem((FAST,))
     ratios = []
     for seed in range(5):
         ours = EvolutionarySearch(task, BlendedModel(prior, GBDT()), np.random.default_rng(seed), SETTINGS)
@@ -97,10 +99,10 @@ def test_earlier_measurements_resume_the_search() -> None:
     before = EvolutionarySearch(PROBLEM, GBDT(), np.random.default_rng(2), SETTINGS)
     tune(before, 96)
     known = [
-        (Candidate(signature, tuple(row)), seconds)
-        for signature, arm in zip(PROBLEM.signatures, before.groups(), strict=True)
+        (space.candidate(tuple(row)), seconds)
+        for space, arm in zip(PROBLEM.spaces, before.groups(), strict=True)
         for row, seconds in zip(
-            (arm.features[:, 0, :6] / (1 + (signature == "slow"))).astype(int).tolist(), arm.latencies, strict=True
+            (arm.features[:, 0, :6] / (1 + (space is SLOW))).astype(int).tolist(), arm.latencies, strict=True
         )
     ]
     after = EvolutionarySearch(PROBLEM, GBDT(), np.random.default_rng(3), SETTINGS)
@@ -113,9 +115,9 @@ def test_earlier_measurements_resume_the_search() -> None:
 
 def test_programs_of_one_batch_are_kept_apart() -> None:
     apart = dataclasses.replace(SETTINGS, epsilon=0.0, spread=3)
-    task = SearchProblem(("fast",), (SPACE,), PROBLEM.features)
+    task = SearchProblem((FAST,))
     strategy = EvolutionarySearch(task, GBDT(), np.random.default_rng(0), apart)
     tune(strategy, 32)
-    rows = np.asarray([candidate.row for candidate in strategy.propose(8)])
+    rows = np.asarray([FAST.row_of(candidate) for candidate in strategy.propose(8)])
     differing = (rows[:, None] != rows[None, :]).sum(axis=2)
     assert (differing[~np.eye(8, dtype=bool)] >= 3).all()

@@ -11,7 +11,7 @@ from ansorlite.cost_model import GBDT, RandomModel
 from ansorlite.evolution import EvolutionSettings, keys
 from ansorlite.search import STRATEGIES, EvolutionarySearch, EvolutionarySettings, RandomSearch, SearchProblem, Strategy
 from ansorlite.sketch.candidate import NAIVE, Candidate
-from tests.unit.synthetic import Machine, OrdinalSpace, Rows
+from tests.unit.synthetic import Machine, OrdinalSpace, Rows, SyntheticProgramSpace
 
 QUICK = EvolutionarySettings(EvolutionSettings(population=32, generations=1), least_population=16)
 MAKERS: dict[str, Callable[[SearchProblem, int], Strategy]] = {
@@ -24,16 +24,23 @@ MACHINE = Machine((3, 7, 2, 5))
 
 
 def problem(*spaces: OrdinalSpace) -> SearchProblem:
-    return SearchProblem(
-        tuple(f"sketch {position}" for position in range(len(spaces))),
-        spaces,
-        lambda position, rows: np.log1p(rows.astype(float))[:, None, :] + np.full((1, 2, 1), position),
-    )
+    def made(position: int, space: OrdinalSpace) -> SyntheticProgramSpace:
+        return SyntheticProgramSpace(
+            f"sketch {position}", space, lambda rows: np.log1p(rows.astype(float))[:, None, :] + np.full((1, 2, 1), position)
+        )
+
+    return SearchProblem(tuple(made(position, space) for position, space in enumerate(spaces)))
 
 
-def program(task: SearchProblem, candidate: Candidate) -> tuple[str, bytes]:
-    space = task.spaces[task.signatures.index(candidate.sketch)]
-    return candidate.sketch, keys(space, np.asarray([candidate.row], np.int64))[0]
+def located(task: SearchProblem, candidate: Candidate) -> tuple[int, tuple[int, ...]]:
+    found = task.locate(candidate)
+    assert found is not None
+    return found
+
+
+def program(task: SearchProblem, candidate: Candidate) -> tuple[int, bytes]:
+    position, row = located(task, candidate)
+    return position, keys(task.spaces[position].space, np.asarray([row], np.int64))[0]
 
 
 def test_the_table_names_them_all() -> None:
@@ -65,10 +72,10 @@ def test_proposes_every_program_once_and_then_nothing(
     rng = np.random.default_rng(seed)
     strategy = MAKERS[name](task, seed)
     expected = set()
-    for signature, space in zip(task.signatures, spaces, strict=True):
+    for position, space in enumerate(spaces):
         rows = np.indices(space.extents).reshape(len(space.extents), -1).T
-        expected |= {(signature, key) for key in keys(space, rows[space.valid(rows)])}
-    proposed: list[tuple[str, bytes]] = []
+        expected |= {(position, key) for key in keys(space, rows[space.valid(rows)])}
+    proposed: list[tuple[int, bytes]] = []
     for _ in range(600):
         candidates = strategy.propose(batch)
         assert len(candidates) <= batch
@@ -93,7 +100,7 @@ def test_same_seed_same_candidates(name: str) -> None:
         for _ in range(3):
             batch = strategy.propose(6)
             found += batch
-            strategy.observe([(c, float(MACHINE.latency(np.asarray([c.row]))[0])) for c in batch])
+            strategy.observe([(c, float(MACHINE.latency(np.asarray([located(task, c)[1]]))[0])) for c in batch])
         history.append(found)
     assert history[0] == history[1]
 
@@ -102,19 +109,20 @@ def test_same_seed_same_candidates(name: str) -> None:
 def test_what_was_measured_before_is_not_proposed(name: str) -> None:
     task = problem(OrdinalSpace((2, 3)))
     strategy = MAKERS[name](task, 0)
-    strategy.observe([(Candidate("sketch 0", (0, 2)), 1.0), (Candidate("sketch 0", (1, 1)), None)])
+    strategy.observe([(task.spaces[0].candidate((0, 2)), 1.0), (task.spaces[0].candidate((1, 1)), None)])
     # Row (0, 2) is the program of all rows that begin with 0.
-    assert {candidate.row for candidate in strategy.propose(99)} == {(1, 0), (1, 2)}
+    assert {located(task, candidate)[1] for candidate in strategy.propose(99)} == {(1, 0), (1, 2)}
 
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_other_programs_are_passed_over_but_a_wrong_row_is_an_error(name: str) -> None:
-    strategy = MAKERS[name](problem(OrdinalSpace((2, 3))), 0)
-    strategy.observe([(NAIVE, 3.0), (Candidate("an older sketch", (1,)), 1.0)])
+    task = problem(OrdinalSpace((2, 3)))
+    strategy = MAKERS[name](task, 0)
+    strategy.observe([(NAIVE, 3.0), (Candidate("an older sketch: 1"), 1.0)])
     assert len(strategy.propose(99)) == 4
     for row in ((1,), (2, 0), (0, -1)):
         with pytest.raises(ValueError, match="does not fit"):
-            strategy.observe([(Candidate("sketch 0", row), 1.0)])
+            strategy.observe([(task.spaces[0].candidate(row), 1.0)])
 
 
 @pytest.mark.parametrize("name", MAKERS)

@@ -16,7 +16,7 @@ def main() -> None:
     task = Task(load(json.load(sys.stdin)), WIDE)
     sketches = derive(task)
     default = default_candidate(task, sketches)
-    json.dump({"signatures": [s.signature for s in sketches], "default": [default.sketch, *default.row]}, sys.stdout)
+    json.dump({"signatures": [s.signature for s in sketches], "default": default.trace}, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import numpy as np
 from ansorlite import te
 from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.transposing import transposing
-from ansorlite.schedule.steps import CacheRead
+from ansorlite.schedule.primitives import CacheRead
 from ansorlite.sketch import derive
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.target import Target
@@ -25,7 +25,7 @@ TARGET = replace(WIDE, vector_bytes=32, vector_registers=16)
 def copied(tensors: list[te.Tensor], target: Target = TARGET) -> list[tuple[str, ...]]:
     """The tensors that each sketch copies."""
     sketches = derive(Task(tensors, target))
-    return [tuple(step.tensor for step in sketch.steps if isinstance(step, CacheRead)) for sketch in sketches]
+    return [tuple(step.tensor for step in sketch.trace.steps if isinstance(step, CacheRead)) for sketch in sketches]
 
 
 def test_the_transposed_operand_alone_is_copied() -> None:

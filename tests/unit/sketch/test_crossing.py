@@ -7,7 +7,7 @@ import numpy as np
 from ansorlite import te
 from ansorlite.machine.families import WIDE
 from ansorlite.programs.build import compile_candidate
-from ansorlite.schedule.steps import Reorder, Vectorize
+from ansorlite.schedule.primitives import Reorder, Vectorize
 from ansorlite.search import default_candidate
 from ansorlite.sketch import derive
 from ansorlite.sketch.sketch import Sketch
@@ -29,7 +29,9 @@ def convolution(stride: int, size: int = 64) -> Task:
 
 
 def lanes(sketch: Sketch, stage: Tensor) -> set[str]:
-    return {step.axis for step in sketch.steps if isinstance(step, Vectorize) and step.stage.startswith(stage.name)}
+    """The axes that the stage, or the tile that it is computed in, is vectorised along."""
+    loops = [step.loop for step in sketch.trace.steps if isinstance(step, Vectorize)]
+    return {sketch.structure.axis(loop).name for loop in loops if loop.stage.startswith(stage.name)}
 
 
 def crossing(task: Task) -> Axis | None:
@@ -67,8 +69,11 @@ def test_register_tiles_are_of_neighbours() -> None:
     """Rows of the image are in the outer bands alone."""
     stage = convolution(2).dag.outputs[0]
     (other,) = (sketch for sketch in derive(convolution(2)) if lanes(sketch, stage) == {stage.axes[1].name})
-    (reorder,) = (step for step in other.steps if isinstance(step, Reorder))
-    assert reorder.bands[-1] == (f"{stage.axes[3].name}3", f"{stage.axes[1].name}3")
+    (reorder,) = (step for step in other.trace.steps if isinstance(step, Reorder))
+    names = [loop.name for loop in reorder.loops]
+    last_sum = max(number for number, loop in enumerate(reorder.loops) if other.structure.axis(loop).reduce)
+    assert names[last_sum + 1 :] == [f"{stage.axes[3].name}3", f"{stage.axes[1].name}3"]
+    assert f"{stage.axes[2].name}2" not in names
 
 
 def test_stores_are_transposed_and_right() -> None:

@@ -13,7 +13,7 @@ from ansorlite.features.population import population_facts
 from ansorlite.features.reference import reference
 from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.visit import stores
-from ansorlite.schedule.steps import Stream
+from ansorlite.schedule.primitives import Stream
 from ansorlite.sketch import derive
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.tile_space import TileSpace
@@ -34,7 +34,8 @@ def scaled(m: int, n: int) -> list[te.Tensor]:
 
 
 def streamed(tensors: list[te.Tensor], target: Target = SMALL) -> set[str]:
-    return {step.stage for sketch in derive(Task(tensors, target)) for step in sketch.steps if isinstance(step, Stream)}
+    found = (step for sketch in derive(Task(tensors, target)) for step in sketch.trace.steps)
+    return {step.stage.name for step in found if isinstance(step, Stream)}
 
 
 def test_what_is_larger_than_the_last_cache() -> None:

@@ -19,7 +19,8 @@ from ansorlite.tuner.loop import Tuner
 from ansorlite.tuner.result import TuneResult
 from ansorlite.tuner.state import TaskState
 
-SKETCH = "s"
+#: What the trace of every candidate begins with: no real one's does.
+KIND = "program"
 
 
 def scale_task(extent: int = 8) -> Task:
@@ -28,20 +29,25 @@ def scale_task(extent: int = 8) -> Task:
 
 
 def candidate(number: int) -> Candidate:
-    return Candidate(SKETCH, (number,))
+    return Candidate(f"{KIND} {number}")
+
+
+def number(candidate: Candidate) -> int:
+    """The number that was given to :func:`candidate`."""
+    return int(candidate.trace.split()[1])
 
 
 class PlainKeys:
     """Every candidate is a program of its own."""
 
-    def __init__(self, sketches: tuple[str, ...] = (SKETCH,)) -> None:
-        self.sketches = sketches
+    def __init__(self, kinds: tuple[str, ...] = (KIND,)) -> None:
+        self.kinds = kinds
 
     def __contains__(self, candidate: Candidate) -> bool:
-        return candidate == NAIVE or candidate.sketch in self.sketches
+        return candidate == NAIVE or candidate.trace.split()[0] in self.kinds
 
     def __call__(self, candidates: Sequence[Candidate]) -> list[str]:
-        return [f"{c.sketch}:{c.row}" for c in candidates]
+        return [c.trace for c in candidates]
 
 
 class ListStrategy:
@@ -67,8 +73,8 @@ def formula(candidate: Candidate) -> float | None:
     """Naive takes a second; the others are faster the higher their number; each seventh crashes."""
     if candidate == NAIVE:
         return 1.0
-    number = candidate.row[0]
-    return None if number % 7 == 6 else 0.5 / (1 + number)
+    n = number(candidate)
+    return None if n % 7 == 6 else 0.5 / (1 + n)
 
 
 class FakeMeasurer:

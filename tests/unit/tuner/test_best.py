@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -29,7 +28,7 @@ from ansorlite.search.default import default_candidate, default_candidates
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.rules import RULES
-from ansorlite.sketch.sketch import Sketch
+from ansorlite.sketch.spaces import Derived
 from ansorlite.task import Task
 from ansorlite.te.serialize import dump
 from tests.workloads import matmul
@@ -37,7 +36,7 @@ from tests.workloads import matmul
 TASK = Task(matmul(16, 16, 16))
 SKETCHES = derive(TASK)
 DEFAULT = default_candidate(TASK, SKETCHES)
-OTHER = Candidate(SKETCHES[0].signature, (0,) * len(SKETCHES[0].holes))
+OTHER = SKETCHES[0].candidate((0,) * len(SKETCHES[0].holes))
 
 
 def taken(path: Path, *measurements: Measurement) -> Candidate:
@@ -72,8 +71,8 @@ def test_naive_where_the_default_is_known_to_be_slower(tmp_path: Path) -> None:
 
 
 def test_records_of_another_version_are_told_and_not_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    assert taken(tmp_path, ran(Candidate("gone", (1, 2)), 0.1), ran(OTHER, 1.0)) == OTHER
-    assert "1 records of another version" in caplog.text
+    assert taken(tmp_path, ran(Candidate("gone"), 0.1), ran(OTHER, 1.0)) == OTHER
+    assert "1 records are no programs of their tasks" in caplog.text
 
 
 def test_a_database_that_is_not_there_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -104,7 +103,7 @@ def test_a_program_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     first = Programs(None, cache=cache).kernel(TASK)
     assert (cache.hits, len(cache.data)) == (0, 2)
     # Another process finds the default program and its code; neither is worked out again.
-    monkeypatch.setattr("ansorlite.sketch.derive", None)
+    monkeypatch.setattr("ansorlite.best.sketches_of", None)
     again = Programs(None, cache=cache).kernel(TASK)
     assert cache.hits == 2
     assert again.source("asm") == first.source("asm")
@@ -116,13 +115,13 @@ def test_a_record_whose_program_was_compiled_needs_no_derivation(tmp_path: Path,
     with Database(tmp_path / "t.db") as database:
         database.add(TASK, ran(OTHER, 0.25))
         Programs(database, cache=cache).kernel(TASK)
-        monkeypatch.setattr("ansorlite.sketch.derive", None)
+        monkeypatch.setattr("ansorlite.best.sketches_of", None)
         assert Programs(database, cache=cache).kernel(TASK).origin == Origin(OTHER, 0.25)
 
 
 def test_programs_of_rules_of_ones_own_are_not_kept() -> None:
     cache = Counted()
-    Programs(None, RULES[TASK.target.kind], cache).kernel(TASK)
+    Programs(None, Derived(RULES[TASK.target.kind]), cache).kernel(TASK)
     assert cache.data == {}
 
 
@@ -167,7 +166,7 @@ class FakeReferee:
         self.closed = True
 
 
-OTHERS = [Candidate(SKETCHES[0].signature, (n, *(0,) * (len(SKETCHES[0].holes) - 1))) for n in range(8)]
+OTHERS = [SKETCHES[0].candidate((n, *(0,) * (len(SKETCHES[0].holes) - 1))) for n in range(8)]
 
 
 def elsewhere(database: Database, *measurements: Measurement) -> None:
@@ -294,29 +293,43 @@ class _Patient(Referee):
 # Records and programs that are not what they should be -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("row", [(), (0,) * 50, (10**9, *(0,) * (len(SKETCHES[0].holes) - 1)), (-1,) * len(SKETCHES[0].holes)])
-def test_a_row_that_does_not_fit_is_skipped_and_said_once(
-    tmp_path: Path, row: tuple[int, ...], caplog: pytest.LogCaptureFixture
+SPOILT = {
+    "nothing": "",
+    "no Python": "def schedule(s):\n    s.split(",
+    "something else": "import os\nos.remove('t.db')",
+    "another stage": OTHER.trace.replace('"C"', '"Z"'),
+    "open": SKETCHES[0].text,
+    "too short tiles": OTHER.trace.replace("16, 1)", "2, 1)"),
+    "a loop of no iterations": OTHER.trace.replace("16, 1)", "16, 0)"),
+    "deep": f"def schedule(s):\n    s.inline({'(' * 10_000})",
+    "long": f"def schedule(s):\n    {'s.inline(0); ' * 100_000}",
+}
+
+
+@pytest.mark.parametrize("how", SPOILT)
+def test_a_trace_that_makes_no_program_is_skipped_and_said_once(
+    tmp_path: Path, how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    spoilt = Candidate(OTHER.sketch, row)
+    spoilt = Candidate(SPOILT[how])
+    assert spoilt != OTHER
     with Database(tmp_path / "t.db") as database:
         database.add(TASK, replace(ran(spoilt, 0.1), when=1.0))
         elsewhere(database, ran(spoilt, 0.1))
         with Programs(database, cache=Counted()) as programs:
             assert programs.kernel(TASK).origin == Origin(DEFAULT, None)
             programs.warn()
-        assert caplog.text.count("1 records of another version") == 1
+        assert caplog.text.count("1 records are no programs of their tasks") == 1
         caplog.clear()
         result = al.tune(TASK, trials=1, database=database)
     assert (result.restored, result.trials) == (0, 1)
-    assert caplog.text.count("2 records are from another version") == 1
+    assert caplog.text.count("2 records are no programs of their tasks") == 1
 
 
 def broken(monkeypatch: pytest.MonkeyPatch, *candidates: Candidate) -> None:
-    def build_some(task: Task, candidate: Candidate, sketches: Sequence[Sketch]) -> Object:
+    def build_some(task: Task, candidate: Candidate) -> Object:
         if candidate in candidates:
             raise RuntimeError("LLVM IR parsing error: expected type")
-        return build_candidate(task, candidate, sketches)
+        return build_candidate(task, candidate)
 
     monkeypatch.setattr("ansorlite.best.build_candidate", build_some)
 
@@ -347,7 +360,7 @@ def test_a_default_that_does_not_compile_is_shown_by_a_command(monkeypatch: pyte
     assert words[:3] == ["python", "-m", "ansorlite.measure.replay"]
     shown = CliRunner().invoke(replay, [*words[3:], "--here"])
     assert "recorded:  compile_error: LLVM IR parsing error" in shown.stdout
-    assert f"candidate: {DEFAULT.sketch} {list(DEFAULT.row)}" in shown.stdout
+    assert DEFAULT.trace in shown.stdout
     assert "now:       ok" in shown.stdout  # as it is only here that it does not compile
 
 

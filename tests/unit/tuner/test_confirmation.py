@@ -17,9 +17,9 @@ from ansorlite.tuner.clock import PhaseClock
 from ansorlite.tuner.loop import CONFIRMING
 from ansorlite.tuner.result import Stop
 from ansorlite.tuner.state import TaskState
-from tests.unit.tuner.fakes import SKETCH, FakeMeasurer, ListStrategy, PlainKeys, candidate, run, scale_task
+from tests.unit.tuner.fakes import FakeMeasurer, ListStrategy, PlainKeys, candidate, number, run, scale_task
 
-DEFAULT = Candidate(SKETCH, (10_000,))
+DEFAULT = candidate(10_000)
 EXTENTS = (8, 16, 24)
 
 
@@ -139,7 +139,7 @@ def test_more_trials_confirm_the_next_best(tmp_path: Path) -> None:
 
 
 def test_a_failing_default_is_not_asked_again(tmp_path: Path) -> None:
-    measurer = FakeMeasurer(lambda item: None if item == DEFAULT else 1.0 / (1 + item.row[0]) if item != NAIVE else 2.0)
+    measurer = FakeMeasurer(lambda item: None if item == DEFAULT else 1.0 / (1 + number(item)) if item != NAIVE else 2.0)
     result = run(states(), 32, tmp_path / "a.db", measurer)
     assert [item for _, item in measurer.asked].count(DEFAULT) == 1
     assert result.tasks[0].best == candidate(28)

@@ -15,7 +15,7 @@ from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.te.serialize import dump
 from ansorlite.tuner.events import Event, Finished, Measured, RoundFinished, Started
 from ansorlite.tuner.state import TaskState
-from tests.unit.tuner.fakes import SKETCH, FakeMeasurer, ListStrategy, PlainKeys, candidate, formula, run, scale_task
+from tests.unit.tuner.fakes import FakeMeasurer, ListStrategy, PlainKeys, candidate, formula, run, scale_task
 
 
 def state(extent: int = 8, weight: int = 1, size: int = 1000, first: tuple[Candidate, ...] = ()) -> TaskState:
@@ -49,7 +49,7 @@ def test_tasks_share_the_trials_and_weights_count(tmp_path: Path) -> None:
 
 
 def test_first_candidates_come_before_naive(tmp_path: Path) -> None:
-    default = Candidate(SKETCH, (777,))
+    default = candidate(777)
     result = run([state(first=(default,))], 5, tmp_path / "a.db")
     assert [trial.candidate for trial in result.history[:3]] == [default, NAIVE, candidate(0)]
 
@@ -82,10 +82,10 @@ def test_records_of_another_version_do_not_count(tmp_path: Path, caplog: pytest.
     path = tmp_path / "a.db"
     run([state()], 10, path)
     other = state()
-    other.keys = PlainKeys(sketches=("another",))
+    other.keys = PlainKeys(kinds=("another",))
     result = run([other], 10, path)
     assert result.restored == 1
-    assert "9 records are from another version" in caplog.text
+    assert "9 records are no programs of their tasks" in caplog.text
 
 
 def test_a_small_space_ends_the_tuning(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from ansorlite.tuner.loop import MAX_ROUND, Tuner
 from ansorlite.tuner.result import Stop, TuneResult
 from ansorlite.tuner.state import TaskState
 from ansorlite.tuner.workload import parts_of, tasks_of
-from tests.unit.tuner.fakes import FakeMeasurer, ListStrategy, PlainKeys, scale_task
+from tests.unit.tuner.fakes import FakeMeasurer, ListStrategy, PlainKeys, number, scale_task
 
 FIRST, SECOND, BOTH = (2, 0), (0, 1), (1, 3)
 
@@ -45,7 +45,7 @@ def run(
 
 
 def plateau(item: Candidate) -> float:
-    return 1.0 if item == NAIVE else max(0.1, 0.5 / (1 + item.row[0]))
+    return 1.0 if item == NAIVE else max(0.1, 0.5 / (1 + number(item)))
 
 
 def test_latencies_by_model(tmp_path: Path) -> None:
