@@ -19,7 +19,7 @@ Given: TypeAlias = Task | Kernel | External
 
 
 @dataclass(frozen=True, eq=False)
-class Function:
+class ModuleFunction:
     """One function of a module.
 
     Attributes:
@@ -34,27 +34,27 @@ class Function:
     code: Kernel | External | None
 
     @staticmethod
-    def of(name: str, given: object) -> Function:
+    def of(name: str, given: object) -> ModuleFunction:
         """
         Raises:
             ArgumentError: ``given`` is none of what a function is made of.
         """
         match given:
             case Task(dag=dag):
-                return Function(tuple(map(argument, dag.inputs)), tuple(map(argument, dag.outputs)), given, None)
+                return ModuleFunction(tuple(map(argument, dag.inputs)), tuple(map(argument, dag.outputs)), given, None)
             case Kernel() | External():
-                return Function(given.inputs, given.outputs, None, given)
+                return ModuleFunction(given.inputs, given.outputs, None, given)
             case _:
                 kind = type(given).__name__
                 raise ArgumentError(f"{name} is a {kind}; a function of a module is a task, a kernel or an al.External")
 
-    def replaced(self, name: str, by: object) -> Function:
+    def replaced(self, name: str, by: object) -> ModuleFunction:
         """This function, run by another task, kernel or external function of the same signature.
 
         Raises:
             ArgumentError: ``by`` is none of these, or takes or gives other shapes or dtypes.
         """
-        new = Function.of(name, by)
+        new = ModuleFunction.of(name, by)
         if (kinds(self.inputs), kinds(self.outputs)) != (kinds(new.inputs), kinds(new.outputs)):
             raise ArgumentError(f"{name} is {self.signature}, and what should replace it is {new.signature}; they must be equal")
         return new if new.task is not None else replace(self, code=new.code)

@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from ansorlite.errors import AnsorliteError, ArgumentError
 from ansorlite.graph.describe import Value
-from ansorlite.module.function import Function, kinds
+from ansorlite.module.function import ModuleFunction, kinds
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class Main:
         return dict(self.parameters)
 
 
-def traced(function: PythonMain, functions: Mapping[str, Function]) -> Main:
+def traced(function: PythonMain, functions: Mapping[str, ModuleFunction]) -> Main:
     """What ``function(call, *inputs)`` does with ``functions``. The inputs have the shapes and dtypes of what they are given to.
 
     Raises:
@@ -117,7 +117,7 @@ class _Tracer:
         kinds: the values whose shape and dtype are known.
     """
 
-    def __init__(self, names: list[str], functions: Mapping[str, Function]) -> None:
+    def __init__(self, names: list[str], functions: Mapping[str, ModuleFunction]) -> None:
         self.inputs = [Handle(name) for name in names]
         self.kinds: dict[str, Value] = {}
         self.calls: list[Call] = []

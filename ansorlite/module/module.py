@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from ansorlite.errors import ArgumentError
-from ansorlite.module.function import Function, Given
+from ansorlite.module.function import ModuleFunction, Given
 from ansorlite.module.main import Main, PythonMain, traced
 from ansorlite.runtime.arguments import Array, Signature
 from ansorlite.task import Task
@@ -29,7 +29,7 @@ class Module:
         main: which of them are called on what.
     """
 
-    functions: Mapping[str, Function]
+    functions: Mapping[str, ModuleFunction]
     main: Main
 
     def __init__(self, functions: Mapping[str, Given | PythonMain]) -> None:
@@ -47,7 +47,7 @@ class Module:
         main = functions.get(MAIN)
         if not callable(main) or isinstance(main, Given):
             raise ArgumentError('a module needs a Python function "main", which calls the others: def main(call, x): ...')
-        own = {name: Function.of(name, given) for name, given in functions.items() if name != MAIN}
+        own = {name: ModuleFunction.of(name, given) for name, given in functions.items() if name != MAIN}
         object.__setattr__(self, "functions", MappingProxyType(own))
         object.__setattr__(self, "main", traced(main, own))
 
@@ -137,7 +137,7 @@ class Module:
     def _signature(self) -> Signature:
         return Signature(self.main.inputs, {})
 
-    def _function(self, name: str) -> Function:
+    def _function(self, name: str) -> ModuleFunction:
         found = self.functions.get(name)
         if found is None:
             raise ArgumentError(f"there is no function {name!r} in the module; its functions are: {', '.join(self.functions)}")
@@ -149,7 +149,7 @@ def _identity(task: Task) -> tuple[str, str]:
     return task.key, task.target.key
 
 
-def restored(functions: Mapping[str, Function], main: Main) -> Module:
+def restored(functions: Mapping[str, ModuleFunction], main: Main) -> Module:
     """The module of what :class:`Module` keeps."""
     module = object.__new__(Module)
     module.__dict__.update(functions=MappingProxyType(functions), main=main)

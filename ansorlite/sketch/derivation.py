@@ -16,7 +16,7 @@ from ansorlite.schedule.schedule import Schedule
 from ansorlite.sketch.rules import RULES
 from ansorlite.sketch.settle import settle
 from ansorlite.sketch.sketch import Sketch
-from ansorlite.sketch.state import Rule, State, Verdict
+from ansorlite.sketch.state import Rule, State, Applicability
 from ansorlite.task import Task
 
 
@@ -36,9 +36,9 @@ def derive(task: Task, rules: Sequence[Rule] | None = None) -> tuple[Sketch, ...
             continue
         for rule in order:
             verdict = rule.condition(state)
-            if verdict is not Verdict.SKIP:
+            if verdict is not Applicability.SKIP:
                 work.extend(rule.apply(state))
-            if verdict is Verdict.APPLY_AND_SKIP_REST:
+            if verdict is Applicability.APPLY_AND_SKIP_REST:
                 break
     sketches = (Sketch(s.schedule.structure, s.schedule.trace, s.target) for s in finished)
     unique = {sketch.signature: sketch for sketch in sketches}

@@ -84,7 +84,7 @@ def is_settled(s: Schedule, stage: Tensor) -> bool:
     return said is not None and not said.boxed
 
 
-class Verdict(Enum):
+class Applicability(Enum):
     """What a rule's condition says about the stage being visited."""
 
     SKIP = auto()
@@ -103,5 +103,5 @@ class Rule:
     """
 
     name: str
-    condition: Callable[[State], Verdict]
+    condition: Callable[[State], Applicability]
     apply: Callable[[State], tuple[State, ...]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ansorlite.analysis.access import Access, accesses
 from ansorlite.analysis.predicates import packable
-from ansorlite.sketch.state import Rule, State, Verdict
+from ansorlite.sketch.state import Rule, State, Applicability
 from ansorlite.sketch.tiling import ELEMENTWISE_STRUCTURE, MAX_ROW, ends, multi_level_tile, natural_lane
 from ansorlite.te.expr import Axis
 from ansorlite.te.tensor import Tensor
@@ -28,12 +28,12 @@ def _across(stage: Tensor, lane: Axis) -> tuple[Access, ...]:
     )
 
 
-def _condition(state: State) -> Verdict:
+def _condition(state: State) -> Applicability:
     stage = state.stage
     if stage.reduce_axes or stage not in state.dag.outputs or state.is_settled(stage):
-        return Verdict.SKIP
+        return Applicability.SKIP
     lane, given = natural_lane(stage), all(access.tensor.body is None for access in accesses(stage))
-    return Verdict.APPLY if given and lane is not None and _across(stage, lane) else Verdict.SKIP
+    return Applicability.APPLY if given and lane is not None and _across(stage, lane) else Applicability.SKIP
 
 
 def _apply(state: State) -> tuple[State, ...]:

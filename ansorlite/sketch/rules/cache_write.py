@@ -6,14 +6,14 @@ The stage is then visited again, under the cache's name, and fused with the copy
 from __future__ import annotations
 
 from ansorlite.analysis.predicates import fusible_consumer, has_data_reuse
-from ansorlite.sketch.state import Rule, State, Verdict
+from ansorlite.sketch.state import Rule, State, Applicability
 
 
-def _condition(state: State) -> Verdict:
+def _condition(state: State) -> Applicability:
     stage = state.stage
     if not has_data_reuse(stage) or state.is_settled(stage):
-        return Verdict.SKIP
-    return Verdict.APPLY if fusible_consumer(state.dag, stage) is None else Verdict.SKIP
+        return Applicability.SKIP
+    return Applicability.APPLY if fusible_consumer(state.dag, stage) is None else Applicability.SKIP
 
 
 def _apply(state: State) -> tuple[State, ...]:

@@ -7,13 +7,13 @@ stages of their own, which are then given a place like any other. A sum of dot p
 from __future__ import annotations
 
 from ansorlite.analysis.conversion import conversions
-from ansorlite.sketch.state import Rule, State, Verdict
+from ansorlite.sketch.state import Rule, State, Applicability
 from ansorlite.te.rewriting import unused_name
 
 
-def _condition(state: State) -> Verdict:
+def _condition(state: State) -> Applicability:
     found = conversions(state.stage)
-    return Verdict.APPLY_AND_SKIP_REST if found and not state.is_settled(state.stage) else Verdict.SKIP
+    return Applicability.APPLY_AND_SKIP_REST if found and not state.is_settled(state.stage) else Applicability.SKIP
 
 
 def _apply(state: State) -> tuple[State, ...]:

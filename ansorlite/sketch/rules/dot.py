@@ -8,12 +8,12 @@ anyway; the sum over words is visited again, and tiled like any other sum. Witho
 from __future__ import annotations
 
 from ansorlite.analysis.dot import dot_product
-from ansorlite.sketch.state import Rule, State, Verdict
+from ansorlite.sketch.state import Rule, State, Applicability
 
 
-def _condition(state: State) -> Verdict:
+def _condition(state: State) -> Applicability:
     found = dot_product(state.stage, state.target.dots)
-    return Verdict.APPLY_AND_SKIP_REST if found is not None and not state.is_settled(state.stage) else Verdict.SKIP
+    return Applicability.APPLY_AND_SKIP_REST if found is not None and not state.is_settled(state.stage) else Applicability.SKIP
 
 
 def _apply(state: State) -> tuple[State, ...]:

@@ -8,7 +8,7 @@ axis worth vectorising and each set of operands worth packing.
 from __future__ import annotations
 
 from ansorlite.analysis.predicates import fusible_consumer, has_data_reuse
-from ansorlite.sketch.state import Rule, State, Verdict
+from ansorlite.sketch.state import Rule, State, Applicability
 from ansorlite.sketch.tiling import CPU_STRUCTURE, Pack, crossing_lane, follow, multi_level_tile, packs, space_lanes
 from ansorlite.te.expr import Axis
 from ansorlite.te.tensor import Tensor
@@ -17,12 +17,12 @@ from ansorlite.te.tensor import Tensor
 PLACES = (1, 2, 4)
 
 
-def _condition(state: State) -> Verdict:
+def _condition(state: State) -> Applicability:
     stage = state.stage
     if not has_data_reuse(stage) or state.is_settled(stage):
-        return Verdict.SKIP
+        return Applicability.SKIP
     consumer = fusible_consumer(state.dag, stage)
-    return Verdict.APPLY_AND_SKIP_REST if consumer is not None and not state.is_settled(consumer) else Verdict.SKIP
+    return Applicability.APPLY_AND_SKIP_REST if consumer is not None and not state.is_settled(consumer) else Applicability.SKIP
 
 
 def _apply(state: State) -> tuple[State, ...]:

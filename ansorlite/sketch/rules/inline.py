@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from ansorlite.analysis.predicates import is_strictly_inlinable
-from ansorlite.sketch.state import Rule, State, Verdict
+from ansorlite.sketch.state import Rule, State, Applicability
 
 
-def _condition(state: State) -> Verdict:
+def _condition(state: State) -> Applicability:
     inlinable = is_strictly_inlinable(state.dag, state.stage) and state.stage.name not in state.operands
-    return Verdict.APPLY_AND_SKIP_REST if inlinable else Verdict.SKIP
+    return Applicability.APPLY_AND_SKIP_REST if inlinable else Applicability.SKIP
 
 
 def _apply(state: State) -> tuple[State, ...]:

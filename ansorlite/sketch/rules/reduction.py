@@ -10,7 +10,7 @@ from __future__ import annotations
 from ansorlite.analysis.access import accesses, axes_of, lane_axis
 from ansorlite.analysis.predicates import fusible_consumer, has_data_reuse, is_simple
 from ansorlite.schedule.schedule import Schedule
-from ansorlite.sketch.state import Bands, Rule, State, Verdict, is_settled
+from ansorlite.sketch.state import Bands, Rule, State, Applicability, is_settled
 from ansorlite.sketch.tiling import MAX_ROW, follow, multi_level_tile
 from ansorlite.target import Target
 from ansorlite.te.expr import Axis
@@ -21,13 +21,13 @@ STRUCTURE = "SRS"
 BY_ROWS = "SRSRS"
 
 
-def _condition(state: State) -> Verdict:
+def _condition(state: State) -> Applicability:
     stage = state.stage
     if not stage.reduce_axes or has_data_reuse(stage) or state.is_settled(stage):
-        return Verdict.SKIP
+        return Applicability.SKIP
     consumer = fusible_consumer(state.dag, stage)
     free = consumer is not None and not state.is_settled(consumer)
-    return Verdict.APPLY_AND_SKIP_REST if free or stage in state.dag.outputs else Verdict.SKIP
+    return Applicability.APPLY_AND_SKIP_REST if free or stage in state.dag.outputs else Applicability.SKIP
 
 
 def _apply(state: State) -> tuple[State, ...]:

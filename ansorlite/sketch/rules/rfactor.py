@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from ansorlite.analysis.predicates import has_more_reduction_parallelism
 from ansorlite.sketch.rules.reduction import reduction_nest
-from ansorlite.sketch.state import Rule, State, Verdict
+from ansorlite.sketch.state import Rule, State, Applicability
 
 
-def _condition(state: State) -> Verdict:
+def _condition(state: State) -> Applicability:
     stage = state.stage
     if state.is_settled(stage) or not has_more_reduction_parallelism(stage, state.target.threads):
-        return Verdict.SKIP
-    return Verdict.APPLY
+        return Applicability.SKIP
+    return Applicability.APPLY
 
 
 def _apply(state: State) -> tuple[State, ...]:

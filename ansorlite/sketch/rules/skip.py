@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ansorlite.sketch.state import Rule, State, Verdict
+from ansorlite.sketch.state import Rule, State, Applicability
 
 
-def _condition(_: State) -> Verdict:
-    return Verdict.APPLY
+def _condition(_: State) -> Applicability:
+    return Applicability.APPLY
 
 
 def _apply(state: State) -> tuple[State, ...]:

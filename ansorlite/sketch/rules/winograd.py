@@ -19,7 +19,7 @@ from ansorlite.analysis.short_convolution import ShortConvolution, short_convolu
 from ansorlite.rewrites.winograd import data_name, inverse_name, product_name
 from ansorlite.schedule.primitives import CacheWrite, Convert
 from ansorlite.schedule.schedule import Schedule
-from ansorlite.sketch.state import Bands, Rule, State, Verdict, is_settled
+from ansorlite.sketch.state import Bands, Rule, State, Applicability, is_settled
 from ansorlite.sketch.tiling import annotate, ends, follow, lane_choices, multi_level_tile, packs, space_lanes, split
 from ansorlite.target import Target
 from ansorlite.te.expr import Axis
@@ -51,14 +51,14 @@ _MAX_ROW = 64
 def winograd_rule(limit: float = WORTHWHILE) -> Rule:
     """The rule with tiles that save enough work: at most ``limit`` times the direct sum's is left."""
 
-    def condition(state: State) -> Verdict:
+    def condition(state: State) -> Applicability:
         stage = state.stage
         if state.is_settled(stage) or stage.dtype not in _DTYPES or _is_rewritten(state):
-            return Verdict.SKIP
+            return Applicability.SKIP
         form = short_convolution(stage)
         if form is None or _slides_along_lanes(form):
-            return Verdict.SKIP
-        return Verdict.APPLY if _tile(stage, form, limit) is not None else Verdict.SKIP
+            return Applicability.SKIP
+        return Applicability.APPLY if _tile(stage, form, limit) is not None else Applicability.SKIP
 
     def apply(state: State) -> tuple[State, ...]:
         form = short_convolution(state.stage)

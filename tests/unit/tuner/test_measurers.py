@@ -106,7 +106,7 @@ class Formula:
     ) -> Iterator[Measurement]:
         assert best is None or (best.checked and len(task.dag.outputs) == 1)
         for item, key in zip(candidates, keys, strict=True):
-            latency = 1e-9 * (1000 - sum(item.row))
+            latency = 1e-9 * (1000 - int(item.name, 16) % 500)
             yield Measurement(item, Outcome.OK, key=key, latency=latency, checked=True, when=time.time())
 
 
