@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from ansorlite.errors import ArgumentError
-from ansorlite.module.function import ModuleFunction, Given
+from ansorlite.module.function import Given, ModuleFunction
 from ansorlite.module.main import Main, PythonMain, traced
 from ansorlite.runtime.arguments import Array, Signature
 from ansorlite.task import Task

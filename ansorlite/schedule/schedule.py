@@ -181,7 +181,7 @@ class Schedule:
     ) -> None:
         """See :class:`~ansorlite.schedule.primitives.places.CacheRead`."""
         source = tensor if isinstance(tensor, str) else tensor.name
-        self.apply(p.CacheRead(_stage(stage), source, at, layout, name or f"{source}_packed", computed))
+        self.apply(p.CacheRead(_stage(stage), source, at, layout, name or self.free(f"{source}_packed"), computed))
 
     # Rewrites of the computation ----------------------------------------------------------------------------------
 
@@ -222,6 +222,12 @@ class Schedule:
     def winograd(self, stage: Stage | str, outputs: Sequence[int]) -> None:
         """See :class:`~ansorlite.schedule.primitives.rewrites.Winograd`."""
         self.apply(p.Winograd(_stage(stage), tuple(outputs)))
+
+    def free(self, name: str) -> str:
+        """``name``, longer if a stage, a copy or a sample has it already."""
+        while name in self.structure.names or f"{name}.at" in self._holes:
+            name += "_"
+        return name
 
     # Samples ------------------------------------------------------------------------------------------------------
 

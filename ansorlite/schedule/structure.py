@@ -197,6 +197,11 @@ class Structure:
         """The structure with something else said of a stage."""
         return replace(self, stages={**self.stages, name: replace(self.loops(name), **changes)})  # type: ignore[arg-type]
 
+    @property
+    def names(self) -> frozenset[str]:
+        """Of all tensors and copies."""
+        return frozenset(self.tensors) | {copy.name for of in self.stages.values() for copy in of.copies}
+
     def rewritten(self, dag: ComputeDAG) -> Structure:
         """The structure over a computation that was rewritten."""
         return replace(self, dag=dag)

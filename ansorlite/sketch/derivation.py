@@ -16,7 +16,7 @@ from ansorlite.schedule.schedule import Schedule
 from ansorlite.sketch.rules import RULES
 from ansorlite.sketch.settle import settle
 from ansorlite.sketch.sketch import Sketch
-from ansorlite.sketch.state import Rule, State, Applicability
+from ansorlite.sketch.state import Applicability, Rule, State
 from ansorlite.task import Task
 
 

@@ -198,7 +198,7 @@ class Pack:
 
     def apply(self, s: Schedule, stage: str, bands: Bands) -> None:
         """Have ``stage`` read the copy."""
-        name = f"{self.tensor}_packed"
+        name = s.free(f"{self.tensor}_packed")
         at = s.sample((None, *ends(bands)[: self.bands]), name=f"{name}.at")
         s.cache_read(stage, self.tensor, at=at, layout="packed", name=name, computed=self.computed)
 

@@ -144,8 +144,9 @@ class CacheRead(Step):
             raise ScheduleError(f"stage {stage.name} reads {self.tensor} from a copy already")
         if self.computed:
             _only_read_by(structure, tensor, stage)
-        name = self.name or f"{self.tensor}_packed"
-        return structure.with_stage(stage.name, copies=(*said.copies, Copied(self.tensor, name, self.at, self.computed)))
+        if not self.name or self.name in structure.names:
+            raise ScheduleError(f"the copy of {self.tensor} for {stage.name} needs a name of its own, not {self.name!r}")
+        return structure.with_stage(stage.name, copies=(*said.copies, Copied(self.tensor, self.name, self.at, self.computed)))
 
 
 def _anchor(structure: Structure, stage: str, at: Location) -> str | None:

@@ -243,7 +243,7 @@ class Winograd(Step):
 
 
 def _fresh(structure: Structure, name: str) -> None:
-    if name in structure.tensors:
+    if name in structure.names:
         raise ScheduleError(f"there is a stage {name!r} already; give the new one another name")
 
 

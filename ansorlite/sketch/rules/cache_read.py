@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ansorlite.analysis.access import Access, accesses
 from ansorlite.analysis.predicates import packable
-from ansorlite.sketch.state import Rule, State, Applicability
+from ansorlite.sketch.state import Applicability, Rule, State
 from ansorlite.sketch.tiling import ELEMENTWISE_STRUCTURE, MAX_ROW, ends, multi_level_tile, natural_lane
 from ansorlite.te.expr import Axis
 from ansorlite.te.tensor import Tensor

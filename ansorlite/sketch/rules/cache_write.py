@@ -6,7 +6,7 @@ The stage is then visited again, under the cache's name, and fused with the copy
 from __future__ import annotations
 
 from ansorlite.analysis.predicates import fusible_consumer, has_data_reuse
-from ansorlite.sketch.state import Rule, State, Applicability
+from ansorlite.sketch.state import Applicability, Rule, State
 
 
 def _condition(state: State) -> Applicability:

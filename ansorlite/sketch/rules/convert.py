@@ -7,7 +7,7 @@ stages of their own, which are then given a place like any other. A sum of dot p
 from __future__ import annotations
 
 from ansorlite.analysis.conversion import conversions
-from ansorlite.sketch.state import Rule, State, Applicability
+from ansorlite.sketch.state import Applicability, Rule, State
 from ansorlite.te.rewriting import unused_name
 
 

@@ -8,7 +8,7 @@ anyway; the sum over words is visited again, and tiled like any other sum. Witho
 from __future__ import annotations
 
 from ansorlite.analysis.dot import dot_product
-from ansorlite.sketch.state import Rule, State, Applicability
+from ansorlite.sketch.state import Applicability, Rule, State
 
 
 def _condition(state: State) -> Applicability:

@@ -8,7 +8,7 @@ axis worth vectorising and each set of operands worth packing.
 from __future__ import annotations
 
 from ansorlite.analysis.predicates import fusible_consumer, has_data_reuse
-from ansorlite.sketch.state import Rule, State, Applicability
+from ansorlite.sketch.state import Applicability, Rule, State
 from ansorlite.sketch.tiling import CPU_STRUCTURE, Pack, crossing_lane, follow, multi_level_tile, packs, space_lanes
 from ansorlite.te.expr import Axis
 from ansorlite.te.tensor import Tensor

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ansorlite.analysis.predicates import is_strictly_inlinable
-from ansorlite.sketch.state import Rule, State, Applicability
+from ansorlite.sketch.state import Applicability, Rule, State
 
 
 def _condition(state: State) -> Applicability:

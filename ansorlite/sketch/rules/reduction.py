@@ -10,7 +10,7 @@ from __future__ import annotations
 from ansorlite.analysis.access import accesses, axes_of, lane_axis
 from ansorlite.analysis.predicates import fusible_consumer, has_data_reuse, is_simple
 from ansorlite.schedule.schedule import Schedule
-from ansorlite.sketch.state import Bands, Rule, State, Applicability, is_settled
+from ansorlite.sketch.state import Applicability, Bands, Rule, State, is_settled
 from ansorlite.sketch.tiling import MAX_ROW, follow, multi_level_tile
 from ansorlite.target import Target
 from ansorlite.te.expr import Axis

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ansorlite.analysis.predicates import has_more_reduction_parallelism
 from ansorlite.sketch.rules.reduction import reduction_nest
-from ansorlite.sketch.state import Rule, State, Applicability
+from ansorlite.sketch.state import Applicability, Rule, State
 
 
 def _condition(state: State) -> Applicability:

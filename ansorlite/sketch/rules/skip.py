@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ansorlite.sketch.state import Rule, State, Applicability
+from ansorlite.sketch.state import Applicability, Rule, State
 
 
 def _condition(_: State) -> Applicability:

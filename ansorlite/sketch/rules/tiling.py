@@ -7,12 +7,16 @@ to, AddCacheWrite and MultiLevelTilingWithFusion accumulate in a local tile.
 from __future__ import annotations
 
 from ansorlite.analysis.predicates import has_data_reuse
-from ansorlite.sketch.state import Rule, State, Applicability
+from ansorlite.sketch.state import Applicability, Rule, State
 from ansorlite.sketch.tiling import CPU_STRUCTURE, multi_level_tile, natural_lane, packs
 
 
 def _condition(state: State) -> Applicability:
-    return Applicability.APPLY_AND_SKIP_REST if has_data_reuse(state.stage) and not state.is_settled(state.stage) else Applicability.SKIP
+    return (
+        Applicability.APPLY_AND_SKIP_REST
+        if has_data_reuse(state.stage) and not state.is_settled(state.stage)
+        else Applicability.SKIP
+    )
 
 
 def _apply(state: State) -> tuple[State, ...]:

@@ -19,7 +19,7 @@ from ansorlite.analysis.short_convolution import ShortConvolution, short_convolu
 from ansorlite.rewrites.winograd import data_name, inverse_name, product_name
 from ansorlite.schedule.primitives import CacheWrite, Convert
 from ansorlite.schedule.schedule import Schedule
-from ansorlite.sketch.state import Bands, Rule, State, Applicability, is_settled
+from ansorlite.sketch.state import Applicability, Bands, Rule, State, is_settled
 from ansorlite.sketch.tiling import annotate, ends, follow, lane_choices, multi_level_tile, packs, space_lanes, split
 from ansorlite.target import Target
 from ansorlite.te.expr import Axis
