@@ -105,6 +105,7 @@ class Tensorize(Step):
 
     method: ClassVar = "tensorize"
     positional: ClassVar = 2
+    several: ClassVar = True
     loop: LoopRef
     op: str
     words: tuple[str, str]
@@ -135,6 +136,7 @@ class Convert(Step):
 
     method: ClassVar = "convert"
     positional: ClassVar = 2
+    several: ClassVar = True
     stage: StageRef
     copies: tuple[str, ...]
 
