@@ -32,6 +32,7 @@ from ansorlite.runtime.kernel import Kernel
 from ansorlite.search.default import default_candidate
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.derivation import derive
+from ansorlite.sketch.program import sketch_of
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.tile_space import TileSpace
 from ansorlite.target import host
@@ -47,6 +48,8 @@ _TURN: Final = 0.003
 _TURNS: Final = 5
 #: A program whose first two calls take so many times as long as the fastest one's has no more turns.
 _HOPELESS: Final = 8.0
+#: The one row of a sketch without holes.
+_ONE: Final[NDArray[np.int64]] = np.zeros((1, 0), dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class Quality:
     Attributes:
         default, best: seconds of the default program, and of the fastest of those timed.
         rank: Spearman's correlation of the draft's scores with speed.
-        candidates: sketch and row of each program timed, the default one first.
+        candidates: the programs timed, the default one first.
         seconds: of each, by the calling thread's processor time.
     """
 
@@ -84,7 +87,7 @@ def drawn(sketches: Sequence[Sketch], draft: Draft, count: int, rng: np.random.G
         rows = rows[first_of_each(keys(space, rows), set())]
         scores = draft(extract(sketch, rows))
         order = np.argsort(-scores, kind="stable")[: max(count, len(rows) // 2)]
-        found += [(float(scores[i]), Candidate(sketch.signature, tuple(map(int, rows[i])))) for i in order]
+        found += [(float(scores[i]), sketch.candidate(rows[i])) for i in order]
     found.sort(key=lambda each: -each[0])
     liked = round(_LIKED * count)
     others = rng.permutation(np.arange(liked, len(found)))[: count - liked]
@@ -118,18 +121,12 @@ def quality(name: str, task: Task, count: int, seed: int) -> Quality:
     default = default_candidate(task, sketches)
     candidates = [default, *(each for each in drawn(sketches, draft, count, rng) if each != default)]
     params = [Buffer(t.name, t.shape, t.dtype, Scope.ARGUMENT) for t in (*task.dag.inputs, *task.dag.outputs)]
-    kernels = [Kernel(build_candidate(task, each, sketches), params, task.target) for each in candidates]
+    kernels = [Kernel(build_candidate(task, each), params, task.target) for each in candidates]
     arrays = [*make_inputs(task.dag, rng), *(empty(t.shape, t.dtype) for t in task.dag.outputs)]
     seconds = seconds_of([kernel.bind(*arrays) for kernel in kernels])
-    by_sketch = {sketch.signature: sketch for sketch in sketches}
-    scores = [_score(draft, by_sketch[each.sketch], each.row) for each in candidates]
+    scores = [float(draft(extract(sketch_of(task, each), _ONE))[0]) for each in candidates]
     rank = rank_correlation(np.array(scores), np.array(seconds))
     return Quality(name, seconds[0], min(seconds), rank, tuple(candidates), tuple(seconds))
-
-
-def _score(draft: Draft, sketch: Sketch, row: Sequence[int]) -> float:
-    rows: NDArray[np.int64] = np.array([row], dtype=np.int64)
-    return float(draft(extract(sketch, rows))[0])
 
 
 @click.command()

@@ -33,7 +33,6 @@ from ansorlite.machine.constants import MachineConstants
 from ansorlite.machine.families import shipped
 from ansorlite.programs.build import pack, unpack
 from ansorlite.sketch.candidate import Candidate
-from ansorlite.sketch.derivation import derive
 from ansorlite.target import Target, host
 from ansorlite.task import Task
 from ansorlite.te.serialize import dump
@@ -83,7 +82,7 @@ def _compiled(folder: Path, number: int, programs: int, seed: int) -> str:
         operator = next(each.operator for each in SUITES[suite] if each.name == case)
         task = Task(operator.tensors(), host(1))
         found = drawn(task, programs // 2, programs - programs // 2, np.random.default_rng(seed))
-        candidates = [[each.sketch, each.row] for each in found.candidates]
+        candidates = [each.trace for each in found.candidates]
         line = {"case": case, "cpu": task.target.cpu, "dag": dump(task.dag), "candidates": candidates, "searched": found.searched}
         codes = [pack(each) for each in found.objects]
         head = json.dumps(line | {"lengths": [len(code) for code in codes]}).encode()
@@ -98,7 +97,7 @@ def _opened(path: Path) -> tuple[dict[str, Any], Drawn]:
     line = json.loads(head)
     ends = np.cumsum(line.pop("lengths")).tolist()
     objects = tuple(unpack(codes[begin:end]) for begin, end in zip([0, *ends], ends, strict=False))
-    candidates = tuple(Candidate(name, tuple(row)) for name, row in line["candidates"])
+    candidates = tuple(map(Candidate, line["candidates"]))
     return line, Drawn(Task(load_dag(line["dag"]), host(1)), candidates, objects, tuple(line["searched"]))
 
 
@@ -139,18 +138,14 @@ def unsteady(times: Sequence[Sequence[float]]) -> float:
 
 
 def samples(path: Path, target: Target) -> list[tuple[str, Sample, NDArray[np.bool_]]]:
-    """By task: its name, its programs that this version still has, and which of them come from a search."""
+    """By task: its name, its programs, and which of them come from a search."""
     result = []
     for line in map(json.loads, path.read_text().splitlines()):
         task = Task(load_dag(line["dag"]), target)
-        sketches = derive(task)
-        names = {sketch.signature for sketch in sketches}
-        kept = [n for n, (name, _) in enumerate(line["candidates"]) if name in names]
-        candidates = tuple(Candidate(line["candidates"][n][0], tuple(line["candidates"][n][1])) for n in kept)
-        seconds, second = np.array([line["times"][n] for n in kept]).T
-        searched = np.array([line["searched"][n] for n in kept], bool)
-        found = Timed(task, candidates, tuple(seconds), tuple(second), tuple(searched))
-        result.append((line["case"], found.sample(sketches), searched))
+        seconds, second = np.array(line["times"]).T
+        searched = np.array(line["searched"], bool)
+        found = Timed(task, tuple(map(Candidate, line["candidates"])), tuple(seconds), tuple(second), tuple(searched))
+        result.append((line["case"], found.sample(), searched))
     return result
 
 

@@ -51,11 +51,8 @@ class TracePrinter:
             yield from self.before
             self.before.clear()
             targets = [self.fresh(each) for each in results]
-            yield (
-                f"{', '.join(targets)}{',' if len(targets) == 1 and isinstance(results[0], LoopRef) else ''} = {call}"
-                if targets
-                else call
-            )
+            comma = "," if step.several and len(targets) == 1 else ""
+            yield f"{', '.join(targets)}{comma} = {call}" if targets else call
 
     def call(self, step: Step) -> str:
         known = defaults(step)

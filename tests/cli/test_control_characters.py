@@ -146,7 +146,7 @@ def test_databases(call: Call, folder: Path) -> None:
         connection.execute(
             "UPDATE measurements SET outcome = 'crash', latency = NULL, checked = 0, error = ?", (f"e{EVIL}\n{EVIL}",)
         )
-        connection.execute("UPDATE measurements SET target = ?, sketch = ?, version = ?", (EVIL, EVIL, EVIL))
+        connection.execute("UPDATE measurements SET target = ?, trace = ? || id, version = ?", (EVIL, EVIL, EVIL))
         connection.execute("UPDATE tasks SET key = ?", (f"key{EVIL}",))
     shown = call("records", "t.db")
     assert shown.exit_code == 0, shown.output

@@ -1,4 +1,4 @@
-"""The four contracts on sums of products whose factors are converted once, into copies."""
+"""The contracts on sums of products whose factors are converted once, into copies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ansorlite.target import Target
 from ansorlite.task import Task
 from ansorlite.te.dag import ComputeDAG
 from tests import workloads
-from tests.contracts import test_canonical_key, test_fast_features, test_right_numbers, test_total_decode
+from tests.contracts import test_canonical_key, test_fast_features, test_replay, test_right_numbers, test_total_decode
 from tests.contracts.cases import constant_weights, times
 from tests.targets import NARROW, WIDE
 
@@ -59,3 +59,4 @@ def test_named_computations(name: str, target: Target) -> None:
     test_canonical_key.collisions(dag, target, times(2), seed=2)
     test_fast_features.check(dag, target, times(2), seed=3)
     test_right_numbers.check(dag, target, times(1), times(1), seed=4)
+    test_replay.check(dag, target, times(1), seed=5)

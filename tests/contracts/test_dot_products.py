@@ -1,4 +1,4 @@
-"""The four contracts on sums of products of small numbers, for machines that have dot products of words.
+"""The contracts on sums of products of small numbers, for machines that have dot products of words.
 
 The extents are no multiples of a word, the values are the largest there are, and every machine's choice of words is run: what has
 instructions that this processor lacks, with stand-ins for them (``tests/stand_ins.py``).
@@ -26,7 +26,7 @@ from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.evaluate import evaluate
 from ansorlite.te.ops import DOTS, BinaryOp
 from tests import workloads
-from tests.contracts import test_canonical_key, test_fast_features, test_right_numbers, test_total_decode
+from tests.contracts import test_canonical_key, test_fast_features, test_replay, test_right_numbers, test_total_decode
 from tests.contracts.cases import budget, seeds, sketches_of, times
 from tests.contracts.test_right_numbers import HOST
 from tests.targets import NARROW, WIDE
@@ -131,6 +131,7 @@ def test_named_computations(name: str, machine: str) -> None:
     test_canonical_key.collisions(dag, target, times(4), seed=2)
     test_fast_features.check(dag, target, times(3), seed=3)
     test_right_numbers.check(dag, target, times(2), times(1), seed=4, machine=COMPILED_FOR.get(machine, HOST))
+    test_replay.check(dag, target, times(1), seed=5)
 
 
 @pytest.mark.parametrize(("name", "machine"), [*((name, "x86") for name in NAMED_FLOATS), ("product", "arm")])
@@ -140,6 +141,7 @@ def test_named_computations_of_floats(name: str, machine: str) -> None:
     test_canonical_key.collisions(dag, target, times(2), seed=2)
     test_fast_features.check(dag, target, times(2), seed=3)
     test_right_numbers.check(dag, target, times(1), times(1), seed=4, machine=target)
+    test_replay.check(dag, target, times(1), seed=5)
 
 
 def test_named_computations_are_done_in_words() -> None:
@@ -237,6 +239,7 @@ def test_random_products(
     test_canonical_key.collisions(dag, target, 2, seed)
     test_fast_features.check(dag, target, 2, seed)
     test_right_numbers.check(dag, target, 1, 1, seed)
+    test_replay.check(dag, target, 1, seed)
 
 
 @budget(4)
@@ -247,3 +250,4 @@ def test_random_products_of_floats(shape: tuple[int, int, int], target: Target, 
     test_canonical_key.collisions(dag, target, 2, seed)
     test_fast_features.check(dag, target, 2, seed)
     test_right_numbers.check(dag, target, 1, 1, seed, machine=target)
+    test_replay.check(dag, target, 1, seed)

@@ -133,7 +133,7 @@ def test_a_forced_target_bounds_what_is_generated() -> None:
 def matmul_for(target: Target) -> str:
     task = Task(workloads.matmul(32, 32, 32), target)
     sketches = derive(task)
-    return assembly(build(lower(task, default_candidate(task, sketches), sketches), target), target)
+    return assembly(build(lower(task, default_candidate(task, sketches)), target), target)
 
 
 @pytest.mark.parametrize(("name", "has", "lacks"), [

@@ -23,6 +23,7 @@ class Split(Step):
 
     method: ClassVar = "split"
     positional: ClassVar = 2
+    several: ClassVar = True
     loop: LoopRef
     factors: tuple[Value | None, ...]
     tail: str | None = None

@@ -108,6 +108,7 @@ class Tensorize(Step):
 
     method: ClassVar = "tensorize"
     positional: ClassVar = 2
+    several: ClassVar = True
     loop: LoopRef
     op: str
     words: tuple[str, str]
@@ -138,6 +139,7 @@ class Convert(Step):
 
     method: ClassVar = "convert"
     positional: ClassVar = 2
+    several: ClassVar = True
     stage: StageRef
     copies: tuple[str, ...]
 

@@ -22,6 +22,8 @@ class Step:
     method: ClassVar[str]
     #: So many of its arguments are given by position; of one that takes a list of loops, each by itself.
     positional: ClassVar[int] = 1
+    #: Whether the method gives a tuple of what it makes, even where that is one.
+    several: ClassVar[bool] = False
 
     def apply(self, structure: Structure) -> Structure:
         """The structure after it.

@@ -247,7 +247,7 @@ def test_says_where_it_cannot_write(executable: Executable, tmp_path: Path) -> N
 
 def test_kernels_of_one_name_are_refused(tmp_path: Path) -> None:
     def kernel(task: Task) -> Kernel:
-        function = lower(task, NAIVE, ())
+        function = lower(task, NAIVE)
         return Kernel(build(function, task.target), function.params, task.target)
 
     with pytest.raises(ArgumentError, match="two kernels of this model have one name"):

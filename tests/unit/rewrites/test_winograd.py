@@ -15,10 +15,12 @@ from ansorlite.features.population import population_facts
 from ansorlite.features.reference import reference
 from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.prepare import split
+from ansorlite.loops.printer import text
 from ansorlite.loops.verifier import verify
 from ansorlite.rewrites.winograd import winograd
 from ansorlite.schedule.primitives import CacheWrite, Winograd
 from ansorlite.sketch.derivation import derive
+from ansorlite.sketch.program import lower
 from ansorlite.sketch.rules import WITHOUT_WINOGRAD
 from ansorlite.sketch.rules.winograd import winograd_rule
 from ansorlite.sketch.sketch import Sketch
@@ -170,6 +172,15 @@ def test_features_see_what_the_programs_do() -> None:
         names = [facts.name for facts in population_facts(sketch.fold(rows[0]))]
         slow = np.concatenate([reference(sketch.lower(row), names, WIDE) for row in rows])
         np.testing.assert_allclose(extract(sketch, rows), slow, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["channels last", "blocked channels, odd extents"])
+def test_programs_are_replayed(name: str) -> None:
+    task = Task(CASES[name][0], WIDE)
+    rng = np.random.default_rng(4)
+    for sketch in (s for s in derive(task, ANYWHERE) if has_winograd(s)):
+        for row in TileSpace(sketch).sample(2, rng):
+            assert text(lower(task, sketch.candidate(row))) == text(sketch.lower(row))
 
 
 def resnet(channels: int, size: int, constant: bool) -> Task:
