@@ -35,7 +35,7 @@ _PROGRAMS = 10_000 // (2 * len(NAMED)) + 1
 
 
 def check(dag: ComputeDAG, target: Target, count: int | None, seed: int) -> None:
-    """Checks ``count`` rows of each sketch, and what they have in common; without a count so many that there are enough programs."""
+    """Checks ``count`` rows of each sketch, and what these have in common; without a count as many as make enough programs."""
     rng = np.random.default_rng(seed)
     task = Task(dag, target)
     sketches = sketches_of(dag, target, rng)
