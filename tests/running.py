@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ansorlite.codegen import build
 from ansorlite.codegen.object import Object
 from ansorlite.errors import TargetError
 from ansorlite.loops.nodes import Buffer, Function
+from ansorlite.platforms import build
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.target import Target, host, obstacle, this_machine
 from ansorlite.te import dtypes

@@ -17,6 +17,7 @@ from typing import Final
 
 from ansorlite.codegen import addresses, casts, memory, types, vectorized
 from ansorlite.codegen.affine import flat
+from ansorlite.codegen.architecture import architecture_of
 from ansorlite.codegen.builder import Builder
 from ansorlite.codegen.context import Context, Lanes, Place
 from ansorlite.codegen.control import bound
@@ -142,7 +143,7 @@ def _neighbours(b: Builder, kind: str, x: str, begin: int, count: int) -> str:
 
 def _permutes(target: Target) -> bool:
     """Whether one instruction picks any elements of two vectors."""
-    return "+avx512vl" in target.features.split(",") or not target.triple.startswith("x86_64")
+    return architecture_of(target).permutes or "+avx512vl" in target.features.split(",")
 
 
 def _in_halves(b: Builder, kind: str, rows: list[str]) -> list[str]:

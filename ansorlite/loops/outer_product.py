@@ -9,7 +9,7 @@ the other order needs fewer registers beside the accumulators::
             tile[i, j] += A[i] * B[j]                            vectorized(8) j in 0..8:
                                                                      tile[i, part * 8 + j] += A[i] * B[part * 8 + j]
 
-Of 16 registers, the tile of 12 leaves 4: the left order would need 7. Back ends do this; features know the smaller of the two.
+Of 16 registers, the tile of 12 leaves 4: the left order would need 7. Features know the smaller of the two.
 """
 
 from __future__ import annotations

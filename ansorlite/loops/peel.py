@@ -7,7 +7,7 @@ A reduction that its tiles do not divide has a last tile that is shorter, so the
         vectorized(16) lane in 0..min(64, 1009 - k * 64):       vectorized(16) lane in 0..64: ...
             ...                                             vectorized(16) lane in 0..49: ...
 
-Back ends do this first: features and people see the one loop that was meant.
+Features see the one loop that was meant; ``kernel.source("loops")`` shows both parts.
 """
 
 from __future__ import annotations

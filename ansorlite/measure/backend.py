@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from ansorlite.measure.inputs import Array
 from ansorlite.measure.timing import Call
+from ansorlite.runtime.device import Memory
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.state import Rule
 from ansorlite.task import Task
@@ -21,5 +21,5 @@ class Backend(Protocol):
     def default(self, task: Task, rules: Sequence[Rule] | None) -> Candidate:
         """The candidate to take where none was measured."""
 
-    def load(self, task: Task, artifact: bytes, arrays: Sequence[Array]) -> Call:
-        """The program, bound to its arguments: inputs, then outputs, which it writes in place."""
+    def load(self, task: Task, artifact: bytes, arguments: Sequence[Memory]) -> Call:
+        """The program, bound to its arguments on the task's device: inputs, then outputs, which it writes in place."""

@@ -24,6 +24,7 @@ from ansorlite.measure.protocol import Prepare, Run
 from ansorlite.measure.rules import rules_from
 from ansorlite.measure.settings import MeasureSettings
 from ansorlite.measure.verdict import run_verdict
+from ansorlite.platforms.finish import finished
 from ansorlite.records.database import Database
 from ansorlite.records.jsonlines import measurement_json
 from ansorlite.records.measurement import Measurement, Outcome, Record, Seconds
@@ -81,14 +82,12 @@ def replay_here(task: Task, record: Record, rules: str | None = None) -> Measure
 @click.command()
 @click.argument("database", type=click.Path(dir_okay=False, path_type=Path))
 @click.argument("record_id", metavar="ID", type=int)
-@click.option("--loops", is_flag=True, help="Print the program's loops.")
+@click.option("--loops", is_flag=True, help="Print the loops that the program runs.")
 @click.option("--here", is_flag=True, help="Run the program in this process, unsupervised: for a debugger.")
 @click.option("--threads", type=click.IntRange(min=1), help="Of the target; by default all cores.")
 @click.option("--rules", help='The derivation rules, if not those of the target: "file.py:NAME" or "package.module:NAME".')
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout, and nothing else there.")
-def main(
-    database: Path, record_id: int, loops: bool, here: bool, threads: int | None, rules: str | None, as_json: bool
-) -> None:
+def main(database: Path, record_id: int, loops: bool, here: bool, threads: int | None, rules: str | None, as_json: bool) -> None:
     """Do the measurement with number ID in DATABASE again, and say what happens."""
     try:
         with Database(database, create=False) as records:
@@ -96,7 +95,7 @@ def main(
             task = recorded_task(records, record, threads)
         now = replay_here(task, record, rules) if here else replay(task, record, replace(MeasureSettings(), rules=rules))
         own = None if rules is None else rules_from(rules)
-        program = printer.text(lower(task, now.candidate, derive(task, own))) if loops else ""
+        program = printer.module_text(finished(lower(task, now.candidate, derive(task, own)), task.target)) if loops else ""
     except AnsorliteError as error:
         say(f"Error: {error}", stderr=True)
         sys.exit(2)

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ansorlite import codegen, sketch
-from ansorlite.codegen.object import Object
+from ansorlite import platforms, sketch
+from ansorlite.codegen.object import CompiledLaunch, Object
+from ansorlite.loops.kernel_module import When
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.task import Task
 
@@ -24,12 +25,13 @@ def build_candidate(task: Task, candidate: Candidate, sketches: Sequence[Sketch]
         TuningError: the task has no such program.
     """
     digest = hashlib.sha256(repr((task.key, task.target.key, candidate)).encode()).hexdigest()[:16]
-    return codegen.build(replace(sketch.lower(task, candidate, sketches), name=f"kernel_{digest}"), task.target)
+    return platforms.build(replace(sketch.lower(task, candidate, sketches), name=f"kernel_{digest}"), task.target)
 
 
 def pack(compiled: Object) -> bytes:
     """The fields as one line of JSON, then the machine code."""
     fields = {name: value for name, value in vars(compiled).items() if name != "code"}
+    fields["launches"] = [(launch.symbol, launch.when.name, launch.workspace) for launch in compiled.launches]
     return json.dumps(fields).encode() + b"\n" + compiled.code
 
 
@@ -41,4 +43,5 @@ def unpack(data: bytes) -> Object:
     """
     line, _, code = data.partition(b"\n")
     fields = json.loads(line)
-    return Object(**{**fields, "unread": tuple(fields["unread"])}, code=code)
+    launches = tuple(CompiledLaunch(symbol, When[when], nbytes) for symbol, when, nbytes in fields["launches"])
+    return Object(**{**fields, "launches": launches, "unread": tuple(fields["unread"])}, code=code)

@@ -53,40 +53,44 @@ class TimingSettings:
 _CLEARLY = 2.0
 
 
-def measure(run: Callable[[int], None], settings: TimingSettings | None = None) -> Timing:
-    """Time ``run(count)``, which makes ``count`` calls in a row.
+def measure(seconds: Callable[[int], float], settings: TimingSettings | None = None) -> Timing:
+    """The time of one call of a program.
 
     The first call warms up, and is counted only if the program is so slow that it is stopped then.
+
+    Args:
+        seconds: makes so many calls in a row, and says how long they took.
     """
     settings = settings or TimingSettings()
     start = time.perf_counter()
-    first = _seconds(run, 1)
+    first = seconds(1)
     if settings.limit is not None and first > _CLEARLY * settings.limit:
-        again = _seconds(run, 1)
+        again = seconds(1)
         if again > _CLEARLY * settings.limit:
             return Timing.of([again])
     flush = np.zeros(settings.flush_bytes, np.uint8) if settings.flush_bytes else None
-    calls = 1 if flush is not None else _calls(run, min(first, _seconds(run, 1)), settings)
+    calls = 1 if flush is not None else _calls(seconds, min(first, seconds(1)), settings)
     repeats: list[float] = []
     while len(repeats) < settings.max_repeats:
         if flush is not None:
             flush += 1
-        repeats.append(_seconds(run, calls) / calls)
+        repeats.append(seconds(calls) / calls)
         enough = len(repeats) >= settings.min_repeats and time.perf_counter() - start >= settings.min_seconds
         if enough or (settings.limit is not None and len(repeats) >= 3 and min(repeats) > _CLEARLY * settings.limit):
             break
     return Timing.of(repeats)
 
 
-def _calls(run: Callable[[int], None], estimate: float, settings: TimingSettings) -> int:
+def _calls(seconds: Callable[[int], float], estimate: float, settings: TimingSettings) -> int:
     """How many calls fill a repeat; a short program is estimated again over many calls."""
     calls = max(1, int(settings.repeat_seconds / max(estimate, 1e-8)))
     if calls > 10:
-        calls = max(1, int(settings.repeat_seconds / max(_seconds(run, calls) / calls, 1e-8)))
+        calls = max(1, int(settings.repeat_seconds / max(seconds(calls) / calls, 1e-8)))
     return calls
 
 
-def _seconds(run: Callable[[int], None], calls: int) -> float:
+def wall_clock(run: Callable[[int], None], calls: int) -> float:
+    """Seconds that ``run(calls)`` takes, which makes so many calls in a row."""
     start = time.perf_counter()
     run(calls)
     return time.perf_counter() - start

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansorlite.analysis.predicates import is_strictly_inlinable, moves_only
+from ansorlite.platforms.table import platform_of
 from ansorlite.schedule.divide import divide, divisible_axes
 from ansorlite.schedule.polyphase import phases, take_phases
 from ansorlite.schedule.rewrite import fuse, without_unit_reductions
 from ansorlite.schedule.steps import Divide, Fuse, Inline, Polyphase, Step
-from ansorlite.sketch.rules import RULES
 from ansorlite.sketch.settle import settle
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.state import Rule, State, Verdict
@@ -28,7 +28,7 @@ def derive(task: Task, rules: Sequence[Rule] | None = None) -> tuple[Sketch, ...
         rules: asked in order; those of the task's target when not given. Put a rule of your own in front of them to
             have it asked first.
     """
-    order = tuple(RULES[task.target.kind] if rules is None else rules)
+    order = tuple(platform_of(task.target).rules if rules is None else rules)
     work, finished = [_start(task)], []
     while work:
         state = work.pop(0)

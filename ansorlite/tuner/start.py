@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ansorlite.cost_model import GBDT, BlendedModel
-from ansorlite.cost_model.draft import Draft
 from ansorlite.features import extract
+from ansorlite.platforms.table import platform_of
 from ansorlite.search import SearchProblem, StrategyMaker
 from ansorlite.sketch.default import default_candidate
 from ansorlite.sketch.derivation import derive
@@ -33,7 +33,7 @@ def task_state(
     signatures = tuple(sketch.signature for sketch in sketches)
     spaces = tuple(TileSpace(sketch) for sketch in sketches)
     problem = SearchProblem(signatures, spaces, lambda position, rows: extract(sketches[position], rows))
-    model = BlendedModel(Draft(task.target), GBDT())
+    model = BlendedModel(platform_of(task.target).prior(task.target), GBDT())
     return TaskState(
         task=task,
         uses=uses,

@@ -10,7 +10,7 @@ import ansorlite as al
 from ansorlite.measure.rules import rules_from
 from ansorlite.records.database import Database
 from ansorlite.sketch.derivation import derive
-from ansorlite.sketch.rules import RULES
+from ansorlite.sketch.rules import CPU_RULES
 from tests.docs.test_code_blocks import BLOCK, ROOT
 from tests.workloads import matmul
 
@@ -18,10 +18,10 @@ from tests.workloads import matmul
 def test_a_file_of_rules_may_have_dataclasses(tmp_path: Path) -> None:
     file = tmp_path / "rules_with_records.py"
     file.write_text(
-        "from __future__ import annotations\nfrom dataclasses import dataclass\nfrom ansorlite.sketch.rules import RULES\n"
-        "@dataclass\nclass Limit:\n    steps: int\nHERE = RULES['llvm']\n"
+        "from __future__ import annotations\nfrom dataclasses import dataclass\nfrom ansorlite.sketch.rules import CPU_RULES\n"
+        "@dataclass\nclass Limit:\n    steps: int\nHERE = CPU_RULES\n"
     )
-    assert rules_from(f"{file}:HERE") == RULES["llvm"]
+    assert rules_from(f"{file}:HERE") == CPU_RULES
 
 
 def test_a_rule_reaches_the_workers_and_the_compiler(tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ import onnx.parser
 import pytest
 
 import ansorlite
-from ansorlite import codegen, cost_model, export, graph, measure, runtime, sketch
+from ansorlite import codegen, cost_model, export, graph, measure, platforms, runtime, sketch
 from ansorlite.frontends import onnx as frontend
 
-PACKAGES = (ansorlite, codegen, cost_model, export, frontend, graph, measure, runtime, sketch)
+PACKAGES = (ansorlite, codegen, cost_model, export, frontend, graph, measure, platforms, runtime, sketch)
 LIGHT = Path(onnx.__path__[0]) / "backend" / "test" / "data" / "light" / "light_squeezenet.onnx"
 
 #: What only the search, or a measurement, needs.
@@ -26,7 +26,13 @@ TUNING = (
 )
 
 #: What else a program that was compiled before does without.
-COMPILING = ("ansorlite.schedule", "ansorlite.sketch.derivation", "ansorlite.codegen.compile", "ansorlite.measure.pool")
+COMPILING = (
+    "ansorlite.schedule",
+    "ansorlite.sketch.derivation",
+    "ansorlite.codegen.compile",
+    "ansorlite.measure.pool",
+    "ansorlite.platforms.table",
+)
 
 #: What else a model does without that was loaded before.
 LOADING = (

@@ -16,11 +16,12 @@ import pytest
 import ansorlite as al
 from ansorlite import processor
 from ansorlite import target as targets
-from ansorlite.codegen import assembly, build, direct, team
+from ansorlite.codegen import assembly, direct, team
 from ansorlite.codegen.machine import machine
 from ansorlite.errors import TargetError
 from ansorlite.machine.families import FAMILIES
 from ansorlite.machine.kept import machine_of
+from ansorlite.platforms import build
 from ansorlite.sketch.default import default_candidate
 from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.program import lower

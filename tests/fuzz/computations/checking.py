@@ -9,12 +9,12 @@ from typing import Final
 
 import numpy as np
 
-from ansorlite.codegen import build
 from ansorlite.errors import ProgramSizeError
 from ansorlite.loops.arguments import argument
 from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.nodes import Function
 from ansorlite.loops.verifier import verify
+from ansorlite.platforms import build
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.sketch.default import default_candidate
 from ansorlite.sketch.derivation import derive

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from ansorlite.codegen.compile import assembly, build
+from ansorlite.codegen import assembly
+from ansorlite.platforms import build
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.default import default_candidate
 from ansorlite.sketch.derivation import derive

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ansorlite.measure.inputs import Array
 from ansorlite.measure.timing import Call
+from ansorlite.runtime.device import Memory
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.task import Task
 from ansorlite.te.evaluate import evaluate
@@ -47,7 +47,8 @@ def build(_task: Task, candidate: Candidate, _rules: object) -> bytes:
     return repr((candidate.sketch, candidate.row)).encode()
 
 
-def load(task: Task, artifact: bytes, arrays: Sequence[Array]) -> Call:
+def load(task: Task, artifact: bytes, arguments: Sequence[Memory]) -> Call:
+    arrays = [memory.array for memory in arguments]
     name, row = ast.literal_eval(artifact.decode())
     inputs = arrays[: len(task.dag.inputs)]
     outputs = arrays[len(task.dag.inputs) :]

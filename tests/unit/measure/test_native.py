@@ -18,7 +18,7 @@ from tests.unit.measure.tasks import matmul
 
 MY_RULES = """
 from ansorlite.analysis.predicates import has_data_reuse
-from ansorlite.sketch.rules import RULES
+from ansorlite.sketch.rules import CPU_RULES
 from ansorlite.sketch.state import Rule, State, Verdict
 from ansorlite.sketch.tiling import multi_level_tile, natural_lane
 
@@ -33,7 +33,7 @@ def flat_nest(state: State) -> tuple[State, ...]:
     return (state.visited(*nest),)
 
 
-MINE = (Rule("FlatTiling", product, flat_nest), *RULES["llvm"])
+MINE = (Rule("FlatTiling", product, flat_nest), *CPU_RULES)
 SOMETHING_ELSE = [1, 2]
 """
 

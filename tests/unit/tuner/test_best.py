@@ -28,7 +28,7 @@ from ansorlite.runtime.kernel import Origin
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.sketch.default import default_candidate, default_candidates
 from ansorlite.sketch.derivation import derive
-from ansorlite.sketch.rules import RULES
+from ansorlite.sketch.rules import CPU_RULES
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.task import Task
 from ansorlite.te.serialize import dump
@@ -122,7 +122,7 @@ def test_a_record_whose_program_was_compiled_needs_no_derivation(tmp_path: Path,
 
 def test_programs_of_rules_of_ones_own_are_not_kept() -> None:
     cache = Counted()
-    Programs(None, RULES[TASK.target.kind], cache).kernel(TASK)
+    Programs(None, CPU_RULES, cache).kernel(TASK)
     assert cache.data == {}
 
 

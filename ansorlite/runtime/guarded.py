@@ -8,7 +8,7 @@ import os
 
 import numpy as np
 
-from ansorlite.measure.inputs import ALIGNMENT, Array
+from ansorlite.runtime.arguments import ALIGNMENT, Array
 from ansorlite.te import dtypes
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
