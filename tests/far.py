@@ -58,16 +58,18 @@ class Far(Cpu):
         self.copy_in(made)
         return made
 
-    def wrap(self, array: Array) -> FarMemory:
-        made = FarMemory(array)
-        self.copy_in(made)
-        return made
+    def place(self, arrays: Sequence[Array]) -> tuple[list[int], Sequence[FarMemory]]:  # type: ignore[override]
+        memories = [FarMemory(array) for array in arrays]
+        for memory in memories:
+            self.copy_in(memory)
+        return [memory.address for memory in memories], memories
 
     def guarded(self, shape: tuple[int, ...], dtype: str) -> FarMemory:  # type: ignore[override]
         return FarMemory(empty(shape, dtype))
 
     def read_only(self, array: Array) -> FarMemory:  # type: ignore[override]
-        return self.wrap(array.copy())
+        _, (made,) = self.place([array.copy()])
+        return made
 
     def copy_in(self, memory: Memory) -> None:
         assert isinstance(memory, FarMemory)

@@ -89,11 +89,11 @@ def prepare(model: Model, layout: Layout, kernels: Sequence[Bindable], weights: 
             continue
         kernel, inputs = kernels[what.task], groups[what.task].inputs
         assert isinstance(kernel, Kernel)
-        given = iter([np.ascontiguousarray(model.graph.constants[name]) for name in what.constants])
-        arrays = [next(given) if name in model.graph.constants else None for name in inputs]
+        given = [np.ascontiguousarray(model.graph.constants[name]) for name in what.constants]
+        places, _memories = space.place(given)
         temporaries = workspace(space, kernel.compiled.prepare_workspace)
-        memories = [None if array is None else space.wrap(array) for array in arrays]
-        addresses = [0 if memory is None else memory.address for memory in memories]
+        address_of = iter(places)
+        addresses = [next(address_of) if name in model.graph.constants else 0 for name in inputs]
         kernel.prepare_at([*addresses, 0, temporaries.address, weights.address + place.offset])
 
 

@@ -45,8 +45,13 @@ class MemorySpace(Protocol):
             MemoryError: there is no room for it.
         """
 
-    def wrap(self, array: Array) -> Memory:
-        """Memory that holds what a contiguous array holds: its own where the device can use that, else a copy."""
+    def place(self, arrays: Sequence[Array]) -> tuple[list[int], Sequence[Memory]]:
+        """Let programs use contiguous arrays.
+
+        Returns:
+            The address of each; and the memory of each, with the array as the host's side, for as long as programs use it: none
+            where they all are used where they are.
+        """
 
     def copy_in(self, memory: Memory) -> None:
         """Let the device see what the host has stored to ``memory.array``."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -40,8 +40,9 @@ class HostSpace:
         block.fill(0)
         return HostMemory(block)
 
-    def wrap(self, array: Array) -> HostMemory:
-        return HostMemory(array)
+    def place(self, arrays: Sequence[Array]) -> tuple[list[int], Sequence[HostMemory]]:
+        """Where they are."""
+        return list(map(address_of, arrays)), ()
 
     def copy_in(self, memory: Memory) -> None:
         """The device sees it already."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import starmap
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -148,7 +149,7 @@ class Kernel(NotCopied):
         """
         if out is None:
             try:
-                outputs = [self._empty(shape, dtype) for shape, dtype in self._new]
+                outputs = list(starmap(self._empty, self._new))
             except MemoryError:
                 raise no_room("outputs", sum(buffer.nbytes for buffer in self.outputs)) from None
         else:
@@ -181,13 +182,12 @@ class Kernel(NotCopied):
             ready.append(array if array.flags.num & _READABLE == _READABLE else np.array(array, order="C"))
         if given:
             ready = [array.copy() if any(np.may_share_memory(array, output) for output in outputs) else array for array in ready]
-        device = self._device
-        inputs, written = ([device.wrap(array) for array in each] for each in (ready, outputs))
+        addresses, memories = self._device.place([*ready, *outputs])
         block = self._workspaces.take()
-        self._entry(self._pack(*(memory.address for memory in (*inputs, *written)), block.address))
+        self._entry(self._pack(*addresses, block.address))
         self._workspaces.give(block)
-        for memory in written:
-            device.copy_out(memory)
+        for memory in memories[len(ready) :]:
+            self._device.copy_out(memory)
 
     def prepare(self, **constants: Array) -> Kernel:
         """This kernel with its constant inputs fixed and prepared; its calls take the other inputs only.
@@ -210,10 +210,10 @@ class Kernel(NotCopied):
         fixed = [np.array(self._checked(number[name], array), order="C") for name, array in constants.items()]
         needed = (self._compiled.prepare_workspace, self._compiled.prepared)
         temporaries, block = (workspace(self._device, nbytes) for nbytes in needed)
-        kept = [self._device.wrap(array) for array in fixed]
+        places, kept = self._device.place(fixed)
         addresses = [0] * len(self._params) + [temporaries.address, block.address]
-        for name, memory in zip(constants, kept, strict=True):
-            addresses[number[name]] = memory.address
+        for name, address in zip(constants, places, strict=True):
+            addresses[number[name]] = address
         self.prepare_at(addresses)
         left = [position for position in range(len(self._params)) if position not in number.values()]
         result = object.__new__(Kernel)
@@ -221,7 +221,7 @@ class Kernel(NotCopied):
         result._params = tuple(self._params[position] for position in left)
         result._checks = [self._checks[position] for position in left]
         result.inputs = result._params[: len(left) - len(self.outputs)]
-        result._owners = (kept, block)
+        result._owners = (fixed, kept, block)
         result._entry, result._prepare = self._loaded.call, _nothing
         result._pack = _Template(addresses, [*left, len(self._params)]).pack
         result._workspace_bytes = self._compiled.workspace
@@ -304,10 +304,10 @@ class Kernel(NotCopied):
             if self._checked(position, array).flags.num & needed != needed:
                 raise ArgumentError(f"{params[position].name} is not a contiguous array that can be used in place; copy it first")
         block = workspace(self._device, self._workspace_bytes)
-        memories = [self._device.wrap(array) for array in arrays]
-        packed = self._pack(*(memory.address for memory in memories), block.address)
+        addresses, memories = self._device.place(arrays)
+        packed = self._pack(*addresses, block.address)
         self._prepare(packed)
-        return _Bound(self._loaded, packed, (block, self._owners, *memories))
+        return _Bound(self._loaded, packed, (block, self._owners, memories, *arrays))
 
     def _checked(self, position: int, array: Any) -> Array:
         """``array`` if it fits parameter ``position``.

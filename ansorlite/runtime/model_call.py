@@ -86,9 +86,9 @@ class ModelCall:
             # An output may be written before an input that lies there is read for the last time.
             inputs = [array.copy() if any(np.may_share_memory(array, r) for r in results) else array for array in inputs]
         block = self._blocks.take()
-        given, written = ([self._space.wrap(array) for array in arrays] for arrays in (inputs, results))
-        run([block.address, self._weights, *(memory.address for memory in (*given, *written)), *self._more_weights])
-        for memory in written:
+        addresses, memories = self._space.place([*inputs, *results])
+        run([block.address, self._weights, *addresses, *self._more_weights])
+        for memory in memories[len(inputs) :]:
             self._space.copy_out(memory)
         self._blocks.give(block)
         return dict(zip(self.signature.outputs, results, strict=True))
