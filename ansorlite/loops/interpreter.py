@@ -54,7 +54,6 @@ def interpret(
         array[...] = np.array(values, dtypes.NUMPY[buffer.dtype]).reshape(array.shape)
 
 
-
 def interpret_module(module: KernelModule, arrays: Sequence[np.ndarray], *, reorder: np.random.Generator | None = None) -> None:
     """Make all launches of a kernel in order; the last ``module.outputs`` arrays are written in place.
 
@@ -69,6 +68,7 @@ def interpret_module(module: KernelModule, arrays: Sequence[np.ndarray], *, reor
     given |= {buffer: np.empty(buffer.shape, dtypes.NUMPY[buffer.dtype]) for buffer in module.handed}
     for launch in module.launches:
         interpret(launch.function, [given[buffer] for buffer in launch.function.params], reorder=reorder)
+
 
 def _elements(buffer: Buffer, array: np.ndarray) -> np.ndarray:
     flat = array.ravel()

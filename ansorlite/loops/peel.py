@@ -16,10 +16,9 @@ from collections.abc import Iterator, Mapping
 
 from ansorlite.loops.nodes import Alloc, Block, For, Function, If, LoopKind, Stmt, block, index
 from ansorlite.loops.simplify import simplify
-from ansorlite.loops.visit import map_exprs
+from ansorlite.loops.visit import copied
 from ansorlite.te.expr import Const, Expr, Var
 from ansorlite.te.intervals import Interval, bounds
-from ansorlite.te.traversal import substitute
 
 Ranges = Mapping[Var, Interval]
 
@@ -52,7 +51,7 @@ def _peeled_loop(loop: For, ranges: Ranges) -> Stmt:
         last = int(high) - 1
         shorter = {**ranges, loop.var: (0, last - 1)}
         if _ragged(loop.body, {**ranges, loop.var: (0, last)}) and not _ragged(loop.body, shorter):
-            rest = _with_variables(loop.body, {loop.var: index(last)})
+            rest = copied(loop.body, {loop.var: index(last)})
             return block(For(loop.var, index(last), loop.kind, loop.body), _peeled(rest, ranges))
     inner = _peeled(loop.body, {**ranges, loop.var: (0, high - 1)})
     return loop if inner is loop.body else For(loop.var, loop.extent, loop.kind, inner, loop.lanes)
@@ -84,18 +83,3 @@ def _loops(stmt: Stmt, ranges: Ranges) -> Iterator[tuple[For, Ranges]]:
         case For(var, extent, _, body):
             yield stmt, ranges
             yield from _loops(body, {**ranges, var: (0, _limits(extent, ranges)[1] - 1)})
-
-
-def _with_variables(stmt: Stmt, values: dict[Var, Expr]) -> Stmt:
-    """A copy of ``stmt`` with variables replaced, and loops of its own."""
-    match stmt:
-        case Block(body):
-            return block(*(_with_variables(child, values) for child in body))
-        case If(cond, body):
-            return If(substitute(cond, values), _with_variables(body, values))
-        case Alloc(buffer, body):
-            return Alloc(buffer, _with_variables(body, values))
-        case For(var, extent, kind, body, lanes):
-            fresh = Var(var.name)
-            return For(fresh, substitute(extent, values), kind, _with_variables(body, {**values, var: fresh}), lanes)
-    return map_exprs(stmt, lambda expr: substitute(expr, values))
