@@ -12,15 +12,16 @@ import numpy as np
 import pytest
 
 from ansorlite import processor, te
-from ansorlite.codegen import assembly, build, checksum, direct, entry, team
+from ansorlite.codegen import assembly, checksum, direct, entry, team
 from ansorlite.codegen.machine import machine
 from ansorlite.errors import TargetError
 from ansorlite.export import header, public_side
 from ansorlite.export.description import Description
+from ansorlite.platforms import build
 from ansorlite.runtime.linker import linker
 from ansorlite.search.default import default_candidate
-from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.program import lower
+from ansorlite.spaces.derivation import derive
 from ansorlite.target import LEVELS, NAMED, Target, obstacle
 from ansorlite.task import Task
 from tests import emulated, workloads

@@ -11,7 +11,7 @@ import pytest
 from ansorlite import te
 from ansorlite.cost_model.explain import Explanation, Statement, explain
 from ansorlite.search.default import default_candidate
-from ansorlite.sketch.derivation import derive
+from ansorlite.spaces.derivation import derive
 from ansorlite.target import PROCESSORS
 from ansorlite.task import Task
 from ansorlite.topi.conv import conv
@@ -51,8 +51,7 @@ def strided_convolution() -> list[te.Tensor]:
 
 def of(tensors: list[te.Tensor], threads: int = 1) -> Explanation:
     task = Task(tensors, replace(N1, threads=threads))
-    sketches = derive(task)
-    return explain(default_candidate(task, sketches), sketches)
+    return explain(task, default_candidate(task, derive(task)))
 
 
 def longest(found: Explanation) -> Statement:

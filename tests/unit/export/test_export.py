@@ -15,7 +15,6 @@ import pytest
 import ansorlite as al
 from ansorlite import processor
 from ansorlite.best import Programs
-from ansorlite.codegen import build
 from ansorlite.errors import ArgumentError, ModelError, TargetError
 from ansorlite.export.description import FORMAT, Description, parse
 from ansorlite.export.header import identifier, unique
@@ -23,6 +22,7 @@ from ansorlite.graph.builder import GraphBuilder
 from ansorlite.graph.describe import Value
 from ansorlite.graph.executable import Executable, compile_model
 from ansorlite.graph.model import Model
+from ansorlite.platforms import build
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.runtime.workspace import LARGE_PAGE
 from ansorlite.sketch.candidate import NAIVE
