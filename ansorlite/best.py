@@ -15,7 +15,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
-from ansorlite import measure, search, sketch, visible
+from ansorlite import measure, search, sketch, spaces, visible
 from ansorlite.cache import disk as caches
 from ansorlite.cache.disk import Cache, NoCache, default_cache
 from ansorlite.errors import BrokenProgramWarning, MemoryLimitError, RecordsError, TargetError, TuningError
@@ -27,13 +27,13 @@ from ansorlite.records.jsonlines import measurement_from, measurement_json
 from ansorlite.records.measurement import Measurement, Outcome, Record, Seconds
 from ansorlite.runtime.kernel import Kernel, Origin
 from ansorlite.sketch.candidate import NAIVE, Candidate
-from ansorlite.sketch.spaces import Derived, SpaceBuilder, sketches_of
 from ansorlite.task import Task
 from ansorlite.version import __version__
 
 if TYPE_CHECKING:
     from ansorlite.measure import Referee
     from ansorlite.sketch.sketch import Sketch
+    from ansorlite.spaces.builders import SpaceBuilder
 
 T = TypeVar("T")
 
@@ -330,7 +330,7 @@ class Programs:
     def _sketches(self, task: Task) -> tuple[Sketch, ...]:
         """Of the task asked about last they are kept: a program is chosen, then compiled."""
         if self._derived is None or self._derived[0] is not task:
-            self._derived = task, sketches_of(task, self._space or Derived())
+            self._derived = task, spaces.sketches_of(task, self._space or spaces.Derived())
         return self._derived[1]
 
     def _default(self, task: Task) -> Candidate:

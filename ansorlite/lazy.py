@@ -1,7 +1,7 @@
 """Packages whose public names are imported when they are first used (PEP 562).
 
 Nobody who loads a model waits for what only tuning needs. A module that may do without some of a package imports the package,
-and takes names from it where it needs them: ``from ansorlite import sketch``, then ``sketch.derive(task)``. No module imports the
+and takes names from it where it needs them: ``from ansorlite import spaces``, then ``spaces.derive(task)``. No module imports the
 package that it is in: every other one of it would be behind that. What it may do without of its own package it names alone, by
 :func:`module`.
 """

@@ -102,7 +102,17 @@ class Target:
     @property
     def key(self) -> str:
         """A readable name under which records are kept: measurements of one target say nothing about another."""
-        return f"{self.kind} {self.triple.split('-')[0]} {self.cpu} v{self.vector_bytes} t{self.threads}"
+        return f"{self.kind} {self.architecture} {self.cpu} v{self.vector_bytes} t{self.threads}"
+
+    @property
+    def architecture(self) -> str:
+        """LLVM's name of the instruction set: the first word of its triple."""
+        return self.triple.split("-")[0]
+
+    @property
+    def platform(self) -> tuple[str, str]:
+        """Which row of ``platforms.PLATFORMS`` says how programs for it are made and run."""
+        return self.kind, self.architecture
 
 
 def _cache_bytes(level: int, default: int) -> int:
@@ -227,9 +237,8 @@ def resolve(target: str | Target) -> Target:
 @cache
 def obstacle(target: Target) -> str | None:
     """Why code for ``target`` cannot run in this process, as the end of a sentence; ``None``: it can."""
-    architecture = target.triple.split("-")[0]
-    if architecture != processor.ARCHITECTURE:
-        return f"this processor is {processor.ARCHITECTURE}, not {architecture}"
+    if target.architecture != processor.ARCHITECTURE:
+        return f"this processor is {processor.ARCHITECTURE}, not {target.architecture}"
     named = NAMED.get(target.cpu)
     # LLVM takes a processor to have its features, but for those that are said to be missing.
     features = f"{named.features if named else ''},{target.features}".split(",")
@@ -276,7 +285,7 @@ def _named(name: str, threads: int | None) -> Target:
     found, here = NAMED[name], this_machine(threads)
     if name == here.cpu:
         return here
-    if name in PROCESSORS or found.triple.split("-")[0] != here.triple.split("-")[0]:
+    if name in PROCESSORS or found.architecture != here.architecture:
         return replace(found, threads=here.threads)
     machine = kept(found.cpu) or found.machine
     return replace(found, threads=here.threads, l1=here.l1, l2=here.l2, l3=here.l3, machine=machine)

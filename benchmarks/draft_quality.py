@@ -31,9 +31,9 @@ from ansorlite.runtime.arguments import empty
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.search.default import default_candidate
 from ansorlite.sketch.candidate import Candidate
-from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.tile_space import TileSpace
+from ansorlite.spaces.derivation import derive
 from ansorlite.target import host
 from ansorlite.task import Task
 from benchmarks.kernels.suites import SUITES

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from ansorlite.codegen import build
 from ansorlite.loops.nodes import Buffer, For, Function, Load, LoopKind, Scope, Store, index
+from ansorlite.platforms import build
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.target import host
 from ansorlite.te.expr import Binary, Expr, Unary, Var, const

@@ -18,8 +18,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ansorlite import target as targets
-from ansorlite.codegen import build
 from ansorlite.loops.nodes import Alloc, Buffer, For, Function, If, Load, LoopKind, Scope, Stmt, Store, block, index
+from ansorlite.platforms import build
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.te.expr import Expr, Var, const
 from ansorlite.te.functions import if_then_else, minimum

@@ -33,7 +33,7 @@ from ansorlite.machine.constants import MachineConstants
 from ansorlite.machine.families import shipped
 from ansorlite.programs.build import pack, unpack
 from ansorlite.sketch.candidate import Candidate
-from ansorlite.sketch.derivation import derive
+from ansorlite.spaces.derivation import derive
 from ansorlite.target import Target, host
 from ansorlite.task import Task
 from ansorlite.te.serialize import dump

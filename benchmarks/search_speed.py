@@ -24,9 +24,9 @@ from ansorlite.cost_model import GBDT, BlendedModel, Group
 from ansorlite.cost_model.draft import Draft
 from ansorlite.evolution import EvolutionSettings, offspring
 from ansorlite.features import extract
-from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.tile_space import TileSpace
+from ansorlite.spaces.derivation import derive
 from ansorlite.task import Task
 from ansorlite.topi.blocked import blocked_conv
 from ansorlite.topi.conv import conv

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ansorlite.codegen import build
 from ansorlite.codegen.object import Object
 from ansorlite.errors import TargetError
 from ansorlite.loops.nodes import Buffer, Function
+from ansorlite.platforms import build
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.target import Target, host, obstacle, this_machine
 from ansorlite.te import dtypes
@@ -34,7 +34,7 @@ def how(target: Target) -> How:
     """How kernels for ``target`` run here."""
     if obstacle(target) is None:
         return How.NATIVE
-    if target.triple.startswith("aarch64") and emulated.obstacle() is None:
+    if target.architecture == "aarch64" and emulated.obstacle() is None:
         return How.EMULATED
     return How.COMPILED if stand_ins.obstacle(target, this_machine()) else How.STAND_IN
 
@@ -42,7 +42,7 @@ def how(target: Target) -> How:
 def reason(target: Target) -> str:
     """Why kernels for ``target`` do not run here."""
     why = obstacle(target)
-    other = emulated.obstacle() if target.triple.startswith("aarch64") else stand_ins.obstacle(target, this_machine())
+    other = emulated.obstacle() if target.architecture == "aarch64" else stand_ins.obstacle(target, this_machine())
     return f"{why}, and {other}"
 
 
@@ -62,7 +62,7 @@ def check_target() -> None:
         target = host()
     except TargetError as error:
         raise pytest.UsageError(str(error)) from None
-    if os.environ.get("CI") and target.triple.startswith("aarch64") and how(target) is How.COMPILED:
+    if os.environ.get("CI") and target.architecture == "aarch64" and how(target) is How.COMPILED:
         raise pytest.UsageError(f"CI runs every target that it can: {reason(target)}")
 
 

@@ -27,8 +27,7 @@ Body = Callable[[str, int], list[str]]
 
 def obstacle(target: Target, here: Target) -> str | None:
     """Why what is made for ``target`` cannot be compiled for ``here``, as the end of a sentence; ``None``: it can."""
-    architecture = target.triple.split("-")[0]
-    if not architecture == processor.ARCHITECTURE == here.triple.split("-")[0] == "x86_64":
+    if not target.architecture == processor.ARCHITECTURE == here.architecture == "x86_64":
         return "only x86 has stand-ins for instructions, on x86"
     return None
 

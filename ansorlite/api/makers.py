@@ -11,7 +11,6 @@ from typing import Any, Final, Generic, TypeVar
 import numpy as np
 
 from ansorlite.cost_model import CostModel
-from ansorlite.cost_model.models import COST_MODELS, CostModelsMaker
 from ansorlite.errors import ArgumentError
 from ansorlite.measure.measurer import Measurer
 from ansorlite.measure.settings import MeasureSettings
@@ -20,6 +19,7 @@ from ansorlite.search import STRATEGIES, StrategyMaker
 from ansorlite.target import Target
 from ansorlite.task import Task
 from ansorlite.task_scheduler import SCHEDULERS, SchedulerMaker
+from ansorlite.tuner.cost_models import COST_MODELS, CostModelsMaker
 from ansorlite.tuner.loop import Measures
 from ansorlite.tuner.measurers import MEASURERS, Checked, MeasurerMaker
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ansorlite import spaces
 from ansorlite.python_file import named
-from ansorlite.sketch import spaces
+
+if TYPE_CHECKING:
+    from ansorlite.spaces.builders import Given, SpaceBuilder
 
 #: A function that schedules, several of them, an object that makes sketches, rules, or where one of these is.
-Space: TypeAlias = spaces.Given | str
+Space: TypeAlias = "Given | str"
 
 
-def space_of(given: Space | None) -> spaces.SpaceBuilder | None:
+def space_of(given: Space | None) -> SpaceBuilder | None:
     """What makes the sketches of tasks; ``None`` for the derivation rules of their targets.
 
     Args:

@@ -12,13 +12,13 @@ from ansorlite.api.checks import check_integer, check_positive, check_share
 from ansorlite.api.database import Given, opened
 from ansorlite.api.space import Space, space_of
 from ansorlite.calibration.automatic import calibrated, wanted
-from ansorlite.cost_model.models import CostModelsMaker
 from ansorlite.errors import ArgumentError
 from ansorlite.measure.settings import MeasureSettings
 from ansorlite.report.progress import listener
 from ansorlite.search import StrategyMaker
 from ansorlite.task import Task
 from ansorlite.task_scheduler import Goal, SchedulerMaker, describe, objective_of
+from ansorlite.tuner.cost_models import CostModelsMaker
 from ansorlite.tuner.events import Calibrating
 from ansorlite.tuner.loop import Tuner
 from ansorlite.tuner.measurers import MeasurerMaker
@@ -72,7 +72,7 @@ def tune(
         stop_below: a task gets no more trials once the next round of it is expected to lower the objective by less than this
             share of itself; tuning ends when that is so for every task. It goes on, from records, with a lower one.
         scheduler: which task of several gets the next trials: ``ansorlite.task_scheduler.SCHEDULERS``.
-        cost_model: what tells fast programs from slow ones: ``ansorlite.cost_model.models.COST_MODELS``.
+        cost_model: what tells fast programs from slow ones: ``ansorlite.tuner.cost_models.COST_MODELS``.
         measurer: what times programs: ``ansorlite.tuner.measurers.MEASURERS``. What it tells is kept as measured on this machine.
 
     Raises:

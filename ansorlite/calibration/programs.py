@@ -22,10 +22,10 @@ from ansorlite.runtime.arguments import empty
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.runtime.timing import calls_for
 from ansorlite.sketch.candidate import Candidate
-from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.program import sketch_of
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.tile_space import TileSpace
+from ansorlite.spaces.derivation import derive
 from ansorlite.task import Task
 
 #: A short search of each sketch under the model.

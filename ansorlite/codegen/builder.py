@@ -5,6 +5,7 @@ Text is several times faster to make than ``llvmlite.ir`` objects, and is what a
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Final, TypeAlias
@@ -20,18 +21,19 @@ Slot: TypeAlias = list[str]
 #: Numbers of other metadata nodes start here, above those of alias scopes.
 _FIRST_NODE: Final = 1 << 20
 
-#: So many values may one function compute: beyond that LLVM takes tens of seconds, for code that no cache of instructions holds
-#: (docs/decisions/size-of-programs.md). It counts values, not time, so that every process decides alike.
-MOST_VALUES: Final = 30_000
-
 _HERE: Final = nullcontext()
 
 
 class Module:
-    """The text of one LLVM module: declarations, definitions and alias metadata, each written once."""
+    """The text of one LLVM module: declarations, definitions and alias metadata, each written once.
 
-    def __init__(self, target: Target) -> None:
+    Args:
+        most_values: so many may one function compute; any number where it is not given.
+    """
+
+    def __init__(self, target: Target, most_values: int | None = None) -> None:
         self.target = target
+        self.most_values = sys.maxsize if most_values is None else most_values
         self._declarations: dict[str, None] = {}
         self._definitions: dict[str, str] = {}
         self._scopes = 0
@@ -121,10 +123,10 @@ class Builder:
         """
         self._names += 1
         self.module.values += 1
-        if self._names > MOST_VALUES:
+        if self._names > self.module.most_values:
             raise ProgramSizeError(
-                f"the program unrolls to more than {MOST_VALUES} instructions in one function, which LLVM would compile for too "
-                "long; take one that unrolls less"
+                f"the program unrolls to more than {self.module.most_values} instructions in one function, which LLVM would "
+                "compile for too long; take one that unrolls less"
             )
         name = f"%t{self._names}"
         (self._lines if slot is None else slot).append(f"  {name} = {text}")

@@ -1,9 +1,9 @@
-"""From a loop-IR function to machine code: the module's text, LLVM's passes, the object file."""
+"""From a kernel module to machine code: the text of LLVM IR, LLVM's passes, the object file. The emitter of all CPUs."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,19 +11,15 @@ from ansorlite.alignment import aligned
 from ansorlite.codegen import statements, streaming
 from ansorlite.codegen.builder import Builder, Module
 from ansorlite.codegen.context import Context, Storage
+from ansorlite.codegen.limits import Limits
 from ansorlite.codegen.machine import machine, optimise
-from ansorlite.codegen.object import Object
+from ansorlite.codegen.object import CompiledLaunch, Object
 from ansorlite.codegen.workspace import layout
 from ansorlite.llvm_option import without_strength_reduction
 from ansorlite.loops import printer
-from ansorlite.loops.fetch_ahead import fetch_ahead
-from ansorlite.loops.interchange import interchange
+from ansorlite.loops.kernel_module import KernelModule, When
 from ansorlite.loops.nodes import Buffer, Function, Role, Scope, Store
 from ansorlite.loops.nodes import statements as statements_of
-from ansorlite.loops.outer_product import outer_product
-from ansorlite.loops.peel import peel
-from ansorlite.loops.prepare import Parts, split
-from ansorlite.loops.transposing import transposing
 from ansorlite.target import Target
 from ansorlite.te.words import WORD
 
@@ -34,51 +30,68 @@ _PROMOTED: Final = 4000
 
 @dataclass(frozen=True)
 class Arguments:
-    """What the functions of one kernel are called with.
+    """What the functions of a kernel are called with: the addresses of its parameters, of the workspace, of what is prepared.
 
     Attributes:
         positions: of the kernel's parameters.
-        offsets: of what is prepared, in its block.
-        nbytes: of that block.
+        prepared: offsets of what is prepared, in its block,
+        prepared_bytes: and bytes of that block.
+        temporaries: offsets of what launches of one time hand on, in the workspace,
+        temporary_bytes: and bytes of it that these take.
     """
 
     positions: Mapping[Buffer, int]
-    offsets: Mapping[Buffer, int]
-    nbytes: int
+    prepared: Mapping[Buffer, int]
+    prepared_bytes: int
+    temporaries: Mapping[Buffer, int]
+    temporary_bytes: int
 
 
-def arguments(function: Function, parts: Parts, target: Target) -> Arguments:
-    """Of ``function``, cut into ``parts``. What is prepared has room for one vector past its end, which loads may touch."""
+def arguments(module: KernelModule, target: Target) -> Arguments:
+    """Of the functions of ``module``."""
+    positions = {buffer: number for number, buffer in enumerate(module.params)}
+    return Arguments(positions, *_in_a_block(module.prepared, target), *_in_a_block(module.temporaries, target))
+
+
+def _in_a_block(buffers: Sequence[Buffer], target: Target) -> tuple[Mapping[Buffer, int], int]:
+    """(offset of each, bytes of all). Each has room for one vector past its end, which loads may touch."""
     offsets: dict[Buffer, int] = {}
     end = 0
-    for buffer in parts.prepared:
+    for buffer in buffers:
         offsets[buffer] = end
         end += aligned(buffer.nbytes + target.vector_bytes)
-    return Arguments({buffer: number for number, buffer in enumerate(function.params)}, offsets, end)
+    return offsets, end
 
 
-def emit(module: Module, entry: str, function: Function, given: Arguments) -> int:
-    """Define ``entry`` as ``function``; the bytes of its workspace."""
+def emit(module: Module, symbol: str, function: Function, given: Arguments) -> int:
+    """Define ``symbol`` as ``function``; the bytes of its workspace."""
     target = module.target
-    b = Builder(module, f"void @{entry}(ptr noalias %arguments) #0")
+    b = Builder(module, f"void @{symbol}(ptr noalias %arguments) #0")
     plan = layout(function, target)
     c = Context(b, target, plan, workspace="")
+    needed = given.temporary_bytes + plan.total(target.threads)
     count = len(given.positions)
-    block = _argument(b, count + 1, given.nbytes) if given.nbytes else ""
+    block = _argument(b, count + 1, given.prepared_bytes) if given.prepared_bytes else ""
+    workspace = _argument(b, count, max(1, needed)) if given.temporary_bytes else ""
     for buffer in function.params:
-        inside = given.offsets.get(buffer)
-        if inside is None:
-            pointer = _argument(b, given.positions[buffer], buffer.nbytes)
+        inside = True
+        if buffer in given.prepared:
+            pointer = b.op(f"getelementptr i8, ptr {block}, i64 {given.prepared[buffer]}")
+        elif buffer in given.temporaries:
+            pointer = b.op(f"getelementptr i8, ptr {workspace}, i64 {given.temporaries[buffer]}")
         else:
-            pointer = b.op(f"getelementptr i8, ptr {block}, i64 {inside}")
-        words = inside is None and buffer.dtype == WORD
-        c.places[buffer] = Storage(pointer, buffer.strides, 0, module.new_scope(), padded=inside is not None, unaligned=words)
-    c.workspace = _argument(b, count, max(1, plan.total(target.threads)))
+            inside, pointer = False, _argument(b, given.positions[buffer], buffer.nbytes)
+        words = not inside and buffer.dtype == WORD
+        c.places[buffer] = Storage(pointer, buffer.strides, 0, module.new_scope(), padded=inside, unaligned=words)
+    if workspace:
+        c.workspace = b.op(f"getelementptr i8, ptr {workspace}, i64 {given.temporary_bytes}")
+    else:
+        c.workspace = _argument(b, count, max(1, needed))
     statements.emit(c, function.body)
     streaming.fence(c)
     b.do("ret void")
-    module.define(entry, b.text())
-    return plan.total(target.threads)
+    module.define(symbol, b.text())
+    return needed
 
 
 def _argument(b: Builder, number: int, nbytes: int) -> str:
@@ -103,30 +116,50 @@ end:
 }"""
 
 
-def _for_machines(function: Function, target: Target) -> Function:
-    """What back ends do to loops first."""
-    return transposing(outer_product(peel(interchange(fetch_ahead(function, target)))), target)
+def compile(module: KernelModule, target: Target, limits: Limits) -> Object:
+    """Compile ``module`` for ``target``, a CPU.
 
-
-def build(function: Function, target: Target) -> Object:
-    """Compile ``function`` for ``target``."""
-    parts = split(function)
-    given = arguments(function, parts, target)
-    module = Module(target)
-    entry = "ansorlite_" + re.sub(r"\W", "_", function.name, flags=re.ASCII)
-    workspace, prepare_workspace = emit(module, entry, _for_machines(parts.main, target), given), 0
-    module.define(f"{entry}_repeat", _REPEAT.replace("$entry", entry))
-    if parts.prepare is not None:
-        prepare_workspace = emit(module, f"{entry}_prepare", _for_machines(parts.prepare, target), given)
-    text = module.text()
-    promotes = adds_in_memory(function) and module.values <= _PROMOTED
-    optimised = optimise(text, target, promotes)
+    Raises:
+        TargetError: no code is made for its architecture.
+        ProgramSizeError: a function is beyond ``limits``.
+    """
+    given = arguments(module, target)
+    text = Module(target, limits.values)
+    entry = "ansorlite_" + re.sub(r"\W", "_", module.name, flags=re.ASCII)
+    calls = _emit_all(text, entry, module, When.CALL, given)
+    launches = (*_emit_all(text, f"{entry}_prepare", module, When.ONCE, given), *calls)
+    text.define(f"{entry}_repeat", _REPEAT.replace("$entry", entry))
+    promotes = text.values <= _PROMOTED and any(adds_in_memory(launch.function) for launch in module.launches)
+    llvm = text.text()
+    optimised = optimise(llvm, target, promotes)
     with without_strength_reduction():
         code = machine(target).emit_object(optimised)
-    unread = tuple(number for buffer, number in given.positions.items() if buffer not in parts.main.params)
-    loops = "\n\n".join(printer.text(part) for part in (parts.prepare, parts.main) if part is not None)
-    sizes = (workspace, prepare_workspace, given.nbytes)
-    return Object(code, loops, text, entry, function.outputs, *sizes, unread, target.key, promotes)
+    return Object(
+        code,
+        printer.module_text(module),
+        llvm,
+        entry,
+        module.outputs,
+        launches,
+        given.prepared_bytes,
+        module.unread,
+        target.key,
+        promotes,
+    )
+
+
+def _emit_all(text: Module, symbol: str, module: KernelModule, when: When, given: Arguments) -> list[CompiledLaunch]:
+    """Define ``symbol`` as all launches of one time, one after another."""
+    functions = module.at(when)
+    if len(functions) == 1:
+        return [CompiledLaunch(symbol, when, emit(text, symbol, functions[0], given))]
+    if not functions:
+        return []
+    names = [f"{symbol}_{number}" for number in range(len(functions))]
+    made = [CompiledLaunch(name, when, emit(text, name, each, given)) for name, each in zip(names, functions, strict=True)]
+    calls = "\n".join(f"  call void @{name}(ptr %arguments)" for name in names)
+    text.define(symbol, f"define void @{symbol}(ptr %arguments) #0 {{\n{calls}\n  ret void\n}}")
+    return made
 
 
 def adds_in_memory(function: Function) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ansorlite.codegen import types
+from ansorlite.codegen.architecture import architecture_of
 from ansorlite.codegen.builder import Builder
 from ansorlite.target import Target
 
@@ -28,7 +29,7 @@ _SIGN: Final = 1 << 31
 
 def converts(target: Target) -> bool:
     """Whether conversions between float16 and float32 are instructions."""
-    return target.triple.startswith("aarch64") or "+f16c" in target.features.split(",")
+    return architecture_of(target).half or "+f16c" in target.features.split(",")
 
 
 def widen(b: Builder, lanes: int, x: str) -> str:

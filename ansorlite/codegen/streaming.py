@@ -8,29 +8,26 @@ Such stores are not in order with others. A fence makes them seen before whateve
 
 from __future__ import annotations
 
-from typing import Final
-
 from ansorlite.codegen import casts, memory, types
+from ansorlite.codegen.architecture import architecture_of
 from ansorlite.codegen.builder import alias
 from ansorlite.codegen.context import Context, Lanes, Storage
 from ansorlite.te import dtypes
-
-#: Bytes of x86's streaming store.
-_PIECE: Final = 16
 
 
 def store(c: Context, place: Storage, dtype: str, lanes: Lanes, value: str, pointer: str) -> None:
     """Store all lanes of ``value`` side by side, past the caches where that can be."""
     b, n = c.b, lanes.count
     stored = casts.to_memory(b, dtype, n, value)
-    if not _x86(c) or n * dtypes.size(dtype) < _PIECE:
+    piece_bytes = architecture_of(c.target).streamed
+    if not piece_bytes or n * dtypes.size(dtype) < piece_bytes:
         memory.contiguous_store(c, place, dtype, lanes, stored, pointer)
         return
     c.streams_out = True
-    kind, count = types.memory_type(dtype, n), _PIECE // dtypes.size(dtype)
-    past = f", align {_PIECE}{alias(place.scope)}, !nontemporal {b.module.node('!{i32 1}')}"
+    kind, count = types.memory_type(dtype, n), piece_bytes // dtypes.size(dtype)
+    past = f", align {piece_bytes}{alias(place.scope)}, !nontemporal {b.module.node('!{i32 1}')}"
     address = b.op(f"ptrtoint ptr {pointer} to i64")
-    rest = b.op(f"and i64 {address}, {_PIECE - 1}")
+    rest = b.op(f"and i64 {address}, {piece_bytes - 1}")
     aligned, usual, after = b.label("aligned"), b.label("usual"), b.label("stored")
     b.branch(b.op(f"icmp eq i64 {rest}, 0"), aligned, usual)
     b.start(aligned)
@@ -48,8 +45,4 @@ def store(c: Context, place: Storage, dtype: str, lanes: Lanes, value: str, poin
 def fence(c: Context) -> None:
     """At the end of a function: what it stored past the caches is there before what follows its return."""
     if c.streams_out:
-        c.b.call("void", "llvm.x86.sse.sfence")
-
-
-def _x86(c: Context) -> bool:
-    return c.target.triple.startswith("x86_64")
+        c.b.call("void", architecture_of(c.target).fence)

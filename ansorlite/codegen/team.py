@@ -26,8 +26,8 @@ from __future__ import annotations
 from string import Template
 from typing import Final
 
+from ansorlite.codegen.architecture import architecture_of
 from ansorlite.codegen.clock import NOW
-from ansorlite.errors import TargetError
 from ansorlite.target import Target
 
 #: The functions' symbols.
@@ -42,9 +42,6 @@ _STACK: Final = 8 << 20
 
 #: How often the caller looks whether the others are done, before it offers its core to them at each look.
 _LOOKS: Final = 1000
-
-#: By architecture: tells the core that this is a loop that waits.
-_PAUSE: Final = {"x86_64": ("llvm.x86.sse2.pause", "", ""), "aarch64": ("llvm.aarch64.hint", "i32", "i32 1")}
 
 # The ticket: bits 0-23 the next chunk, bits 24-47 the number of chunks, bits 48-63 threads.
 _TEXT: Final = Template("""target triple = "$triple"
@@ -387,10 +384,7 @@ def text(target: Target, spin: int) -> str:
     Raises:
         TargetError: for another architecture than x86-64 and 64-bit Arm.
     """
-    architecture = target.triple.split("-")[0]
-    if architecture not in _PAUSE:
-        raise TargetError(f"parallel kernels cannot run on {architecture} yet; use a target of one thread")
-    pause, kind, argument = _PAUSE[architecture]
+    pause, kind, argument = architecture_of(target).pause
     return _TEXT.substitute(
         triple=target.triple,
         now=NOW,

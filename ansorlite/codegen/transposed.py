@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ansorlite.codegen import addresses, casts, memory, types, vectorized
+from ansorlite.codegen.architecture import architecture_of
 from ansorlite.codegen.builder import Builder
 from ansorlite.codegen.context import Context, Lanes, Storage
 from ansorlite.codegen.control import bound
@@ -141,7 +142,7 @@ def _neighbours(b: Builder, kind: str, x: str, begin: int, count: int) -> str:
 
 def _permutes(target: Target) -> bool:
     """Whether one instruction picks any elements of two vectors."""
-    return "+avx512vl" in target.features.split(",") or not target.triple.startswith("x86_64")
+    return architecture_of(target).permutes or "+avx512vl" in target.features.split(",")
 
 
 def _in_halves(b: Builder, kind: str, rows: list[str]) -> list[str]:

@@ -11,6 +11,7 @@ import math
 from typing import Final
 
 from ansorlite.codegen import types
+from ansorlite.codegen.architecture import architecture_of
 from ansorlite.codegen.builder import Builder
 from ansorlite.te import dtypes
 from ansorlite.te.float_range import FloatRange
@@ -21,7 +22,7 @@ _EXACT_BITS: Final = {"float": 24, "double": 53}
 
 def to_integer(b: Builder, source: str, target: str, lanes: int, x: str, known: FloatRange) -> str:
     """``x`` of float dtype ``source`` as an integer of dtype ``target``; ``known`` of ``x``."""
-    if not b.module.target.triple.startswith("x86_64"):
+    if architecture_of(b.module.target).saturates:
         if types.bits(target) < 32 and _fits(known, target):
             number = _saturating(b, source, "int32", lanes, x)
             return b.op(f"trunc {types.vector('i32', lanes)} {number} to {types.value_type(target, lanes)}")

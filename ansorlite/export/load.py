@@ -19,6 +19,7 @@ from ansorlite.export.description import MODEL, Description, Parameter, parse
 from ansorlite.export.opened import open_library
 from ansorlite.runtime.arguments import Array, Signature
 from ansorlite.runtime.builtin import Direct, builtin
+from ansorlite.runtime.host import HostSpace
 from ansorlite.runtime.model_call import ModelCall, direct_arguments
 from ansorlite.runtime.not_copied import NotCopied
 from ansorlite.runtime.workspace import zeros
@@ -140,7 +141,7 @@ class LoadedModel(NotCopied):
         self._profile: Callable[[bytes, int], None] = _PROFILE(symbols.profile)
         address = symbols.weights if weights is None else weights.ctypes.data
         signature = Signature(self.inputs, self.outputs)
-        self._call = ModelCall(signature, description.temporaries, address)
+        self._call = ModelCall(HostSpace(), signature, description.temporaries, address)
         self._direct: Direct | None = None
         if description.object_head == object.__basicsize__:  # else it is another Python's
             self._direct = builtin(symbols.direct, symbols.entry, *direct_arguments(signature, description.temporaries, address))

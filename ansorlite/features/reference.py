@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from ansorlite.features.assemble import assemble
 from ansorlite.features.facts import ALWAYS, AccessFacts, StatementFacts
 from ansorlite.features.operations import operations
+from ansorlite.loops.kernel_module import When, kernel_module
 from ansorlite.loops.nodes import Alloc, Buffer, For, Function, Load, LoopKind, Role, Scope, Stmt, Store, children
-from ansorlite.loops.prepare import split
 from ansorlite.loops.visit import loads, stores
 from ansorlite.target import Target
 from ansorlite.te import dtypes
@@ -30,7 +30,8 @@ def reference(function: Function, names: Sequence[str], target: Target) -> NDArr
 
     These are all that a call runs; what is prepared before the first call is not among them.
     """
-    body = split(function).main.body
+    (main,) = kernel_module(function).at(When.CALL)
+    body = main.body
     found: dict[str, tuple[Store, tuple[For, ...], Mapping[Buffer, int]]] = {}
     _collect(body, (), {}, found)
     assert found.keys() == set(names)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from ansorlite import export, runtime
+from ansorlite import export
 from ansorlite.codegen.entry import Call, EntryStep
 from ansorlite.errors import ArgumentError
 from ansorlite.export.description import Description, Parameter
@@ -24,9 +23,9 @@ from ansorlite.graph.shared import SharedWeights, Weights
 from ansorlite.graph.steps import Bindable, PythonStep, bound_steps, needs_of, prepare, symbol
 from ansorlite.runtime.arguments import Signature
 from ansorlite.runtime.builtin import Direct
-from ansorlite.runtime.direct import direct_call
+from ansorlite.runtime.device import LoadedSteps
+from ansorlite.runtime.devices import device_of
 from ansorlite.runtime.kernel import Kernel
-from ansorlite.runtime.load import LoadedEntry
 from ansorlite.runtime.memory import check_fits
 from ansorlite.runtime.model_call import ModelCall, direct_arguments
 from ansorlite.runtime.not_copied import NotCopied
@@ -46,23 +45,16 @@ def compile_model(model: Model, kernel_for: Callable[[Task], Bindable], shared: 
 
 @dataclass(frozen=True)
 class _NativeSteps:
-    """Steps that are one native call.
+    """Steps that are one native call."""
 
-    Attributes:
-        count: how many.
-    """
-
-    loaded: LoadedEntry
-    count: int
+    loaded: LoadedSteps
 
     def __call__(self, bases: Sequence[int]) -> None:
         self.loaded.run(struct.pack(f"{len(bases)}P", *bases))
 
     def profile(self, bases: Sequence[int]) -> list[int]:
         """Run them; each one's nanoseconds."""
-        nanoseconds = (ctypes.c_int64 * self.count)()
-        self.loaded.profile(struct.pack(f"{len(bases)}P", *bases), nanoseconds)
-        return list(nanoseconds)
+        return self.loaded.profile(struct.pack(f"{len(bases)}P", *bases))
 
 
 _Segment: TypeAlias = PythonStep | _NativeSteps
@@ -106,11 +98,14 @@ class Executable(NotCopied):
                 "a constant": max(repeated, default=0),  # one value repeated, written out while it is prepared
             }
         )
-        weights = layout.packed_weights()
-        prepare(model, layout, kernels, weights)
-        layout, self._weights = (layout, Weights(weights)) if shared is None else shared.store(layout, weights)
-        self._call = ModelCall(Signature(self.inputs, self.outputs), self._temporaries, *self._weights.addresses)
-        bound = tuple(bound_steps(model, layout, kernels))
+        self._device = device = device_of(model.target)
+        weights = device.alloc(layout.weight_bytes)
+        layout.pack_weights(weights.array)
+        device.copy_in(weights)
+        prepare(model, layout, kernels, weights, device)
+        layout, self._weights = (layout, Weights(weights)) if shared is None else shared.store(device, layout, weights)
+        self._call = ModelCall(device, Signature(self.inputs, self.outputs), self._temporaries, *self._weights.addresses)
+        bound = tuple(bound_steps(model, layout, kernels, device))
         self.facts = tuple(step.facts for step in bound)
         self._steps = tuple(step.step for step in bound)
         self._segments = self._compiled()
@@ -124,7 +119,7 @@ class Executable(NotCopied):
     @property
     def weight_bytes(self) -> int:
         """Bytes of constants, and of what is prepared of them, but for those that it found with other programs."""
-        return self._weights.own.nbytes
+        return self._weights.own.array.nbytes
 
     def __call__(self, /, *arrays: Any, **named: Any) -> dict[str, Array]:
         """Run the model.
@@ -167,9 +162,7 @@ class Executable(NotCopied):
         """
         check_runs(runs)
         target = self._target
-        return measure_profile(
-            lambda: self.timed(inputs)[1], self.facts, peaks or runtime.measure_peaks(target, target.threads), runs
-        )
+        return measure_profile(lambda: self.timed(inputs)[1], self.facts, peaks or self._device.peaks(target.threads), runs)
 
     def timed(self, inputs: Mapping[str, Any]) -> tuple[dict[str, Array], list[int]]:
         """Run the model once: its outputs, and the nanoseconds that each step took.
@@ -203,6 +196,8 @@ class Executable(NotCopied):
             TargetError: there is no linker, or it fails.
         """
         assert not self._weights.others
+        self._device.copy_out(self._weights.own)
+        weights_array = self._weights.own.array
         if weights not in ("inside", "beside"):
             raise ArgumentError(
                 f'weights is {weights!r}; it must be "inside" of the library, or "beside" it in a file of their own'
@@ -227,12 +222,12 @@ class Executable(NotCopied):
             tuple(values[len(self.inputs) :]),
             self._temporaries,
             self.weight_bytes,
-            export.checksum_of(self._weights.own),
+            export.checksum_of(weights_array),
             file.with_suffix(".weights").name if weights == "beside" and self.weight_bytes else None,
             self.facts,
             object.__basicsize__,
         )
-        export.write_library(export.NativeModel(named, objects, self._weights.own, self._target), description, file)
+        export.write_library(export.NativeModel(named, objects, weights_array, self._target), description, file)
 
     def _run(self, bases: Sequence[int]) -> None:
         for segment in self._segments:
@@ -243,18 +238,18 @@ class Executable(NotCopied):
         match self._segments:
             case (_NativeSteps() as native,):
                 fixed, arguments = direct_arguments(self._call.signature, self._temporaries, *self._weights.addresses)
-                return direct_call(native.loaded.address, fixed, arguments)
+                return native.loaded.direct(fixed, arguments)
             case _:
                 return None
 
     def _compiled(self) -> tuple[_Segment, ...]:
         """Each run of native steps as one function."""
-        addresses = {name: kernel.address for name, kernel in self._kernels.items()}
+        kernels = {name: kernel.loaded for name, kernel in self._kernels.items()}
         segments: list[_Segment] = []
         native: list[EntryStep] = []
         for step in (*self._steps, None):
             if native and (step is None or isinstance(step, PythonStep)):
-                segments.append(_NativeSteps(LoadedEntry(native, addresses, self._target), len(native)))
+                segments.append(_NativeSteps(self._device.link(native, kernels)))
                 native = []
             if isinstance(step, PythonStep):
                 segments.append(step)

@@ -23,8 +23,9 @@ from ansorlite.graph.model import Model
 from ansorlite.graph.profile import Profile, check_runs, measure_profile
 from ansorlite.graph.shared import SharedWeights
 from ansorlite.runtime.arguments import by_name
+from ansorlite.runtime.devices import device_of
 from ansorlite.runtime.not_copied import NotCopied
-from ansorlite.runtime.peaks import Peaks, measure_peaks
+from ansorlite.runtime.peaks import Peaks
 from ansorlite.target import Target
 from ansorlite.task import Task
 
@@ -171,7 +172,7 @@ class HybridExecutable(NotCopied):
         check_runs(runs)
         facts, _ = self._timed(inputs)
         target = self._model.target
-        return measure_profile(lambda: self._timed(inputs)[1], facts, peaks or measure_peaks(target, target.threads), runs)
+        return measure_profile(lambda: self._timed(inputs)[1], facts, peaks or device_of(target).peaks(target.threads), runs)
 
     def _timed(self, inputs: Mapping[str, Datum]) -> tuple[list[StepFacts], list[int]]:
         """Run the model once: what each step is, and its nanoseconds."""

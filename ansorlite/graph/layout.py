@@ -15,7 +15,6 @@ from ansorlite.codegen.entry import Address, Move
 from ansorlite.graph.fusion import FusionGroup
 from ansorlite.graph.graph import Array, Graph
 from ansorlite.graph.memory import ConcatCopy, MemoryPlan, Place
-from ansorlite.runtime.workspace import zeros
 
 TEMPORARIES: Final = 0
 WEIGHTS: Final = 1
@@ -137,15 +136,13 @@ class MemoryLayout:
             if self.plan.results.get(_place(self.plan, name).root) != public:
                 yield Move(self.address(name), Address(self._output(public), 0), self.nbytes(name))
 
-    def packed_weights(self) -> Array:
-        """The block of weights, with room for what is prepared. A constant of one value repeated is written out."""
-        block = zeros(self.weight_bytes)
+    def pack_weights(self, block: Array) -> None:
+        """Fill the block of weights but for what is prepared. A constant of one value repeated is written out."""
         for name, address in self.weights.items():
             if isinstance(name, Prepared):
                 continue
             constant, offset = self.graph.constants[name], address.offset
             block[offset : offset + constant.nbytes].view(constant.dtype).reshape(constant.shape)[...] = constant
-        return block
 
     def _output(self, public: str) -> int:
         return GIVEN + len(self.graph.inputs) + list(self.graph.outputs).index(public)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,10 +16,9 @@ from ansorlite.graph.fusion import FusionGroup
 from ansorlite.graph.graph import Array
 from ansorlite.graph.layout import WEIGHTS, MemoryLayout, Needs, Prepared
 from ansorlite.graph.model import Model
-from ansorlite.runtime.arguments import address_of
+from ansorlite.runtime.device import Memory, MemorySpace
 from ansorlite.runtime.kernel import Kernel
-from ansorlite.runtime.workspace import Workspace
-from ansorlite.te import dtypes
+from ansorlite.runtime.workspace import workspace
 
 
 class Bindable(Protocol):
@@ -37,9 +34,11 @@ class PythonStep:
 
     kernel: Bindable
     arrays: tuple[tuple[Address, Value], ...]
+    space: MemorySpace
 
     def __call__(self, bases: Sequence[int]) -> None:
-        self.kernel.bind(*(_view(bases[address.base] + address.offset, value) for address, value in self.arrays))()
+        places = ((bases[address.base] + address.offset, value) for address, value in self.arrays)
+        self.kernel.bind(*(self.space.view(address, value.shape, value.dtype) for address, value in places))()
 
     def profile(self, bases: Sequence[int]) -> list[int]:
         """Run it; nanoseconds."""
@@ -82,7 +81,7 @@ def needs_of(model: Model, kernels: Sequence[Bindable]) -> Callable[[FusionGroup
     return needs
 
 
-def prepare(model: Model, layout: MemoryLayout, kernels: Sequence[Bindable], weights: Array) -> None:
+def prepare(model: Model, layout: MemoryLayout, kernels: Sequence[Bindable], weights: Memory, space: MemorySpace) -> None:
     """Fill what is prepared in the block of weights."""
     groups = {position: group for group, position in zip(model.groups, model.assignments, strict=True)}
     for what, place in layout.weights.items():
@@ -90,14 +89,15 @@ def prepare(model: Model, layout: MemoryLayout, kernels: Sequence[Bindable], wei
             continue
         kernel, inputs = kernels[what.task], groups[what.task].inputs
         assert isinstance(kernel, Kernel)
-        given = iter([np.ascontiguousarray(model.graph.constants[name]) for name in what.constants])
-        arrays = [next(given) if name in model.graph.constants else None for name in inputs]
-        workspace = Workspace(kernel.compiled.prepare_workspace)
-        addresses = [0 if array is None else address_of(array) for array in arrays]
-        kernel.prepare_at([*addresses, 0, workspace.address, address_of(weights) + place.offset])
+        given = [np.ascontiguousarray(model.graph.constants[name]) for name in what.constants]
+        places, _memories = space.place(given)
+        temporaries = workspace(space, kernel.compiled.prepare_workspace)
+        address_of = iter(places)
+        addresses = [next(address_of) if name in model.graph.constants else 0 for name in inputs]
+        kernel.prepare_at([*addresses, 0, temporaries.address, weights.address + place.offset])
 
 
-def bound_steps(model: Model, layout: MemoryLayout, kernels: Sequence[Bindable]) -> Iterator[BoundStep]:
+def bound_steps(model: Model, layout: MemoryLayout, kernels: Sequence[Bindable], space: MemorySpace) -> Iterator[BoundStep]:
     """The steps of the memory plan, then the copies of outputs that were not computed in the caller's arrays.
 
     Args:
@@ -107,7 +107,7 @@ def bound_steps(model: Model, layout: MemoryLayout, kernels: Sequence[Bindable])
     for step in layout.plan.steps:
         if isinstance(step, FusionGroup):
             position = position_of[step.output]
-            yield _bound_kernel(model, layout, step, position, kernels[position], needs(step))
+            yield _bound_kernel(model, layout, step, position, kernels[position], needs(step), space)
         else:
             move = layout.move(step)
             yield BoundStep(move, _copied(move.nbytes))
@@ -121,7 +121,7 @@ def _positions(model: Model) -> dict[str, int]:
 
 
 def _bound_kernel(
-    model: Model, layout: MemoryLayout, group: FusionGroup, position: int, kernel: Bindable, needs: Needs
+    model: Model, layout: MemoryLayout, group: FusionGroup, position: int, kernel: Bindable, needs: Needs, space: MemorySpace
 ) -> BoundStep:
     names = (*group.inputs, group.output)
     # An address that is not read may be any.
@@ -132,7 +132,7 @@ def _bound_kernel(
     nbytes = sum(map(layout.nbytes, names))
     if not isinstance(kernel, Kernel):
         facts = StepFacts(name, task.key, "", task.dag.flops, nbytes, None)
-        return BoundStep(PythonStep(kernel, tuple(zip(places, values, strict=True))), facts)
+        return BoundStep(PythonStep(kernel, tuple(zip(places, values, strict=True)), space), facts)
     origin = kernel.origin
     program = origin.candidate.name if origin else ""
     facts = StepFacts(name, task.key, program, task.dag.flops, nbytes, origin.latency if origin else None)
@@ -142,10 +142,3 @@ def _bound_kernel(
 
 def _copied(nbytes: int) -> StepFacts:
     return StepFacts("copy", "", "", 0, 2 * nbytes, None)
-
-
-def _view(address: int, value: Value) -> Array:
-    """An array on memory that somebody else keeps."""
-    dtype = dtypes.NUMPY[value.dtype]
-    memory = (ctypes.c_char * (math.prod(value.shape) * dtype.itemsize)).from_address(address)
-    return np.ndarray(value.shape, dtype, memoryview(memory))

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from ansorlite.loops.kernel_module import When, kernel_module
 from ansorlite.loops.nodes import Alloc, Buffer, For, Function, If, Load, LoopKind, Scope, Store, statements
-from ansorlite.loops.prepare import split
 from ansorlite.loops.visit import loads, stores
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Const, Expr, Select, Var
@@ -16,8 +16,8 @@ from ansorlite.te.index.simplify import IndexAlgebra
 from ansorlite.te.ops import BinaryOp
 from ansorlite.te.traversal import free_vars
 
-#: Scopes of params; PREPARED ones are params of the two parts of a function.
-PARAM_SCOPES: Final = (Scope.ARGUMENT, Scope.CONSTANT, Scope.PREPARED)
+#: Scopes of params; those of PREPARED and GLOBAL ones are buffers that the launches of a kernel hand on.
+PARAM_SCOPES: Final = (Scope.ARGUMENT, Scope.CONSTANT, Scope.PREPARED, Scope.GLOBAL)
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,11 @@ def has_outputs(function: Function, _: Site) -> str | None:
 
 
 def prepared_follows_from_constants(function: Function, _: Site) -> str | None:
-    prepare = split(function).prepare
-    if prepare is None:
-        return None
-    accesses: tuple[Load | Store, ...] = (*loads(prepare.body), *stores(prepare.body))
-    for access in accesses:
-        if access.buffer.scope in (Scope.ARGUMENT, Scope.GLOBAL):
-            return f"{access.buffer.name}, of scope {access.buffer.scope.name}, is used where constants are prepared"
+    for part in kernel_module(function).at(When.ONCE):
+        accesses: tuple[Load | Store, ...] = (*loads(part.body), *stores(part.body))
+        for access in accesses:
+            if access.buffer.scope in (Scope.ARGUMENT, Scope.GLOBAL):
+                return f"{access.buffer.name}, of scope {access.buffer.scope.name}, is used where constants are prepared"
     return None
 
 

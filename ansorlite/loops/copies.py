@@ -1,4 +1,4 @@
-"""Copies: nests of loops around one statement that stores what it loads, which back ends may put into another order."""
+"""Copies: nests of loops around one statement that stores what it loads, which passes may put into another order."""
 
 from __future__ import annotations
 

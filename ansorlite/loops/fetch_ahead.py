@@ -10,7 +10,7 @@ their iterations::
             multiply                                                   prefetch B[(k + 1) * 56 + i * 2 ..., j]
                                                                        multiply
 
-Back ends do this first: features and people see the loops that were meant.
+Features see the loops that were meant; ``kernel.source("loops")`` shows the prefetches.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ each of which the core waits for. Where every run that is written is whole cache
             vectorized(16) j in 0..64:                             vectorized(16) j in 0..64:
                 packed[j0, k, j] = B[k, j0 * 64 + j]                   packed[j0, k, j] = B[k, j0 * 64 + j]
 
-Back ends do this first: features and people see the loops in the order of the copy.
+Features see the loops in the order of the copy; ``kernel.source("loops")`` shows the order that runs.
 """
 
 from __future__ import annotations

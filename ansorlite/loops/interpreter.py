@@ -12,12 +12,13 @@ from functools import lru_cache
 import numpy as np
 
 from ansorlite.errors import ArgumentError
+from ansorlite.loops.kernel_module import KernelModule
 from ansorlite.loops.nodes import Buffer, Function
 from ansorlite.loops.python_source import OutOfBoundsError, translate
 from ansorlite.te import dtypes
 from ansorlite.te.words import WORD
 
-__all__ = ["OutOfBoundsError", "interpret"]
+__all__ = ["OutOfBoundsError", "interpret", "interpret_module"]
 
 _translate = lru_cache(maxsize=16)(translate)
 
@@ -51,6 +52,22 @@ def interpret(
         run(*flat, range if reorder is None else _shuffled(reorder))
     for buffer, array, values in list(zip(function.params, arrays, flat, strict=True))[len(arrays) - function.outputs :]:
         array[...] = np.array(values, dtypes.NUMPY[buffer.dtype]).reshape(array.shape)
+
+
+def interpret_module(module: KernelModule, arrays: Sequence[np.ndarray], *, reorder: np.random.Generator | None = None) -> None:
+    """Make all launches of a kernel in order; the last ``module.outputs`` arrays are written in place.
+
+    Args:
+        arrays: one per param.
+        reorder: as for :func:`interpret`.
+
+    Raises:
+        ArgumentError, OutOfBoundsError: as :func:`interpret`.
+    """
+    given = dict(zip(module.params, arrays, strict=True))
+    given |= {buffer: np.empty(buffer.shape, dtypes.NUMPY[buffer.dtype]) for buffer in module.handed}
+    for launch in module.launches:
+        interpret(launch.function, [given[buffer] for buffer in launch.function.params], reorder=reorder)
 
 
 def _elements(buffer: Buffer, array: np.ndarray) -> np.ndarray:

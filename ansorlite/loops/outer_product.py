@@ -9,7 +9,7 @@ the other order needs fewer registers beside the accumulators::
             tile[i, j] += A[i] * B[j]                            vectorized(8) j in 0..8:
                                                                      tile[i, part * 8 + j] += A[i] * B[part * 8 + j]
 
-Of 16 registers, the tile of 12 leaves 4: the left order would need 7. Back ends do this; features know the smaller of the two.
+Of 16 registers, the tile of 12 leaves 4: the left order would need 7. Features know the smaller of the two.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import math
 
 from ansorlite.loops.nodes import For, Function, Load, LoopKind, Role, Scope, Stmt, Store, block, index
 from ansorlite.loops.simplify import simplify
-from ansorlite.loops.visit import loads, map_exprs, map_outermost
+from ansorlite.loops.visit import copied, loads, map_exprs, map_outermost
 from ansorlite.te.expr import Const, Expr, Var
 from ansorlite.te.traversal import free_vars, substitute
 
@@ -57,17 +57,8 @@ def _vectors_outside(nest: For) -> Stmt | None:
     inside = _moved(lane, part * lane.lanes, lane.lanes)
     vectors: list[Stmt] = [For(part, index(whole), LoopKind.UNROLLED, _around(rows, inside))]
     if rest:
-        vectors.append(_anew(_around(rows, _moved(lane, index(whole * lane.lanes), rest))))
+        vectors.append(copied(_around(rows, _moved(lane, index(whole * lane.lanes), rest)), {}))
     return block(*vectors)
-
-
-def _anew(nest: Stmt) -> Stmt:
-    """``nest`` with variables of its own."""
-    if not isinstance(nest, For):
-        return nest
-    var = Var(nest.var.name, nest.var.dtype)
-    body = map_exprs(_anew(nest.body), lambda e: substitute(e, {nest.var: var}))
-    return For(var, nest.extent, nest.kind, body, nest.lanes)
 
 
 def _moved(lane: For, by: Expr, extent: int) -> For:

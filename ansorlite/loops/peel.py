@@ -7,16 +7,14 @@ A reduction that its tiles do not divide has a last tile that is shorter, so the
         vectorized(16) lane in 0..min(64, 1009 - k * 64):       vectorized(16) lane in 0..64: ...
             ...                                             vectorized(16) lane in 0..49: ...
 
-Back ends do this first: features and people see the one loop that was meant.
+Features see the one loop that was meant; ``kernel.source("loops")`` shows both parts.
 """
 
 from __future__ import annotations
 
 from ansorlite.loops.nodes import Alloc, Block, For, Function, If, LoopKind, Stmt, block, index
 from ansorlite.loops.simplify import simplify
-from ansorlite.loops.visit import Ranges, limits, map_exprs, map_in_ranges, within
-from ansorlite.te.expr import Expr, Var
-from ansorlite.te.traversal import substitute
+from ansorlite.loops.visit import Ranges, copied, limits, map_in_ranges, within
 
 
 def peel(function: Function) -> Function:
@@ -35,7 +33,7 @@ def _peeled(stmt: Stmt, ranges: Ranges) -> Stmt | None:
     last = int(high) - 1
     if not _ragged(stmt.body, within(stmt, ranges)) or _ragged(stmt.body, {**ranges, stmt.var: (0, last - 1)}):
         return None
-    rest = _with_variables(stmt.body, {stmt.var: index(last)})
+    rest = copied(stmt.body, {stmt.var: index(last)})
     return block(For(stmt.var, index(last), stmt.kind, stmt.body), map_in_ranges(rest, _peeled, ranges))
 
 
@@ -50,18 +48,3 @@ def _ragged(stmt: Stmt, ranges: Ranges) -> bool:
             low, high = limits(stmt.extent, ranges)
             return (stmt.kind is LoopKind.VECTORIZED and low != high) or _ragged(stmt.body, within(stmt, ranges))
     return False
-
-
-def _with_variables(stmt: Stmt, values: dict[Var, Expr]) -> Stmt:
-    """A copy of ``stmt`` with variables replaced, and loops of its own."""
-    match stmt:
-        case Block(body):
-            return block(*(_with_variables(child, values) for child in body))
-        case If(cond, body):
-            return If(substitute(cond, values), _with_variables(body, values))
-        case Alloc(buffer, body):
-            return Alloc(buffer, _with_variables(body, values))
-        case For(var, extent, kind, body, lanes):
-            fresh = Var(var.name)
-            return For(fresh, substitute(extent, values), kind, _with_variables(body, {**values, var: fresh}), lanes)
-    return map_exprs(stmt, lambda expr: substitute(expr, values))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from ansorlite.loops.kernel_module import KernelModule
 from ansorlite.loops.nodes import Alloc, Block, Buffer, For, Function, If, Load, LoopKind, Prefetch, Role, Scope, Stmt, Store
 from ansorlite.te.expr import Expr, Var
 from ansorlite.te.printer import Names, expression
@@ -26,6 +27,11 @@ def text(what: Function | Stmt) -> str:
     if isinstance(what, Function):
         return "\n".join(printer.function(what))
     return "\n".join(printer.statement(what, 0, last=True))
+
+
+def module_text(module: KernelModule) -> str:
+    """The functions of a kernel, in the order in which they are launched."""
+    return "\n\n".join(text(launch.function) for launch in module.launches)
 
 
 @dataclass

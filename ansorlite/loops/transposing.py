@@ -9,7 +9,8 @@ source is come back to many times, and rows a power of two apart displace one an
                                                              packed[k0 * 16 + k1, i] = A[i, k0 * 16 + k1]
 
 What becomes of the right one is said in ``codegen/transposed.py``. Loops that walk both sides as one, as those over the taps of a
-window and over the channels do, are taken as one. Back ends do this last: features and people see the loops of the copy.
+window and over the channels do, are taken as one. It comes last of the passes: the others know copies by
+their loops. Features see these loops, too; ``kernel.source("loops")`` shows the blocks.
 """
 
 from __future__ import annotations

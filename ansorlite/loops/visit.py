@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from ansorlite.loops.nodes import Alloc, Block, For, If, Load, Prefetch, Stmt, Store, block, statements
+from ansorlite.loops.nodes import Alloc, Block, Buffer, For, If, Load, Prefetch, Stmt, Store, block, statements
 from ansorlite.te.expr import Const, Expr, Var
 from ansorlite.te.index.ranges import Interval, bounds
-from ansorlite.te.traversal import walk
+from ansorlite.te.traversal import rewrite, walk
 
 #: Between what values variables lie.
 Ranges: TypeAlias = Mapping[Var, Interval]
@@ -92,6 +92,40 @@ def map_exprs(stmt: Stmt, fn: Callable[[Expr], Expr]) -> Stmt:
         return None
 
     return map_stmt(stmt, rule)
+
+
+def copied(stmt: Stmt, values: Mapping[Var, Expr]) -> Stmt:
+    """A copy of ``stmt`` to stand beside it: with loop variables and temporaries of its own, and other variables replaced."""
+    return _copied(stmt, dict(values), {})
+
+
+def _copied(stmt: Stmt, values: dict[Var, Expr], buffers: dict[Buffer, Buffer]) -> Stmt:
+    def fresh(expr: Expr) -> Expr:
+        def rule(node: Expr) -> Expr | None:
+            if isinstance(node, Load) and node.buffer in buffers:
+                return Load(buffers[node.buffer], node.indices, node.dtype)
+            return values.get(node) if isinstance(node, Var) else None
+
+        return rewrite(expr, rule)
+
+    match stmt:
+        case Block(body):
+            return block(*(_copied(child, values, buffers) for child in body))
+        case If(cond, body):
+            return If(fresh(cond), _copied(body, values, buffers))
+        case Alloc(buffer, body):
+            own = replace(buffer)
+            return Alloc(own, _copied(body, values, {**buffers, buffer: own}))
+        case For(var, extent, kind, body, lanes):
+            mine = Var(var.name, var.dtype)
+            return For(mine, fresh(extent), kind, _copied(body, {**values, var: mine}, buffers), lanes)
+        case Store(buffer, indices, value):
+            return replace(stmt, buffer=buffers.get(buffer, buffer), indices=tuple(map(fresh, indices)), value=fresh(value))
+        case Prefetch(load):
+            other = fresh(load)
+            assert isinstance(other, Load)
+            return Prefetch(other)
+    raise TypeError(f"not a statement of the loop IR: {stmt!r}")
 
 
 def expressions(stmt: Stmt) -> tuple[Expr, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from ansorlite.runtime.arguments import Array
+from ansorlite.runtime.device import Memory
 from ansorlite.runtime.timing import Call
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.task import Task
@@ -20,5 +20,5 @@ class Backend(Protocol):
     def default(self, task: Task) -> Candidate:
         """The candidate to take where none was measured."""
 
-    def load(self, task: Task, artifact: bytes, arrays: Sequence[Array]) -> Call:
-        """The program, bound to its arguments: inputs, then outputs, which it writes in place."""
+    def load(self, task: Task, artifact: bytes, arguments: Sequence[Memory]) -> Call:
+        """The program, bound to its arguments on the task's device: inputs, then outputs, which it writes in place."""

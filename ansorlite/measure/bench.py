@@ -14,11 +14,13 @@ from ansorlite.measure import turns
 from ansorlite.measure.backend import Backend
 from ansorlite.measure.check import Checker, Tolerance, tolerance
 from ansorlite.measure.inputs import make_inputs
-from ansorlite.measure.memory import guarded, read_only
 from ansorlite.measure.protocol import Answer, Compare, Phase, Prepare, Run, Status
 from ansorlite.measure.settings import MeasureSettings
+from ansorlite.measure.turns import OnDevice
 from ansorlite.runtime.arguments import Array, empty
-from ansorlite.runtime.timing import Call, calls_for, repeat
+from ansorlite.runtime.device import Device, Memory
+from ansorlite.runtime.devices import device_of
+from ansorlite.runtime.timing import calls_for
 from ansorlite.task import Task
 from ansorlite.te import dtypes
 from ansorlite.te.dag import ComputeDAG
@@ -27,16 +29,38 @@ from ansorlite.te.evaluate import evaluate
 
 @dataclass(frozen=True)
 class _Workplace:
-    """The arrays of one task, who checks them, and programs that are bound to them, by file; the last used last."""
+    """The arrays of one task on its device, who checks them, and programs that are bound to them, by file; the last used last."""
 
-    inputs: list[Array]
-    outputs: list[Array]
+    device: Device
+    inputs: list[Memory]
+    outputs: list[Memory]
     checker: Checker
-    programs: dict[str, Call] = field(default_factory=dict)
+    programs: dict[str, OnDevice] = field(default_factory=dict)
+
+    @property
+    def arguments(self) -> list[Memory]:
+        return [*self.inputs, *self.outputs]
 
     @property
     def nbytes(self) -> int:
-        return sum(array.nbytes for array in (*self.inputs, *self.outputs))
+        return sum(memory.array.nbytes for memory in self.arguments)
+
+    def poison(self) -> None:
+        """Let the outputs be what is wrong everywhere."""
+        self.checker.poison([memory.array for memory in self.outputs])
+        for memory in self.outputs:
+            self.device.copy_in(memory)
+
+    def results(self) -> list[Array]:
+        """What the last program to run has stored."""
+        for memory in self.outputs:
+            self.device.copy_out(memory)
+        return [memory.array for memory in self.outputs]
+
+    def free(self) -> None:
+        self.programs.clear()
+        for memory in self.arguments:
+            self.device.free(memory)
 
 
 #: Arrays of tasks that had their turn are kept up to this share of the memory limit.
@@ -78,13 +102,13 @@ class Bench:
         settings = self._settings
         place = self._arrange(task, job.reference)
         start = time.perf_counter()
-        call = self._program(task, place, job.artifact)
-        place.checker.poison(place.outputs)
+        program = self._program(task, place, job.artifact)
+        place.poison()
         self._enter(Phase.RUNNING)
-        first = repeat(call)
+        first = program.seconds(1)
         self._enter(Phase.CHECKING)
         check_start = time.perf_counter()
-        wrong = place.checker.compare(place.outputs)
+        wrong = place.checker.compare(place.results())
         check_seconds = time.perf_counter() - check_start
 
         def answer(status: Status, latency: float | None) -> Answer:
@@ -93,10 +117,10 @@ class Bench:
 
         if wrong:
             return answer(Status.WRONG, None)
-        slow = turns.slower(call, first, job.best, settings)
+        slow = turns.slower(program, first, job.best, settings)
         if slow is not None:
             return answer(Status.SLOW, slow)
-        return answer(Status.OK, self._latency(task, place, job, call, first))
+        return answer(Status.OK, self._latency(task, place, job, program, first))
 
     def compare(self, task: Task, job: Compare) -> Answer:
         """Check one program against another, and time them in turns. That one's output is the reference: numpy's takes longer."""
@@ -105,18 +129,19 @@ class Bench:
         settings = self._settings
         place = self._workplaces.get(task.key) or self._trusting(task, job.rival)
         rival = self._program(task, place, job.rival)
-        base = min(repeat(rival), turns.undisturbed(rival, 1))
-        call = self._program(task, place, job.artifact)
-        place.checker.poison(place.outputs)
-        first = repeat(call)
-        wrong = place.checker.compare(place.outputs)
+        base = min(rival.seconds(1), turns.undisturbed(rival, 1))
+        program = self._program(task, place, job.artifact)
+        place.poison()
+        first = program.seconds(1)
+        wrong = place.checker.compare(place.results())
         if wrong:
             return Answer(Status.WRONG, wrong, time.perf_counter() - start)
         base = min(base, turns.undisturbed(rival, calls_for(base, settings.repeat_seconds)))
-        latency = turns.slower(call, first, base, settings)
+        latency = turns.slower(program, first, base, settings)
         status = Status.OK if latency is None else Status.SLOW
         if latency is None:
-            latency = base * turns.relative(call, rival, (min(first, turns.undisturbed(call, 1)), base), settings, until)
+            ours = min(first, turns.undisturbed(program, 1))
+            latency = base * turns.relative(program, rival, (ours, base), settings, until)
         return Answer(status, seconds=time.perf_counter() - start, latency=latency, rival=base)
 
     def _trusting(self, task: Task, artifact: str) -> _Workplace:
@@ -124,34 +149,36 @@ class Bench:
         for positive in (False, True):
             inputs = make_inputs(task.dag, np.random.default_rng(self._settings.seed), positive)
             place = _workplace(task, inputs, [empty(t.shape, t.dtype) for t in task.dag.outputs], slack=2.0)
-            self._program(task, place, artifact)(1)
-            if all(np.isfinite(output).all() for output in place.outputs if dtypes.is_float(output.dtype.name)):
+            self._program(task, place, artifact).call(1)
+            results = place.results()
+            if all(np.isfinite(output).all() for output in results if dtypes.is_float(output.dtype.name)):
                 break
-        trusted = _workplace(task, place.inputs, [output.copy() for output in place.outputs], slack=2.0)
+        trusted = _workplace(task, [memory.array for memory in place.inputs], [output.copy() for output in results], slack=2.0)
+        place.free()
         self._keep(task, trusted)
         return trusted
 
-    def _latency(self, task: Task, place: _Workplace, job: Run, call: Call, first: float) -> float:
+    def _latency(self, task: Task, place: _Workplace, job: Run, program: OnDevice, first: float) -> float:
         """Seconds of one call: in units of the best program's, wherever the two are close enough to be compared."""
         settings = self._settings
         if job.rival is None or job.best is None:
-            return turns.latency(call, first, settings)
-        estimate = min(first, turns.undisturbed(call, max(1, calls_for(job.best, settings.repeat_seconds) // 4)))
+            return turns.latency(program, first, settings)
+        estimate = min(first, turns.undisturbed(program, max(1, calls_for(job.best, settings.repeat_seconds) // 4)))
         if estimate >= settings.long_seconds or job.best > settings.slow_factor * estimate:
-            return turns.latency(call, first, settings)
+            return turns.latency(program, first, settings)
         rival = self._program(task, place, job.rival)
-        rival(1)
-        return job.best * turns.relative(call, rival, (estimate, job.best), settings)
+        rival.call(1)
+        return job.best * turns.relative(program, rival, (estimate, job.best), settings)
 
-    def _program(self, task: Task, place: _Workplace, artifact: str) -> Call:
+    def _program(self, task: Task, place: _Workplace, artifact: str) -> OnDevice:
         """The program in a file, bound to the arrays of ``place``. It stays loaded: others may be compared with it."""
-        call = place.programs.pop(artifact, None)
-        if call is None:
-            call = self._backend.load(task, Path(artifact).read_bytes(), [*place.inputs, *place.outputs])
-        place.programs[artifact] = call
+        program = place.programs.pop(artifact, None)
+        if program is None:
+            program = OnDevice(self._backend.load(task, Path(artifact).read_bytes(), place.arguments), place.device)
+        place.programs[artifact] = program
         while len(place.programs) > _LOADED:
             del place.programs[next(iter(place.programs))]
-        return call
+        return program
 
     def _arrange(self, task: Task, reference: str) -> _Workplace:
         """The workplace of ``task``: the one that is there, or one made from what was prepared before."""
@@ -166,7 +193,7 @@ class Bench:
     def _keep(self, task: Task, place: _Workplace) -> None:
         self._workplaces[task.key] = place
         while len(self._workplaces) > 1 and self._kept > _KEPT_SHARE * self._settings.memory_bytes:
-            del self._workplaces[next(iter(self._workplaces))]
+            self._workplaces.pop(next(iter(self._workplaces))).free()
 
     @property
     def _kept(self) -> int:
@@ -178,11 +205,12 @@ def _workplace(task: Task, inputs: list[Array], references: Sequence[Array], sla
     Args:
         slack: so many times what rounding explains passes: 2 where the references are as inexact as what is checked.
     """
-    outputs = [guarded(tensor.shape, tensor.dtype) for tensor in task.dag.outputs]
+    device = device_of(task.target)
+    outputs = [device.guarded(tensor.shape, tensor.dtype) for tensor in task.dag.outputs]
     allowed = tolerance(task.dag)
     allowed = Tolerance(slack * allowed.relative, slack * allowed.jumping)
     checker = Checker([tensor.name for tensor in task.dag.outputs], references, allowed)
-    return _Workplace([read_only(array) for array in inputs], outputs, checker)
+    return _Workplace(device, [device.read_only(array) for array in inputs], outputs, checker)
 
 
 def _reference(dag: ComputeDAG, seed: int) -> tuple[bool, list[Array], list[Array]]:

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 from ansorlite import search
 from ansorlite.programs.build import build_candidate, pack, unpack
-from ansorlite.runtime.arguments import Array, empty
-from ansorlite.runtime.load import Loaded
+from ansorlite.runtime.device import Memory
+from ansorlite.runtime.devices import device_of
 from ansorlite.runtime.timing import Call
+from ansorlite.runtime.workspace import workspace
 from ansorlite.sketch.candidate import Candidate
-from ansorlite.sketch.derivation import derive
+from ansorlite.spaces.derivation import derive
 from ansorlite.task import Task
 
 
@@ -25,16 +26,16 @@ def default(task: Task) -> Candidate:
     return search.default_candidate(task, derive(task))
 
 
-def load(task: Task, artifact: bytes, arrays: Sequence[Array]) -> Call:
-    """The program, bound to its arguments without checks: the arrays are this package's own. Constants are prepared here."""
-    compiled = unpack(artifact)
-    loaded = Loaded(compiled, task.target)
+def load(task: Task, artifact: bytes, arguments: Sequence[Memory]) -> Call:
+    """The program, bound to its arguments without checks: they are this package's own. Constants are prepared here."""
+    compiled, device = unpack(artifact), device_of(task.target)
+    loaded = device.load(compiled)
     sizes = (max(compiled.workspace, compiled.prepare_workspace), compiled.prepared)
-    owners = [*arrays, *(empty((max(1, nbytes),), "uint8") for nbytes in sizes)]
-    addresses = struct.pack(f"{len(owners)}P", *(array.ctypes.data for array in owners))
+    owners = [*arguments, *(workspace(device, nbytes) for nbytes in sizes)]
+    addresses = struct.pack(f"{len(owners)}P", *(memory.address for memory in owners))
     loaded.prepare(addresses)
 
-    def call(count: int, _alive: Sequence[Array] = owners) -> None:
+    def call(count: int, _alive: Sequence[Memory] = owners) -> None:
         loaded.repeat(addresses, count)
 
     return call

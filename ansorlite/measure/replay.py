@@ -14,6 +14,7 @@ from pathlib import Path
 
 import click
 
+from ansorlite import platforms
 from ansorlite.errors import AnsorliteError
 from ansorlite.loops import printer
 from ansorlite.measure import native
@@ -79,7 +80,7 @@ def replay_here(task: Task, record: Record) -> Measurement:
 @click.command()
 @click.argument("database", type=click.Path(dir_okay=False, path_type=Path))
 @click.argument("record_id", metavar="ID", type=int)
-@click.option("--loops", is_flag=True, help="Print the program's loops.")
+@click.option("--loops", is_flag=True, help="Print the loops that the program runs.")
 @click.option("--here", is_flag=True, help="Run the program in this process, unsupervised: for a debugger.")
 @click.option("--threads", type=click.IntRange(min=1), help="Of the target; by default all cores.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout, and nothing else there.")
@@ -90,7 +91,7 @@ def main(database: Path, record_id: int, loops: bool, here: bool, threads: int |
             record = records.record(record_id)
             task = recorded_task(records, record, threads)
         now = replay_here(task, record) if here else replay(task, record)
-        program = printer.text(lower(task, now.candidate)) if loops else ""
+        program = printer.module_text(platforms.finished(lower(task, now.candidate), task.target)) if loops else ""
     except AnsorliteError as error:
         click.echo(visible(f"Error: {error}"), err=True)
         sys.exit(2)

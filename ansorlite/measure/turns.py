@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Protocol
 
 import numpy as np
 
 from ansorlite.measure.settings import MeasureSettings
-from ansorlite.runtime.timing import Call, calls_for, preemptions, repeat
+from ansorlite.runtime.device import Device
+from ansorlite.runtime.timing import Call, calls_for
 
 #: A program that seems to be the best gets so many times the pairs of turns of another.
 _CONFIRMED: Final = 3
@@ -21,25 +23,49 @@ _FEWEST: Final = 3
 #: After so many pairs, a program that was so many times slower in each of them is timed no more.
 _CLEARLY_SLOWER: Final = ((2, 1.5), (3, 1.2))
 
-#: A turn in which a thread lost its core is taken again, so many times in all,
+#: A turn in which something else took the machine is taken again, so many times in all,
 _ATTEMPTS: Final = 3
 #: but not one of so many seconds: on a busy machine it would always be disturbed, and it is long enough for a mean.
 _LONG_TURN: Final = 0.03
 
 
-def undisturbed(call: Call, calls: int) -> float:
-    """As :func:`repeat`, of a turn in which no thread lost its core, if there is one among a few."""
+class Timed(Protocol):
+    """A program that is bound to its arrays, and the clock of what it runs on."""
+
+    def seconds(self, calls: int) -> float:
+        """Of so many calls in a row, all together."""
+
+    def disturbances(self) -> int:
+        """How often something else took what it runs on from this process, so far."""
+
+
+@dataclass(frozen=True)
+class OnDevice:
+    """A program on a device."""
+
+    call: Call
+    device: Device
+
+    def seconds(self, calls: int) -> float:
+        return self.device.time(self.call, calls)
+
+    def disturbances(self) -> int:
+        return self.device.disturbances()
+
+
+def undisturbed(program: Timed, calls: int) -> float:
+    """Seconds of one call, as the mean of ``calls`` of them: of a turn that nothing disturbed, if there is one among a few."""
     shortest = math.inf
     for _ in range(_ATTEMPTS):
-        before = preemptions()
-        seconds = repeat(call, calls)
-        shortest = min(shortest, seconds)
-        if preemptions() == before or seconds * calls >= _LONG_TURN:
+        before = program.disturbances()
+        seconds = program.seconds(calls)
+        shortest = min(shortest, seconds / calls)
+        if program.disturbances() == before or seconds >= _LONG_TURN:
             break
     return shortest
 
 
-def latency(call: Call, first: float, settings: MeasureSettings) -> float:
+def latency(program: Timed, first: float, settings: MeasureSettings) -> float:
     """Seconds of one call: the median of the repeats, fewer of them where they take long.
 
     Args:
@@ -48,27 +74,27 @@ def latency(call: Call, first: float, settings: MeasureSettings) -> float:
     """
     if first >= settings.long_seconds:
         return first
-    spent = again = undisturbed(call, 1)
+    spent = again = undisturbed(program, 1)
     calls = calls_for(min(first, again), settings.repeat_seconds)
     repeats = [again] if calls == 1 else []
     while len(repeats) < settings.repeats and not (repeats and spent >= settings.enough_seconds):
-        repeats.append(undisturbed(call, calls))
+        repeats.append(undisturbed(program, calls))
         spent += calls * repeats[-1]
     return statistics.median(repeats)
 
 
-def slower(call: Call, first: float, best: float | None, settings: MeasureSettings) -> float | None:
+def slower(program: Timed, first: float, best: float | None, settings: MeasureSettings) -> float | None:
     """The latency of a program that is far slower than ``best``, without more calls than that needs; ``None`` if it is not."""
     if best is None or first <= settings.slow_factor * best:
         return None
     if first > settings.hopeless_factor * best and first > settings.repeat_seconds:
         return first
-    again = min(first, undisturbed(call, 1))
+    again = min(first, undisturbed(program, 1))
     return again if again > settings.slow_factor * best else None
 
 
 def relative(
-    ours: Call, theirs: Call, latencies: tuple[float, float], settings: MeasureSettings, until: float = math.inf
+    ours: Timed, theirs: Timed, latencies: tuple[float, float], settings: MeasureSettings, until: float = math.inf
 ) -> float:
     """How many times the latency of ``theirs`` that of ``ours`` is: the median over pairs of turns, one for each.
 

@@ -6,9 +6,10 @@ import hashlib
 import json
 from dataclasses import replace
 
-from ansorlite import codegen, sketch
-from ansorlite.codegen.object import Object
+from ansorlite import platforms, sketch
+from ansorlite.codegen.object import CompiledLaunch, Object
 from ansorlite.loops.arguments import argument
+from ansorlite.loops.kernel_module import When
 from ansorlite.runtime.kernel import Kernel, Origin
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.task import Task
@@ -21,7 +22,7 @@ def build_candidate(task: Task, candidate: Candidate) -> Object:
         ScheduleError: its trace makes no program of the task.
     """
     digest = hashlib.sha256(repr((task.key, task.target.key, candidate)).encode()).hexdigest()[:16]
-    return codegen.build(replace(sketch.lower(task, candidate), name=f"kernel_{digest}"), task.target)
+    return platforms.build(replace(sketch.lower(task, candidate), name=f"kernel_{digest}"), task.target)
 
 
 def compile_candidate(task: Task, candidate: Candidate) -> Kernel:
@@ -43,6 +44,7 @@ def kernel_of(task: Task, compiled: Object, origin: Origin) -> Kernel:
 def pack(compiled: Object) -> bytes:
     """The fields as one line of JSON, then the machine code."""
     fields = {name: value for name, value in vars(compiled).items() if name != "code"}
+    fields["launches"] = [(launch.symbol, launch.when.name, launch.workspace) for launch in compiled.launches]
     return json.dumps(fields).encode() + b"\n" + compiled.code
 
 
@@ -54,4 +56,5 @@ def unpack(data: bytes) -> Object:
     """
     line, _, code = data.partition(b"\n")
     fields = json.loads(line)
-    return Object(**{**fields, "unread": tuple(fields["unread"])}, code=code)
+    launches = tuple(CompiledLaunch(symbol, When[when], nbytes) for symbol, when, nbytes in fields["launches"])
+    return Object(**{**fields, "launches": launches, "unread": tuple(fields["unread"])}, code=code)

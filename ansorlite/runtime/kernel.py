@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import starmap
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -14,14 +15,14 @@ from ansorlite.alignment import aligned
 from ansorlite.codegen.object import Object
 from ansorlite.errors import ArgumentError
 from ansorlite.loops.nodes import Buffer, Scope
-from ansorlite.runtime.arguments import Array, address_of
+from ansorlite.runtime.arguments import Array
 from ansorlite.runtime.builtin import Argument, Direct
-from ansorlite.runtime.direct import direct_call
-from ansorlite.runtime.load import Loaded
+from ansorlite.runtime.device import LoadedKernel
+from ansorlite.runtime.devices import device_of
 from ansorlite.runtime.memory import check_fits, no_room
 from ansorlite.runtime.not_copied import NotCopied
 from ansorlite.runtime.timing import Timing, TimingSettings, measure
-from ansorlite.runtime.workspace import Workspace, WorkspacePool, workspace_shape
+from ansorlite.runtime.workspace import WorkspacePool, workspace, workspace_shape
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.target import Target
 from ansorlite.te import dtypes
@@ -37,7 +38,7 @@ _READABLE: Final = _CONTIGUOUS | _ALIGNED
 class _Bound:
     """A kernel on fixed arrays; keeps alive whatever their addresses point to."""
 
-    loaded: Loaded
+    loaded: LoadedKernel
     packed: bytes
     owners: tuple[object, ...]
 
@@ -91,7 +92,7 @@ class Kernel(NotCopied):
     elsewhere = "compile the task, which can be pickled"
 
     def __init__(self, compiled: Object, params: Sequence[Buffer], target: Target, origin: Origin | None = None) -> None:
-        """Link ``compiled`` into this process.
+        """Load ``compiled`` on the device of its target.
 
         Args:
             params: of the function that it was compiled from: inputs, then outputs.
@@ -105,8 +106,10 @@ class Kernel(NotCopied):
         self.origin = origin
         self._compiled = compiled
         self._target = target
-        self._loaded = Loaded(compiled, target)
-        self._entry = self._loaded.entry
+        self._device = device_of(target)
+        self._empty = self._device.empty
+        self._loaded = self._device.load(compiled)
+        self._entry = self._loaded.call
         inputs = len(params) - compiled.outputs
         self.inputs = tuple(params[:inputs])
         self.outputs = tuple(params[inputs:])
@@ -126,7 +129,7 @@ class Kernel(NotCopied):
             self._pack = lambda *addresses: pack(*addresses, addresses[-1] + begin)
             self._entry = self._prepare_and_run
             self._workspace_bytes = begin + compiled.prepared
-        self._workspaces = WorkspacePool(self._workspace_bytes)
+        self._workspaces = WorkspacePool(self._device, self._workspace_bytes)
         self._direct = None if compiled.prepared else self._directly([0] * (len(params) + 2), range(len(params)))
 
     def __call__(self, *arrays: Array, out: Array | Sequence[Array] | None = None) -> Any:
@@ -146,7 +149,7 @@ class Kernel(NotCopied):
         """
         if out is None:
             try:
-                outputs = [np.empty(shape, dtype) for shape, dtype in self._new]
+                outputs = list(starmap(self._empty, self._new))
             except MemoryError:
                 raise no_room("outputs", sum(buffer.nbytes for buffer in self.outputs)) from None
         else:
@@ -159,9 +162,9 @@ class Kernel(NotCopied):
         """Whether all arrays are such that nothing must be refused or copied; then it has run."""
         if not self._workspace_bytes:
             return direct(*arrays, *outputs)
-        workspace = self._workspaces.take()
-        done = direct(*arrays, *outputs, workspace.memory)
-        self._workspaces.give(workspace)
+        block = self._workspaces.take()
+        done = direct(*arrays, *outputs, block.array)
+        self._workspaces.give(block)
         return done
 
     def _call(self, arrays: Sequence[Array], outputs: Sequence[Array], given: bool) -> None:
@@ -177,15 +180,14 @@ class Kernel(NotCopied):
             if type(array) is not np.ndarray or array.shape != shape or array.dtype != dtype:
                 array = self._checked(position, array)
             ready.append(array if array.flags.num & _READABLE == _READABLE else np.array(array, order="C"))
-        written = [(address_of(output), output.nbytes) for output in outputs]
-        addresses = [address_of(array) for array in ready]
         if given:
-            for position, array in enumerate(ready):
-                begin, size = addresses[position], array.nbytes
-                if any(begin < start + length and start < begin + size for start, length in written):
-                    ready[position] = array.copy()
-                    addresses[position] = address_of(ready[position])
-        self._run([*addresses, *(start for start, _ in written)])
+            ready = [array.copy() if any(np.may_share_memory(array, output) for output in outputs) else array for array in ready]
+        addresses, memories = self._device.place([*ready, *outputs])
+        block = self._workspaces.take()
+        self._entry(self._pack(*addresses, block.address))
+        self._workspaces.give(block)
+        for memory in memories[len(ready) :]:
+            self._device.copy_out(memory)
 
     def prepare(self, **constants: Array) -> Kernel:
         """This kernel with its constant inputs fixed and prepared; its calls take the other inputs only.
@@ -206,10 +208,12 @@ class Kernel(NotCopied):
             given = ", ".join(constants) or "none"
             raise ArgumentError(f"prepare takes all constant inputs, kernel.prepare({cure}); got {given}")
         fixed = [np.array(self._checked(number[name], array), order="C") for name, array in constants.items()]
-        workspace, block = Workspace(self._compiled.prepare_workspace), Workspace(self._compiled.prepared)
-        addresses = [0] * len(self._params) + [workspace.address, block.address]
-        for name, array in zip(constants, fixed, strict=True):
-            addresses[number[name]] = address_of(array)
+        needed = (self._compiled.prepare_workspace, self._compiled.prepared)
+        temporaries, block = (workspace(self._device, nbytes) for nbytes in needed)
+        places, kept = self._device.place(fixed)
+        addresses = [0] * len(self._params) + [temporaries.address, block.address]
+        for name, address in zip(constants, places, strict=True):
+            addresses[number[name]] = address
         self.prepare_at(addresses)
         left = [position for position in range(len(self._params)) if position not in number.values()]
         result = object.__new__(Kernel)
@@ -217,11 +221,11 @@ class Kernel(NotCopied):
         result._params = tuple(self._params[position] for position in left)
         result._checks = [self._checks[position] for position in left]
         result.inputs = result._params[: len(left) - len(self.outputs)]
-        result._owners = (fixed, block)
-        result._entry, result._prepare = self._loaded.entry, _nothing
+        result._owners = (fixed, kept, block)
+        result._entry, result._prepare = self._loaded.call, _nothing
         result._pack = _Template(addresses, [*left, len(self._params)]).pack
         result._workspace_bytes = self._compiled.workspace
-        result._workspaces = WorkspacePool(result._workspace_bytes)
+        result._workspaces = WorkspacePool(self._device, result._workspace_bytes)
         result._direct = result._directly(addresses, left)
         return result
 
@@ -257,7 +261,8 @@ class Kernel(NotCopied):
             self(*arrays)
         ready = [np.array(self._checked(position, array), order="C") for position, array in enumerate(arrays)]
         outputs = [np.empty(*check) for check in self._checks[len(arrays) :]]
-        return measure(self._bound([*ready, *outputs]), settings)
+        run = self._bound([*ready, *outputs])
+        return measure(lambda calls: self._device.time(run, calls), settings)
 
     @property
     def compiled(self) -> Object:
@@ -265,9 +270,9 @@ class Kernel(NotCopied):
         return self._compiled
 
     @property
-    def address(self) -> int:
-        """Where its entry is in this process."""
-        return self._loaded.address
+    def loaded(self) -> LoadedKernel:
+        """Its functions on the device."""
+        return self._loaded
 
     @property
     def trace(self) -> str:
@@ -283,7 +288,9 @@ class Kernel(NotCopied):
         return self.origin.candidate.trace
 
     def source(self, form: Literal["loops", "llvm", "asm"] = "loops") -> str:
-        """The program as text: its loops, its LLVM IR before optimisation, or its machine code.
+        """The program as text: the loops that run, its LLVM IR before optimisation, or its machine code.
+
+        The loops are those of each of its functions, what prepares constants first, after the passes of its platform.
 
         Raises:
             ArgumentError: another form.
@@ -298,12 +305,7 @@ class Kernel(NotCopied):
 
     def _prepare_and_run(self, packed: bytes) -> None:
         self._loaded.prepare(packed)
-        self._loaded.entry(packed)
-
-    def _run(self, addresses: list[int]) -> None:
-        workspace = self._workspaces.take()
-        self._entry(self._pack(*addresses, workspace.address))
-        self._workspaces.give(workspace)
+        self._loaded.call(packed)
 
     def _bound(self, arrays: Sequence[Array]) -> Callable[[int], None]:
         """``run(count)`` on these arrays, inputs then outputs."""
@@ -314,10 +316,11 @@ class Kernel(NotCopied):
             needed = _READABLE if position < len(self.inputs) else _READABLE | _WRITEABLE
             if self._checked(position, array).flags.num & needed != needed:
                 raise ArgumentError(f"{params[position].name} is not a contiguous array that can be used in place; copy it first")
-        workspace = Workspace(self._workspace_bytes)
-        packed = self._pack(*map(address_of, arrays), workspace.address)
+        block = workspace(self._device, self._workspace_bytes)
+        addresses, memories = self._device.place(arrays)
+        packed = self._pack(*addresses, block.address)
         self._prepare(packed)
-        return _Bound(self._loaded, packed, (workspace, self._owners, *arrays))
+        return _Bound(self._loaded, packed, (block, self._owners, memories, *arrays))
 
     def _checked(self, position: int, array: Any) -> Array:
         """``array`` if it fits parameter ``position``.
@@ -351,7 +354,7 @@ class Kernel(NotCopied):
             if any(np.may_share_memory(output, other) for other in outputs[:number]):
                 raise ArgumentError(f"out for {name} overlaps another output; pass separate arrays")
 
-    def _directly(self, fixed: Sequence[int], slots: Sequence[int]) -> Direct:
+    def _directly(self, fixed: Sequence[int], slots: Sequence[int]) -> Direct | None:
         """A call of the entry for arrays that fit, and a workspace if it needs one.
 
         Args:
@@ -363,4 +366,4 @@ class Kernel(NotCopied):
         if self._workspace_bytes:
             block = workspace_shape(self._workspace_bytes)
             arguments.append(Argument(block, dtypes.NUMPY["uint8"], len(fixed) - 2, False))
-        return direct_call(self._loaded.address, fixed, arguments)
+        return self._loaded.direct(fixed, arguments)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 import llvmlite.binding as llvm
 
 from ansorlite.codegen import entry, team
 from ansorlite.codegen.object import Object
 from ansorlite.errors import TargetError
+from ansorlite.runtime.builtin import Argument, Direct
+from ansorlite.runtime.direct import direct_call
 from ansorlite.runtime.linker import Linked
 from ansorlite.runtime.modules import object_code
 from ansorlite.runtime.team import address
@@ -28,13 +30,13 @@ class Loaded:
     """A kernel's functions, callable for as long as this exists.
 
     Attributes:
-        entry: takes the bytes of an array of addresses: the parameters', then the workspace's and that of what is prepared.
+        call: takes the bytes of an array of addresses: the parameters', then the workspace's and that of what is prepared.
         repeat: takes the same, and how many times to call it in a row.
         prepare: takes the same, and does what must be done before the first of the calls with these constants.
         address: where the entry is.
     """
 
-    entry: Callable[[bytes], None]
+    call: Callable[[bytes], None]
     repeat: Callable[[bytes, int], None]
     prepare: Callable[[bytes], None]
     address: int
@@ -56,9 +58,13 @@ class Loaded:
             library.export_symbol(compiled.prepare)
         self._linked = linked = Linked(library, target)
         self.address = linked[compiled.entry]
-        self.entry = _Entry(self.address)
+        self.call = _Entry(self.address)
         self.repeat = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int64)(linked[compiled.repeat])
         self.prepare = _Entry(linked[compiled.prepare]) if compiled.prepared else _nothing
+
+    def direct(self, fixed: Sequence[int], arguments: Sequence[Argument]) -> Direct:
+        """The entry as a builtin function of arrays."""
+        return direct_call(self.address, fixed, arguments)
 
 
 class LoadedEntry:
@@ -66,12 +72,10 @@ class LoadedEntry:
 
     Attributes:
         run: takes the bytes of an array of the blocks' addresses.
-        profile: takes the same, and an array of int64 to which each step's nanoseconds are added.
-        address: where ``run`` is.
+        address: where it is.
     """
 
     run: Callable[[bytes], None]
-    profile: Callable[[bytes, Any], None]
     address: int
 
     def __init__(self, steps: Sequence[entry.EntryStep], kernels: Mapping[str, int], target: Target) -> None:
@@ -88,7 +92,18 @@ class LoadedEntry:
         self._linked = linked = Linked(library, target)
         self.address = linked[_ENTRY]
         self.run = _Entry(self.address)
-        self.profile = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)(linked[entry.profiled(_ENTRY)])
+        self._count = len(steps)
+        self._profile = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)(linked[entry.profiled(_ENTRY)])
+
+    def profile(self, bases: bytes) -> list[int]:
+        """Run them; each step's nanoseconds."""
+        nanoseconds = (ctypes.c_int64 * self._count)()
+        self._profile(bases, nanoseconds)
+        return list(nanoseconds)
+
+    def direct(self, fixed: Sequence[int], arguments: Sequence[Argument]) -> Direct:
+        """``run`` as a builtin function of arrays."""
+        return direct_call(self.address, fixed, arguments)
 
 
 def _nothing(_: bytes) -> None:

@@ -7,8 +7,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ansorlite.runtime.arguments import Array, Signature, address_of, by_name, numpy_type
+from ansorlite.runtime.arguments import Array, Signature, by_name, numpy_type
 from ansorlite.runtime.builtin import Argument
+from ansorlite.runtime.device import MemorySpace
 from ansorlite.runtime.memory import check_fits
 from ansorlite.runtime.workspace import WorkspacePool, workspace_shape
 
@@ -37,9 +38,10 @@ def direct_arguments(
 class ModelCall:
     """A model's calls: each has a block of temporaries to itself, and the caller's arrays are read and written in place."""
 
-    def __init__(self, signature: Signature, temporaries: int, weights: int, *more_weights: int) -> None:
+    def __init__(self, space: MemorySpace, signature: Signature, temporaries: int, weights: int, *more_weights: int) -> None:
         """
         Args:
+            space: the memory that the model runs in.
             temporaries: bytes that one call needs.
             weights, more_weights: where blocks of weights are; the owner of this keeps them there.
 
@@ -50,7 +52,8 @@ class ModelCall:
         self.signature = signature
         self._weights = weights
         self._more_weights = more_weights
-        self._blocks = WorkspacePool(temporaries)
+        self._space = space
+        self._blocks = WorkspacePool(space, temporaries)
 
     def __call__(
         self,
@@ -74,7 +77,7 @@ class ModelCall:
         if direct is not None:
             found = by_name(self.signature.inputs, arrays, named)
             block = self._blocks.take()
-            done = direct(block.memory, *[found[name] for name in self.signature.inputs], *results)
+            done = direct(block.array, *[found[name] for name in self.signature.inputs], *results)
             self._blocks.give(block)
             if done:
                 return dict(zip(self.signature.outputs, results, strict=True))
@@ -83,6 +86,9 @@ class ModelCall:
             # An output may be written before an input that lies there is read for the last time.
             inputs = [array.copy() if any(np.may_share_memory(array, r) for r in results) else array for array in inputs]
         block = self._blocks.take()
-        run([block.address, self._weights, *map(address_of, inputs), *map(address_of, results), *self._more_weights])
+        addresses, memories = self._space.place([*inputs, *results])
+        run([block.address, self._weights, *addresses, *self._more_weights])
+        for memory in memories[len(inputs) :]:
+            self._space.copy_out(memory)
         self._blocks.give(block)
         return dict(zip(self.signature.outputs, results, strict=True))

@@ -15,11 +15,11 @@ import numpy as np
 Call: TypeAlias = Callable[[int], None]
 
 
-def repeat(call: Call, calls: int = 1) -> float:
-    """Seconds of one call, as the mean of ``calls`` in a row."""
+def wall_clock(call: Call, calls: int) -> float:
+    """Seconds that so many calls in a row take, all together."""
     start = time.perf_counter()
     call(calls)
-    return (time.perf_counter() - start) / calls
+    return time.perf_counter() - start
 
 
 def calls_for(latency: float, seconds: float) -> int:
@@ -77,24 +77,28 @@ class TimingSettings:
     flush_bytes: int = 0
 
 
-def measure(call: Call, settings: TimingSettings | None = None) -> Timing:
-    """Time ``call``. The first call warms up, and is not counted."""
+def measure(seconds: Callable[[int], float], settings: TimingSettings | None = None) -> Timing:
+    """The time of one call of a program. The first call warms up, and is not counted.
+
+    Args:
+        seconds: makes so many calls in a row, and says how long they took.
+    """
     settings = settings or TimingSettings()
     start = time.perf_counter()
-    first = repeat(call)
+    first = seconds(1)
     flush = np.zeros(settings.flush_bytes, np.uint8) if settings.flush_bytes else None
-    calls = 1 if flush is not None else _calls(call, min(first, repeat(call)), settings)
+    calls = 1 if flush is not None else _calls(seconds, min(first, seconds(1)), settings)
     repeats: list[float] = []
     while len(repeats) < settings.max_repeats:
         if flush is not None:
             flush += 1
-        repeats.append(repeat(call, calls))
+        repeats.append(seconds(calls) / calls)
         if len(repeats) >= settings.min_repeats and time.perf_counter() - start >= settings.min_seconds:
             break
     return Timing.of(repeats)
 
 
-def _calls(call: Call, estimate: float, settings: TimingSettings) -> int:
+def _calls(seconds: Callable[[int], float], estimate: float, settings: TimingSettings) -> int:
     """How many calls fill a repeat; a short program is estimated again over many calls."""
     calls = calls_for(estimate, settings.repeat_seconds)
-    return calls if calls <= 10 else calls_for(repeat(call, calls), settings.repeat_seconds)
+    return calls if calls <= 10 else calls_for(seconds(calls) / calls, settings.repeat_seconds)

@@ -9,31 +9,25 @@ from typing import Final
 import numpy as np
 
 from ansorlite.alignment import aligned
-from ansorlite.runtime.arguments import Array, address_of, empty
+from ansorlite.runtime.arguments import Array, address_of
+from ansorlite.runtime.device import Memory, MemorySpace
 from ansorlite.runtime.memory import no_room
 
 #: Bytes of a large page.
 LARGE_PAGE: Final = 2 << 20
 
 
-class Workspace:
-    """A block that begins at a cache line; in large pages where it is large enough for one.
+def workspace(space: MemorySpace, nbytes: int) -> Memory:
+    """A block for temporaries.
 
     Raises:
         MemoryLimitError: there is no room for it.
-
-    Attributes:
-        memory: its bytes.
-        address: where it begins.
     """
-
-    def __init__(self, nbytes: int) -> None:
-        (size,) = workspace_shape(nbytes)
-        try:
-            self.memory = zeros(size) if size >= LARGE_PAGE else empty((size,), "uint8")
-        except MemoryError:
-            raise no_room("temporaries", nbytes) from None
-        self.address: int = self.memory.ctypes.data
+    (size,) = workspace_shape(nbytes)
+    try:
+        return space.alloc(size)
+    except MemoryError:
+        raise no_room("temporaries", nbytes) from None
 
 
 def workspace_shape(nbytes: int) -> tuple[int]:
@@ -66,17 +60,18 @@ def zeros(nbytes: int) -> Array:
 class WorkspacePool:
     """Blocks of one size; as many as there were calls at the same time. Threads share it."""
 
-    def __init__(self, nbytes: int) -> None:
+    def __init__(self, space: MemorySpace, nbytes: int) -> None:
+        self._space = space
         self._nbytes = nbytes
-        self._idle: list[Workspace] = []
+        self._idle: list[Memory] = []
 
-    def take(self) -> Workspace:
+    def take(self) -> Memory:
         """A block that nobody else has, until it is given back."""
         try:
             return self._idle.pop()  # atomic, as is append: there need not be a lock
         except IndexError:
             pass
-        return Workspace(self._nbytes)
+        return workspace(self._space, self._nbytes)
 
-    def give(self, workspace: Workspace) -> None:
-        self._idle.append(workspace)
+    def give(self, block: Memory) -> None:
+        self._idle.append(block)

@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorlite.cost_model.draft import Draft
 from ansorlite.evolution import EvolutionSettings, evolve
 from ansorlite.features import extract
+from ansorlite.platforms.table import platform_of
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.tile_space import TileSpace
@@ -37,11 +37,11 @@ def default_candidate(task: Task, sketches: Sequence[Sketch]) -> Candidate:
 
 def default_candidates(task: Task, sketches: Sequence[Sketch]) -> tuple[Candidate, ...]:
     """A few good programs of different sketches, the best first; the loops as written come last."""
-    draft = Draft(task.target)
+    prior = platform_of(task.target).prior(task.target)
 
     def bred(sketch: Sketch, seeds: NDArray[np.int64], settings: EvolutionSettings) -> _Bred:
         rng = np.random.default_rng(0)
-        return _Bred(sketch, *evolve(TileSpace(sketch), lambda rows: draft(extract(sketch, rows)), seeds, settings, rng))
+        return _Bred(sketch, *evolve(TileSpace(sketch), lambda rows: prior(extract(sketch, rows)), seeds, settings, rng))
 
     first = [bred(sketch, np.zeros((0, len(sketch.holes)), np.int64), _FIRST) for sketch in sketches]
     first.sort(key=lambda each: -each.scores[0])

@@ -8,7 +8,7 @@ from ansorlite.cost_model import CostModel
 from ansorlite.features.programs import ProgramSpace
 from ansorlite.search import SearchProblem, StrategyMaker
 from ansorlite.search.default import default_candidate
-from ansorlite.sketch.spaces import Derived, SpaceBuilder, sketches_of
+from ansorlite.spaces.builders import Derived, SpaceBuilder, sketches_of
 from ansorlite.task import Task
 from ansorlite.tuner.keys import ProgramKeys
 from ansorlite.tuner.state import TaskState

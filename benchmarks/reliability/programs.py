@@ -19,11 +19,11 @@ from typing import Final
 import numpy as np
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from ansorlite.codegen import build
 from ansorlite.loops.arguments import argument
 from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.nodes import Function
 from ansorlite.loops.verifier import verify
+from ansorlite.platforms import build
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.target import Target, host

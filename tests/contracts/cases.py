@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ansorlite import te
-from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.tile_space import TileSpace
+from ansorlite.spaces.derivation import derive
 from ansorlite.target import Target
 from ansorlite.task import Task
 from ansorlite.te.dag import ComputeDAG
@@ -180,7 +180,7 @@ def reproducer(dag: ComputeDAG, sketch: Sketch, *rows: NDArray[np.int64]) -> Ite
         lowered = "\n".join(f"print(text(sketch.lower({tuple(int(v) for v in row)})))" for row in rows)
         error.add_note(
             f"The computation:\n{text(dag)}\n\nThe sketch:\n{sketch.text}\n\nTo see it again:\n"
-            "import json\nfrom ansorlite.loops.printer import text\nfrom ansorlite.sketch.derivation import derive\n"
+            "import json\nfrom ansorlite.loops.printer import text\nfrom ansorlite.spaces.derivation import derive\n"
             "from ansorlite.target import Target\nfrom ansorlite.task import Task\nfrom ansorlite.te.serialize import load\n"
             f'sketch = next(s for s in derive({task}) if s.signature == "{sketch.signature}")\n{lowered}'
         )

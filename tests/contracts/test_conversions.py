@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from ansorlite import te
-from ansorlite.sketch.derivation import derive
+from ansorlite.spaces.derivation import derive
 from ansorlite.target import Target
 from ansorlite.task import Task
 from ansorlite.te.dag import ComputeDAG

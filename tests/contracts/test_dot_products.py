@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansorlite import te
-from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.tile_space import TileSpace
+from ansorlite.spaces.derivation import derive
 from ansorlite.target import NAMED as TARGETS
 from ansorlite.target import Target
 from ansorlite.task import Task

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import given
 
-from ansorlite.codegen import build
 from ansorlite.loops.arguments import argument
-from ansorlite.loops.interpreter import interpret
+from ansorlite.loops.interpreter import interpret, interpret_module
 from ansorlite.loops.nodes import Function
-from ansorlite.loops.prepare import split
 from ansorlite.loops.verifier import verify
+from ansorlite.platforms import build, finished
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.target import Target, host
 from ansorlite.te import dtypes
@@ -50,16 +49,13 @@ def interpreted(dag: ComputeDAG, function: Function, inputs: Sequence[Array], rn
     return outputs
 
 
-def in_parts(dag: ComputeDAG, function: Function, inputs: Sequence[Array]) -> list[Array]:
-    """What is prepared is interpreted first, with the constants alone; then the rest, without those that it does not read."""
-    parts = split(function)
+def finished_and_interpreted(dag: ComputeDAG, function: Function, inputs: Sequence[Array], machine: Target) -> list[Array]:
+    """The loops that run, after all passes. What is prepared is interpreted first, with the constants alone; then the rest."""
+    module = finished(function, machine)
+    for launch in module.launches:
+        verify(launch.function)
     outputs = poisoned(dag)
-    arrays = dict(zip(function.params, [*inputs, *outputs], strict=True))
-    arrays |= {buffer: np.empty(buffer.shape, dtypes.NUMPY[buffer.dtype]) for buffer in parts.prepared}
-    for part in (parts.prepare, parts.main):
-        if part is not None:
-            verify(part)
-            interpret(part, [arrays[buffer] for buffer in part.params])
+    interpret_module(module, [*inputs, *outputs])
     return outputs
 
 
@@ -95,8 +91,8 @@ def check(dag: ComputeDAG, target: Target, count: int, kernels: int, seed: int, 
                 # Half of them with parallel loops shuffled, and lanes in lockstep.
                 found = interpreted(dag, function, inputs, rng if number % 2 else None)
                 assert_close(dag, found, expected)
-                if any(tensor.constant for tensor in dag.inputs):
-                    for one, other in zip(in_parts(dag, function, inputs), found, strict=True):
+                if number < kernels or any(tensor.constant for tensor in dag.inputs):
+                    for one, other in zip(finished_and_interpreted(dag, function, inputs, target), found, strict=True):
                         np.testing.assert_array_equal(one, other)
                 if number < kernels and (made := compiled(dag, function, inputs, machine)) is not None:
                     assert_close(dag, made, found)

@@ -9,9 +9,9 @@ import numpy as np
 import ansorlite as al
 from ansorlite.api.space import space_of
 from ansorlite.records.database import Database
-from ansorlite.sketch.derivation import derive
-from ansorlite.sketch.rules import RULES
-from ansorlite.sketch.spaces import Derived, sketches_of
+from ansorlite.sketch.rules import CPU_RULES
+from ansorlite.spaces.builders import Derived, sketches_of
+from ansorlite.spaces.derivation import derive
 from tests.docs.test_code_blocks import BLOCK, ROOT
 from tests.workloads import matmul
 
@@ -19,10 +19,10 @@ from tests.workloads import matmul
 def test_a_file_of_rules_may_have_dataclasses(tmp_path: Path) -> None:
     file = tmp_path / "rules_with_records.py"
     file.write_text(
-        "from __future__ import annotations\nfrom dataclasses import dataclass\nfrom ansorlite.sketch.rules import RULES\n"
-        "@dataclass\nclass Limit:\n    steps: int\nHERE = RULES['llvm']\n"
+        "from __future__ import annotations\nfrom dataclasses import dataclass\nfrom ansorlite.sketch.rules import CPU_RULES\n"
+        "@dataclass\nclass Limit:\n    steps: int\nHERE = CPU_RULES\n"
     )
-    assert space_of(f"{file}:HERE") == Derived(RULES["llvm"])
+    assert space_of(f"{file}:HERE") == Derived(CPU_RULES)
 
 
 def test_programs_of_a_rule_are_measured_and_compiled(tmp_path: Path) -> None:

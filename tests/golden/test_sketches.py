@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from ansorlite import te
-from ansorlite.codegen import build
 from ansorlite.loops.arguments import argument
 from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.printer import text
+from ansorlite.platforms import build
 from ansorlite.schedule.primitives.step import Step, arguments
 from ansorlite.schedule.refs import LoopRef, StageRef
-from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.tile_space import TileSpace
+from ansorlite.spaces.derivation import derive
 from ansorlite.target import Target, host
 from ansorlite.task import Task
 from ansorlite.te import dtypes

@@ -15,7 +15,7 @@ import ansorlite as al
 from ansorlite.frontends.onnx import load_model
 from ansorlite.programs.build import build_candidate
 from ansorlite.search.default import default_candidate
-from ansorlite.sketch.derivation import derive
+from ansorlite.spaces.derivation import derive
 from ansorlite.target import LEVELS, obstacle, resolve
 from tests.onnx.support import make_model
 
@@ -43,4 +43,4 @@ def test_default_programs_compile_and_are_right(name: str, target: str, tmp_path
             assert np.abs(difference).max() < (1e-2 if dtype == "float16" else 1e-4)
         return
     for task, _ in load_model(proto, target=target).tasks:
-        assert build_candidate(task, default_candidate(task, derive(task)), derive(task)).code
+        assert build_candidate(task, default_candidate(task, derive(task))).code

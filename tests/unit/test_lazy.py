@@ -12,21 +12,28 @@ import onnx.parser
 import pytest
 
 import ansorlite
-from ansorlite import codegen, cost_model, export, graph, measure, runtime, search, sketch
+from ansorlite import codegen, cost_model, export, graph, measure, platforms, runtime, search, sketch, spaces
 from ansorlite.frontends import onnx as frontend
 
-PACKAGES = (ansorlite, codegen, cost_model, export, frontend, graph, measure, runtime, search, sketch)
+PACKAGES = (ansorlite, codegen, cost_model, export, frontend, graph, measure, platforms, runtime, search, sketch, spaces)
 LIGHT = Path(onnx.__path__[0]) / "backend" / "test" / "data" / "light" / "light_squeezenet.onnx"
 
 #: What only the search, or a measurement, needs.
 TUNING = (
     *("lightgbm", "scipy.sparse", "rich", "psutil"),
-    *("ansorlite.columns", "ansorlite.evolution", "ansorlite.features", "ansorlite.search.default", "ansorlite.task_scheduler"),
+    *("ansorlite.columns.machine", "ansorlite.columns.program", "ansorlite.evolution", "ansorlite.features"),
+    *("ansorlite.search.default", "ansorlite.task_scheduler"),
     *("ansorlite.search.strategies", "ansorlite.tuner", "ansorlite.report"),
 )
 
 #: What else a program that was compiled before does without.
-COMPILING = ("ansorlite.schedule", "ansorlite.sketch.derivation", "ansorlite.codegen.compile", "ansorlite.measure.pool")
+COMPILING = (
+    "ansorlite.schedule",
+    "ansorlite.spaces.derivation",
+    "ansorlite.codegen.compile",
+    "ansorlite.measure.pool",
+    "ansorlite.platforms.table",
+)
 
 #: What else a model does without that was loaded before.
 LOADING = (

@@ -17,23 +17,21 @@ from ansorlite.sketch.rules.tiling import MULTI_LEVEL_TILING
 from ansorlite.sketch.rules.winograd import WINOGRAD
 from ansorlite.sketch.state import Rule
 
-#: The rules of each kind of target.
-RULES: Final[dict[str, tuple[Rule, ...]]] = {
-    "llvm": (
-        WINOGRAD,
-        ALWAYS_INLINE,
-        DOT_PRODUCT,
-        CONVERT_ONCE,
-        ADD_RFACTOR,
-        ADD_CACHE_WRITE,
-        MULTI_LEVEL_TILING_WITH_FUSION,
-        MULTI_LEVEL_TILING,
-        REDUCTION_TILING,
-        ADD_CACHE_READ,
-        SKIP_STAGE,
-    ),
-}
+#: The rules of CPUs.
+CPU_RULES: Final[tuple[Rule, ...]] = (
+    WINOGRAD,
+    ALWAYS_INLINE,
+    DOT_PRODUCT,
+    CONVERT_ONCE,
+    ADD_RFACTOR,
+    ADD_CACHE_WRITE,
+    MULTI_LEVEL_TILING_WITH_FUSION,
+    MULTI_LEVEL_TILING,
+    REDUCTION_TILING,
+    ADD_CACHE_READ,
+    SKIP_STAGE,
+)
 
 #: The rules of CPUs without Winograd's way to compute short convolutions, which rounds otherwise than the sum that is written:
 #: ``rules="ansorlite.sketch.rules:WITHOUT_WINOGRAD"``.
-WITHOUT_WINOGRAD: Final[tuple[Rule, ...]] = tuple(rule for rule in RULES["llvm"] if rule is not WINOGRAD)
+WITHOUT_WINOGRAD: Final[tuple[Rule, ...]] = tuple(rule for rule in CPU_RULES if rule is not WINOGRAD)

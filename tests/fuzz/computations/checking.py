@@ -9,17 +9,17 @@ from typing import Final
 
 import numpy as np
 
-from ansorlite.codegen import build
 from ansorlite.errors import ProgramSizeError
 from ansorlite.loops.arguments import argument
 from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.nodes import Function
 from ansorlite.loops.verifier import verify
+from ansorlite.platforms import build
 from ansorlite.search.default import default_candidate
 from ansorlite.sketch.candidate import NAIVE
-from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.program import lower
 from ansorlite.sketch.tile_space import TileSpace
+from ansorlite.spaces.derivation import derive
 from ansorlite.target import Target, host
 from ansorlite.task import Task
 from ansorlite.te.dag import ComputeDAG

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from ansorlite.cost_model.draft import Draft
 from ansorlite.search.default import default_candidate
-from ansorlite.sketch.derivation import derive
+from ansorlite.spaces.derivation import derive
 from ansorlite.target import host
 from ansorlite.task import Task
 from benchmarks.draft_quality import drawn, main, quality

@@ -12,8 +12,8 @@ from ansorlite.cost_model.draft import Draft
 from ansorlite.features import extract
 from ansorlite.machine.constants import MachineConstants
 from ansorlite.machine.families import WIDE
-from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.tile_space import TileSpace
+from ansorlite.spaces.derivation import derive
 from ansorlite.task import Task
 from tests import targets
 

@@ -5,9 +5,9 @@ import re
 import llvmlite.binding as llvm
 import numpy as np
 
-from ansorlite.codegen import build
 from ansorlite.codegen.machine import machine
 from ansorlite.loops.nodes import Function
+from ansorlite.platforms import build
 from ansorlite.target import host
 from tests.running import run_compiled
 from tests.unit.loops.build import argument, load, loop, store

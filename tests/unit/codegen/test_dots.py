@@ -9,9 +9,10 @@ from typing import Final
 import numpy as np
 import pytest
 
-from ansorlite.codegen import assembly, build
+from ansorlite.codegen import assembly
 from ansorlite.codegen.dots import INSTRUCTIONS, instruction
 from ansorlite.loops.nodes import Buffer, For, Function, Load, LoopKind, Scope, Store, index
+from ansorlite.platforms import build
 from ansorlite.target import NAMED, Target, host
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Expr, Var, binary

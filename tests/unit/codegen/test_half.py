@@ -7,9 +7,10 @@ from typing import Final
 import numpy as np
 import pytest
 
-from ansorlite.codegen import assembly, build
+from ansorlite.codegen import assembly
 from ansorlite.codegen.half import converts
 from ansorlite.loops.nodes import Function, LoopKind
+from ansorlite.platforms import build
 from ansorlite.target import LEVELS, host
 from ansorlite.te.expr import cast
 from tests.running import run

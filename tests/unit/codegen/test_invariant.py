@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ansorlite.codegen import build
 from ansorlite.loops.nodes import Alloc, Buffer, Function, LoopKind, Scope, Stmt, block
+from ansorlite.platforms import build
 from ansorlite.target import host
 from ansorlite.te import functions as te
 from ansorlite.te.expr import Expr, const

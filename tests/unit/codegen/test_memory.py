@@ -9,8 +9,9 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from ansorlite.codegen import assembly, build
+from ansorlite.codegen import assembly
 from ansorlite.loops.nodes import Alloc, Buffer, Function, If, LoopKind, Scope, Stmt, block
+from ansorlite.platforms import build
 from ansorlite.target import host
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Expr, Var, binary, cast, const

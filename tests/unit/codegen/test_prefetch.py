@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from ansorlite.codegen import build
 from ansorlite.loops.nodes import Alloc, Buffer, For, Function, LoopKind, Scope, Stmt, block
+from ansorlite.platforms import build
 from ansorlite.target import host
 from ansorlite.te.expr import Var, const
 from tests.unit.loops.build import argument, load, loop, store

@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ansorlite.codegen import build
 from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.nodes import Alloc, Buffer, Function, If, Load, LoopKind, Scope, Stmt, block
 from ansorlite.loops.visit import map_stmt
+from ansorlite.platforms import build
 from ansorlite.target import LEVELS, Target, host
 from ansorlite.te.expr import Expr, Var, binary, const, select
 from ansorlite.te.functions import all, minimum

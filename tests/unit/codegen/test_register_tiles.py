@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from ansorlite.codegen.compile import assembly, build
+from ansorlite.codegen import assembly
+from ansorlite.platforms import build
 from ansorlite.search.default import default_candidate
 from ansorlite.sketch.candidate import Candidate
-from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.program import lower
 from ansorlite.sketch.sketch import Sketch
+from ansorlite.spaces.derivation import derive
 from ansorlite.target import NAMED, Target
 from ansorlite.task import Task
 from tests.unit.sketch.rows import Choice, row_of

@@ -16,8 +16,8 @@ from ansorlite.measure import Measurer, MeasureSettings
 from ansorlite.programs.build import compile_candidate
 from ansorlite.records import Outcome
 from ansorlite.search import default_candidate
-from ansorlite.sketch import derive
 from ansorlite.sketch.candidate import NAIVE, Candidate
+from ansorlite.spaces import derive
 from ansorlite.target import process_target
 from tests.workloads import matmul
 

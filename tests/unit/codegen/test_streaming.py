@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ansorlite.codegen import assembly, build
+from ansorlite.codegen import assembly
 from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.nodes import For, Function, LoopKind, Store, index
 from ansorlite.loops.printer import text
 from ansorlite.loops.simplify import simplify
+from ansorlite.platforms import build
 from ansorlite.target import host, resolve
 from ansorlite.te.expr import Var
 from tests.running import run_compiled

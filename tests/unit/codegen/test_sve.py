@@ -12,15 +12,16 @@ import numpy as np
 import pytest
 
 from ansorlite import processor, te
-from ansorlite.codegen import assembly, build, checksum, direct, entry, team
+from ansorlite.codegen import assembly, checksum, direct, entry, team
 from ansorlite.codegen.machine import machine
 from ansorlite.errors import TargetError
 from ansorlite.export import header, public_side
 from ansorlite.export.description import Description
+from ansorlite.platforms import build
 from ansorlite.runtime.linker import linker
 from ansorlite.search.default import default_candidate
-from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.program import lower
+from ansorlite.spaces.derivation import derive
 from ansorlite.target import LEVELS, NAMED, Target, obstacle
 from ansorlite.task import Task
 from tests import emulated, workloads
@@ -44,7 +45,7 @@ def looked_up(n: int) -> list[te.Tensor]:
 def code(tensors: list[te.Tensor], target: Target) -> str:
     task = Task(tensors, replace(target, threads=1))
     sketches = derive(task)
-    return assembly(build(lower(task, default_candidate(task, sketches), sketches), task.target), task.target)
+    return assembly(build(lower(task, default_candidate(task, sketches)), task.target), task.target)
 
 
 @pytest.mark.parametrize(("tensors", "instruction"), [
@@ -72,7 +73,7 @@ def test_registers_of_every_length_that_is_used(length: int) -> None:
 def build_text(target: Target) -> str:
     task = Task(elements(64, 1), target)
     sketches = derive(task)
-    return build(lower(task, default_candidate(task, sketches), sketches), target).llvm
+    return build(lower(task, default_candidate(task, sketches)), target).llvm
 
 
 def test_vectors_of_16_bytes_are_neons_and_right_for_any_length() -> None:

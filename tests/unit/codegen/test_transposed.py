@@ -5,9 +5,10 @@ import re
 import numpy as np
 import pytest
 
-from ansorlite.codegen import assembly, build
+from ansorlite.codegen import assembly
 from ansorlite.codegen.vectorized import UNROLLED_CHUNKS, lanes_of
 from ansorlite.loops.nodes import Function, LoopKind, Stmt
+from ansorlite.platforms import build
 from ansorlite.target import host, resolve
 from ansorlite.te.expr import Expr
 from tests.running import run, run_compiled

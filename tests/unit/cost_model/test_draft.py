@@ -10,9 +10,9 @@ import pytest
 from ansorlite.cost_model.draft import Draft
 from ansorlite.features import extract
 from ansorlite.search.default import default_candidate
-from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.program import sketch_of
 from ansorlite.sketch.sketch import Sketch
+from ansorlite.spaces.derivation import derive
 from ansorlite.task import Task
 from ansorlite.te.tensor import Tensor
 from tests import workloads

@@ -11,7 +11,7 @@ import pytest
 from ansorlite import te
 from ansorlite.cost_model.explain import Explanation, Statement, explain
 from ansorlite.search.default import default_candidate
-from ansorlite.sketch.derivation import derive
+from ansorlite.spaces.derivation import derive
 from ansorlite.target import PROCESSORS
 from ansorlite.task import Task
 from ansorlite.topi.conv import conv

@@ -15,7 +15,6 @@ import pytest
 import ansorlite as al
 from ansorlite import processor
 from ansorlite.best import Programs
-from ansorlite.codegen import build
 from ansorlite.errors import ArgumentError, ModelError, TargetError
 from ansorlite.export.description import FORMAT, Description, parse
 from ansorlite.export.header import identifier, unique
@@ -23,6 +22,7 @@ from ansorlite.graph.builder import GraphBuilder
 from ansorlite.graph.describe import Value
 from ansorlite.graph.executable import Executable, compile_model
 from ansorlite.graph.model import Model
+from ansorlite.platforms import build
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.runtime.workspace import LARGE_PAGE
 from ansorlite.sketch.candidate import NAIVE
@@ -247,7 +247,7 @@ def test_says_where_it_cannot_write(executable: Executable, tmp_path: Path) -> N
 
 def test_kernels_of_one_name_are_refused(tmp_path: Path) -> None:
     def kernel(task: Task) -> Kernel:
-        function = lower(task, NAIVE, ())
+        function = lower(task, NAIVE)
         return Kernel(build(function, task.target), function.params, task.target)
 
     with pytest.raises(ArgumentError, match="two kernels of this model have one name"):

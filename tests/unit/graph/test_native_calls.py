@@ -18,8 +18,8 @@ from ansorlite.graph.model import Model
 from ansorlite.programs.build import compile_candidate
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.sketch.candidate import NAIVE
-from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.tile_space import TileSpace
+from ansorlite.spaces.derivation import derive
 from ansorlite.task import Task
 from ansorlite.topi.activations import relu
 from ansorlite.topi.elementwise import add, exp

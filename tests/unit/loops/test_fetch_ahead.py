@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from ansorlite.codegen import build
 from ansorlite.loops.fetch_ahead import fetch_ahead
 from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.nodes import Function, Prefetch, statements
 from ansorlite.loops.printer import text
 from ansorlite.loops.visit import map_stmt
+from ansorlite.platforms import build
 from ansorlite.target import host
 from ansorlite.te.expr import const
 

@@ -8,13 +8,14 @@ from hypothesis import given, settings
 
 from ansorlite import te
 from ansorlite.loops.interpreter import interpret
-from ansorlite.loops.nodes import For, Function, LoopKind, index, statements
+from ansorlite.loops.nodes import Alloc, Buffer, For, Function, LoopKind, Scope, Stmt, block, index, statements
 from ansorlite.loops.peel import peel
 from ansorlite.loops.printer import text
 from ansorlite.loops.verifier import verify
 from ansorlite.te.expr import Const, Var
+from ansorlite.te.functions import minimum
 
-from .build import argument, load, store, tiled_matmul
+from .build import argument, load, loop, store, tiled_matmul
 from .strategies import arguments, functions
 
 
@@ -70,6 +71,24 @@ def test_peeled_loops_compute_the_same(extent: int, outer: int, inner: int) -> N
     interpret(peeled, [x, apart])
     np.testing.assert_array_equal(plain, 2 * x)
     np.testing.assert_array_equal(apart, 2 * x)
+
+
+def test_the_part_that_stands_apart_has_temporaries_of_its_own() -> None:
+    x, y, t = argument("X", 37), argument("Y", 37), Buffer("T", (8,), "float32", Scope.REGISTER)
+
+    def tile(k: Var) -> Stmt:
+        extent = minimum(index(8), index(37) - k * 8)
+        fill = loop("i", extent, lambda i: store(t, (i,), load(x, k * 8 + i) * 2.0), LoopKind.VECTORIZED, 8)
+        use = loop("j", extent, lambda j: store(y, (k * 8 + j,), load(t, j)), LoopKind.VECTORIZED, 8)
+        return Alloc(t, block(fill, use))
+
+    function = Function("tiles", (x, y), 1, loop("k", 5, tile))
+    peeled = peel(function)
+    assert [each.buffer.name for each in statements(peeled.body) if isinstance(each, Alloc)] == ["T", "T"]
+    verify(peeled)
+    array, found = np.arange(37, dtype=np.float32), np.zeros(37, np.float32)
+    interpret(peeled, [array, found])
+    np.testing.assert_array_equal(found, 2 * array)
 
 
 @given(functions())

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 
 from ansorlite import te
-from ansorlite.codegen import build
 from ansorlite.loops.nodes import Alloc, Buffer, For, Function, LoopKind, Scope, block, statements
 from ansorlite.loops.transposing import transposing
+from ansorlite.platforms import build
 from ansorlite.target import host
 from tests.running import called
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ansorlite.runtime.arguments import Array
+from ansorlite.runtime.device import Memory
 from ansorlite.runtime.timing import Call
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.task import Task
@@ -52,7 +52,8 @@ def build(_task: Task, candidate: Candidate) -> bytes:
     return candidate.trace.encode()
 
 
-def load(task: Task, artifact: bytes, arrays: Sequence[Array]) -> Call:
+def load(task: Task, artifact: bytes, arguments: Sequence[Memory]) -> Call:
+    arrays = [memory.array for memory in arguments]
     name, _, number = ("naive: 0" if artifact.decode() == NAIVE.trace else artifact.decode()).partition(": ")
     value = int(number)
     inputs = arrays[: len(task.dag.inputs)]

@@ -12,14 +12,14 @@ from ansorlite.errors import ArgumentError
 from ansorlite.measure import Measurer, MeasureSettings
 from ansorlite.records import Outcome
 from ansorlite.sketch.candidate import NAIVE
-from ansorlite.sketch.derivation import derive
-from ansorlite.sketch.spaces import Derived, sketches_of
 from ansorlite.sketch.tile_space import TileSpace
+from ansorlite.spaces.builders import Derived, sketches_of
+from ansorlite.spaces.derivation import derive
 from tests.unit.measure.tasks import matmul
 
 MY_RULES = """
 from ansorlite.analysis.predicates import has_data_reuse
-from ansorlite.sketch.rules import RULES
+from ansorlite.sketch.rules import CPU_RULES
 from ansorlite.sketch.state import Rule, State, Verdict
 from ansorlite.sketch.tiling import multi_level_tile, natural_lane
 
@@ -35,7 +35,7 @@ def flat_nest(state: State) -> tuple[State, ...]:
     return (state.visited(schedule, bands),)
 
 
-MINE = (Rule("FlatTiling", product, flat_nest), *RULES["llvm"])
+MINE = (Rule("FlatTiling", product, flat_nest), *CPU_RULES)
 SOMETHING_ELSE = [1, 2]
 """
 

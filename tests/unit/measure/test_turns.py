@@ -1,9 +1,8 @@
-"""How often programs are called; the clock is one that the program itself moves."""
+"""How often programs are called; the clock is the program's own."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat as for_ever
 
@@ -16,34 +15,32 @@ SETTINGS = MeasureSettings(repeats=3, repeat_seconds=0.01)
 
 @dataclass
 class Program:
-    """Takes the given seconds, call by call."""
+    """Takes the given seconds, call by call.
 
-    clock: list[float]
-    seconds: Iterator[float]
+    Attributes:
+        disturbed: the turns during which something else took the machine.
+    """
+
+    each: Iterator[float]
+    disturbed: Sequence[int] = ()
     calls: int = 0
 
-    def __call__(self, count: int) -> None:
-        for _ in range(count):
-            self.clock[0] += next(self.seconds)
-            self.calls += 1
+    def seconds(self, calls: int) -> float:
+        self.calls += calls
+        return sum(next(self.each) for _ in range(calls))
+
+    def disturbances(self) -> int:
+        return sum(turn < self.calls for turn in self.disturbed)
 
 
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    now = [0.0]
-    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
-    monkeypatch.setattr(turns, "preemptions", lambda: 0)
-    return now
-
-
-def test_latency_is_the_median_of_repeats(clock: list[float]) -> None:
-    program = Program(clock, for_ever(0.001))
+def test_latency_is_the_median_of_repeats() -> None:
+    program = Program(for_ever(0.001))
     assert turns.latency(program, 0.002, SETTINGS) == pytest.approx(0.001)
     assert program.calls >= 3 * 10
 
 
-def test_a_long_program_is_not_called_again(clock: list[float]) -> None:
-    program = Program(clock, for_ever(0.7))
+def test_a_long_program_is_not_called_again() -> None:
+    program = Program(for_ever(0.7))
     assert turns.latency(program, 0.7, SETTINGS) == 0.7
     assert program.calls == 0
 
@@ -57,14 +54,14 @@ def test_a_long_program_is_not_called_again(clock: list[float]) -> None:
         (0.2, 0.01, 0.2, 0),  # twenty times the best: not called again
     ],
 )
-def test_slower(clock: list[float], first: float, again: float, slow: float | None, calls: int) -> None:
-    program = Program(clock, for_ever(again))
+def test_slower(first: float, again: float, slow: float | None, calls: int) -> None:
+    program = Program(for_ever(again))
     assert turns.slower(program, first, 0.01, SETTINGS) == (None if slow is None else pytest.approx(slow))
     assert program.calls == calls
 
 
-def test_without_a_best_nothing_is_slower(clock: list[float]) -> None:
-    assert turns.slower(Program(clock, for_ever(1.0)), 100.0, None, SETTINGS) is None
+def test_without_a_best_nothing_is_slower() -> None:
+    assert turns.slower(Program(for_ever(1.0)), 100.0, None, SETTINGS) is None
 
 
 @pytest.mark.parametrize(
@@ -77,8 +74,8 @@ def test_without_a_best_nothing_is_slower(clock: list[float]) -> None:
         ([0.02, 0.9, 0.02], [0.02] * 3, 1.0, 3),  # something else was, for one turn
     ],
 )
-def test_timed_in_turns(clock: list[float], ours: list[float], theirs: list[float], ratio: float, pairs: int) -> None:
-    first, second = Program(clock, iter(ours)), Program(clock, iter(theirs))
+def test_timed_in_turns(ours: list[float], theirs: list[float], ratio: float, pairs: int) -> None:
+    first, second = Program(iter(ours)), Program(iter(theirs))
     assert turns.relative(first, second, (0.02, 0.02), SETTINGS) == pytest.approx(ratio)
     assert (first.calls, second.calls) == (pairs, pairs)
 
@@ -92,16 +89,14 @@ def test_timed_in_turns(clock: list[float], ours: list[float], theirs: list[floa
         (0.02, 0.022, 3),  # long turns are means by themselves
     ],
 )
-def test_few_turns_are_enough_for_a_program_that_is_clearly_slower(
-    clock: list[float], best: float, seconds: float, pairs: int
-) -> None:
-    ours, theirs = Program(clock, for_ever(seconds)), Program(clock, for_ever(best))
+def test_few_turns_are_enough_for_a_program_that_is_clearly_slower(best: float, seconds: float, pairs: int) -> None:
+    ours, theirs = Program(for_ever(seconds)), Program(for_ever(best))
     assert turns.relative(ours, theirs, (best, best), replace(SETTINGS, repeats=5)) == pytest.approx(seconds / best)
     assert (ours.calls, theirs.calls) == (pairs, pairs)
 
 
-def test_a_program_that_takes_tenths_of_a_second_is_not_called_over_and_over(clock: list[float]) -> None:
-    program = Program(clock, for_ever(0.2))
+def test_a_program_that_takes_tenths_of_a_second_is_not_called_over_and_over() -> None:
+    program = Program(for_ever(0.2))
     assert turns.latency(program, 0.25, SETTINGS) == pytest.approx(0.2)
     assert program.calls == 1
 
@@ -115,10 +110,7 @@ def test_a_program_that_takes_tenths_of_a_second_is_not_called_over_and_over(clo
         ([0], [0.05], 0.05, 1),  # a long turn would be disturbed again
     ],
 )
-def test_turns_without_a_core_are_taken_again(
-    clock: list[float], monkeypatch: pytest.MonkeyPatch, preempted: list[int], seconds: list[float], found: float, calls: int
-) -> None:
-    program = Program(clock, iter(seconds))
-    monkeypatch.setattr(turns, "preemptions", lambda: sum(turn < program.calls for turn in preempted))
+def test_turns_without_a_core_are_taken_again(preempted: list[int], seconds: list[float], found: float, calls: int) -> None:
+    program = Program(iter(seconds), preempted)
     assert turns.undisturbed(program, 1) == pytest.approx(found)
     assert program.calls == calls

@@ -12,8 +12,8 @@ from ansorlite.analysis.access import accesses
 from ansorlite.analysis.predicates import has_data_reuse
 from ansorlite.loops.interpreter import interpret
 from ansorlite.rewrites.divide import divide, divisible_axes
-from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.tile_space import TileSpace
+from ansorlite.spaces.derivation import derive
 from ansorlite.task import Task
 from ansorlite.te import dtypes
 from ansorlite.te.dag import ComputeDAG

@@ -14,15 +14,15 @@ from ansorlite.features import extract
 from ansorlite.features.population import population_facts
 from ansorlite.features.reference import reference
 from ansorlite.loops.interpreter import interpret
-from ansorlite.loops.prepare import split
+from ansorlite.loops.kernel_module import kernel_module
 from ansorlite.loops.verifier import verify
 from ansorlite.rewrites.winograd import winograd
 from ansorlite.schedule.primitives import CacheWrite, Winograd
-from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.rules import WITHOUT_WINOGRAD
 from ansorlite.sketch.rules.winograd import winograd_rule
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.tile_space import TileSpace
+from ansorlite.spaces.derivation import derive
 from ansorlite.task import Task
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.evaluate import evaluate
@@ -149,15 +149,15 @@ def test_the_transform_of_constant_weights_is_prepared() -> None:
         for features, row in zip(extract(sketch, rows), rows, strict=True):
             function = sketch.lower(row)
             verify(function)
-            parts = split(function)
-            assert parts.prepare is not None
-            assert [buffer.name for buffer in parts.prepare.params] == ["w", "conv_filter0_packed"]
-            assert [buffer.name for buffer in parts.main.params] == ["x", "conv_filter0_packed", "out"]
+            module = kernel_module(function)
+            prepare, main = (launch.function for launch in module.launches)
+            assert [buffer.name for buffer in prepare.params] == ["w", "conv_filter0_packed"]
+            assert [buffer.name for buffer in main.params] == ["x", "conv_filter0_packed", "out"]
             np.testing.assert_allclose(features, reference(function, names, WIDE)[0], rtol=0, atol=1e-9)
-            packed = np.empty(parts.prepared[0].shape, np.float32)
-            interpret(parts.prepare, [arrays[1], packed], reorder=rng)
+            packed = np.empty(module.prepared[0].shape, np.float32)
+            interpret(prepare, [arrays[1], packed], reorder=rng)
             found = np.full_like(expected, np.nan)
-            interpret(parts.main, [arrays[0], packed, found], reorder=rng)
+            interpret(main, [arrays[0], packed, found], reorder=rng)
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
 
 

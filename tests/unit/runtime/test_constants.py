@@ -9,8 +9,8 @@ from ansorlite import te
 from ansorlite.errors import ArgumentError
 from ansorlite.programs.build import compile_candidate, pack, unpack
 from ansorlite.runtime.kernel import Kernel
-from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.tile_space import TileSpace
+from ansorlite.spaces.derivation import derive
 from ansorlite.target import host
 from ansorlite.task import Task
 

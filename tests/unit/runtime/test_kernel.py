@@ -9,9 +9,9 @@ import pytest
 
 from ansorlite.best import Programs
 from ansorlite.cache.disk import NoCache
-from ansorlite.codegen import build
 from ansorlite.errors import ArgumentError, TargetError
 from ansorlite.loops.nodes import Alloc, Buffer, Function, LoopKind, Scope, Stmt, block
+from ansorlite.platforms import build
 from ansorlite.runtime.arguments import address_of
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.target import host

@@ -13,7 +13,8 @@ import ansorlite as al
 from ansorlite import te
 from ansorlite.errors import AnsorliteError, MemoryLimitError
 from ansorlite.programs.build import compile_candidate
-from ansorlite.runtime import memory, workspace
+from ansorlite.runtime import host, memory
+from ansorlite.runtime.host import HostSpace
 from ansorlite.runtime.workspace import WorkspacePool
 from ansorlite.sketch.candidate import NAIVE
 from tests.workloads import matmul
@@ -90,12 +91,12 @@ def test_where_the_memory_is_taken_the_sentence_is_the_same_kind(monkeypatch: py
 
     a = te.placeholder((64,), name="a")
     kernel = al.compile(al.Task([a, te.compute((64,), lambda i: a[i] + 1.0, name="b")]))
-    monkeypatch.setattr(np, "empty", full)
+    monkeypatch.setattr(kernel, "_empty", full)
     with pytest.raises(MemoryLimitError, match="no memory left for outputs, which needs 256 bytes"):
         kernel(np.zeros(64, np.float32))
-    monkeypatch.setattr(workspace, "zeros", full)
+    monkeypatch.setattr(host, "zeros", full)
     with pytest.raises(MemoryLimitError, match="no memory left for temporaries, which needs 2 GiB"):
-        WorkspacePool(2 * GIB).take()
+        WorkspacePool(HostSpace(), 2 * GIB).take()
 
 
 @pytest.mark.parametrize(

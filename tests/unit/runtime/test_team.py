@@ -12,9 +12,9 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from ansorlite.codegen import build
 from ansorlite.codegen.machine import machine, optimise
 from ansorlite.errors import TargetError
+from ansorlite.platforms import build
 from ansorlite.runtime import team
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.target import host
@@ -230,7 +230,7 @@ def test_kernels_agree_whatever_the_team(threads: int) -> None:
 
 PROGRAM: Final = """
 import numpy as np
-from ansorlite.codegen import build
+from ansorlite.platforms import build
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.target import host
 from tests.unit.loops.build import tiled_matmul

@@ -20,9 +20,11 @@ class Machine:
     def perf_counter(self) -> float:
         return self.now
 
-    def run(self, count: int) -> None:
-        self.now += count * self.seconds + (self.warm_up if not self.counts else 0.0)
+    def run(self, count: int) -> float:
+        taken = count * self.seconds + (self.warm_up if not self.counts else 0.0)
+        self.now += taken
         self.counts.append(count)
+        return taken
 
 
 def timed(monkeypatch: pytest.MonkeyPatch, machine: Machine, settings: TimingSettings) -> timing.Timing:

@@ -10,7 +10,9 @@ import pytest
 
 from ansorlite.errors import MemoryLimitError
 from ansorlite.runtime import workspace
-from ansorlite.runtime.workspace import LARGE_PAGE, Workspace, zeros
+from ansorlite.runtime.device import Memory as Block
+from ansorlite.runtime.host import HostSpace
+from ansorlite.runtime.workspace import LARGE_PAGE, zeros
 
 LARGE = 2 * LARGE_PAGE + 12345
 
@@ -29,6 +31,10 @@ class Refusing(mmap.mmap):
         raise OSError(22, "Invalid argument")
 
 
+def allocated(nbytes: int) -> Block:
+    return workspace.workspace(HostSpace(), nbytes)
+
+
 def given(monkeypatch: pytest.MonkeyPatch, kind: Any) -> None:
     monkeypatch.setattr(workspace.mmap, "mmap", kind)
 
@@ -43,10 +49,10 @@ def test_whole_large_pages_of_a_large_block_are_asked_for(monkeypatch: pytest.Mo
     assert block.nbytes == LARGE
     assert block.ctypes.data % LARGE_PAGE == 0
     assert not block.any()
-    taken = Workspace(LARGE)
+    taken = allocated(LARGE)
     assert len(Memory.asked) == 2
     assert taken.address % LARGE_PAGE == 0
-    assert taken.memory.nbytes >= LARGE
+    assert taken.array.nbytes >= LARGE
 
 
 def test_nothing_is_asked_for_small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,7 +60,7 @@ def test_nothing_is_asked_for_small_blocks(monkeypatch: pytest.MonkeyPatch) -> N
     given(monkeypatch, Memory)
     for nbytes in (0, 1, LARGE_PAGE - 64):
         assert zeros(nbytes).nbytes == nbytes
-        assert Workspace(nbytes).address % 64 == 0
+        assert allocated(nbytes).address % 64 == 0
     assert not Memory.asked
 
 
@@ -63,7 +69,7 @@ def test_a_system_without_large_pages_gives_small_ones(monkeypatch: pytest.Monke
     block = zeros(LARGE)
     block[...] = 7
     assert int(np.sum(block, dtype=np.int64)) == 7 * LARGE
-    assert Workspace(LARGE).memory.nbytes >= LARGE
+    assert allocated(LARGE).array.nbytes >= LARGE
 
 
 def test_what_there_is_no_room_for_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,6 +78,6 @@ def test_what_there_is_no_room_for_is_one_sentence(monkeypatch: pytest.MonkeyPat
 
     given(monkeypatch, full)
     with pytest.raises(MemoryLimitError, match="there is no memory left for temporaries"):
-        Workspace(LARGE)
+        allocated(LARGE)
     with pytest.raises(MemoryError):
         zeros(LARGE)

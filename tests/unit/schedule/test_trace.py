@@ -8,8 +8,8 @@ import pytest
 import ansorlite as al
 from ansorlite.errors import ArgumentError, ScheduleError
 from ansorlite.schedule.trace_reader import LONGEST, read
-from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.tile_space import TileSpace
+from ansorlite.spaces.derivation import derive
 from ansorlite.task import Task
 from tests import workloads
 from tests.targets import WIDE

@@ -6,7 +6,7 @@ import json
 import sys
 
 from ansorlite.search.default import default_candidate
-from ansorlite.sketch.derivation import derive
+from ansorlite.spaces.derivation import derive
 from ansorlite.task import Task
 from ansorlite.te.serialize import load
 from tests.targets import WIDE

@@ -11,8 +11,8 @@ from ansorlite import te
 from ansorlite.schedule.primitives.step import arguments
 from ansorlite.schedule.samples import Hole
 from ansorlite.schedule.structure import Sampled
-from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.sketch import Sketch
+from ansorlite.spaces.derivation import derive
 from ansorlite.task import Task
 from tests.targets import WIDE
 

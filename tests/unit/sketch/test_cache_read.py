@@ -10,8 +10,8 @@ from ansorlite import te
 from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.transposing import transposing
 from ansorlite.schedule.primitives import CacheRead
-from ansorlite.sketch import derive
 from ansorlite.sketch.sketch import Sketch
+from ansorlite.spaces import derive
 from ansorlite.target import Target
 from ansorlite.task import Task
 from ansorlite.te.evaluate import evaluate

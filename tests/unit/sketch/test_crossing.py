@@ -9,9 +9,9 @@ from ansorlite.machine.families import WIDE
 from ansorlite.programs.build import compile_candidate
 from ansorlite.schedule.primitives import Reorder, Vectorize
 from ansorlite.search import default_candidate
-from ansorlite.sketch import derive
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.tiling import crossing_lane
+from ansorlite.spaces import derive
 from ansorlite.target import host
 from ansorlite.task import Task
 from ansorlite.te.evaluate import evaluate

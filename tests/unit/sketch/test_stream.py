@@ -14,9 +14,9 @@ from ansorlite.features.reference import reference
 from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.visit import stores
 from ansorlite.schedule.primitives import Stream
-from ansorlite.sketch import derive
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.tile_space import TileSpace
+from ansorlite.spaces import derive
 from ansorlite.target import Target
 from ansorlite.task import Task
 from ansorlite.te.evaluate import evaluate

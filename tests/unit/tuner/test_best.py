@@ -26,9 +26,9 @@ from ansorlite.records.measurement import Measurement, Outcome, Record
 from ansorlite.runtime.kernel import Origin
 from ansorlite.search.default import default_candidate, default_candidates
 from ansorlite.sketch.candidate import NAIVE, Candidate
-from ansorlite.sketch.derivation import derive
-from ansorlite.sketch.rules import RULES
-from ansorlite.sketch.spaces import Derived
+from ansorlite.sketch.rules import CPU_RULES
+from ansorlite.spaces.builders import Derived
+from ansorlite.spaces.derivation import derive
 from ansorlite.task import Task
 from ansorlite.te.serialize import dump
 from tests.workloads import matmul
@@ -121,7 +121,7 @@ def test_a_record_whose_program_was_compiled_needs_no_derivation(tmp_path: Path,
 
 def test_programs_of_rules_of_ones_own_are_not_kept() -> None:
     cache = Counted()
-    Programs(None, Derived(RULES[TASK.target.kind]), cache).kernel(TASK)
+    Programs(None, Derived(CPU_RULES), cache).kernel(TASK)
     assert cache.data == {}
 
 

@@ -1,4 +1,4 @@
-"""The cost models by name. A new one is a file beside these and a line here."""
+"""The cost models by name. A new one is a file in ``cost_model/`` and a line here."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from ansorlite.cost_model.blend import BlendedModel
-from ansorlite.cost_model.draft import Draft
 from ansorlite.cost_model.gbdt import GBDT
 from ansorlite.cost_model.protocol import CostModel
 from ansorlite.cost_model.random import RandomModel
+from ansorlite.platforms.table import platform_of
 from ansorlite.task import Task
 
 #: What makes the models of a tuning, one a task, in order: of the tasks, and of the generator of all their random draws. They may
@@ -19,7 +19,7 @@ from ansorlite.task import Task
 CostModelsMaker: TypeAlias = Callable[[Sequence[Task], np.random.Generator], Sequence[CostModel]]
 
 COST_MODELS: Final[Mapping[str, CostModelsMaker]] = {
-    "own": lambda tasks, _: [BlendedModel(Draft(task.target), GBDT()) for task in tasks],
+    "own": lambda tasks, _: [BlendedModel(platform_of(task.target).prior(task.target), GBDT()) for task in tasks],
     "gbdt": lambda tasks, _: [GBDT() for _ in tasks],
     "random": lambda tasks, rng: [RandomModel(each) for each in rng.spawn(len(tasks))],
 }

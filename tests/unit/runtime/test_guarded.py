@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ansorlite.alignment import ALIGNMENT
-from ansorlite.measure.memory import guarded, read_only
+from ansorlite.runtime.guarded import guarded, read_only
 
 SHAPES = [(), (1,), (3, 5), (1024,), (1025,), (2, 1 << 20)]
 

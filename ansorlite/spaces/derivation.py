@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansorlite.analysis.predicates import is_strictly_inlinable, moves_only
+from ansorlite.platforms.table import platform_of
 from ansorlite.rewrites.divide import divisible_axes
 from ansorlite.rewrites.polyphase import phases
 from ansorlite.rewrites.stages import fusible_axes
 from ansorlite.schedule.schedule import Schedule
-from ansorlite.sketch.rules import RULES
 from ansorlite.sketch.settle import settle
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.state import Rule, State, Verdict
@@ -27,7 +27,7 @@ def derive(task: Task, rules: Sequence[Rule] | None = None) -> tuple[Sketch, ...
         rules: asked in order; those of the task's target when not given. Put a rule of your own in front of them to
             have it asked first.
     """
-    order = tuple(RULES[task.target.kind] if rules is None else rules)
+    order = tuple(platform_of(task.target).rules if rules is None else rules)
     work, finished = [_start(task)], []
     while work:
         state = work.pop(0)

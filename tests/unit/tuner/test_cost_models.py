@@ -12,10 +12,10 @@ import pytest
 import ansorlite as al
 from ansorlite.api.makers import cost_models
 from ansorlite.cost_model import BlendedModel, CostModel, Group
-from ansorlite.cost_model.models import COST_MODELS
 from ansorlite.cost_model.protocol import predicted
 from ansorlite.errors import ArgumentError
 from ansorlite.task import Task
+from ansorlite.tuner.cost_models import COST_MODELS
 from tests.workloads import matmul
 
 TASKS = [Task(matmul(16, 16, 16)), Task(matmul(8, 8, 8))]

@@ -1,12 +1,12 @@
-"""A function in two parts: what goes into which, and what each is given."""
+"""A kernel as functions with launches: what goes into which, and what each is given."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ansorlite.loops.interpreter import interpret
+from ansorlite.loops.kernel_module import Launch, When, kernel_module
 from ansorlite.loops.nodes import Alloc, Buffer, Function, Scope, Stmt, Store, block
-from ansorlite.loops.prepare import split
 from ansorlite.loops.printer import text
 from ansorlite.loops.verifier import verify
 from ansorlite.te.expr import Expr, Var
@@ -35,26 +35,28 @@ def test_each_part_gets_what_it_needs() -> None:
     body = block(each(FIRST, W), each(t, X, V), each(SECOND, FIRST, W), each(Y, t, SECOND))
     whole = Function("f", (X, W, V, Y), 1, Alloc(t, Alloc(FIRST, Alloc(SECOND, body))))
     verify(whole)
-    parts = split(whole)
-    assert parts.prepare is not None
-    verify(parts.prepare)
-    verify(parts.main)
-    assert text(parts.prepare).splitlines()[0] == "def f_prepare(W: constant float32[4]) -> second: float32[4]:"
-    assert text(parts.main).splitlines()[0] == (
-        "def f(X: float32[4], V: constant float32[4], second: float32[4]) -> Y: float32[4]:"
-    )
-    assert parts.prepared == (SECOND,)
+    module = kernel_module(whole)
+    prepare, main = (launch.function for launch in module.launches)
+    assert [launch.when for launch in module.launches] == [When.ONCE, When.CALL]
+    verify(prepare)
+    verify(main)
+    assert text(prepare).splitlines()[0] == "def f_prepare(W: constant float32[4]) -> second: float32[4]:"
+    assert text(main).splitlines()[0] == ("def f(X: float32[4], V: constant float32[4], second: float32[4]) -> Y: float32[4]:")
+    assert module.prepared == (SECOND,)
+    assert module.unread == (1,)
     x, w, v = (np.arange(4, dtype=np.float32) + number for number in range(3))
     second, expected, found = (np.empty(4, np.float32) for _ in range(3))
     interpret(whole, [x, w, v, expected])
-    interpret(parts.prepare, [w, second])
+    interpret(prepare, [w, second])
     for _ in range(2):
-        interpret(parts.main, [x, v, second, found])
+        interpret(main, [x, v, second, found])
         np.testing.assert_array_equal(found, expected)
 
 
-def test_without_prepared_buffers_there_is_one_part() -> None:
+def test_without_prepared_buffers_there_is_one_launch() -> None:
     function = Function("f", (X, W, Y), 1, each(Y, X, W))
-    parts = split(function)
-    assert parts.main is function
-    assert (parts.prepare, parts.prepared) == (None, ())
+    module = kernel_module(function)
+    (launch,) = module.launches
+    assert isinstance(launch, Launch)
+    assert (launch.function, launch.when) == (function, When.CALL)
+    assert (module.at(When.ONCE), module.handed, module.unread) == ((), (), ())

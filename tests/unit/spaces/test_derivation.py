@@ -19,13 +19,13 @@ from ansorlite.loops.printer import text
 from ansorlite.schedule.primitives import ComputeAt, Reorder, ReverseComputeAt, Step
 from ansorlite.search.default import default_candidate
 from ansorlite.sketch.candidate import NAIVE, Candidate
-from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.program import is_program, lower
-from ansorlite.sketch.rules import RULES
+from ansorlite.sketch.rules import CPU_RULES
 from ansorlite.sketch.rules.inline import ALWAYS_INLINE
 from ansorlite.sketch.rules.skip import SKIP_STAGE
 from ansorlite.sketch.state import Rule
 from ansorlite.sketch.tile_space import TileSpace
+from ansorlite.spaces.derivation import derive
 from ansorlite.task import Task
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.evaluate import evaluate
@@ -198,7 +198,7 @@ def documented_rule() -> Rule:
 
 def test_a_rule_in_front_adds_its_sketches() -> None:
     task = Task(workloads.matmul(16, 20, 6), WIDE)
-    plain, with_rule = derive(task), derive(task, (documented_rule(), *RULES["llvm"]))
+    plain, with_rule = derive(task), derive(task, (documented_rule(), *CPU_RULES))
     new = {s.signature for s in with_rule} - {s.signature for s in plain}
     assert {s.signature for s in plain} < {s.signature for s in with_rule}
     flat = [s.text for s in with_rule if s.signature in new]
@@ -206,7 +206,7 @@ def test_a_rule_in_front_adds_its_sketches() -> None:
     assert all("s.reorder(i0, j0, k0, i1, j1)\n" in printed for printed in flat)
     # A long reduction is none of its business.
     long = Task(workloads.matmul(16, 20, 64), WIDE)
-    assert [s.signature for s in derive(long, (documented_rule(), *RULES["llvm"]))] == [s.signature for s in derive(long)]
+    assert [s.signature for s in derive(long, (documented_rule(), *CPU_RULES))] == [s.signature for s in derive(long)]
 
 
 def test_with_no_rule_but_skipping_every_stage_is_settled() -> None:

@@ -14,10 +14,10 @@ import numpy as np
 from ansorlite.errors import ArgumentError, ScheduleError
 from ansorlite.schedule.samples import Fork
 from ansorlite.schedule.schedule import Schedule
-from ansorlite.sketch.derivation import derive
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.state import Rule
 from ansorlite.sketch.tile_space import TileSpace
+from ansorlite.spaces.derivation import derive
 from ansorlite.task import Task
 
 #: A function that branches on samples makes at most so many structures: each is searched by itself.

@@ -14,12 +14,12 @@ import ansorlite as al
 from ansorlite.errors import ArgumentError, ScheduleError
 from ansorlite.features import extract
 from ansorlite.schedule.schedule import Schedule
-from ansorlite.sketch import spaces
-from ansorlite.sketch.derivation import derive
-from ansorlite.sketch.rules import RULES
+from ansorlite.sketch.rules import CPU_RULES
 from ansorlite.sketch.sketch import Sketch
-from ansorlite.sketch.spaces import Derived, builder_of, sketches_of
 from ansorlite.sketch.tile_space import TileSpace
+from ansorlite.spaces import builders
+from ansorlite.spaces.builders import Derived, builder_of, sketches_of
+from ansorlite.spaces.derivation import derive
 from ansorlite.task import Task
 from tests import workloads
 from tests.targets import WIDE
@@ -27,7 +27,7 @@ from tests.targets import WIDE
 TASK = Task(workloads.matmul_relu(24, 32, 16), WIDE)
 
 
-def made(space: spaces.Given) -> tuple[Sketch, ...]:
+def made(space: builders.Given) -> tuple[Sketch, ...]:
     return sketches_of(TASK, builder_of(space))
 
 
@@ -95,7 +95,7 @@ def test_several_functions_builders_and_rules() -> None:
 
     assert len(made([tiled, lambda _: None])) == 2
     assert [sketch.text for sketch in made(Builder())] == [derive(TASK)[0].text]
-    assert [s.text for s in made(RULES["llvm"])] == [s.text for s in made(Derived())]
+    assert [s.text for s in made(CPU_RULES)] == [s.text for s in made(Derived())]
 
 
 def late(_: Schedule) -> None:
@@ -135,8 +135,8 @@ def endless(s: Schedule) -> None:
         (lambda s: s.vectorize(s.stage("C")["i"]), "is vectorized, but k is the innermost one"),
     ],
 )
-def test_what_is_wrong_with_a_function(function: spaces.ScheduleFunction, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spaces, "PATIENCE", 0.3)
+def test_what_is_wrong_with_a_function(function: builders.ScheduleFunction, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(builders, "PATIENCE", 0.3)
     with pytest.raises(ScheduleError) as error:
         made(function)
     assert why in str(error.value)

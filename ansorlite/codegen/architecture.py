@@ -1,0 +1,55 @@
+"""What LLVM's generic instructions do not say, or say badly, on each architecture that code is made for: a row of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ansorlite.errors import TargetError
+from ansorlite.target import Target
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """An architecture of CPUs.
+
+    Attributes:
+        pause: the intrinsic that tells the core that a loop only watches memory; its parameter's type, and the argument.
+        half: whether every processor converts between float16 and float32; else those with the feature ``f16c`` do.
+        saturates: whether vectors of floats become integers with what does not fit replaced by the nearest, in one instruction.
+        permutes: whether every processor picks any elements of two vectors in one instruction; else those with the feature
+            ``avx512vl`` do.
+        streamed: bytes of a store that goes past the caches; 0 where there is none.
+        fence: the intrinsic that puts such stores in order with others.
+    """
+
+    pause: tuple[str, str, str]
+    half: bool
+    saturates: bool
+    permutes: bool
+    streamed: int = 0
+    fence: str = ""
+
+
+#: By the first word of LLVM's triple.
+ARCHITECTURES: Final[Mapping[str, Architecture]] = {
+    "x86_64": Architecture(
+        pause=("llvm.x86.sse2.pause", "", ""),
+        half=False,
+        saturates=False,
+        permutes=False,
+        streamed=16,
+        fence="llvm.x86.sse.sfence",
+    ),
+    "aarch64": Architecture(pause=("llvm.aarch64.hint", "i32", "i32 1"), half=True, saturates=True, permutes=True),
+}
+
+
+def architecture_of(target: Target) -> Architecture:
+    """Raises:
+    TargetError: no code is made for it.
+    """
+    if target.architecture not in ARCHITECTURES:
+        raise TargetError(f"no code is made for {target.architecture}; the architectures are: {', '.join(ARCHITECTURES)}")
+    return ARCHITECTURES[target.architecture]

@@ -1,0 +1,40 @@
+"""The passes that a platform may run over loops before code is made of them; it names them, in their order, in its row.
+
+Each is a function of loop IR to loop IR of the same meaning, whatever ran before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ansorlite.loops.fetch_ahead import fetch_ahead
+from ansorlite.loops.interchange import interchange
+from ansorlite.loops.nodes import Function
+from ansorlite.loops.outer_product import outer_product
+from ansorlite.loops.peel import peel
+from ansorlite.loops.transposing import transposing
+from ansorlite.target import Target
+
+
+@dataclass(frozen=True)
+class LoopPass:
+    """A pass, by its name."""
+
+    name: str
+    apply: Callable[[Function, Target], Function]
+
+
+FETCH_AHEAD: Final = LoopPass("fetch_ahead", fetch_ahead)
+INTERCHANGE: Final = LoopPass("interchange", lambda function, _: interchange(function))
+PEEL: Final = LoopPass("peel", lambda function, _: peel(function))
+OUTER_PRODUCT: Final = LoopPass("outer_product", lambda function, _: outer_product(function))
+TRANSPOSING: Final = LoopPass("transposing", transposing)
+
+
+def run(function: Function, passes: Sequence[LoopPass], target: Target) -> Function:
+    """``function`` after ``passes``, one after another."""
+    for each in passes:
+        function = each.apply(function, target)
+    return function

@@ -1,0 +1,49 @@
+"""The table of platforms. Another kind of machine is another row, and what that names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ansorlite.codegen import compile as cpu
+from ansorlite.codegen.limits import Limits
+from ansorlite.cost_model.draft import Draft
+from ansorlite.errors import TargetError
+from ansorlite.loops.passes import FETCH_AHEAD, INTERCHANGE, OUTER_PRODUCT, PEEL, TRANSPOSING
+from ansorlite.platforms.platform import Platform
+from ansorlite.runtime.devices import DEVICES
+from ansorlite.sketch.rules import CPU_RULES
+from ansorlite.target import Target
+
+#: Beyond that LLVM takes tens of seconds, for code that no cache of instructions holds (docs/decisions/size-of-programs.md).
+_CPU_LIMITS: Final = Limits(values=30_000)
+
+#: By kind and architecture of the target.
+PLATFORMS: Final[Mapping[tuple[str, str], Platform]] = {
+    ("llvm", "x86_64"): Platform(
+        rules=CPU_RULES,
+        limits=_CPU_LIMITS,
+        prior=Draft,
+        passes=(FETCH_AHEAD, INTERCHANGE, PEEL, OUTER_PRODUCT, TRANSPOSING),
+        emitter=cpu.compile,
+        device=DEVICES["llvm", "x86_64"],
+    ),
+    ("llvm", "aarch64"): Platform(
+        rules=CPU_RULES,
+        limits=_CPU_LIMITS,
+        prior=Draft,
+        passes=(FETCH_AHEAD, INTERCHANGE, PEEL, OUTER_PRODUCT, TRANSPOSING),
+        emitter=cpu.compile,
+        device=DEVICES["llvm", "aarch64"],
+    ),
+}
+
+
+def platform_of(target: Target) -> Platform:
+    """Raises:
+    TargetError: there is no such platform.
+    """
+    if target.platform not in PLATFORMS:
+        known = ", ".join(" ".join(each) for each in PLATFORMS)
+        raise TargetError(f"no programs are made for the platform {' '.join(target.platform)}; the platforms are: {known}")
+    return PLATFORMS[target.platform]
