@@ -1,9 +1,10 @@
 """How many candidates a second go from rows to scores on one core: ``python -m benchmarks.search_speed [--json]``.
 
 For each workload, its sketch of the most holes takes a population of 2048 rows through the stages of one generation: children
-(selection, crossover, mutation), canonical keys (which say what is new), features, and the trained model's prediction. Rows to
-scores is features and prediction together. Beside them stand what is paid once a sketch, writing down what computes keys and
-features, and once a round, training. Times are medians of CPU time, on one thread.
+(selection, crossover, mutation), canonical keys (which say what is new), features, and the trained model's prediction. One more
+row is of a schedule function that a person wrote. Rows to scores is features and prediction together. Beside them stand what is
+paid once a sketch, writing down what computes keys and features, and once a round, training. Times are medians of CPU time, on
+one thread.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ from ansorlite.cost_model import GBDT, BlendedModel, Group
 from ansorlite.cost_model.draft import Draft
 from ansorlite.evolution import EvolutionSettings, offspring
 from ansorlite.features import extract
+from ansorlite.schedule.schedule import Schedule
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.tile_space import TileSpace
+from ansorlite.spaces.builders import Functions
 from ansorlite.spaces.derivation import derive
 from ansorlite.task import Task
 from ansorlite.topi.blocked import blocked_conv
@@ -81,6 +84,23 @@ WORKLOADS: Final[dict[str, Callable[[], list[te.Tensor]]]] = {
     "depthwise 128x28x28 3x3, padded, + bias + relu": lambda: conv_bias_relu(128, 28, groups=128),
     "Winograd 64x56x56 3x3 in blocks of 16, padded, + relu": lambda: blocked_conv_relu(64, 56),
 }
+
+
+def by_hand(s: Schedule) -> None:
+    """A schedule function of a person's, for the matrix product with its ReLU."""
+    c, d = s.stage("C"), s.stage("D")
+    i, j, k = c.loops
+    i0, i1, i2, i3 = s.split(i, s.sample_tile(i, parts=4))
+    j0, j1, j2, j3 = s.split(j, s.sample_tile(j, parts=4, innermost=(8, 16, 32)))
+    k0, k1 = s.split(k, s.sample_tile(k, parts=2, perfect=True))
+    s.reorder(i0, j0, i1, j1, k0, i2, j2, k1, i3, j3)
+    s.reverse_compute_at(d, s.sample((j0, j1)))
+    s.cache_read(c, "B", at=k0, layout="packed")
+    s.parallel((i0, j0), depth=s.sample((1, 2)))
+    s.vectorize(j3)
+    s.unroll((k1, i3, j3), max_steps=s.sample((0, 16, 64), weights=(1, 2, 1)))
+
+
 STAGES: Final = ("recording", "training", "children", "keys", "features", "model")
 
 
@@ -108,10 +128,16 @@ def measure() -> Iterator[dict[str, object]]:
     extract(sketch, TileSpace(sketch).sample(1, np.random.default_rng(0)))  # what is compiled once a process is there
     for name, make in WORKLOADS.items():
         task = Task(make())
-        sketch = max(derive(task), key=lambda sketch: len(sketch.holes))
-        stages = measure_stages(sketch)
-        rate = POPULATION / (stages["features"] + stages["model"])
-        yield {"workload": name, "holes": len(sketch.holes), **stages, "candidates_per_second": rate}
+        yield row_of(name, max(derive(task), key=lambda sketch: len(sketch.holes)))
+    (own,) = Functions((by_hand,)).spaces(Task(matmul_relu()))
+    yield row_of("matmul 512 + relu, by a schedule function", own)
+
+
+def row_of(name: str, sketch: Sketch) -> dict[str, object]:
+    """The figures of one sketch."""
+    stages = measure_stages(sketch)
+    rate = POPULATION / (stages["features"] + stages["model"])
+    return {"workload": name, "holes": len(sketch.holes), **stages, "candidates_per_second": rate}
 
 
 def measure_stages(sketch: Sketch) -> dict[str, float]:
