@@ -75,6 +75,7 @@ NAMED: Final[Mapping[str, Callable[[], list[te.Tensor]]]] = {
     "convolution of blocks without a border": lambda: workloads.quantised_conv2d_in_blocks(border=0),
 }
 
+
 def relu_of_floats() -> list[te.Tensor]:
     """A factor that is a function of the element, in bfloat16; what is stored is rounded to that."""
     a, b = te.placeholder((6, 10), "bfloat16", name="A"), te.placeholder((10, 9), "bfloat16", name="B")
