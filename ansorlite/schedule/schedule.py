@@ -120,6 +120,7 @@ class Schedule:
         Raises:
             ScheduleError: it cannot be done. The schedule stays as it was.
         """
+        p.check_arguments(step)
         after = step.apply(self.structure)
         results = step.results(after)
         self.structure, self.steps, self._made = after, (*self.steps, step), (*self._made, results)

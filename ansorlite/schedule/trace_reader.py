@@ -8,18 +8,25 @@ from typing import Final
 
 from ansorlite.errors import ScheduleError
 from ansorlite.schedule.primitives import PRIMITIVES
-from ansorlite.schedule.samples import Symbol
+from ansorlite.schedule.samples import Fork, Symbol
 from ansorlite.schedule.schedule import Schedule, Stage
 from ansorlite.te.dag import ComputeDAG
 
-#: No trace is longer, in characters.
+#: No trace is longer, in characters and in statements.
 LONGEST: Final = 1 << 20
-_CALLS: Final = frozenset({*PRIMITIVES, "stage", "sample", "sample_tile"})
+MOST_STATEMENTS: Final = 4096
+#: No number in one is larger.
+_LARGEST: Final = 1 << 62
+_SAMPLES: Final = frozenset({"sample", "sample_tile"})
+_CALLS: Final = frozenset({*PRIMITIVES, *_SAMPLES, "stage"})
 _OPERATORS: Final = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv}
 
 
-def read(dag: ComputeDAG, text: str) -> Schedule:
+def read(dag: ComputeDAG, text: str, *, decided: bool = False) -> Schedule:
     """The schedule that a printed trace makes of a computation.
+
+    Args:
+        decided: whether it must be the trace of one program, which samples nothing.
 
     Raises:
         ScheduleError: the text is no trace, or one of another computation; the message names the line.
@@ -30,15 +37,21 @@ def read(dag: ComputeDAG, text: str) -> Schedule:
         (function,) = ast.parse(text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ScheduleError(f"the trace is not what a trace prints, one function: {error}") from None
-    if not isinstance(function, ast.FunctionDef) or [each.arg for each in function.args.args] != ["s"]:
+    if not isinstance(function, ast.FunctionDef) or function.decorator_list or ast.unparse(function.args) != "s":
         raise ScheduleError("the trace is not what a trace prints: one function of the schedule s")
+    if len(function.body) > MOST_STATEMENTS:
+        raise ScheduleError(f"the trace has {len(function.body):,} statements; none has more than {MOST_STATEMENTS:,}")
+    if decided and (open_ := _sampled(function)):
+        raise ScheduleError(f"the trace leaves {', '.join(open_)} open; a program decides all")
     reader = _Reader(Schedule(dag))
     for statement in function.body:
         try:
             reader.statement(statement)
         except ScheduleError as error:
             raise ScheduleError(f"line {statement.lineno} of the trace: {error}") from error
-        except (TypeError, ValueError, AttributeError, KeyError, IndexError, RecursionError) as error:
+        except Fork as fork:
+            raise ScheduleError(f"line {statement.lineno} of the trace depends on what {fork.hole.name} is") from None
+        except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
             raise ScheduleError(
                 f"line {statement.lineno} of the trace has arguments that the primitive does not take: {error}"
             ) from error
@@ -81,9 +94,9 @@ class _Reader:
     def value(self, node: ast.expr) -> object:
         match node:
             case ast.Constant(value=None | bool() | int() | float() | str() as value):
-                return value
+                return _small(value)
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as value)):
-                return -value
+                return _small(-value)
             case ast.Name(id=name):
                 if name not in self.values:
                     raise ScheduleError(f"{name} is not there yet")
@@ -97,7 +110,21 @@ class _Reader:
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
                 a, b = self.value(left), self.value(right)
                 if isinstance(a, int | Symbol) and isinstance(b, int | Symbol):
-                    return _OPERATORS[type(op)](a, b)
+                    return _small(_OPERATORS[type(op)](a, b))
             case ast.Call():
                 return self.call(node)
         raise ScheduleError(f"{ast.unparse(node)[:60]} is nothing that a trace has in it")
+
+
+def _sampled(function: ast.FunctionDef) -> list[str]:
+    """The names of what a trace samples. Nothing of it is done yet: the tables of tiles may be large."""
+    calls = (node for node in ast.walk(function) if isinstance(node, ast.Call))
+    samples = (call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr in _SAMPLES)
+    names = (next((each.value for each in call.keywords if each.arg == "name"), None) for call in samples)
+    return [str(name.value) if isinstance(name, ast.Constant) else "a sample" for name in names]
+
+
+def _small(value: object) -> object:
+    if isinstance(value, int) and not -_LARGEST < value < _LARGEST:
+        raise ScheduleError("it has a number that is larger than any in a trace")
+    return value

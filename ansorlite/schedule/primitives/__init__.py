@@ -19,7 +19,7 @@ from ansorlite.schedule.primitives.rewrites import (
     Tensorize,
     Winograd,
 )
-from ansorlite.schedule.primitives.step import Results, Step
+from ansorlite.schedule.primitives.step import Results, Step, check_arguments
 
 #: By the method that makes it: a new primitive is a class and a line here.
 PRIMITIVES: Final[Mapping[str, type[Step]]] = {
@@ -70,4 +70,5 @@ __all__ = [
     "Unroll",
     "Vectorize",
     "Winograd",
+    "check_arguments",
 ]

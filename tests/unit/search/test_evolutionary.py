@@ -101,9 +101,7 @@ def test_earlier_measurements_resume_the_search() -> None:
     known = [
         (space.candidate(tuple(row)), seconds)
         for space, arm in zip(PROBLEM.spaces, before.groups(), strict=True)
-        for row, seconds in zip(
-            (arm.features[:, 0, :6] / (1 + (space is SLOW))).astype(int).tolist(), arm.latencies, strict=True
-        )
+        for row, seconds in zip((arm.features[:, 0, :6] / (1 + (space is SLOW))).astype(int).tolist(), arm.latencies, strict=True)
     ]
     after = EvolutionarySearch(PROBLEM, GBDT(), np.random.default_rng(3), SETTINGS)
     after.observe(known)
