@@ -20,8 +20,8 @@ from ansorlite import visible
 from ansorlite.errors import RecordsError
 from ansorlite.records.machine import Machine, this_machine
 from ansorlite.records.measurement import Measurement, Outcome, Record
-from ansorlite.records.rows import COLUMNS, seconds, select, text, to_record, to_row
-from ansorlite.records.schema import connect, schema_of, sqlite_errors, transaction
+from ansorlite.records.rows import COLUMNS, SELECT, seconds, text, to_record, to_row
+from ansorlite.records.schema import connect, sqlite_errors, transaction
 from ansorlite.task import Task
 from ansorlite.te.serialize import dump
 
@@ -71,8 +71,6 @@ class Database:
         self._connection = connect(self.path, create)
         self._damaged: dict[str, str] = {}  # which row -> what is wrong with it
         self._told = 0
-        with sqlite_errors(self.path):
-            self._query = select(schema_of(self._connection))
 
     @cached_property
     def machine(self) -> Machine:
@@ -149,7 +147,7 @@ class Database:
         Raises:
             RecordsError: there is none, or it is damaged.
         """
-        for row in self._rows(f"{self._query} WHERE m.id = ?", (identity,)):
+        for row in self._rows(f"{SELECT} WHERE m.id = ?", (identity,)):
             return to_record(row, str(self.path), self.machine)
         raise RecordsError(f"{self.path} has no record {identity}; `ansorlite records {self.path}` lists those it has")
 
@@ -232,7 +230,7 @@ class Database:
 
     def _select(self, where: str, values: tuple[Any, ...]) -> Iterator[Record]:
         """The records that can be read."""
-        for row in self._rows(f"{self._query} {where}", values):
+        for row in self._rows(f"{SELECT} {where}", values):
             try:
                 yield to_record(row, str(self.path), self.machine)
             except RecordsError as problem:

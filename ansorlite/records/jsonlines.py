@@ -22,9 +22,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from ansorlite.errors import AnsorliteError, RecordsError
+from ansorlite.records.conversion import Converter, converted
 from ansorlite.records.database import Database, TaskEntry
 from ansorlite.records.measurement import Measurement, Outcome, Record, Seconds
-from ansorlite.sketch.candidate import Candidate
+from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.te.serialize import load
 
 #: Raised by one whenever an older ansorlite could not read what a newer one writes.
@@ -75,7 +76,8 @@ def measurement_from(value: Any, place: str) -> Measurement:
     """
     if not isinstance(value, dict):
         raise RecordsError(f"{place}: this is not a JSON object")
-    return _record(_Fields(value, place)).measurement
+    fields = _Fields(value, place)
+    return _record(fields, Candidate(fields.text("trace"))).measurement
 
 
 def import_lines(database: Database, path: str | os.PathLike[str]) -> int:
@@ -88,43 +90,69 @@ def import_lines(database: Database, path: str | os.PathLike[str]) -> int:
         RecordsError: the file cannot be read, or a line (which is named) is not what it should be.
     """
     source = Path(path)
-    known = {entry.key for entry in database.tasks()}
-    tasks: list[TaskEntry] = []
-    records: list[Record] = []
+    read = _Lines(database)
     try:
         with source.open(encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):
                 if line.strip():
-                    _read_line(line, f"{source}, line {number}", known, tasks, records)
+                    read.add(line, f"{source}, line {number}")
     except OSError as error:
         raise RecordsError(f"{source} cannot be read ({error.strerror})") from error
     except UnicodeDecodeError as error:
         raise RecordsError(f"{source} is not a text file of JSON lines") from error
-    return database.merge(tasks, records)
+    read.converter.warn(source, read.old, "the file still has them")
+    return database.merge(read.tasks, read.records)
 
 
-def _read_line(line: str, place: str, known: set[str], tasks: list[TaskEntry], records: list[Record]) -> None:
-    """Validate one line, and put it with ``tasks`` (its key with ``known``) or ``records``."""
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise RecordsError(f"{place}: this is not JSON ({error})") from error
-    if not isinstance(value, dict):
-        raise RecordsError(f"{place}: this is not a JSON object")
-    fields = _Fields(value, place)
-    schema = fields.integer("schema")
-    if schema > VERSION:
-        raise RecordsError(f"{place}: a newer ansorlite wrote this (schema {schema}, not {VERSION}); upgrade ansorlite")
-    match fields.text("kind"):
-        case "task":
-            tasks.append(_task(fields))
-            known.add(tasks[-1].key)
-        case "measurement":
-            records.append(_record(fields))
-            if records[-1].task not in known:
-                raise RecordsError(f"{place}: the task of this measurement is in no line before it")
-        case other:
-            raise RecordsError(f"{place}: kind is {other!r}; it should be 'task' or 'measurement'")
+class _Lines:
+    """The lines of a file, each validated."""
+
+    def __init__(self, database: Database) -> None:
+        self.tasks: list[TaskEntry] = []
+        self.records: list[Record] = []
+        #: How many records have their programs as a sketch and a row.
+        self.old = 0
+        self.converter = Converter()
+        self._known = {entry.key: entry for entry in database.tasks()}
+        self._database = database
+
+    def add(self, line: str, place: str) -> None:
+        """Put one line with ``tasks`` or ``records``.
+
+        Raises:
+            RecordsError: the line, which is at ``place``, is not what it should be.
+        """
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise RecordsError(f"{place}: this is not JSON ({error})") from error
+        if not isinstance(value, dict):
+            raise RecordsError(f"{place}: this is not a JSON object")
+        fields = _Fields(value, place)
+        schema = fields.integer("schema")
+        if schema > VERSION:
+            raise RecordsError(f"{place}: a newer ansorlite wrote this (schema {schema}, not {VERSION}); upgrade ansorlite")
+        match fields.text("kind"):
+            case "task":
+                self.tasks.append(_task(fields))
+                self._known[self.tasks[-1].key] = self.tasks[-1]
+            case "measurement":
+                if fields.text("task") not in self._known:
+                    raise RecordsError(f"{place}: the task of this measurement is in no line before it")
+                if schema < VERSION:
+                    self._convert(fields)
+                else:
+                    self.records.append(_record(fields, Candidate(fields.text("trace"))))
+            case other:
+                raise RecordsError(f"{place}: kind is {other!r}; it should be 'task' or 'measurement'")
+
+    def _convert(self, fields: _Fields) -> None:
+        self.old += 1
+        named = (fields.text("sketch"), fields.integers("row"))
+        record = _record(fields, NAIVE)
+        found = converted(self.converter, self._database.machine, record, self._known[record.task].dag, named)
+        if isinstance(found, Record):
+            self.records.append(found)
 
 
 class _Fields:
@@ -152,6 +180,12 @@ class _Fields:
         if not isinstance(value, int) or isinstance(value, bool):
             raise self.wrong(name, "an integer")
         return value
+
+    def integers(self, name: str) -> tuple[int, ...]:
+        value = self.value.get(name)
+        if not isinstance(value, list) or not all(isinstance(item, int) and not isinstance(item, bool) for item in value):
+            raise self.wrong(name, "a list of integers")
+        return tuple(value)
 
     def flag(self, name: str) -> bool:
         value = self.value.get(name)
@@ -184,7 +218,7 @@ def _task(fields: _Fields) -> TaskEntry:
     return TaskEntry(key, dag, fields.seconds("first_seen"))
 
 
-def _record(fields: _Fields) -> Record:
+def _record(fields: _Fields, candidate: Candidate) -> Record:
     try:
         outcome = Outcome(fields.text("outcome"))
     except ValueError:
@@ -192,7 +226,7 @@ def _record(fields: _Fields) -> Record:
     if not outcome.timed and fields.value.get("latency") is not None:
         raise fields.wrong("latency", f"null, as the outcome is {outcome.value!r}")
     measurement = Measurement(
-        candidate=Candidate(fields.text("trace")),
+        candidate=candidate,
         outcome=outcome,
         key=fields.text("key"),
         latency=fields.seconds("latency", least=math.ulp(0.0)) if outcome.timed else None,

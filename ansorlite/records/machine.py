@@ -40,16 +40,20 @@ class Machine:
     key: bytes = field(repr=False)
     kept: bool
 
-    def seal(self, task: str, target: str, measurement: Measurement) -> str:
-        """The seal of a measurement of a task (key) on a target (key)."""
-        candidate = measurement.candidate
-        facts = (task, target, candidate.trace, measurement.outcome.value, measurement.latency)
+    def seal(self, task: str, target: str, measurement: Measurement, named: tuple[object, ...] | None = None) -> str:
+        """The seal of a measurement of a task (key) on a target (key).
+
+        Args:
+            named: what the candidate is told by, if not by its trace: before schema 3 that was a sketch and a row.
+        """
+        program = (measurement.candidate.trace,) if named is None else named
+        facts = (task, target, *program, measurement.outcome.value, measurement.latency)
         said = json.dumps([*facts, measurement.checked, measurement.when])
         return hmac.digest(self.key, said.encode(), "sha256").hex()[:_DIGITS]
 
-    def made(self, task: str, target: str, measurement: Measurement, seal: str) -> bool:
-        """Whether ``seal`` is this machine's."""
-        return bool(seal) and hmac.compare_digest(self.seal(task, target, measurement).encode(), seal.encode())
+    def made(self, task: str, target: str, measurement: Measurement, seal: str, named: tuple[object, ...] | None = None) -> bool:
+        """Whether ``seal`` is this machine's; ``named`` as for :meth:`seal`."""
+        return bool(seal) and hmac.compare_digest(self.seal(task, target, measurement, named).encode(), seal.encode())
 
 
 def this_machine(kept_in: Cache | None = None) -> Machine:

@@ -9,7 +9,6 @@ from typing import Any, Final
 from ansorlite.errors import RecordsError
 from ansorlite.records.machine import Machine
 from ansorlite.records.measurement import Measurement, Outcome, Record, Seconds
-from ansorlite.records.schema import VERSION
 from ansorlite.sketch.candidate import Candidate
 
 #: The columns of a measurement, in the order of :func:`to_row`; ``task`` and ``target`` come before them.
@@ -28,15 +27,11 @@ COLUMNS: Final = (
     "seal",
 )
 
-#: schema -> what stands for columns that it does not have.
-_BEFORE: Final = {1: {"seal": "''"}}
-
-
-def select(schema: int = VERSION) -> str:
-    """Selects, from tables of that schema, what :func:`to_record` reads."""
-    instead = _BEFORE.get(schema, {})
-    columns = ", ".join(instead.get(column, f"m.{column}") for column in COLUMNS)
-    return f"SELECT m.id, t.key, m.target, {columns} FROM measurements AS m JOIN tasks AS t ON t.id = m.task"
+#: Selects what :func:`to_record` reads.
+SELECT: Final = (
+    f"SELECT m.id, t.key, m.target, {', '.join(f'm.{column}' for column in COLUMNS)} "
+    "FROM measurements AS m JOIN tasks AS t ON t.id = m.task"
+)
 
 
 def to_row(measurement: Measurement, seal: str) -> tuple[Any, ...]:
@@ -58,7 +53,7 @@ def to_row(measurement: Measurement, seal: str) -> tuple[Any, ...]:
 
 
 def to_record(row: tuple[Any, ...], database: str, machine: Machine) -> Record:
-    """The record of one row of :func:`select`.
+    """The record of one row of :data:`SELECT`.
 
     Args:
         machine: the one whose seal counts.

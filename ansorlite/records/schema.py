@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from ansorlite.errors import RecordsError
+from ansorlite.records.conversion import convert_table
 
 #: Raised by one whenever an older ansorlite could not read what a newer one writes.
 VERSION: Final = 3
@@ -21,15 +22,15 @@ APPLICATION: Final = 0x616E736F
 #: Seconds that one tuner waits for another one's transaction. Transactions are single rows, milliseconds long.
 BUSY_SECONDS: Final = 30.0
 
-_TABLES: Final = (
-    """
+_TASKS: Final = """
     CREATE TABLE tasks (
         id         INTEGER PRIMARY KEY,
         key        TEXT NOT NULL UNIQUE,    -- ComputeDAG.key
         dag        TEXT NOT NULL,           -- te.serialize.dump, as JSON
         first_seen REAL NOT NULL            -- Unix time, seconds
     )
-    """,
+    """
+_MEASUREMENTS: Final = (
     """
     CREATE TABLE measurements (
         id            INTEGER PRIMARY KEY,
@@ -53,8 +54,8 @@ _TABLES: Final = (
     "CREATE INDEX by_latency ON measurements (task, target, outcome, checked, latency)",
 )
 
-#: schema -> what makes the next one of it.
-_MIGRATIONS: Final = {1: "ALTER TABLE measurements ADD COLUMN seal TEXT NOT NULL DEFAULT ''"}
+#: The oldest schema that becomes today's; it had no seals.
+_OLDEST: Final = 1
 
 #: What sqlite3 says of a mistake of the caller's -> what we say.
 _MISUSES: Final = {
@@ -125,6 +126,8 @@ def connect(path: Path, create: bool) -> sqlite3.Connection:
         try:
             if to_be_read:
                 _check(connection, path)
+                if not _is_empty(connection) and schema_of(connection) < VERSION:
+                    connection = _converted_copy(connection, path)
             else:
                 _use_wal(connection)
                 _check_or_create(connection, path)
@@ -174,7 +177,7 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
 
 
 def schema_of(connection: sqlite3.Connection) -> int:
-    """The schema of the tables: less than :data:`VERSION` in an older file that may only be read."""
+    """The schema of the tables."""
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     return version
 
@@ -189,7 +192,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     if application != APPLICATION and not _is_empty(connection):
         raise RecordsError(f"{path} is an SQLite file, but not a tuning database; give another path")
-    if version < min(_MIGRATIONS) and not _is_empty(connection):
+    if version < _OLDEST and not _is_empty(connection):
         raise RecordsError(f"{path}: the tuning database is damaged (it says that its schema is {version}); use another one")
     if version > VERSION:
         raise RecordsError(
@@ -202,14 +205,41 @@ def _check_or_create(connection: sqlite3.Connection, path: Path) -> None:
     with transaction(connection):
         _check(connection, path)
         if _is_empty(connection):
-            for statement in _TABLES:
+            for statement in (_TASKS, *_MEASUREMENTS):
                 connection.execute(statement)
         else:
-            for version in range(schema_of(connection), VERSION):
-                connection.execute(_MIGRATIONS[version])  # one transaction with the mark below: all of it, or nothing
+            _migrate(connection, path)  # one transaction with the mark below: all of it, or nothing
         if schema_of(connection) != VERSION:
             connection.execute(f"PRAGMA user_version = {VERSION}")
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
+
+
+def _migrate(connection: sqlite3.Connection, path: Path) -> None:
+    """Make the tables of an older schema today's. What cannot be converted stays as it was, in the table ``unconverted``."""
+    version = schema_of(connection)
+    if version == _OLDEST:
+        connection.execute("ALTER TABLE measurements ADD COLUMN seal TEXT NOT NULL DEFAULT ''")
+    if version < VERSION:
+        connection.execute("DROP INDEX IF EXISTS by_latency")
+        connection.execute("ALTER TABLE measurements RENAME TO unconverted")
+        for statement in _MEASUREMENTS:
+            connection.execute(statement)
+        convert_table(connection, path)
+
+
+def _converted_copy(connection: sqlite3.Connection, path: Path) -> sqlite3.Connection:
+    """A copy in memory, converted, of a file that may only be read; it may only be read, too."""
+    copy = sqlite3.connect(":memory:", isolation_level=None)
+    copy.text_factory = _text
+    connection.backup(copy)
+    connection.close()
+    try:
+        _check_or_create(copy, path)
+        copy.execute("PRAGMA query_only = ON")
+    except BaseException:
+        copy.close()
+        raise
+    return copy
 
 
 @contextlib.contextmanager

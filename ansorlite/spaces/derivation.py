@@ -27,6 +27,13 @@ def derive(task: Task, rules: Sequence[Rule] | None = None) -> tuple[Sketch, ...
         rules: asked in order; those of the task's target when not given. Put a rule of your own in front of them to
             have it asked first.
     """
+    sketches = (Sketch(s.schedule.structure, s.schedule.trace, s.target) for s in derived_states(task, rules))
+    unique = {sketch.signature: sketch for sketch in sketches}
+    return tuple(unique.values())
+
+
+def derived_states(task: Task, rules: Sequence[Rule] | None = None) -> list[State]:
+    """Where the derivation ends; some may have one and the same trace."""
     order = tuple(platform_of(task.target).rules if rules is None else rules)
     work, finished = [_start(task)], []
     while work:
@@ -40,9 +47,7 @@ def derive(task: Task, rules: Sequence[Rule] | None = None) -> tuple[Sketch, ...
                 work.extend(rule.apply(state))
             if verdict is Applicability.APPLY_AND_SKIP_REST:
                 break
-    sketches = (Sketch(s.schedule.structure, s.schedule.trace, s.target) for s in finished)
-    unique = {sketch.signature: sketch for sketch in sketches}
-    return tuple(unique.values())
+    return finished
 
 
 def _start(task: Task) -> State:

@@ -188,37 +188,6 @@ def test_a_row_that_is_no_measurement_is_named(tmp_path: Path, column: str, valu
     assert f"1 damaged rows are left out; the first is record 1: its {column} should be" in caplog.text
 
 
-def old_schema(path: Path) -> None:
-    """Make the database at ``path`` one of schema 1."""
-    with sqlite3.connect(path) as connection:
-        connection.execute("ALTER TABLE measurements DROP COLUMN seal")
-        connection.execute("PRAGMA user_version = 1")
-    connection.close()
-
-
-def test_an_older_schema_is_taken_over_and_nobody_knows_who_measured(tmp_path: Path) -> None:
-    with Database(tmp_path / "db") as database:
-        database.add(task(), measurement(1))
-    old_schema(tmp_path / "db")
-    for _ in range(2):
-        with Database(tmp_path / "db") as database:
-            (record,) = database.records()
-            assert record.measurement == measurement(1)
-            assert not record.measurement.here
-    with Database(tmp_path / "db") as database:
-        database.add(task(), measurement(2))
-        assert [record.measurement.here for record in database.records()] == [False, True]
-
-
-def test_an_older_schema_that_may_only_be_read_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Database(tmp_path / "db") as database:
-        database.add(task(), measurement(1))
-    old_schema(tmp_path / "db")
-    monkeypatch.setattr(os, "access", lambda *_: False)
-    with Database(tmp_path / "db", create=False) as database:
-        assert [record.measurement for record in database.records()] == [measurement(1)]
-
-
 def test_a_schema_that_never_was_is_damage(tmp_path: Path) -> None:
     with Database(tmp_path / "db"):
         pass
