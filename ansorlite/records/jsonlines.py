@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ansorlite.errors import AnsorliteError, RecordsError
-from ansorlite.records.conversion import Converter, converted
+from ansorlite.records import older
 from ansorlite.records.database import Database, TaskEntry
 from ansorlite.records.measurement import Measurement, Outcome, Record, Seconds
 from ansorlite.sketch.candidate import NAIVE, Candidate
@@ -100,7 +100,8 @@ def import_lines(database: Database, path: str | os.PathLike[str]) -> int:
         raise RecordsError(f"{source} cannot be read ({error.strerror})") from error
     except UnicodeDecodeError as error:
         raise RecordsError(f"{source} is not a text file of JSON lines") from error
-    read.converter.warn(source, read.old, "the file still has them")
+    if read.converter is not None:
+        read.converter.warn(source, read.old, "the file still has them")
     return database.merge(read.tasks, read.records)
 
 
@@ -112,7 +113,7 @@ class _Lines:
         self.records: list[Record] = []
         #: How many records have their programs as a sketch and a row.
         self.old = 0
-        self.converter = Converter()
+        self.converter: older.Converter | None = None
         self._known = {entry.key: entry for entry in database.tasks()}
         self._database = database
 
@@ -148,9 +149,10 @@ class _Lines:
 
     def _convert(self, fields: _Fields) -> None:
         self.old += 1
+        self.converter = self.converter or older.Converter()
         named = (fields.text("sketch"), fields.integers("row"))
         record = _record(fields, NAIVE)
-        found = converted(self.converter, self._database.machine, record, self._known[record.task].dag, named)
+        found = older.converted(self.converter, self._database.machine, record, self._known[record.task].dag, named)
         if isinstance(found, Record):
             self.records.append(found)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from ansorlite.errors import RecordsError
-from ansorlite.records.conversion import convert_table
+from ansorlite.records import older
 
 #: Raised by one whenever an older ansorlite could not read what a newer one writes.
 VERSION: Final = 3
@@ -224,7 +224,7 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
         connection.execute("ALTER TABLE measurements RENAME TO unconverted")
         for statement in _MEASUREMENTS:
             connection.execute(statement)
-        convert_table(connection, path)
+        older.convert_table(connection, path)
 
 
 def _converted_copy(connection: sqlite3.Connection, path: Path) -> sqlite3.Connection:

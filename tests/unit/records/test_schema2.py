@@ -16,7 +16,7 @@ import pytest
 from ansorlite.loops.printer import text
 from ansorlite.records import Database, Measurement, import_lines
 from ansorlite.records.machine import this_machine
-from ansorlite.records.schema2 import OldPrograms
+from ansorlite.records.older.programs import OldPrograms
 from ansorlite.sketch.candidate import NAIVE
 from ansorlite.sketch.program import lower
 from ansorlite.task import Task
@@ -225,7 +225,7 @@ def test_nothing_is_changed_where_conversion_fails(tmp_path: Path, monkeypatch: 
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("ansorlite.records.conversion.converted", interrupted)
+        patch.setattr("ansorlite.records.older.conversion.converted", interrupted)
         with pytest.raises(KeyboardInterrupt):
             Database(tmp_path / "db")
     with sqlite3.connect(tmp_path / "db") as connection:

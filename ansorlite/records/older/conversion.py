@@ -1,4 +1,4 @@
-"""Records of the schemas before 3 become records of today's, where their programs are still derived (``schema2.py``)."""
+"""Records of the schemas before 3 become records of today's, where their programs are still derived (``programs.py``)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ansorlite import visible
 from ansorlite.errors import AnsorliteError, RecordsError
 from ansorlite.records.machine import Machine, this_machine
 from ansorlite.records.measurement import Record
+from ansorlite.records.older.programs import OldPrograms
 from ansorlite.records.rows import COLUMNS, text, to_record
-from ansorlite.records.schema2 import OldPrograms
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.target import NAMED, Target, host, resolve
 from ansorlite.target import this_machine as this_target

@@ -1,0 +1,56 @@
+"""A database goes on meaning the same programs, whatever becomes of the rules, the tables and the defaults."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ansorlite as al
+from ansorlite.evolution import EvolutionSettings
+from ansorlite.loops.printer import text
+from ansorlite.records import Database
+from ansorlite.schedule import tiles
+from ansorlite.sketch.candidate import Candidate
+from ansorlite.sketch.program import lower
+from ansorlite.sketch.rules import RULES
+from ansorlite.sketch.rules.fusion import MULTI_LEVEL_TILING_WITH_FUSION
+from ansorlite.sketch.tile_space import TileSpace
+from ansorlite.spaces.derivation import derive
+from ansorlite.task import Task
+from tests import workloads
+from tests.unit.records.samples import measurement
+
+
+def test_a_changed_rule_table_and_default_change_no_program_of_a_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = Task(workloads.matmul_relu(48, 96, 40))
+    before, rng = derive(task), np.random.default_rng(5)
+    recorded = [each.candidate(TileSpace(each).sample(1, rng)[0]) for each in before]
+    for number, candidate in enumerate(recorded):
+        with Database(tmp_path / f"{number}.db") as database:
+            database.add(task, replace(measurement(number), candidate=candidate, version=al.__version__))
+
+    def compiled() -> list[tuple[str, str]]:
+        """The loops of each database's best program; also made anew, as a kernel may come from the cache."""
+        kernels = [al.compile(task, database=tmp_path / f"{number}.db") for number in range(len(recorded))]
+        return [(kernel.source("loops"), text(lower(task, Candidate(kernel.trace)))) for kernel in kernels]
+
+    programs = compiled()
+    assert len(set(programs)) == len(recorded) > 1
+    monkeypatch.setitem(RULES, "llvm", tuple(rule for rule in RULES["llvm"] if rule is not MULTI_LEVEL_TILING_WITH_FUSION))
+    monkeypatch.setattr(tiles, "MAX_ROWS", 3)
+    monkeypatch.setattr(tiles, "MAX_WASTE", 0.0)
+    monkeypatch.setattr("ansorlite.search.default._FIRST", EvolutionSettings(population=16, generations=1, keep=4))
+    monkeypatch.setattr("ansorlite.search.default._THEN", EvolutionSettings(population=16, generations=1, keep=1))
+    tiles.tile_table.cache_clear()
+    try:
+        after = derive(task)
+        assert not {each.signature for each in after} & {each.signature for each in before}
+        assert all(each.row_of(candidate) is None for each in after for candidate in recorded)
+        assert compiled() == programs
+    finally:
+        tiles.tile_table.cache_clear()
