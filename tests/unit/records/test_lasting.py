@@ -11,11 +11,12 @@ import pytest
 import ansorlite as al
 from ansorlite.evolution import EvolutionSettings
 from ansorlite.loops.printer import text
+from ansorlite.platforms.table import PLATFORMS
 from ansorlite.records import Database
 from ansorlite.schedule import tiles
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.program import lower
-from ansorlite.sketch.rules import RULES
+from ansorlite.sketch.rules import CPU_RULES
 from ansorlite.sketch.rules.fusion import MULTI_LEVEL_TILING_WITH_FUSION
 from ansorlite.sketch.tile_space import TileSpace
 from ansorlite.spaces.derivation import derive
@@ -41,7 +42,9 @@ def test_a_changed_rule_table_and_default_change_no_program_of_a_database(
 
     programs = compiled()
     assert len(set(programs)) == len(recorded) > 1
-    monkeypatch.setitem(RULES, "llvm", tuple(rule for rule in RULES["llvm"] if rule is not MULTI_LEVEL_TILING_WITH_FUSION))
+    rules = tuple(rule for rule in CPU_RULES if rule is not MULTI_LEVEL_TILING_WITH_FUSION)
+    changed = {key: replace(platform, rules=rules) for key, platform in PLATFORMS.items()}
+    monkeypatch.setattr("ansorlite.platforms.table.PLATFORMS", changed)
     monkeypatch.setattr(tiles, "MAX_ROWS", 3)
     monkeypatch.setattr(tiles, "MAX_WASTE", 0.0)
     monkeypatch.setattr("ansorlite.search.default._FIRST", EvolutionSettings(population=16, generations=1, keep=4))
