@@ -121,7 +121,7 @@ def test_a_wrong_kernel_is_found_and_made_smaller(monkeypatch: pytest.MonkeyPatc
         return [array + array.dtype.type(1) for array in (checking.poisoned(arguments[0]) if arrays is None else arrays)]  # type: ignore[arg-type]
 
     monkeypatch.setattr(checking, "compiled", off_by_one)
-    with pytest.raises(MismatchError, match=r"default .*compiled: .* instead of ") as caught:
+    with pytest.raises(MismatchError, match=r"(?s)default .*compiled: .* instead of ") as caught:
         check(SUM)
     smaller = reduced(SUM, caught.value)
     assert sum(1 for _ in walk(smaller.stages[0].body)) < sum(1 for _ in walk(SUM.stages[0].body))

@@ -20,13 +20,13 @@ from tests.unit.measure.tasks import matmul
 MY_RULES = """
 from ansorlite.analysis.predicates import has_data_reuse
 from ansorlite.sketch.rules import CPU_RULES
-from ansorlite.sketch.state import Rule, State, Verdict
+from ansorlite.sketch.state import Rule, State, Applicability
 from ansorlite.sketch.tiling import multi_level_tile, natural_lane
 
 
-def product(state: State) -> Verdict:
+def product(state: State) -> Applicability:
     wanted = has_data_reuse(state.stage) and not state.is_settled(state.stage)
-    return Verdict.APPLY if wanted else Verdict.SKIP
+    return Applicability.APPLY if wanted else Applicability.SKIP
 
 
 def flat_nest(state: State) -> tuple[State, ...]:

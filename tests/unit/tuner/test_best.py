@@ -103,7 +103,7 @@ def test_a_program_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     first = Programs(None, cache=cache).kernel(TASK)
     assert (cache.hits, len(cache.data)) == (0, 2)
     # Another process finds the default program and its code; neither is worked out again.
-    monkeypatch.setattr("ansorlite.best.sketches_of", None)
+    monkeypatch.setattr("ansorlite.spaces.sketches_of", None)
     again = Programs(None, cache=cache).kernel(TASK)
     assert cache.hits == 2
     assert again.source("asm") == first.source("asm")
@@ -115,7 +115,7 @@ def test_a_record_whose_program_was_compiled_needs_no_derivation(tmp_path: Path,
     with Database(tmp_path / "t.db") as database:
         database.add(TASK, ran(OTHER, 0.25))
         Programs(database, cache=cache).kernel(TASK)
-        monkeypatch.setattr("ansorlite.best.sketches_of", None)
+        monkeypatch.setattr("ansorlite.spaces.sketches_of", None)
         assert Programs(database, cache=cache).kernel(TASK).origin == Origin(OTHER, 0.25)
 
 
