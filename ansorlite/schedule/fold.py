@@ -11,10 +11,9 @@ in normal form, so that rows that mean the same program give the same ones (see 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import accumulate
-from typing import Final, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,23 +22,23 @@ from ansorlite.analysis.access import axes_of, positions
 from ansorlite.analysis.branches import region_loops
 from ansorlite.analysis.constants import constant_stages, follows_from_constants
 from ansorlite.columns.arithmetic import both, ceil, either, equal, every, maximum, minimum, negated, product, select, where
-from ansorlite.columns.tape import Column, Number
+from ansorlite.columns.tape import Number
 from ansorlite.errors import ScheduleError
 from ansorlite.once import once_for_each
+from ansorlite.schedule.bands import Depths, bands_around, bands_of, kept
 from ansorlite.schedule.nest import Attached, Loop, Nest, Packed, Program
 from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.regions import Region, regions
-from ansorlite.schedule.samples import Choose, Hole, Trip, Value, evaluate
+from ansorlite.schedule.samples import Choose, Value, evaluate
 from ansorlite.schedule.structure import (
     Copied,
     Location,
     Sampled,
-    Splitting,
     StageLoops,
     Structure,
-    Tail,
     places,
 )
+from ansorlite.schedule.walks import Walks, innermost, mixed_axes
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis, Expr, Reduce
 from ansorlite.te.tensor import Tensor
@@ -58,18 +57,6 @@ def fold(structure: Structure, choose: Choose) -> Program:
     return _Fold(structure, choose).program()
 
 
-@dataclass(frozen=True)
-class _Walk:
-    """The numbers of one loop of a stage."""
-
-    axis: Axis
-    span: Number
-    step: Number
-    trip: Number
-    reduce: bool
-    cut: bool
-
-
 class _Fold:
     def __init__(self, structure: Structure, choose: Choose) -> None:
         self.dag = structure.dag
@@ -78,7 +65,7 @@ class _Fold:
         self.tensors = structure.tensors
         self.constant = constant_stages(self.dag)
         self.parts: dict[Axis, Number] = {}
-        self.valid: Number = 1
+        self.walks = Walks(choose, self.parts)
         self.follower: dict[str, str] = {}
         self.members: dict[str, list[Tensor]] = {}
 
@@ -103,7 +90,7 @@ class _Fold:
                 merge = next(c for c in self.dag.consumers(nest.epilogue))
                 counting = (nest.anchor.axes[0], nest.epilogue.axes[0], merge.reduce_axes[0])
                 self.parts |= dict.fromkeys(counting, nest.loops[0].trip)
-        return Program(self.dag, tuple(nests), self.parts, self.valid)
+        return Program(self.dag, tuple(nests), self.parts, self.walks.valid)
 
     def value(self, value: Value) -> Number:
         return evaluate(value, self.choose)
@@ -113,15 +100,15 @@ class _Fold:
         epilogue = self.tensors[follower] if follower is not None else None
         factor = self.factor(anchor, epilogue)
         members = self.members.get(anchor.name, [])
-        walks = self.walks(anchor, said, factor, tiled=epilogue is not None)
-        names = _kept(said.loops, walks)
+        walks = self.walks.of(anchor, said, factor, tiled=epilogue is not None)
+        names = kept(said.loops, walks)
         vector = said.vector[0] if said.vector is not None and said.vector[0] in names else None
         if vector is not None and names[-1] != vector:
             raise ScheduleError(
                 f"loop {vector} of stage {anchor.name} is vectorized, but {names[-1]} is the innermost one; "
                 f"reorder {vector} to the end"
             )
-        if vector is not None and vector not in _innermost(said):
+        if vector is not None and vector not in innermost(said):
             raise ScheduleError(
                 f"loop {vector} of stage {anchor.name} is vectorized, but its iterations are several elements apart: "
                 f"vectorize the innermost of the loops that the axis was split into"
@@ -133,12 +120,12 @@ class _Fold:
                 f"something is computed inside of loop {vector} of stage {anchor.name}, which is vectorized; "
                 f"compute it further out"
             )
-        depths = _Depths(said, names, inside)
-        grouped = _bands(names, walks, depths.all, vector, isinstance(anchor.body, Reduce))
+        depths = Depths(said, names, inside)
+        grouped = bands_of(names, walks, depths.all, vector, isinstance(anchor.body, Reduce))
         loops = tuple(
             Loop(name, walk.axis, number, walk.reduce, walk.span, walk.step, walk.trip, 0)
-            for number, (_, members_) in enumerate(grouped)
-            for name, walk in ((name, walks[name]) for name in members_)
+            for number, (_, band) in enumerate(grouped)
+            for name, walk in ((name, walks[name]) for name in band)
         )
         cut = frozenset(name for name in names if walks[name].cut)
         bands = tuple(reduces for reduces, _ in grouped)
@@ -153,7 +140,7 @@ class _Fold:
 
         def place(at: Location) -> Number:
             """The number of bands around a place, before it is projected."""
-            found = [0 if loop is None else _bands_around(depths.of(loop.name), grouped) for loop in places(at)]
+            found = [0 if loop is None else bands_around(depths.of(loop.name), grouped) for loop in places(at)]
             return self.choose(at.hole, _table(found)) if isinstance(at, Sampled) else found[0]
 
         def normalised(at: Number) -> Number:
@@ -166,7 +153,7 @@ class _Fold:
         lanes: Number = 1
         if vector is not None and said.vector is not None:
             lane_axis, lanes = walks[vector].axis, minimum(self.value(said.vector[1]), loops[-1].trip)
-        mixed = _mixed(said, walks)
+        mixed = mixed_axes(said, walks)
         parallel = self.parallel(said, [loop.trip for loop in loops], anchor.name, names)
         loops = self.unrolled(loops, said, cut, mixed, lanes, parallel)
         stored = anchor if epilogue is None else epilogue
@@ -193,91 +180,6 @@ class _Fold:
         return next((axis for axis in anchor.reduce_axes if axis.name == name), None)
 
     # Loops of one stage -------------------------------------------------------------------------------------------
-
-    def walks(self, anchor: Tensor, said: StageLoops, factor: Axis | None, tiled: bool) -> dict[str, _Walk]:
-        """The numbers of the loops of a stage, by name."""
-        found: dict[str, _Walk] = {}
-        by_name = {axis.name: axis for axis in axes_of(anchor)}
-        adds_outside = _adds_outside(anchor, said)
-        for name in said.axes:
-            axis = by_name[name]
-            extent = self.parts.get(axis, axis.extent)
-            cut = axis.reduce or (not tiled and name in adds_outside)
-            found[name] = _Walk(axis, extent, 1, extent, axis.reduce, cut)
-        for split in said.splits:
-            whole = found.pop(split.loop)
-            parts = self.split(anchor.name, whole, split)
-            for level, (name, part) in enumerate(zip(split.parts, parts, strict=True)):
-                makes_parts = whole.axis is factor and level == 0 and split.loop == whole.axis.name
-                found[name] = replace(part, reduce=part.reduce and not makes_parts)
-        return found
-
-    def split(self, stage: str, whole: _Walk, split: Splitting) -> list[_Walk]:
-        """The loops that a loop becomes."""
-        if split.tail is Tail.SHIFT and whole.cut:
-            raise ScheduleError(
-                f"loop {split.loop} of stage {stage} adds up what its last iterations cover: shifted inwards, they would add "
-                f"twice; cut them"
-            )
-        cut = whole.cut or split.tail is Tail.CUT
-        hole = _tile(split.factors)
-        if hole is not None and hole.table is not None and equal(whole.span, hole.table.extent) == 1 and whole.step == 1:
-            table = hole.table
-            spans = [self.choose(hole, table.spans[:, level]) for level in range(table.parts + 1)]
-            trips = [self.choose(hole, table.trips[:, level]) for level in range(table.parts)]
-            cut = cut and (whole.reduce or not table.perfect)
-        else:
-            spans = self.chain(stage, whole, split)
-            trips = [ceil(spans[level] / spans[level + 1]) for level in range(len(split.factors))]
-            if cut:
-                self.check_cuts(stage, whole, split, spans, trips)
-        return [
-            replace(whole, span=spans[level], step=spans[level + 1], trip=trips[level], cut=cut)
-            for level in range(len(split.factors))
-        ]
-
-    def check_cuts(self, stage: str, whole: _Walk, split: Splitting, spans: Sequence[Number], trips: Sequence[Number]) -> None:
-        """What is cut short ends where the axis ends: of a part of it, it would reach into the next part."""
-        extent = self.parts.get(whole.axis, whole.axis.extent)
-        for level, trip in enumerate(trips):
-            even = either(equal(trip * spans[level + 1], spans[level]), equal(spans[level], extent))
-            if isinstance(even, Column):
-                self.valid = both(self.valid, even)
-            elif not even:
-                raise ScheduleError(
-                    f"loop {split.parts[level]} of stage {stage} walks {spans[level]} of the {extent} elements of "
-                    f"{whole.axis.name} in steps of {spans[level + 1]}, which do not divide them, and cannot be shifted inwards, "
-                    f"as it would add twice; choose factors that divide all but the outermost loop"
-                )
-
-    def chain(self, stage: str, whole: _Walk, split: Splitting) -> list[Number]:
-        """The spans of the loops that a loop becomes, from the outermost in, and the step of the innermost."""
-        wanted = [None if factor is None else self.value(factor) for factor in split.factors]
-        if all(factor is not None for factor in wanted):
-            covered = product(factor for factor in wanted if factor is not None) * whole.step
-            enough = covered >= whole.span
-            if isinstance(enough, Column):
-                self.valid = both(self.valid, enough)
-            elif not enough:
-                raise ScheduleError(
-                    f"loop {split.loop} of stage {stage} has {_told([whole.trip])} iterations, of which the factors "
-                    f"{_told(wanted)} cover fewer; make one of them None, which walks what is left"
-                )
-        # What the loops outside of None leave to it.
-        left: Number = whole.span
-        open_ = next((level for level, factor in enumerate(wanted) if factor is None), 0)
-        for factor in wanted[:open_]:
-            assert factor is not None
-            left = ceil(left / factor)
-        spans: list[Number] = [whole.step]
-        for level in reversed(range(len(wanted))):
-            factor = wanted[level]
-            wide = left if factor is None else spans[-1] * factor
-            if factor is None and open_ > 0:
-                wide = ceil(left / spans[-1]) * spans[-1]
-            spans.append(minimum(wide, whole.span))
-        spans[-1] = whole.span
-        return spans[::-1]
 
     def unrolled(
         self,
@@ -322,17 +224,17 @@ class _Fold:
     def parallel(self, said: StageLoops, trips: Sequence[Number], stage: str, names: Sequence[str]) -> Number:
         """How many outermost loops are fused and parallel, not counting a last one of a single iteration."""
         shared, depth = said.parallel or ((), 0)
-        kept = [name for name in shared if name in names]
-        if list(names[: len(kept)]) != kept:
+        there = [name for name in shared if name in names]
+        if list(names[: len(there)]) != there:
             raise ScheduleError(
                 f"the loops {', '.join(shared)} of stage {stage} are to be parallel, but the outermost ones are "
-                f"{', '.join(names[: len(kept)])}; reorder them"
+                f"{', '.join(names[: len(there)])}; reorder them"
             )
-        if said.vector is not None and said.vector[0] in kept:
+        if said.vector is not None and said.vector[0] in there:
             raise ScheduleError(f"loop {said.vector[0]} of stage {stage} cannot be both parallel and vectorized; split it in two")
         wish = self.value(depth)
         result: Number = 0
-        for position, trip in enumerate(trips[: len(kept)]):
+        for position, trip in enumerate(trips[: len(there)]):
             result = where(both(position < wish, trip > 1), position + 1, result)
         return result
 
@@ -394,119 +296,8 @@ class _Fold:
         return Packed(tensor, copy, 0 if prepared else maximum(place(copied.at), there), prepared)
 
 
-def _told(numbers: Sequence[Number | None]) -> str:
-    """For a message; what is sampled has no number."""
-    return ", ".join("a sample" if isinstance(number, Column) else str(number) for number in numbers)
-
-
 def _table(numbers: Sequence[int]) -> NDArray[np.int64]:
     return np.asarray(numbers, dtype=np.int64)
-
-
-def _tile(factors: Sequence[Value | None]) -> Hole | None:
-    """The hole whose tile the factors are, level by level and whole."""
-    trips = [factor for factor in factors if isinstance(factor, Trip)]
-    if not trips or len(trips) < len(factors) or any(trip.hole is not trips[0].hole for trip in trips):
-        return None
-    table = trips[0].hole.table
-    levels = [trip.level for trip in trips]
-    return trips[0].hole if table is not None and levels == list(range(table.parts)) else None
-
-
-def _kept(names: Sequence[str], walks: Mapping[str, _Walk]) -> list[str]:
-    """The loops without those over axes of one element; a nest has one loop at least, to hang annotations on."""
-    return [name for name in names if walks[name].axis.extent > 1] or list(names[-1:])
-
-
-class _Depths:
-    """How many loops are around the places of a nest. Loops that threads share are one: nothing is computed between them.
-
-    Attributes:
-        all: the depths at which something may be computed.
-    """
-
-    def __init__(self, said: StageLoops, names: Sequence[str], locations: Sequence[Location]) -> None:
-        self._loops = said.loops
-        self._names = names
-        self._shared = sum(name in names for name in (said.parallel[0] if said.parallel is not None else ()))
-        self.all = frozenset(self.of(loop.name) for at in locations for loop in places(at) if loop is not None)
-
-    def of(self, loop: str) -> int:
-        """Of the place right inside of a loop."""
-        inside = self._loops[: self._loops.index(loop) + 1]
-        depth = sum(name in inside for name in self._names)
-        return max(depth, self._shared)
-
-
-#: The loops of a band, and whether they add up.
-_Band: TypeAlias = tuple[bool, list[str]]
-
-
-def _bands(
-    names: Sequence[str], walks: Mapping[str, _Walk], depths: Collection[int], vector: str | None, reduces: bool
-) -> list[_Band]:
-    """The loops in runs of like ones, cut where something may be computed between them.
-
-    The innermost tile of a reduction, the space loops behind all that add up, is a band even where it has no loops. A vectorised
-    loop that adds up is a last band behind it; then a band that adds up is before the tile, too.
-    """
-    lane = [vector] if vector is not None and walks[vector].reduce else []
-    result: list[_Band] = []
-    for position, name in enumerate(names[: len(names) - len(lane)]):
-        if not result or position in depths or result[-1][0] != walks[name].reduce:
-            result.append((walks[name].reduce, []))
-        result[-1][1].append(name)
-    if lane and not any(adds for adds, _ in result[-2:]):
-        result.append((True, []))
-    if reduces and (not result or result[-1][0]):
-        result.append((False, []))
-    return [*result, (True, lane)] if lane else result
-
-
-def _bands_around(depth: int, bands: Sequence[_Band]) -> int:
-    """The fewest outermost bands that have ``depth`` loops."""
-    loops = accumulate((len(names) for _, names in bands), initial=0)
-    return next(number for number, count in enumerate(loops) if count >= depth)
-
-
-def _adds_outside(anchor: Tensor, said: StageLoops) -> frozenset[str]:
-    """The space axes of which a part is walked inside of a loop that adds up: a shifted tile of these would be added to twice."""
-    parents = {part: split.loop for split in said.splits for part in split.parts}
-
-    def axis(name: str) -> str:
-        while name in parents:
-            name = parents[name]
-        return name
-
-    reduce = {each.name for each in anchor.reduce_axes}
-    first = next((position for position, name in enumerate(said.loops) if axis(name) in reduce), len(said.loops))
-    return frozenset(axis(name) for name in said.loops[first:] if axis(name) not in reduce)
-
-
-def _innermost(said: StageLoops) -> frozenset[str]:
-    """The loops whose iterations are one element apart: the innermost level of each axis."""
-    last = {split.loop: split.parts[-1] for split in said.splits}
-
-    def level(name: str) -> str:
-        return level(last[name]) if name in last else name
-
-    return frozenset(map(level, said.axes))
-
-
-def _mixed(said: StageLoops, walks: Mapping[str, _Walk]) -> frozenset[Axis]:
-    """The axes of which an inner level is walked outside of an outer one."""
-    levels = list(said.axes)
-    for split in said.splits:
-        place = levels.index(split.loop)
-        levels[place : place + 1] = split.parts
-    outward: dict[Axis, int] = {}
-    found = set()
-    for name in said.loops:
-        axis, level = walks[name].axis, levels.index(name)
-        if level < outward.setdefault(axis, level):
-            found.add(axis)
-        outward[axis] = level
-    return frozenset(found)
 
 
 def _whole(loops: tuple[Loop, ...], position: int, mixed: frozenset[Axis]) -> Number:

@@ -1,0 +1,185 @@
+"""The numbers of the loops of one stage: how much each walks, in which steps, and what becomes of last iterations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ansorlite.analysis.access import axes_of
+from ansorlite.columns.arithmetic import both, ceil, either, equal, minimum, product
+from ansorlite.columns.tape import Column, Number
+from ansorlite.errors import ScheduleError
+from ansorlite.schedule.samples import Choose, Hole, Trip, Value, evaluate
+from ansorlite.schedule.structure import Splitting, StageLoops, Tail
+from ansorlite.te.expr import Axis
+from ansorlite.te.tensor import Tensor
+
+
+@dataclass(frozen=True)
+class Walk:
+    """The numbers of one loop of a stage."""
+
+    axis: Axis
+    span: Number
+    step: Number
+    trip: Number
+    reduce: bool
+    cut: bool
+
+
+class Walks:
+    """Makes the numbers of the loops of stages.
+
+    Attributes:
+        valid: flag: whether all splits so far cover their loops, and end where they may.
+    """
+
+    def __init__(self, choose: Choose, parts: Mapping[Axis, Number]) -> None:
+        """
+        Args:
+            choose: what is chosen for holes.
+            parts: extents that are known only now, of the axes that count partial results.
+        """
+        self.choose = choose
+        self.parts = parts
+        self.valid: Number = 1
+
+    def of(self, anchor: Tensor, said: StageLoops, factor: Axis | None, tiled: bool) -> dict[str, Walk]:
+        """The numbers of the loops of a stage, by name."""
+        found: dict[str, Walk] = {}
+        by_name = {axis.name: axis for axis in axes_of(anchor)}
+        outside = _adds_outside(anchor, said)
+        for name in said.axes:
+            axis = by_name[name]
+            extent = self.parts.get(axis, axis.extent)
+            cut = axis.reduce or (not tiled and name in outside)
+            found[name] = Walk(axis, extent, 1, extent, axis.reduce, cut)
+        for split in said.splits:
+            whole = found.pop(split.loop)
+            parts = self.split(anchor.name, whole, split)
+            for level, (name, part) in enumerate(zip(split.parts, parts, strict=True)):
+                makes_parts = whole.axis is factor and level == 0 and split.loop == whole.axis.name
+                found[name] = replace(part, reduce=part.reduce and not makes_parts)
+        return found
+
+    def split(self, stage: str, whole: Walk, split: Splitting) -> list[Walk]:
+        """The loops that a loop becomes."""
+        if split.tail is Tail.SHIFT and whole.cut:
+            raise ScheduleError(
+                f"loop {split.loop} of stage {stage} adds up what its last iterations cover: shifted inwards, they would add "
+                f"twice; cut them"
+            )
+        cut = whole.cut or split.tail is Tail.CUT
+        hole = _tile(split.factors)
+        if hole is not None and hole.table is not None and equal(whole.span, hole.table.extent) == 1 and whole.step == 1:
+            table = hole.table
+            spans = [self.choose(hole, table.spans[:, level]) for level in range(table.parts + 1)]
+            trips = [self.choose(hole, table.trips[:, level]) for level in range(table.parts)]
+            cut = cut and (whole.reduce or not table.perfect)
+        else:
+            spans = self.chain(stage, whole, split)
+            trips = [ceil(spans[level] / spans[level + 1]) for level in range(len(split.factors))]
+            if cut:
+                self.check_cuts(stage, whole, split, spans, trips)
+        return [
+            replace(whole, span=spans[level], step=spans[level + 1], trip=trips[level], cut=cut)
+            for level in range(len(split.factors))
+        ]
+
+    def check_cuts(self, stage: str, whole: Walk, split: Splitting, spans: Sequence[Number], trips: Sequence[Number]) -> None:
+        """What is cut short ends where the axis ends: of a part of it, it would reach into the next part."""
+        extent = self.parts.get(whole.axis, whole.axis.extent)
+        for level, trip in enumerate(trips):
+            even = either(equal(trip * spans[level + 1], spans[level]), equal(spans[level], extent))
+            if isinstance(even, Column):
+                self.valid = both(self.valid, even)
+            elif not even:
+                raise ScheduleError(
+                    f"loop {split.parts[level]} of stage {stage} walks {spans[level]} of the {extent} elements of "
+                    f"{whole.axis.name} in steps of {spans[level + 1]}, which do not divide them, and cannot be shifted inwards, "
+                    f"as it would add twice; choose factors that divide all but the outermost loop"
+                )
+
+    def chain(self, stage: str, whole: Walk, split: Splitting) -> list[Number]:
+        """The spans of the loops that a loop becomes, from the outermost in, and the step of the innermost."""
+        wanted = [None if factor is None else evaluate(factor, self.choose) for factor in split.factors]
+        if all(factor is not None for factor in wanted):
+            covered = product(factor for factor in wanted if factor is not None) * whole.step
+            enough = covered >= whole.span
+            if isinstance(enough, Column):
+                self.valid = both(self.valid, enough)
+            elif not enough:
+                raise ScheduleError(
+                    f"loop {split.loop} of stage {stage} has {_told([whole.trip])} iterations, of which the factors "
+                    f"{_told(wanted)} cover fewer; make one of them None, which walks what is left"
+                )
+        # What the loops outside of None leave to it.
+        left: Number = whole.span
+        open_ = next((level for level, factor in enumerate(wanted) if factor is None), 0)
+        for factor in wanted[:open_]:
+            assert factor is not None
+            left = ceil(left / factor)
+        spans: list[Number] = [whole.step]
+        for level in reversed(range(len(wanted))):
+            factor = wanted[level]
+            wide = left if factor is None else spans[-1] * factor
+            if factor is None and open_ > 0:
+                wide = ceil(left / spans[-1]) * spans[-1]
+            spans.append(minimum(wide, whole.span))
+        spans[-1] = whole.span
+        return spans[::-1]
+
+
+def _tile(factors: Sequence[Value | None]) -> Hole | None:
+    """The hole whose tile the factors are, level by level and whole."""
+    trips = [factor for factor in factors if isinstance(factor, Trip)]
+    if not trips or len(trips) < len(factors) or any(trip.hole is not trips[0].hole for trip in trips):
+        return None
+    table = trips[0].hole.table
+    levels = [trip.level for trip in trips]
+    return trips[0].hole if table is not None and levels == list(range(table.parts)) else None
+
+
+def _told(numbers: Sequence[Number | None]) -> str:
+    """For a message; what is sampled has no number."""
+    return ", ".join("a sample" if isinstance(number, Column) else str(number) for number in numbers)
+
+
+def _adds_outside(anchor: Tensor, said: StageLoops) -> frozenset[str]:
+    """The space axes of which a part is walked inside of a loop that adds up: a shifted tile of these would be added to twice."""
+    parents = {part: split.loop for split in said.splits for part in split.parts}
+
+    def axis(name: str) -> str:
+        while name in parents:
+            name = parents[name]
+        return name
+
+    reduce = {each.name for each in anchor.reduce_axes}
+    first = next((position for position, name in enumerate(said.loops) if axis(name) in reduce), len(said.loops))
+    return frozenset(axis(name) for name in said.loops[first:] if axis(name) not in reduce)
+
+
+def innermost(said: StageLoops) -> frozenset[str]:
+    """The loops whose iterations are one element apart: the innermost level of each axis."""
+    last = {split.loop: split.parts[-1] for split in said.splits}
+
+    def level(name: str) -> str:
+        return level(last[name]) if name in last else name
+
+    return frozenset(map(level, said.axes))
+
+
+def mixed_axes(said: StageLoops, walks: Mapping[str, Walk]) -> frozenset[Axis]:
+    """The axes of which an inner level is walked outside of an outer one."""
+    levels = list(said.axes)
+    for split in said.splits:
+        place = levels.index(split.loop)
+        levels[place : place + 1] = split.parts
+    outward: dict[Axis, int] = {}
+    found = set()
+    for name in said.loops:
+        axis, level = walks[name].axis, levels.index(name)
+        if level < outward.setdefault(axis, level):
+            found.add(axis)
+        outward[axis] = level
+    return frozenset(found)
