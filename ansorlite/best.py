@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeAlias, TypeVar
 
 from ansorlite import measure, search, sketch, spaces, visible
 from ansorlite.cache import disk as caches
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from ansorlite.spaces.builders import SpaceBuilder
 
 T = TypeVar("T")
+
+#: A task's key and names: a trace is of a task under its own names, while the key is that of all equal tasks.
+Identity: TypeAlias = tuple[str, tuple[tuple[str, ...], ...]]
 
 _log = visible.logger(__name__)
 
@@ -75,9 +78,9 @@ class Programs:
         self._space = space
         self._cache = NoCache() if space is not None else default_cache() if cache is None else cache
         self._referee = referee
-        self._records: dict[str, list[Record]] = {}
-        self._judged: set[str] = set()
-        self._defaults: dict[str, Candidate] = {}
+        self._records: dict[Identity, list[Record]] = {}
+        self._judged: set[Identity] = set()
+        self._defaults: dict[Identity, Candidate] = {}
         self._built: dict[str, bytes] = {}
         self._broken: dict[str, str] = {}
         self._stale: set[tuple[str, Candidate]] = set()
@@ -117,7 +120,7 @@ class Programs:
         if self._space is not None:
             return
         wanted: list[tuple[Task, Candidate | None]] = []
-        for task in {task.key: task for task in tasks}.values():
+        for task in {_identity(task): task for task in tasks}.values():
             wanted += [(task, self._known(task)), *((task, hint) for hint in self._hints(task))]
         missing = [(task, c) for task, c in wanted if c is None or self._object(_object_key(task, c)) is None]
         work = sum(1 if candidate is not None else 1 + _CHOOSING for _, candidate in missing)
@@ -183,7 +186,8 @@ class Programs:
 
     def _warn_of(self, task: Task, candidate: Candidate, error: Exception) -> None:
         """Say that a program does not compile, and how to see it."""
-        known = [record for record in self._records.get(task.key, ()) if record.measurement.candidate == candidate and record.id]
+        records = self._records.get(_identity(task), ())
+        known = [record for record in records if record.measurement.candidate == candidate and record.id]
         command = replaying.command(task, candidate, str(error), known[0] if known else None)
         reason = str(error).partition("\n")[0][:200] or type(error).__name__
         warnings.warn(
@@ -197,14 +201,14 @@ class Programs:
 
     def _measured(self, task: Task) -> list[Measurement]:
         """What is known of the task."""
-        if task.key not in self._records:
-            self._records[task.key] = self._read(task)
-        return [record.measurement for record in self._records[task.key]]
+        if _identity(task) not in self._records:
+            self._records[_identity(task)] = self._read(task)
+        return [record.measurement for record in self._records[_identity(task)]]
 
     def _read(self, task: Task) -> list[Record]:
         if self._database is None:
             return []
-        records = self._database.records(task.key, task.target.key)
+        records = self._database.records_of(task)
         if not records:
             self._elsewhere.update(self._database.targets(task.key))
         if all(record.measurement.here for record in records):
@@ -223,12 +227,14 @@ class Programs:
 
     def _hints(self, task: Task) -> list[Candidate]:
         """The programs that are to be tried because another machine found them fast."""
-        return [] if task.key in self._judged else hints(self._measured(task), lambda candidate: self._has(task, candidate))
+        if _identity(task) in self._judged:
+            return []
+        return hints(self._measured(task), lambda candidate: self._has(task, candidate))
 
     def _judge(self, task: Task) -> None:
         """Give what other machines recommend a turn against the best program known here."""
         untried = self._hints(task)
-        self._judged.add(task.key)
+        self._judged.add(_identity(task))
         if not untried:
             return
         untried = promising(untried, self._measured(task), self._default(task))
@@ -287,7 +293,7 @@ class Programs:
             except RecordsError:  # it may only be read, say
                 kept = [*self._turns(task), *records]
                 self._cache.put(_turns_key(task), json.dumps([measurement_json(record) for record in kept]).encode())
-        self._records[task.key] += records
+        self._records[_identity(task)] += records
 
     def _turns(self, task: Task) -> list[Record]:
         """What was measured here, but could not be written to the database."""
@@ -343,15 +349,15 @@ class Programs:
 
     def _remembered(self, task: Task) -> Candidate | None:
         """The default program that was chosen before."""
-        if task.key not in self._defaults:
+        if _identity(task) not in self._defaults:
             known = self._cache.get(_default_key(task))
             if known is None:
                 return None
-            self._defaults[task.key] = Candidate(known.decode())
-        return self._defaults[task.key]
+            self._defaults[_identity(task)] = Candidate(known.decode())
+        return self._defaults[_identity(task)]
 
     def _remember(self, task: Task, default: Candidate) -> None:
-        self._defaults[task.key] = default
+        self._defaults[_identity(task)] = default
         self._cache.put(_default_key(task), default.trace.encode())
 
 
@@ -359,13 +365,17 @@ def _ok(candidate: Candidate, latency: float) -> Measurement:
     return Measurement(candidate, Outcome.OK, latency=latency, checked=True, version=__version__, when=time.time())
 
 
+def _identity(task: Task) -> Identity:
+    return task.key, task.dag.names
+
+
 def _default_key(task: Task) -> str:
-    return caches.key("default", task.key, task.target)
+    return caches.key("default", *_identity(task), task.target)
 
 
 def _turns_key(task: Task) -> str:
-    return caches.key("turns", task.key, task.target)
+    return caches.key("turns", *_identity(task), task.target)
 
 
 def _object_key(task: Task, candidate: Candidate) -> str:
-    return caches.key("object", task.key, task.target, candidate)
+    return caches.key("object", *_identity(task), task.target, candidate)

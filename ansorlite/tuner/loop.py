@@ -141,7 +141,7 @@ class Tuner:
         """Take up what was measured on this machine: these measurements are not made again. Of others the best few are tried."""
         stale = elsewhere = 0
         for index, state in enumerate(self._states):
-            measured = [record.measurement for record in self._database.records(state.task.key, state.task.target.key)]
+            measured = [record.measurement for record in self._database.records_of(state.task)]
             usable = [m for m in measured if m.candidate in state.keys]
             known = [m for m in usable if m.here]
             stale += len(measured) - len(usable)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from ansorlite.analysis.access import accesses
 from ansorlite.analysis.predicates import fusible_consumer, packable
 from ansorlite.errors import ScheduleError
 from ansorlite.schedule.primitives.step import Step
-from ansorlite.schedule.refs import StageRef
+from ansorlite.schedule.refs import Name, StageRef
 from ansorlite.schedule.structure import Copied, Location, Structure, places
 from ansorlite.te.tensor import Tensor
+
+_UNNAMED: Final = Name("")
 
 
 @dataclass(frozen=True)
@@ -113,10 +115,10 @@ class CacheRead(Step):
     method: ClassVar = "cache_read"
     positional: ClassVar = 2
     stage: StageRef
-    tensor: str
+    tensor: Name
     at: Location
     layout: str = "packed"
-    name: str = ""
+    name: Name = _UNNAMED
     computed: bool = False
 
     def apply(self, structure: Structure) -> Structure:

@@ -16,7 +16,7 @@ from ansorlite.rewrites.polyphase import phases, take_phases
 from ansorlite.rewrites.stages import cache_write, fuse, fusible_axes, rfactor, without_unit_reductions
 from ansorlite.rewrites.winograd import winograd
 from ansorlite.schedule.primitives.step import Results, Step
-from ansorlite.schedule.refs import LoopRef, StageRef
+from ansorlite.schedule.refs import LoopRef, Name, StageRef
 from ansorlite.schedule.structure import Structure
 from ansorlite.te.expr import Axis
 from ansorlite.te.ops import DOTS
@@ -56,7 +56,7 @@ class CacheWrite(Step):
 
     method: ClassVar = "cache_write"
     stage: StageRef
-    name: str
+    name: Name
 
     def apply(self, structure: Structure) -> Structure:
         tensor = structure.untouched(self.stage.name)
@@ -82,7 +82,7 @@ class Rfactor(Step):
 
     method: ClassVar = "rfactor"
     loop: LoopRef
-    name: str
+    name: Name
 
     def apply(self, structure: Structure) -> Structure:
         tensor = structure.untouched(self.loop.stage)
@@ -111,7 +111,7 @@ class Tensorize(Step):
     several: ClassVar = True
     loop: LoopRef
     op: str
-    words: tuple[str, str]
+    words: tuple[Name, Name]
 
     def apply(self, structure: Structure) -> Structure:
         tensor = structure.untouched(self.loop.stage)
@@ -141,7 +141,7 @@ class Convert(Step):
     positional: ClassVar = 2
     several: ClassVar = True
     stage: StageRef
-    copies: tuple[str, ...]
+    copies: tuple[Name, ...]
 
     def apply(self, structure: Structure) -> Structure:
         tensor = structure.untouched(self.stage.name)
@@ -208,7 +208,7 @@ class FuseDimensions(Step):
     """
 
     method: ClassVar = "fuse_dimensions"
-    pairs: tuple[tuple[str, tuple[int, ...]], ...]
+    pairs: tuple[tuple[Name, tuple[int, ...]], ...]
 
     def apply(self, structure: Structure) -> Structure:
         for other in structure.stages:
