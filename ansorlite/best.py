@@ -279,7 +279,7 @@ class Programs:
         """Know what was measured here, also the next time."""
         assert self._database is not None
         path = str(self._database.path)
-        records = [Record(0, task.key, task.target.key, replace(measurement, here=True), path) for measurement in made]
+        records = [Record(0, task.key, task.target.key, replace(measurement, ours=True), path) for measurement in made]
         if self._database.machine.kept:
             try:
                 for measurement in made:
@@ -298,7 +298,7 @@ class Programs:
             measured = [measurement_from(value, path) for value in known]
         except (ValueError, RecordsError):
             return []
-        return [Record(0, task.key, task.target.key, replace(measurement, here=True), path) for measurement in measured]
+        return [Record(0, task.key, task.target.key, replace(measurement, ours=True), path) for measurement in measured]
 
     # Compiled programs ---------------------------------------------------------------------------------------------
 

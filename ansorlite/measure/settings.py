@@ -50,6 +50,8 @@ class MeasureSettings:
         recycle: a worker is replaced by a fresh one after so many candidates.
         identical_failures: so many equal failures in a row end the tuning. (Not of a program that is cut short for being
             slower than the best: one sketch may be slow, and others not.)
+        alike: machines share the candidates of a task if no peak of theirs is more than so many times the first one's, or less.
+        wait_seconds: so long a lost machine is waited for where no other is left.
         seed: of the inputs.
         backend: the module that builds and loads programs.
     """
@@ -71,5 +73,7 @@ class MeasureSettings:
     builders: int = field(default_factory=_cores)
     recycle: int = 500
     identical_failures: int = 60
+    alike: float = 1.15
+    wait_seconds: float = 60.0
     seed: int = 0
     backend: str = NATIVE

@@ -5,10 +5,11 @@ A task line comes before the measurements of that task::
     {"kind": "task", "schema": 2, "key": "...", "dag": {...}, "first_seen": 1.7e9}
     {"kind": "measurement", "schema": 2, "task": "...", "target": "...", "trace": "def schedule(s): ...", "key": "9f...",
      "outcome": "ok", "latency": 1.2e-4, "checked": true, "error": "", "build_seconds": 0.03, "run_seconds": 0.05,
-     "check_seconds": 0.001, "version": "0.1.0", "time": 1.7e9, "seal": "3e..."}
+     "check_seconds": 0.001, "version": "0.1.0", "time": 1.7e9, "seal": "3e...",
+     "machine": ""}
 
 What a file says of latencies is believed only where the seal shows that this machine took them (``records/machine.py``), and
-that nobody has changed the line since. Older files have no seals.
+that nobody has changed the line since. Older files have no seals, and name no machine.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ def measurement_json(record: Record) -> dict[str, Any]:
         "version": measurement.version,
         "time": measurement.when,
         "seal": record.seal,
+        "machine": measurement.machine,
     }
 
 
@@ -237,6 +239,7 @@ def _record(fields: _Fields, candidate: Candidate) -> Record:
         seconds=Seconds(fields.seconds("build_seconds"), fields.seconds("run_seconds"), fields.seconds("check_seconds")),
         version=fields.text("version"),
         when=fields.seconds("time"),
+        machine=fields.text("machine") if "machine" in fields.value else "",
     )
     seal = fields.text("seal") if "seal" in fields.value else ""
     return Record(0, fields.text("task"), fields.text("target"), measurement, "", seal)
