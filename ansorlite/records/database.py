@@ -172,6 +172,10 @@ class Database:
         where, values = f"{where} AND m.id > ?", (*values, since)
         return list(self._select(f"{where} ORDER BY m.id LIMIT ?", (*values, -1 if limit is None else limit)))
 
+    def known(self, task: str, target: str) -> list[Record]:
+        """What there is to know of a task (key) for programs for a target (key): its records there."""
+        return self.records(task, target)
+
     def outcomes(self, task: str | None = None, target: str | None = None) -> dict[Outcome, int]:
         """How many records there are of each outcome; outcomes that never happened are left out."""
         where, values = _filters(task, target, None)
