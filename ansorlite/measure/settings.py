@@ -1,12 +1,10 @@
-"""How to measure: limits, repeats, and how many workers."""
+"""How to measure: limits, repeats, and how many workers. Needs nothing but Python: it is read on boards, too."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
 from typing import Final
-
-import psutil
 
 #: The backend that builds and loads programs; tests put one of their own in its place.
 NATIVE: Final = "ansorlite.measure.native"
@@ -20,7 +18,7 @@ RUNNER_ENVIRONMENT: Final = {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"
 
 
 def _half_of_memory() -> int:
-    return int(psutil.virtual_memory().total) // 2
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 
 def _cores() -> int:
