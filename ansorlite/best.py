@@ -10,6 +10,7 @@ import json
 import os
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from types import TracebackType
@@ -59,7 +60,7 @@ class Programs:
     """Looks programs up, and compiles them. Use it as a context manager: leaving it ends the worker that compares programs.
 
     Args:
-        database: of measurements; ``None`` for default programs only.
+        databases: of measurements, and packs; none for default programs only. The first keeps what is measured by the way.
         space: of which programs are taken; by default any of the database, else those that the rules of the target derive. The
             default programs of another space are not cached: nothing says when that changes.
         cache: of compiled programs; by default the user's.
@@ -68,13 +69,13 @@ class Programs:
 
     def __init__(
         self,
-        database: Database | None,
+        databases: Database | Sequence[Database] | None,
         space: SpaceBuilder | None = None,
         cache: Cache | None = None,
         *,
         referee: Referee | None = None,
     ) -> None:
-        self._database = database
+        self._databases = (databases,) if isinstance(databases, Database) else tuple(databases or ())
         self._space = space
         self._cache = NoCache() if space is not None else default_cache() if cache is None else cache
         self._referee = referee
@@ -85,6 +86,7 @@ class Programs:
         self._broken: dict[str, str] = {}
         self._stale: set[tuple[str, Candidate]] = set()
         self._elsewhere: set[str] = set()
+        self._sources: dict[Identity, str] = {}
         self._derived: tuple[Task, tuple[Sketch, ...]] | None = None
 
     def __enter__(self) -> Self:
@@ -113,6 +115,7 @@ class Programs:
         self._judge(task)
         origin, kernel = self._first(task, lambda origin: kernel_of(task, unpack(self._packed(task, origin.candidate)), origin))
         self._built.pop(_object_key(task, origin.candidate), None)
+        self._sources[_identity(task)] = self._source(task, origin)
         return kernel
 
     def prepare(self, tasks: Sequence[Task]) -> None:
@@ -139,9 +142,12 @@ class Programs:
                 self._broken[_object_key(task, candidate)] = built.error
 
     def warn(self) -> None:
-        """Say, once for all tasks looked up so far, which records could not be used."""
-        if self._database is not None:
-            self._database.warn()
+        """Say, once for all tasks looked up so far, which records could not be used; to who listens, where programs come from."""
+        if self._databases and self._sources:
+            counts = Counter(self._sources.values())
+            _log.info("where programs come from: %s", ", ".join(f"{count} {source}" for source, count in counts.items()))
+        for database in self._databases:
+            database.warn()
         if self._stale:
             _log.warning(
                 "%d records are no programs of their tasks (of another version or space, or changed by hand); tune again",
@@ -150,6 +156,14 @@ class Programs:
         if self._elsewhere:
             machines = ", ".join(sorted(self._elsewhere))
             _log.warning("some tasks were measured on other machines only (%s); tune them here", machines)
+
+    def _source(self, task: Task, origin: Origin) -> str:
+        """Where a program comes from, for people."""
+        if origin.latency is None:
+            return "by default"
+        records = [r for r in self._records.get(_identity(task), ()) if r.measurement.candidate == origin.candidate]
+        others = [record.database for record in records if not record.measurement.here]
+        return f"recommended by {others[0]}, which won a turn here" if others else "measured here"
 
     # The order of the programs of a task ---------------------------------------------------------------------------
 
@@ -206,11 +220,11 @@ class Programs:
         return [record.measurement for record in self._records[_identity(task)]]
 
     def _read(self, task: Task) -> list[Record]:
-        if self._database is None:
+        if not self._databases:
             return []
-        records = self._database.records_of(task)
+        records = [record for database in self._databases for record in database.records_of(task)]
         if not records:
-            self._elsewhere.update(self._database.targets(task.key))
+            self._elsewhere.update(*(database.targets(task.key) for database in self._databases))
         if all(record.measurement.here for record in records):
             return records
         return [*records, *self._turns(task)]
@@ -283,13 +297,13 @@ class Programs:
 
     def _keep(self, task: Task, made: Sequence[Measurement]) -> None:
         """Know what was measured here, also the next time."""
-        assert self._database is not None
-        path = str(self._database.path)
-        records = [Record(0, task.key, task.target.key, replace(measurement, here=True), path) for measurement in made]
-        if self._database.machine.kept:
+        first = self._databases[0]
+        path = str(first.path)
+        records = [Record(0, task.key, task.target.key, replace(measurement, ours=True), path) for measurement in made]
+        if first.machine.kept:
             try:
                 for measurement in made:
-                    self._database.add(task, measurement)
+                    first.add(task, measurement)
             except RecordsError:  # it may only be read, say
                 kept = [*self._turns(task), *records]
                 self._cache.put(_turns_key(task), json.dumps([measurement_json(record) for record in kept]).encode())
@@ -297,14 +311,13 @@ class Programs:
 
     def _turns(self, task: Task) -> list[Record]:
         """What was measured here, but could not be written to the database."""
-        assert self._database is not None
-        path = str(self._database.path)
+        path = str(self._databases[0].path)
         try:
             known = json.loads(self._cache.get(_turns_key(task)) or b"[]")
             measured = [measurement_from(value, path) for value in known]
         except (ValueError, RecordsError):
             return []
-        return [Record(0, task.key, task.target.key, replace(measurement, here=True), path) for measurement in measured]
+        return [Record(0, task.key, task.target.key, replace(measurement, ours=True), path) for measurement in measured]
 
     # Compiled programs ---------------------------------------------------------------------------------------------
 

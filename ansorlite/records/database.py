@@ -167,9 +167,11 @@ class Database:
 
         Those of an equal computation with other names are among them.
         """
+        return self._in_names_of(task, self.records(task.key, task.target.key))
+
+    def _in_names_of(self, task: Task, records: Sequence[Record]) -> list[Record]:
         names = self._naming(task.key, task.dag)
-        found = self.records(task.key, task.target.key)
-        return [replace(record, measurement=names.to_use(record.measurement)) for record in found]
+        return [replace(record, measurement=names.to_use(record.measurement)) for record in records]
 
     def best(self, task: str, target: str) -> Measurement | None:
         """The fastest checked measurement, made on this machine, of a task (key) on a target (key); ``None`` if there is none."""

@@ -49,7 +49,7 @@ def test_each_sees_the_records_of_both_in_its_own_names() -> None:
         assert [record.measurement.candidate for record in database.records()] == [IN_OURS] * 2
         for task, candidate in ((OURS, IN_OURS), (THEIRS, IN_THEIRS)):
             found = database.records_of(task)
-            assert [(r.measurement.candidate, r.measurement.here) for r in found] == [(candidate, True)] * 2
+            assert [(r.measurement.candidate, r.measurement.ours) for r in found] == [(candidate, True)] * 2
 
 
 def test_the_same_measurement_is_not_added_under_another_name() -> None:
@@ -76,11 +76,11 @@ def test_a_merged_database_keeps_its_seals(tmp_path: Path) -> None:
         assert import_lines(database, tmp_path / "lines") == 1
         assert import_lines(database, tmp_path / "lines") == 0
         found = [record.measurement for record in database.records_of(OURS)]
-        assert [(m.candidate, m.latency, m.here) for m in found] == [(IN_OURS, 2.0, True), (IN_OURS, 1.0, True)]
+        assert [(m.candidate, m.latency, m.ours) for m in found] == [(IN_OURS, 2.0, True), (IN_OURS, 1.0, True)]
     with Database(tmp_path / "believing.db") as database:
         database.add(OURS, ran(IN_OURS, 2.0, when=2.0))
         assert import_lines(database, tmp_path / "changed") == 1
-        assert [record.measurement.here for record in database.records_of(OURS)] == [True, False]
+        assert [record.measurement.ours for record in database.records_of(OURS)] == [True, False]
 
 
 def test_what_was_tuned_under_one_name_is_compiled_under_another(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
