@@ -155,14 +155,15 @@ class _Fold:
             lane_axis, lanes = walks[vector].axis, minimum(self.value(said.vector[1]), loops[-1].trip)
         mixed = mixed_axes(said, walks)
         parallel = self.parallel(said, [loop.trip for loop in loops], anchor.name, names)
-        loops = self.unrolled(loops, said, cut, mixed, lanes, parallel)
+        loops, written = self.unrolled(loops, said, cut, mixed, lanes, parallel)
         stored = anchor if epilogue is None else epilogue
         prepared = stored in self.constant
         streamed = self.streamed(stored, loops, lanes)
         numbers = epilogue_at, ended
         nest = Nest(
-            anchor, loops, bands, factor, epilogue, *numbers, lane_axis, lanes, parallel, prepared, streamed, cut, mixed, (), ()
-        )
+            anchor, loops, bands, factor, epilogue, *numbers, lane_axis, lanes, parallel, prepared, streamed, cut, mixed,
+            written, (), (),
+        )  # fmt: skip
         attached = self.attached(nest, members, place, normalised)
         packed = tuple(self.packed(anchor, copy, attached, lambda at: normalised(place(at))) for copy in said.copies)
         return replace(nest, attached=attached, packed=packed)
@@ -189,8 +190,9 @@ class _Fold:
         mixed: frozenset[Axis],
         lanes: Number,
         parallel: Number,
-    ) -> tuple[Loop, ...]:
-        """Marks loops, from the innermost outward, while their straight-line code stays within the limit.
+    ) -> tuple[tuple[Loop, ...], Number]:
+        """Marks loops, from the innermost outward, while their straight-line code stays within the limit; and how many iterations
+        of theirs are written out.
 
         A loop whose last run may be short stays a loop, and so does one that threads share.
         """
@@ -211,7 +213,8 @@ class _Fold:
             alone = parallel <= position if loop.name in shared else 1
             going = every((going, statements <= limit, either(fixed, vector), alone))
             result[position] = replace(loop, unrolled=every((going, loop.trip > 1, negated(vector))))
-        return tuple(result)
+        written = product(where(loop.unrolled, loop.trip, 1) for loop in result)
+        return tuple(result), minimum(written, maximum(limit, 1))
 
     def streamed(self, stored: Tensor, loops: tuple[Loop, ...], lanes: Number) -> Number:
         """Whether what the innermost loop stores goes past the caches: by the line, so in vectors, and not in short runs."""

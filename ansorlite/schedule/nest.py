@@ -109,6 +109,7 @@ class Nest:
         cut: the names of the loops whose last iteration is cut short where the step does not divide the span; that of the others
             is shifted inwards.
         mixed: the axes of which an inner level is walked outside of an outer one.
+        written_out: how often the anchor's statement is written out in straight-line code, a vectorised loop counted as one.
     """
 
     anchor: Tensor
@@ -125,6 +126,7 @@ class Nest:
     streamed: Number
     cut: frozenset[str]
     mixed: frozenset[Axis]
+    written_out: Number
     attached: tuple[Attached, ...]
     packed: tuple[Packed, ...]
 
