@@ -7,7 +7,21 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ansorlite.loops.kernel_module import When, kernel_module
-from ansorlite.loops.nodes import Alloc, Buffer, For, Function, If, Load, LoopKind, Scope, Store, statements
+from ansorlite.loops.nodes import (
+    BINDINGS,
+    INDEPENDENT,
+    Alloc,
+    Buffer,
+    For,
+    Function,
+    If,
+    Load,
+    LoopKind,
+    Scope,
+    Store,
+    may_nest,
+    statements,
+)
 from ansorlite.loops.visit import loads, stores
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Const, Expr, Select, Var
@@ -86,7 +100,7 @@ def extent_is_an_index(loop: For, _: Site) -> str | None:
 
 
 def extent_is_constant(loop: For, _: Site) -> str | None:
-    if loop.kind not in (LoopKind.PARALLEL, LoopKind.UNROLLED) or isinstance(loop.extent, Const):
+    if loop.kind not in (*INDEPENDENT, LoopKind.UNROLLED) or isinstance(loop.extent, Const):
         return None
     return f"the extent of a loop of kind {loop.kind.name} is not constant"
 
@@ -109,6 +123,13 @@ def vectorized_is_innermost(loop: For, _: Site) -> str | None:
 def parallel_is_not_nested(loop: For, place: Site) -> str | None:
     if loop.kind is LoopKind.PARALLEL and place.kind(LoopKind.PARALLEL):
         return "a parallel loop is inside another"
+    return None
+
+
+def bound_loops_nest_in_order(loop: For, place: Site) -> str | None:
+    for outer in place.loops:
+        if loop.kind in BINDINGS and outer.kind in BINDINGS and not may_nest(outer.kind, loop.kind):
+            return f"a loop of kind {loop.kind.name} is inside of one of kind {outer.kind.name}"
     return None
 
 
@@ -196,10 +217,10 @@ def parallel_iterations_do_not_collide(store: Store, place: Site) -> str | None:
     if not any(load.buffer is store.buffer for load in loads(store.value)):
         return None
     for depth, loop in enumerate(place.loops):
-        if loop.kind is not LoopKind.PARALLEL or place.buffers[store.buffer] > depth or _runs_once(loop):
+        if loop.kind not in INDEPENDENT or place.buffers[store.buffer] > depth or _runs_once(loop):
             continue
         if not _tells_apart(flat_index(store, place.algebra), loop.var):
-            return f"parallel iterations of {loop.var.name} may update the same element of {store.buffer.name}"
+            return f"independent iterations of {loop.var.name} may update the same element of {store.buffer.name}"
     return None
 
 

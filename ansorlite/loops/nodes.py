@@ -7,7 +7,9 @@ Meaning (the interpreter is the living definition):
 
 * Everything runs in program order, as if every loop were serial. Loop kinds are promises and wishes, never meaning:
   ``PARALLEL`` promises that iterations may run in any order at once, ``VECTORIZED`` that iterations may run in
-  lockstep, ``UNROLLED`` wishes for straight-line code.
+  lockstep, ``UNROLLED`` wishes for straight-line code. ``BLOCK``, ``VTHREAD``, ``WARP``, ``LANE`` and ``THREAD`` promise what
+  ``PARALLEL`` does, and wish for what a GPU has of that name; they nest in this order, each in the ones before it, and none in
+  itself; ``THREAD`` stands for ``WARP`` and ``LANE`` together. A machine without such runs them one iteration after another.
 * A :class:`Select` executes only the taken arm, so a :class:`Load` behind one may have an index that is out of bounds
   when the arm is not taken. Everywhere else every index is within its buffer.
 * A fresh :class:`Alloc` holds garbage. Buffers never alias, except that an argument may be passed twice if it is only read.
@@ -19,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Const, Expr, Var
@@ -93,6 +96,23 @@ class LoopKind(Enum):
     PARALLEL = "parallel"
     VECTORIZED = "vectorized"
     UNROLLED = "unrolled"
+    BLOCK = "block"
+    VTHREAD = "vthread"
+    WARP = "warp"
+    LANE = "lane"
+    THREAD = "thread"
+
+
+#: The kinds of loops that are bound to what a GPU has, as they nest: the outermost first.
+BINDINGS: Final = (LoopKind.BLOCK, LoopKind.VTHREAD, LoopKind.WARP, LoopKind.LANE, LoopKind.THREAD)
+#: The kinds of loops whose iterations may run in any order, at once.
+INDEPENDENT: Final = (LoopKind.PARALLEL, *BINDINGS)
+
+
+def may_nest(outer: LoopKind, inner: LoopKind) -> bool:
+    """Whether a loop of one of ``BINDINGS`` may be inside of a loop of another one."""
+    apart = {outer, inner} == {LoopKind.THREAD, LoopKind.WARP} or {outer, inner} == {LoopKind.THREAD, LoopKind.LANE}
+    return not apart and BINDINGS.index(outer) < BINDINGS.index(inner)
 
 
 class Stmt:
@@ -105,7 +125,7 @@ class For(Stmt):
 
     Attributes:
         extent: an int64 expression; a :class:`Const` except for the last, shorter tile of a reduction.
-            PARALLEL and UNROLLED extents are always constant.
+            Extents of PARALLEL, UNROLLED and bound loops are always constant.
         lanes: for VECTORIZED: how many iterations one vector holds; the extent need not be a multiple of it.
             A VECTORIZED loop is innermost: its body is stores and ifs, no loops or allocations. 1 otherwise.
     """

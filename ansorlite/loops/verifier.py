@@ -34,6 +34,7 @@ CHECKS: Final[Checks] = {
         checks.lanes_suit_the_kind,
         checks.vectorized_is_innermost,
         checks.parallel_is_not_nested,
+        checks.bound_loops_nest_in_order,
     ),
     If: (checks.condition_is_bool,),
     Alloc: (checks.buffer_is_new, checks.scope_suits_the_place),

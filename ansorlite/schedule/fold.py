@@ -22,8 +22,9 @@ from ansorlite.analysis.access import axes_of, positions
 from ansorlite.analysis.branches import region_loops
 from ansorlite.analysis.constants import constant_stages, follows_from_constants
 from ansorlite.columns.arithmetic import both, ceil, either, equal, every, maximum, minimum, negated, product, select, where
-from ansorlite.columns.tape import Number
+from ansorlite.columns.tape import Column, Number
 from ansorlite.errors import ScheduleError
+from ansorlite.loops.nodes import may_nest
 from ansorlite.once import once_for_each
 from ansorlite.schedule.bands import Depths, bands_around, bands_of, kept
 from ansorlite.schedule.nest import Attached, Loop, Nest, Packed, Program
@@ -38,7 +39,7 @@ from ansorlite.schedule.structure import (
     Structure,
     places,
 )
-from ansorlite.schedule.walks import Walks, innermost, mixed_axes
+from ansorlite.schedule.walks import Walk, Walks, innermost, mixed_axes
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis, Expr, Reduce
 from ansorlite.te.tensor import Tensor
@@ -122,8 +123,9 @@ class _Fold:
             )
         depths = Depths(said, names, inside)
         grouped = bands_of(names, walks, depths.all, vector, isinstance(anchor.body, Reduce))
+        bound = dict(said.bound)
         loops = tuple(
-            Loop(name, walk.axis, number, walk.reduce, walk.span, walk.step, walk.trip, 0)
+            Loop(name, walk.axis, number, walk.reduce, walk.span, walk.step, walk.trip, 0, bound.get(name))
             for number, (_, band) in enumerate(grouped)
             for name, walk in ((name, walks[name]) for name in band)
         )
@@ -155,6 +157,7 @@ class _Fold:
             lane_axis, lanes = walks[vector].axis, minimum(self.value(said.vector[1]), loops[-1].trip)
         mixed = mixed_axes(said, walks)
         parallel = self.parallel(said, [loop.trip for loop in loops], anchor.name, names)
+        self.check_bound(anchor.name, loops, cut, mixed)
         loops, written = self.unrolled(loops, said, cut, mixed, lanes, parallel)
         stored = anchor if epilogue is None else epilogue
         prepared = stored in self.constant
@@ -164,6 +167,7 @@ class _Fold:
             anchor, loops, bands, factor, epilogue, *numbers, lane_axis, lanes, parallel, prepared, streamed, cut, mixed,
             written, (), (),
         )  # fmt: skip
+        self.check_sums(nest, said, walks)
         attached = self.attached(nest, members, place, normalised)
         packed = tuple(self.packed(anchor, copy, attached, lambda at: normalised(place(at))) for copy in said.copies)
         return replace(nest, attached=attached, packed=packed)
@@ -215,6 +219,57 @@ class _Fold:
             result[position] = replace(loop, unrolled=every((going, loop.trip > 1, negated(vector))))
         written = product(where(loop.unrolled, loop.trip, 1) for loop in result)
         return tuple(result), minimum(written, maximum(limit, 1))
+
+    def check_bound(self, stage: str, loops: tuple[Loop, ...], cut: frozenset[str], mixed: frozenset[Axis]) -> None:
+        """Loops that are bound nest as their machine has it, and have the same iterations in every run."""
+        around: list[Loop] = []
+        for position, loop in enumerate(loops):
+            if loop.bound is None:
+                continue
+            for outer in around:
+                if outer.bound is not None and not may_nest(outer.bound, loop.bound):
+                    raise ScheduleError(
+                        f"loop {loop.name} of stage {stage}, bound to {loop.bound.value}, is inside of loop {outer.name}, bound "
+                        f"to {outer.bound.value}; reorder: block, vthread, then warp and lane, or thread, from the outermost in"
+                    )
+            around.append(loop)
+            if loop.name in cut:
+                whole = either(_whole(loops, position, mixed), equal(loop.trip, 1))
+                self.require(
+                    whole,
+                    f"loop {loop.name} of stage {stage} is bound to {loop.bound.value}, but its last run is short; "
+                    f"choose factors that divide the loops of {loop.axis.name}",
+                )
+
+    def check_sums(self, nest: Nest, said: StageLoops, walks: Mapping[str, Walk]) -> None:
+        """Independent iterations that are shifted onto one another do not add to one element in memory."""
+        if nest.epilogue is not None or not isinstance(nest.anchor.body, Reduce):
+            return
+        shared = said.parallel[0] if said.parallel is not None else ()
+        inner = nest.inner_reduction
+        # Registers that are set at the start of a sum are moved to memory whole.
+        moved = both(nest.promoted, nest.reduce_at >= inner) if inner is not None else 0
+        for position, loop in enumerate(nest.loops):
+            walk = walks[loop.name]
+            if (loop.bound is None and loop.name not in shared) or walk.cut or walk.even:
+                continue
+            alone = nest.parallel <= position if loop.bound is None else 0
+            self.require(
+                either(either(equal(loop.trip * loop.step, loop.span), alone), moved),
+                f"loop {loop.name} of stage {nest.anchor.name} walks {loop.span} elements in steps of {loop.step}: its last "
+                f"iteration would add to elements of another one at the same time; choose factors that divide, or cache_write",
+            )
+
+    def require(self, flag: Number, problem: str) -> None:
+        """A condition of rows: where it is not met the row is invalid.
+
+        Raises:
+            ScheduleError: there is one row, and it is not.
+        """
+        if isinstance(flag, Column):
+            self.walks.valid = both(self.walks.valid, flag)
+        elif not flag:
+            raise ScheduleError(problem)
 
     def streamed(self, stored: Tensor, loops: tuple[Loop, ...], lanes: Number) -> Number:
         """Whether what the innermost loop stores goes past the caches: by the line, so in vectors, and not in short runs."""

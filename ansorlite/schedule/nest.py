@@ -13,6 +13,7 @@ from functools import cached_property
 from ansorlite.analysis.access import axes_of
 from ansorlite.columns.arithmetic import both, either, equal, every, minimum, negated, total
 from ansorlite.columns.tape import Number
+from ansorlite.loops.nodes import LoopKind
 from ansorlite.schedule.regions import Region
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Axis, Read, Reduce
@@ -31,6 +32,7 @@ class Loop:
         step: how many of them one iteration covers.
         trip: iterations.
         unrolled: flag.
+        bound: what of a GPU it is bound to.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Loop:
     step: Number
     trip: Number
     unrolled: Number
+    bound: LoopKind | None = None
 
 
 @dataclass(frozen=True, eq=False)

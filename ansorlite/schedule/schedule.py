@@ -152,6 +152,10 @@ class Schedule:
         """See :class:`~ansorlite.schedule.primitives.annotations.Unroll`."""
         self.apply(p.Unroll(_all(loops)) if max_steps is None else p.Unroll(_all(loops), max_steps))
 
+    def bind(self, loop: LoopRef, to: str) -> None:
+        """See :class:`~ansorlite.schedule.primitives.annotations.Bind`."""
+        self.apply(p.Bind(_loop(loop), to))
+
     def stream(self, stage: Stage | str, *, on: Value = 1) -> None:
         """See :class:`~ansorlite.schedule.primitives.annotations.Stream`."""
         self.apply(p.Stream(_stage(stage), on))

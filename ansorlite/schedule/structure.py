@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from ansorlite.analysis.access import axes_of
 from ansorlite.errors import ScheduleError
+from ansorlite.loops.nodes import LoopKind
 from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.samples import Hole, Value
 from ansorlite.te.dag import ComputeDAG
@@ -96,6 +97,7 @@ class StageLoops:
         follows: whether it is computed in the very loops of the stage that ``at`` is a loop of, after that: as its epilogue.
         parallel: the outermost loops that threads share, and how many of them.
         vector: the vectorised loop, and its lanes.
+        bound: loops that are bound to what a GPU has, each with that.
         unrolled: the loops that are unrolled, from the innermost outward, and the most vector statements of straight-line code.
         streamed: whether what it stores goes past the caches.
         copies: the copies that it reads instead of tensors.
@@ -109,6 +111,7 @@ class StageLoops:
     follows: bool = False
     parallel: tuple[tuple[str, ...], Value] | None = None
     vector: tuple[str, Value] | None = None
+    bound: tuple[tuple[str, LoopKind], ...] = ()
     unrolled: tuple[tuple[str, ...], Value] | None = None
     streamed: Value = 0
     copies: tuple[Copied, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ansorlite.schedule.primitives.annotations import Parallel, Stream, Unroll, Vectorize
+from ansorlite.schedule.primitives.annotations import Bind, Parallel, Stream, Unroll, Vectorize
 from ansorlite.schedule.primitives.loops import Reorder, Split
 from ansorlite.schedule.primitives.places import CacheRead, ComputeAt, ComputeRoot, ReverseComputeAt
 from ansorlite.schedule.primitives.rewrites import (
@@ -43,12 +43,14 @@ PRIMITIVES: Final[Mapping[str, type[Step]]] = {
         Parallel,
         Vectorize,
         Unroll,
+        Bind,
         Stream,
     )
 }
 
 __all__ = [
     "PRIMITIVES",
+    "Bind",
     "CacheRead",
     "CacheWrite",
     "ComputeAt",

@@ -12,6 +12,7 @@ from ansorlite import te
 from ansorlite.errors import ScheduleError
 from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.printer import text
+from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.schedule import Schedule
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.program import sketch_of
@@ -129,9 +130,71 @@ def test_numbers_of_lanes_come_from_the_target() -> None:
     assert "vectorized(16) j0_1 in 0..20" in printed
 
 
+def test_loops_are_bound() -> None:
+    def steps(s: Schedule) -> None:
+        c = s.stage("C")
+        i0, i1 = s.split(c["i"], [None, 4])
+        j0, j1 = s.split(c["j"], [None, 5])
+        s.reorder(i0, j0, c["k"], i1, j1)
+        s.bind(i0, "block")
+        s.bind(j0, "vthread")
+        s.bind(i1, "warp")
+        s.bind(j1, "lane")
+        s.reverse_compute_at("D", j0)
+
+    printed = loops(steps)
+    assert "block i0 in 0..3:" in printed
+    assert "vthread j0 in 0..4:" in printed
+    assert printed.count("warp i") == printed.count("lane j") == 3, "the start, the sum and what follows it"
+
+
+@pytest.mark.parametrize("share", [lambda s, loop: s.parallel(loop), lambda s, loop: s.bind(loop, "block")])
+def test_shared_iterations_do_not_add_to_one_element(share: Callable[[Schedule, LoopRef], None]) -> None:
+    def steps(s: Schedule, inner: int) -> None:
+        c = s.stage("C")
+        i0, i1 = s.split(c["i"], [None, inner])
+        s.reorder(i0, i1, c["k"], c["j"])
+        share(s, i0)
+
+    assert "its last iteration would add to elements of another one" in refused(lambda s: steps(s, 5))
+    loops(lambda s: steps(s, 4))
+
+
+def test_a_bound_loop_of_uneven_runs_is_a_condition_of_rows() -> None:
+    s = Schedule(MATMUL_RELU.dag, WIDE)
+    c = s.stage("C")
+    i0, i1 = s.split(c["i"], [None, s.sample((4, 5), name="width")])
+    s.reorder(c["k"], i0, i1)
+    s.bind(i1, "thread")
+    sketch = Sketch(s.structure, s.trace, WIDE)
+    assert sketch.valid(np.array([[0], [1]])).tolist() == [True, False]
+    with pytest.raises(ScheduleError, match="loop i1 of stage C is bound to thread, but its last run is short"):
+        sketch.lower((1,))
+
+
 @pytest.mark.parametrize(
     ("steps", "why"),
     [
+        (lambda s: s.bind(s.stage("C")["i"], "grid"), "is to be bound to 'grid'; there are block, vthread, warp, lane, thread"),
+        (
+            lambda s: s.bind(s.stage("C")["k"], "lane"),
+            "loop C.k cannot be bound to lane: its iterations add to the same elements",
+        ),
+        (
+            lambda s: (s.bind(s.stage("C")["i"], "block"), s.bind(s.stage("C")["j"], "block")),
+            "loop i of stage C is bound to block already",
+        ),
+        (
+            lambda s: (s.bind(s.stage("C")["i"], "thread"), s.bind(s.stage("C")["j"], "block")),
+            "loop j of stage C, bound to block, is inside of loop i, bound to thread",
+        ),
+        (
+            lambda s: (s.bind(s.stage("C")["i"], "thread"), s.bind(s.stage("C")["j"], "lane")),
+            "loop j of stage C, bound to lane, is inside of loop i, bound to thread",
+        ),
+        (lambda s: (s.bind(s.stage("C")["i"], "block"), s.parallel(s.stage("C")["i"])), "cannot be both bound and parallel"),
+        (lambda s: (s.unroll(s.stage("C")["j"]), s.bind(s.stage("C")["j"], "thread")), "cannot be both unrolled and bound"),
+        (lambda s: (s.bind(s.stage("C")["i"], "block"), s.split(s.stage("C")["i"], [2, 6])), "cannot be split after bind"),
         (lambda s: s.stage("Z"), "there is no stage 'Z'; there are A, B, C, D"),
         (lambda s: s.stage("A"), "A is an input"),
         (lambda s: s.split(s.stage("C")["x"], [None, 2]), "stage C has no loop x; it has i, j, k"),

@@ -17,6 +17,7 @@ from ansorlite.columns.tape import Number
 from ansorlite.errors import ProgramSizeError, ScheduleError
 from ansorlite.evolution import EvolutionSettings, evolve
 from ansorlite.features.programs import ProgramSpace
+from ansorlite.loops.nodes import LoopKind
 from ansorlite.platforms import PLATFORMS, build, platform_of
 from ansorlite.schedule.nest import Program
 from ansorlite.schedule.schedule import Schedule
@@ -115,6 +116,29 @@ def test_what_is_valid_for_all_rows_takes_no_column() -> None:
         assert sketch._conditions is None, "no default space pays for a limit that it never meets"
 
 
+def test_threads_of_a_block_are_a_column(limited_to: Limit) -> None:
+    """As a GPU's row has it."""
+
+    def threads(program: Program, _: Target) -> Number:
+        trips = (loop.trip for nest in program.nests for loop in nest.loops if loop.bound is LoopKind.THREAD)
+        return product(trips)
+
+    def blocks(s: Schedule) -> None:
+        d = s.stage("D")
+        j0, j1 = s.split(d["j"], s.sample_tile(d["j"], parts=2, perfect=True))
+        s.reorder(d["i"], j0, j1)
+        s.bind(d["i"], "block")
+        s.bind(j1, "thread")
+
+    limited_to(Constraint("threads of a block", threads, lambda target: target.vector_registers // 4))
+    (sketch,) = sketches_of(TASK, builder_of(blocks))
+    rows = TileSpace(sketch).sample(100, np.random.default_rng(0))
+    assert {int(threads(sketch.fold(row), WIDE)) for row in rows} == {1, 2, 4, 8}
+    limited_to(Constraint("threads of a block", threads, lambda _: 0))
+    with pytest.raises(ScheduleError, match="none of its choices make at most 0 threads of a block"):
+        sketches_of(TASK, builder_of(blocks))
+
+
 # CPUs: values of straight-line code ------------------------------------------------------------------------------------
 
 
@@ -136,11 +160,7 @@ def test_what_is_sure_to_be_refused_is_not_proposed() -> None:
     space = TileSpace(sketch)
     assert sketch._conditions is not None
     last = space.sizes - 1
-    longest = next(
-        row
-        for row in space._drawn(4096, np.random.default_rng(0))
-        if not space.valid(row[None])[0]
-    )
+    longest = next(row for row in space._drawn(4096, np.random.default_rng(0)) if not space.valid(row[None])[0])
     assert last[-1] == longest[-1]
     with pytest.raises(ProgramSizeError):
         build(sketch.lower(longest), WIDE)
