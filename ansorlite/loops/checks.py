@@ -67,6 +67,17 @@ def params_are_arguments(function: Function, _: Site) -> str | None:
     return None if len(set(function.params)) == len(function.params) else "a buffer is a param twice"
 
 
+def pads_suit_the_buffer(alloc: Alloc, _: Site) -> str | None:
+    pads = alloc.buffer.pads
+    wrong = pads and (len(pads) != len(alloc.buffer.shape) or min(pads) < 0 or alloc.buffer.scope is Scope.REGISTER)
+    return f"{alloc.buffer.name}, of {len(alloc.buffer.shape)} dimensions, is padded by {pads}" if wrong else None
+
+
+def params_are_dense(function: Function, _: Site) -> str | None:
+    padded = [b.name for b in function.params if any(b.pads) and b.scope in (Scope.ARGUMENT, Scope.CONSTANT)]
+    return f"params {', '.join(padded)} are padded" if padded else None
+
+
 def has_outputs(function: Function, _: Site) -> str | None:
     fits = 1 <= function.outputs <= len(function.params)
     return None if fits else f"{function.outputs} outputs of {len(function.params)} params"

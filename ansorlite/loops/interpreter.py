@@ -65,7 +65,7 @@ def interpret_module(module: KernelModule, arrays: Sequence[np.ndarray], *, reor
         ArgumentError, OutOfBoundsError: as :func:`interpret`.
     """
     given = dict(zip(module.params, arrays, strict=True))
-    given |= {buffer: np.empty(buffer.shape, dtypes.NUMPY[buffer.dtype]) for buffer in module.handed}
+    given |= {buffer: np.empty(buffer.size, dtypes.NUMPY[buffer.dtype]) for buffer in module.handed}
     for launch in module.launches:
         interpret(launch.function, [given[buffer] for buffer in launch.function.params], reorder=reorder)
 

@@ -41,32 +41,32 @@ class Scope(Enum):
 
 @dataclass(frozen=True, eq=False)
 class Buffer:
-    """A dense row-major array. Identity is equality.
+    """A row-major array. Identity is equality.
 
     Attributes:
         shape: extents in elements; ``()`` is one element.
+        pads: for each dimension the elements between the end of a run along it and the next one, which nobody uses; ``()`` where
+            there are none, as of all that is given by callers.
     """
 
     name: str
     shape: tuple[int, ...]
     dtype: str
     scope: Scope
+    pads: tuple[int, ...] = ()
 
     @property
     def strides(self) -> tuple[int, ...]:
         """Elements between neighbours, per dimension."""
-        strides = [1]
-        for extent in reversed(self.shape[1:]):
-            strides.append(strides[-1] * extent)
+        strides, pads = [1], self.pads or (0,) * len(self.shape)
+        for extent, pad in zip(reversed(self.shape[1:]), reversed(pads[1:]), strict=False):
+            strides.append(strides[-1] * extent + pad)
         return tuple(reversed(strides)) if self.shape else ()
 
     @property
     def size(self) -> int:
-        """Number of elements."""
-        result = 1
-        for extent in self.shape:
-            result *= extent
-        return result
+        """Number of elements, with those that nobody uses."""
+        return self.shape[0] * self.strides[0] if self.shape else 1
 
     @property
     def nbytes(self) -> int:

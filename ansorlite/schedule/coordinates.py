@@ -21,6 +21,7 @@ class Level:
     """One real loop (of more than one iteration) of one program.
 
     Attributes:
+        loop: the name that the schedule has for it.
         cut: whether its last iteration is cut short where the step does not divide the span; else it is shifted inwards.
         exact: whether every run of it covers its whole span: true of what shifts.
     """
@@ -36,6 +37,7 @@ class Level:
     lanes: int
     cut: bool
     exact: bool
+    loop: str = ""
     bound: LoopKind | None = None
 
     def offset(self, var: Expr) -> Expr:
@@ -68,7 +70,9 @@ def levels(nest: Nest) -> tuple[Level, ...]:
         name = f"{loop.axis.name}{counts[loop.axis]}"
         counts[loop.axis] += 1
         result.append(
-            Level(name, loop.axis, loop.band, loop.reduce, *numbers, bool(loop.unrolled), lanes, cut, exact, loop.bound)
+            Level(
+                name, loop.axis, loop.band, loop.reduce, *numbers, bool(loop.unrolled), lanes, cut, exact, loop.name, loop.bound
+            )
         )
     return tuple(result)
 

@@ -21,13 +21,27 @@ from numpy.typing import NDArray
 from ansorlite.analysis.access import axes_of, positions
 from ansorlite.analysis.branches import region_loops
 from ansorlite.analysis.constants import constant_stages, follows_from_constants
-from ansorlite.columns.arithmetic import both, ceil, either, equal, every, maximum, minimum, negated, product, select, where
+from ansorlite.columns.arithmetic import (
+    both,
+    ceil,
+    either,
+    equal,
+    every,
+    maximum,
+    minimum,
+    modulo,
+    negated,
+    product,
+    select,
+    where,
+)
 from ansorlite.columns.tape import Column, Number
 from ansorlite.errors import ScheduleError
 from ansorlite.loops.nodes import may_nest
 from ansorlite.once import once_for_each
 from ansorlite.schedule.bands import Depths, bands_around, bands_of, kept
 from ansorlite.schedule.nest import Attached, Loop, Nest, Packed, Program
+from ansorlite.schedule.padding import paddings, wanted
 from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.regions import Region, regions
 from ansorlite.schedule.samples import Choose, Value, evaluate
@@ -69,6 +83,7 @@ class _Fold:
         self.walks = Walks(choose, self.parts)
         self.follower: dict[str, str] = {}
         self.members: dict[str, list[Tensor]] = {}
+        self.pads: dict[Tensor, tuple[Number, ...]] = {}
 
     def program(self) -> Program:
         position = {tensor.name: i for i, tensor in enumerate(self.dag.tensors)}
@@ -91,7 +106,7 @@ class _Fold:
                 merge = next(c for c in self.dag.consumers(nest.epilogue))
                 counting = (nest.anchor.axes[0], nest.epilogue.axes[0], merge.reduce_axes[0])
                 self.parts |= dict.fromkeys(counting, nest.loops[0].trip)
-        return Program(self.dag, tuple(nests), self.parts, self.walks.valid)
+        return Program(self.dag, tuple(nests), self.parts, self.walks.valid, self.pads)
 
     def value(self, value: Value) -> Number:
         return evaluate(value, self.choose)
@@ -160,6 +175,11 @@ class _Fold:
         self.check_bound(anchor.name, loops, cut, mixed)
         loops, written = self.unrolled(loops, said, cut, mixed, lanes, parallel)
         stored = anchor if epilogue is None else epilogue
+        self.padded(stored, [self.parts.get(axis, axis.extent) for axis in stored.axes])
+        if stored is not anchor and said.aligned:
+            raise ScheduleError(
+                f"stage {anchor.name} is a tile of accumulators: storage_align is of stages that are stored, and of copies"
+            )
         prepared = stored in self.constant
         streamed = self.streamed(stored, loops, lanes)
         numbers = epilogue_at, ended
@@ -169,7 +189,7 @@ class _Fold:
         )  # fmt: skip
         self.check_sums(nest, said, walks)
         attached = self.attached(nest, members, place, normalised)
-        packed = tuple(self.packed(anchor, copy, attached, lambda at: normalised(place(at))) for copy in said.copies)
+        packed = tuple(self.packed(nest, copy, attached, lambda at: normalised(place(at))) for copy in said.copies)
         return replace(nest, attached=attached, packed=packed)
 
     def factor(self, anchor: Tensor, epilogue: Tensor | None) -> Axis | None:
@@ -342,16 +362,37 @@ class _Fold:
         trips = [lengths[number[axis]] for axis in order]
         shared = self.parallel(said, trips, tensor.name, [axis.name for axis in order])
         parallel = where(equal(at, 0), shared, 0)
+        self.padded(tensor, lengths)
         return Attached(tensor, region, at, tuple(lengths), lane_axis, lanes, parallel, tensor in self.constant)
 
-    def packed(self, anchor: Tensor, copied: Copied, attached: Sequence[Attached], place: Callable[[Location], Number]) -> Packed:
+    def padded(self, tensor: Tensor, extents: Sequence[Number]) -> None:
+        """Notes the padding of a buffer, if it has some."""
+        wishes = wanted(self.structure.loops(tensor.name).aligned, self.choose)
+        if wishes:
+            number = {axis.name: dim for dim, axis in enumerate(tensor.axes)}
+            self.pads[tensor] = paddings(extents, {number[name]: wish for name, wish in wishes.items()})
+
+    def packed(self, nest: Nest, copied: Copied, attached: Sequence[Attached], place: Callable[[Location], Number]) -> Packed:
         tensor = self.tensors[copied.tensor]
-        copy = _copy(anchor, tensor, copied.name, copied.computed)
+        copy = _copy(nest.anchor, tensor, copied.name, copied.computed)
         assert copy.body is not None
         prepared = follows_from_constants(self.dag, copy.body)
         # What is computed inside of the nest can be copied no further out than there.
         there: Number = next((stage.at for stage in attached if stage.tensor is tensor), 0)
-        return Packed(tensor, copy, 0 if prepared else maximum(place(copied.at), there), prepared)
+        at = 0 if prepared else maximum(place(copied.at), there)
+        wishes = wanted(copied.aligned, self.choose)
+        pads: dict[str, Number] = {}
+        stride: Number = 1
+        for loop in reversed(nest.loops) if wishes else ():
+            inside = both(at <= loop.band, loop.axis in copy.axes)
+            if loop.name in wishes:
+                factor, offset = wishes[loop.name]
+                # Of loops of one iteration there is no dimension; and neighbours along the innermost one lie side by side.
+                there = every((inside, loop.trip > 1, stride > 1))
+                pads[loop.name] = where(there, modulo(offset - stride, factor), 0)
+                stride = stride + pads[loop.name]
+            stride = stride * where(inside, loop.trip, 1)
+        return Packed(tensor, copy, at, prepared, pads)
 
 
 def _table(numbers: Sequence[int]) -> NDArray[np.int64]:

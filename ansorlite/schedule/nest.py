@@ -80,12 +80,14 @@ class Packed:
         copy: the copy's name, and its element in terms of the anchor's axes that the read depends on, which are its axes.
         at: after how many bands of the anchor; 0 is the root.
         prepared: whether the copy is made once, before the first call; then that is at the root.
+        pads: by loop that is a dimension of the copy: elements behind what one iteration of it has.
     """
 
     tensor: Tensor
     copy: Tensor
     at: Number
     prepared: bool
+    pads: Mapping[str, Number]
 
     @property
     def copies(self) -> bool:
@@ -234,9 +236,11 @@ class Program:
         nests: in the order in which they run.
         parts: for the partial results of an rfactor: how many there are, by the axes ``r`` that count them.
         valid: flag: whether the choices go together at all.
+        pads: of buffers with padded strides: for each dimension the elements behind a run along it.
     """
 
     dag: ComputeDAG
     nests: tuple[Nest, ...]
     parts: Mapping[Axis, Number]
-    valid: Number = 1
+    valid: Number
+    pads: Mapping[Tensor, tuple[Number, ...]]

@@ -188,6 +188,10 @@ class Schedule:
         source = tensor if isinstance(tensor, str) else tensor.name
         self.apply(p.CacheRead(_stage(stage), source, at, layout, name or self.free(f"{source}_packed"), computed))
 
+    def storage_align(self, buffer: Stage | str, loop: LoopRef, factor: Value, offset: Value = 0) -> None:
+        """See :class:`~ansorlite.schedule.primitives.storage.StorageAlign`."""
+        self.apply(p.StorageAlign(buffer if isinstance(buffer, str) else buffer.name, _loop(loop), factor, offset))
+
     # Rewrites of the computation ----------------------------------------------------------------------------------
 
     def inline(self, stage: Stage | str) -> None:

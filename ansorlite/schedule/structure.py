@@ -68,6 +68,19 @@ class Splitting:
 
 
 @dataclass(frozen=True)
+class Alignment:
+    """Neighbours along a dimension of a buffer are a multiple of ``factor`` elements apart, plus ``offset``.
+
+    Attributes:
+        along: the axis, or of a copy the loop, of the dimension.
+    """
+
+    along: str
+    factor: Value
+    offset: Value
+
+
+@dataclass(frozen=True)
 class Copied:
     """What a stage reads of a tensor, laid out in the order of use.
 
@@ -76,12 +89,14 @@ class Copied:
         name: of the copy.
         at: where the copy is made.
         computed: whether the tensor is a stage that has no other place: its elements are computed into the copy.
+        aligned: dimensions whose strides are padded.
     """
 
     tensor: str
     name: str
     at: Location
     computed: bool
+    aligned: tuple[Alignment, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -101,6 +116,7 @@ class StageLoops:
         unrolled: the loops that are unrolled, from the innermost outward, and the most vector statements of straight-line code.
         streamed: whether what it stores goes past the caches.
         copies: the copies that it reads instead of tensors.
+        aligned: dimensions of its buffer whose strides are padded.
     """
 
     axes: tuple[str, ...]
@@ -115,6 +131,7 @@ class StageLoops:
     unrolled: tuple[tuple[str, ...], Value] | None = None
     streamed: Value = 0
     copies: tuple[Copied, ...] = ()
+    aligned: tuple[Alignment, ...] = ()
 
     @property
     def is_plain(self) -> bool:

@@ -15,6 +15,7 @@ from ansorlite.features.reference import reference
 from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.printer import text
 from ansorlite.loops.verifier import verify
+from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.schedule import Schedule
 from ansorlite.schedule.trace_reader import read
 from ansorlite.sketch.sketch import Sketch
@@ -55,6 +56,11 @@ def _scramble_stage(s: Schedule, name: str, rng: np.random.Generator) -> None:
             with refused:
                 local = s.cache_write(name)
                 target = local.name
+    axes = s.stage(target).tensor.axes
+    if len(axes) > 1 and rng.random() < 0.3:
+        with refused:
+            dim = rng.integers(len(axes) - 1)
+            s.storage_align(target, LoopRef(target, axes[dim].name), int(rng.choice(_FACTORS)), int(rng.integers(3)))
     said = s.structure.loops(target)
     if said.boxed or said.follows:
         with refused:
@@ -97,6 +103,10 @@ def _scramble_stage(s: Schedule, name: str, rng: np.random.Generator) -> None:
         with refused:
             at = loops[rng.integers(len(loops))] if rng.random() < 0.7 else None
             s.cache_read(target, sources[rng.integers(len(sources))], at=at)
+    for copy in s.structure.loops(target).copies:
+        if rng.random() < 0.5:
+            with refused:
+                s.storage_align(copy.name, loops[rng.integers(len(loops))], int(rng.choice(_FACTORS)), int(rng.integers(3)))
 
 
 def check(seed: int) -> bool:

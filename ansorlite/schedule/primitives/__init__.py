@@ -20,6 +20,7 @@ from ansorlite.schedule.primitives.rewrites import (
     Winograd,
 )
 from ansorlite.schedule.primitives.step import Results, Step, check_arguments
+from ansorlite.schedule.primitives.storage import StorageAlign
 
 #: By the method that makes it: a new primitive is a class and a line here.
 PRIMITIVES: Final[Mapping[str, type[Step]]] = {
@@ -45,6 +46,7 @@ PRIMITIVES: Final[Mapping[str, type[Step]]] = {
         Unroll,
         Bind,
         Stream,
+        StorageAlign,
     )
 }
 
@@ -67,6 +69,7 @@ __all__ = [
     "Rfactor",
     "Split",
     "Step",
+    "StorageAlign",
     "Stream",
     "Tensorize",
     "Unroll",

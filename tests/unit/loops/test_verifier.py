@@ -1,6 +1,7 @@
 """Every check of the verifier refuses the smallest function that breaks it, and nothing that is legal."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -99,6 +100,9 @@ ILLEGAL = [
     (checks.bound_loops_nest_in_order, bound(LoopKind.THREAD, LoopKind.BLOCK)),
     (checks.bound_loops_nest_in_order, bound(LoopKind.BLOCK, LoopKind.BLOCK)),
     (checks.bound_loops_nest_in_order, bound(LoopKind.WARP, LoopKind.THREAD)),
+    (checks.pads_suit_the_buffer, function(Alloc(replace(local(2, 3), pads=(1,)), store(Y, (0,), ONE)))),
+    (checks.pads_suit_the_buffer, function(Alloc(replace(local(2, scope=Scope.REGISTER), pads=(1,)), store(Y, (0,), ONE)))),
+    (checks.params_are_dense, Function("f", (replace(Y, pads=(1,)),), 1, block())),
     (checks.condition_is_bool, function(If(index(1), store(Y, (0,), ONE)))),
     (checks.buffer_is_new, twice_the_same_buffer()),
     (checks.buffer_is_new, function(Alloc(Y, store(Y, (0,), ONE)))),

@@ -13,6 +13,7 @@ from ansorlite.errors import ScheduleError
 from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.printer import text
 from ansorlite.schedule.refs import LoopRef
+from ansorlite.schedule.samples import Value
 from ansorlite.schedule.schedule import Schedule
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.program import sketch_of
@@ -160,6 +161,42 @@ def test_shared_iterations_do_not_add_to_one_element(share: Callable[[Schedule, 
     loops(lambda s: steps(s, 4))
 
 
+def test_strides_are_padded() -> None:
+    padded = Schedule(DEPTHWISE.dag).stage("padded")
+    names = [axis.name for axis in padded.axes]
+
+    def whole(s: Schedule) -> None:
+        s.compute_root("padded")
+        s.storage_align("padded", s.stage("padded")[names[1]], 100)
+        s.storage_align("padded", s.stage("padded")[names[2]], 16, 8)
+
+    assert "alloc padded: float32[1, 3, 11, 11] strides [900, 300, 24, 1] in GLOBAL" in loops(whole, DEPTHWISE)
+
+    def inside(s: Schedule) -> None:
+        s.compute_at("padded", s.stage("depthwise")["y"])
+        s.storage_align("padded", s.stage("padded")[names[2]], 16, 8)
+
+    assert "alloc padded: float32[1, 1, 3, 11] strides [72, 72, 24, 1] in LOCAL" in loops(inside, DEPTHWISE)
+
+    assert "alloc copy: float32[4, 9] strides [17, 1] in LOCAL" in loops(lambda s: aligned_copy(s, 1))
+    assert "alloc copy: float32[4, 9] strides [16, 1] in LOCAL" in loops(lambda s: aligned_copy(s, 0))
+
+
+def aligned_copy(s: Schedule, offset: Value) -> None:
+    i0, i1 = s.split(s.stage("C")["i"], [None, 4])
+    s.cache_read("C", "A", at=i0, name="copy")
+    s.storage_align("copy", i1, 16, offset)
+
+
+def test_padding_may_be_sampled_and_tells_programs_apart() -> None:
+    s = Schedule(MATMUL_RELU.dag, WIDE)
+    aligned_copy(s, s.sample((0, 1, 17), name="offset"))
+    sketch = Sketch(s.structure, s.trace, WIDE)
+    keys = sketch.canonical(np.array([[0], [1], [2]]))
+    assert (keys[1] == keys[2]).all()
+    assert (keys[0] != keys[1]).any()
+
+
 def test_a_bound_loop_of_uneven_runs_is_a_condition_of_rows() -> None:
     s = Schedule(MATMUL_RELU.dag, WIDE)
     c = s.stage("C")
@@ -175,6 +212,25 @@ def test_a_bound_loop_of_uneven_runs_is_a_condition_of_rows() -> None:
 @pytest.mark.parametrize(
     ("steps", "why"),
     [
+        (lambda s: s.storage_align("C", s.stage("C")["j"], 16), "neighbours along C.j lie side by side: name the axis around it"),
+        (lambda s: s.storage_align("C", s.stage("D")["i"], 16), "stage C has the axes i, j; name one of these, not D.i"),
+        (lambda s: s.storage_align("C", s.stage("C")["k"], 16), "stage C has the axes i, j; name one of these, not C.k"),
+        (lambda s: s.storage_align("D", s.stage("D")["i"], 16), "stage D is an output: callers say how it lies in memory"),
+        (lambda s: s.storage_align("A", s.stage("C")["i"], 16), "A is an input"),
+        (lambda s: s.storage_align("C", s.stage("C")["i"], 0), "give a factor from 1 to 4096"),
+        (lambda s: s.storage_align("C", s.stage("C")["i"], 8, -1), "has an offset of -1, less than 0"),
+        (
+            lambda s: (s.reverse_compute_at("D", s.stage("C")["i"]), s.storage_align("C", s.stage("C")["i"], 16)),
+            "stage C is a tile of accumulators",
+        ),
+        (
+            lambda s: (s.cache_read("C", "A", name="copy"), s.storage_align("copy", s.stage("D")["i"], 16)),
+            "copy is a copy for C: name one of the loops of that, not D.i",
+        ),
+        (
+            lambda s: (aligned_copy(s, 0), s.split(s.stage("C")["i1"], [2, 2])),
+            "loop C.i1 cannot be split after storage_align of copy",
+        ),
         (lambda s: s.bind(s.stage("C")["i"], "grid"), "is to be bound to 'grid'; there are block, vthread, warp, lane, thread"),
         (
             lambda s: s.bind(s.stage("C")["k"], "lane"),
@@ -256,3 +312,13 @@ def test_an_element_wise_stage_may_be_computed_in_a_tile() -> None:
         s.reverse_compute_at("B", local["i"])
 
     assert "alloc B_local_tile: float32[7]" in loops(steps, Task([a, b], WIDE))
+
+
+def test_a_tile_of_registers_around_two_sums() -> None:
+    def steps(s: Schedule) -> None:
+        local = s.cache_write("pool")
+        s.reorder(*(local[name] for name in ("z", "y", "b", "ry", "ch", "rx")))
+        s.reverse_compute_at("pool", local["rx"])
+        s.unroll([local[name] for name in ("ry", "ch", "rx")], max_steps=64)
+
+    assert "pool_local_tile[ch0_1] = max(pool_local_tile[ch0_1]" in loops(steps, Task(workloads.max_pool(1, 3, 9, 9), WIDE))
