@@ -159,6 +159,9 @@ def scope_suits_the_place(alloc: Alloc, place: Site) -> str | None:
         return f"{alloc.buffer.name} is of scope {scope.name}, but allocated"
     if scope is Scope.PREPARED and place.loops:
         return f"{alloc.buffer.name} is of scope PREPARED, but allocated in a loop"
+    threads = [loop.var.name for loop in place.loops if loop.kind in BINDINGS and loop.kind is not LoopKind.BLOCK]
+    if scope is Scope.SHARED and threads:
+        return f"{alloc.buffer.name} is of scope SHARED, but allocated by each iteration of {threads[0]}"
     if scope is Scope.GLOBAL and place.kind(LoopKind.PARALLEL):
         return f"{alloc.buffer.name} is of scope GLOBAL, but allocated by each parallel iteration"
     return None

@@ -36,6 +36,7 @@ class Scope(Enum):
     PREPARED = "as GLOBAL, but what is stored there follows from CONSTANT params alone; a param once the function is split"
     GLOBAL = "a temporary seen by all threads; allocated outside of parallel loops"
     LOCAL = "a temporary private to the thread that runs the enclosing Alloc; stack or thread workspace"
+    SHARED = "as LOCAL, but seen by all threads of the block that runs the enclosing Alloc; allocated outside of their loops"
     REGISTER = "as LOCAL, but small, and every index is constant once UNROLLED and VECTORIZED loops are expanded"
 
 

@@ -37,7 +37,7 @@ from ansorlite.columns.arithmetic import (
 )
 from ansorlite.columns.tape import Column, Number
 from ansorlite.errors import ScheduleError
-from ansorlite.loops.nodes import may_nest
+from ansorlite.loops.nodes import LoopKind, may_nest
 from ansorlite.once import once_for_each
 from ansorlite.schedule.bands import Depths, bands_around, bands_of, kept
 from ansorlite.schedule.nest import Attached, Loop, Nest, Packed, Program
@@ -342,6 +342,8 @@ class _Fold:
             # The boxes of a stage further in are of full length, whatever is left for the last run of a reduction loop.
             read_inside = any(consumer in at_of for consumer in self.dag.consumers(tensor))
             tiles = nest.reaches if read_inside else nest.sizes
+            if self.structure.loops(tensor.name).shared:
+                self.check_shared(nest, tensor.name, at)
             result.append(self.region_stage(tensor, forms[tensor], at, tiles))
         return tuple(reversed(result))
 
@@ -363,7 +365,7 @@ class _Fold:
         shared = self.parallel(said, trips, tensor.name, [axis.name for axis in order])
         parallel = where(equal(at, 0), shared, 0)
         self.padded(tensor, lengths)
-        return Attached(tensor, region, at, tuple(lengths), lane_axis, lanes, parallel, tensor in self.constant)
+        return Attached(tensor, region, at, tuple(lengths), lane_axis, lanes, parallel, tensor in self.constant, said.shared)
 
     def padded(self, tensor: Tensor, extents: Sequence[Number]) -> None:
         """Notes the padding of a buffer, if it has some."""
@@ -380,6 +382,8 @@ class _Fold:
         # What is computed inside of the nest can be copied no further out than there.
         there: Number = next((stage.at for stage in attached if stage.tensor is tensor), 0)
         at = 0 if prepared else maximum(place(copied.at), there)
+        if copied.shared:
+            self.check_shared(nest, copied.name, at)
         wishes = wanted(copied.aligned, self.choose)
         pads: dict[str, Number] = {}
         stride: Number = 1
@@ -392,7 +396,17 @@ class _Fold:
                 pads[loop.name] = where(there, modulo(offset - stride, factor), 0)
                 stride = stride + pads[loop.name]
             stride = stride * where(inside, loop.trip, 1)
-        return Packed(tensor, copy, at, prepared, pads)
+        return Packed(tensor, copy, at, prepared, copied.shared, pads)
+
+    def check_shared(self, nest: Nest, name: str, at: Number) -> None:
+        """What the threads of a block share is made inside of some loop, and outside of those over threads."""
+        threads = [loop for loop in nest.loops if loop.bound not in (None, LoopKind.BLOCK)]
+        outside = every(either(at <= loop.band, equal(loop.trip, 1)) for loop in threads)
+        self.require(
+            both(at > 0, outside),
+            f"{name} is to be shared by the threads of a block: make it inside of a loop of {nest.anchor.name}, "
+            f"outside of the loops that are bound to threads",
+        )
 
 
 def _table(numbers: Sequence[int]) -> NDArray[np.int64]:

@@ -262,7 +262,8 @@ class NestLowering:
         if stage.at == 0:
             buffer = self.buffers[stage.tensor]
         else:
-            buffer = Buffer(stage.tensor.name, lengths, stage.tensor.dtype, Scope.LOCAL, padding(self.program, stage.tensor))
+            scope = Scope.SHARED if stage.shared else Scope.LOCAL
+            buffer = Buffer(stage.tensor.name, lengths, stage.tensor.dtype, scope, padding(self.program, stage.tensor))
             local.append(buffer)
         before.append(RegionLowering(stage, corner, buffer, self.reads, self.extents).lower())
         if stage.at > 0:
@@ -272,15 +273,16 @@ class NestLowering:
         """Copies or computes what the loops below ``position`` read of a tensor, in the order in which they read it."""
         band = int(pack.at)
         chosen = [level for level in self.levels if level.band >= band and level.axis in pack.copy.axes]
-        scope = Scope.PREPARED if pack.prepared else Scope.GLOBAL if band == 0 else Scope.LOCAL
+        inside = Scope.SHARED if pack.shared else Scope.LOCAL
+        scope = Scope.PREPARED if pack.prepared else Scope.GLOBAL if band == 0 else inside
         # What is behind one iteration of a loop is behind a run along the next dimension.
         pads = tuple(int(pack.pads.get(name, 0)) for name in ("", *(level.loop for level in chosen[:-1]))) if pack.pads else ()
         buffer = Buffer(pack.copy.name, tuple(level.trip for level in chosen), pack.tensor.dtype, scope, pads[: len(chosen)])
         (self.root_packs if band == 0 else local).append(buffer)
-        opened, inside = loops_over(chosen, position)
-        indices = tuple(inside.at[level] for level in chosen)
+        opened, here = loops_over(chosen, position)
+        indices = tuple(here.at[level] for level in chosen)
         assert pack.copy.body is not None
-        element = on_buffers(pack.copy.body, {axis: inside.corner(axis) for axis in pack.copy.axes}, self.reads)
+        element = on_buffers(pack.copy.body, {axis: here.corner(axis) for axis in pack.copy.axes}, self.reads)
         copy = Store(buffer, indices, element, pack.copy.name)
         if band == 0 and self.nest.parallel > 0 and len(opened) > 1:
             (level, var, _), *rest = opened

@@ -58,6 +58,7 @@ class Attached:
         lanes: vector width, 1 for a scalar.
         parallel: how many of its outermost loops are fused and parallel; 0 unless at the root.
         prepared: whether it is computed once, before the first call; then it is at the root.
+        shared: whether all threads of a block see it.
     """
 
     tensor: Tensor
@@ -68,6 +69,7 @@ class Attached:
     lanes: Number
     parallel: Number
     prepared: bool
+    shared: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +82,7 @@ class Packed:
         copy: the copy's name, and its element in terms of the anchor's axes that the read depends on, which are its axes.
         at: after how many bands of the anchor; 0 is the root.
         prepared: whether the copy is made once, before the first call; then that is at the root.
+        shared: whether all threads of a block see it.
         pads: by loop that is a dimension of the copy: elements behind what one iteration of it has.
     """
 
@@ -87,6 +90,7 @@ class Packed:
     copy: Tensor
     at: Number
     prepared: bool
+    shared: bool
     pads: Mapping[str, Number]
 
     @property

@@ -183,10 +183,12 @@ class Schedule:
         layout: str = "packed",
         name: str | None = None,
         computed: bool = False,
-    ) -> None:
-        """See :class:`~ansorlite.schedule.primitives.places.CacheRead`."""
+        scope: str | None = None,
+    ) -> Stage | None:
+        """See :class:`~ansorlite.schedule.primitives.places.CacheRead`; the copy, where it is a stage."""
         source = tensor if isinstance(tensor, str) else tensor.name
-        self.apply(p.CacheRead(_stage(stage), source, at, layout, name or self.free(f"{source}_packed"), computed))
+        copy = name or self.free(f"{source}_{layout}")
+        return next(iter(_stages(self.apply(p.CacheRead(_stage(stage), source, at, layout, copy, computed, scope)))), None)
 
     def storage_align(self, buffer: Stage | str, loop: LoopRef, factor: Value, offset: Value = 0) -> None:
         """See :class:`~ansorlite.schedule.primitives.storage.StorageAlign`."""

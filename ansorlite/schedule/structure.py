@@ -90,6 +90,7 @@ class Copied:
         at: where the copy is made.
         computed: whether the tensor is a stage that has no other place: its elements are computed into the copy.
         aligned: dimensions whose strides are padded.
+        shared: whether all threads of a block see it.
     """
 
     tensor: str
@@ -97,6 +98,7 @@ class Copied:
     at: Location
     computed: bool
     aligned: tuple[Alignment, ...] = ()
+    shared: bool = False
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,7 @@ class StageLoops:
         streamed: whether what it stores goes past the caches.
         copies: the copies that it reads instead of tensors.
         aligned: dimensions of its buffer whose strides are padded.
+        shared: whether all threads of a block see its buffer.
     """
 
     axes: tuple[str, ...]
@@ -132,6 +135,7 @@ class StageLoops:
     streamed: Value = 0
     copies: tuple[Copied, ...] = ()
     aligned: tuple[Alignment, ...] = ()
+    shared: bool = False
 
     @property
     def is_plain(self) -> bool:

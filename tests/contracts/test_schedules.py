@@ -102,7 +102,9 @@ def _scramble_stage(s: Schedule, name: str, rng: np.random.Generator) -> None:
     if sources and rng.random() < 0.3:
         with refused:
             at = loops[rng.integers(len(loops))] if rng.random() < 0.7 else None
-            s.cache_read(target, sources[rng.integers(len(sources))], at=at)
+            layout = ("packed", "plain", "transposed")[rng.integers(3)]
+            scope = None if rng.random() < 0.7 else "shared"
+            s.cache_read(target, sources[rng.integers(len(sources))], at=at, layout=layout, scope=scope)
     for copy in s.structure.loops(target).copies:
         if rng.random() < 0.5:
             with refused:

@@ -103,6 +103,10 @@ ILLEGAL = [
     (checks.pads_suit_the_buffer, function(Alloc(replace(local(2, 3), pads=(1,)), store(Y, (0,), ONE)))),
     (checks.pads_suit_the_buffer, function(Alloc(replace(local(2, scope=Scope.REGISTER), pads=(1,)), store(Y, (0,), ONE)))),
     (checks.params_are_dense, Function("f", (replace(Y, pads=(1,)),), 1, block())),
+    (
+        checks.scope_suits_the_place,
+        function(loop("t", 4, lambda t: Alloc(local(4, scope=Scope.SHARED), store(Y, (t,), ONE)), LoopKind.THREAD)),
+    ),
     (checks.condition_is_bool, function(If(index(1), store(Y, (0,), ONE)))),
     (checks.buffer_is_new, twice_the_same_buffer()),
     (checks.buffer_is_new, function(Alloc(Y, store(Y, (0,), ONE)))),

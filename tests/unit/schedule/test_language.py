@@ -197,6 +197,28 @@ def test_padding_may_be_sampled_and_tells_programs_apart() -> None:
     assert (keys[0] != keys[1]).any()
 
 
+def test_copies_lie_as_the_tensor_does_or_the_other_way() -> None:
+    def steps(s: Schedule, layout: str, scope: str | None = None) -> None:
+        i0, i1 = s.split(s.stage("C")["i"], [None, 4])
+        s.bind(i0, "block")
+        s.bind(i1, "thread")
+        copy = s.cache_read("C", "A", at=i0, layout=layout, scope=scope)
+        assert copy is not None
+        s.vectorize(s.stage(copy.name).loops[-1] if layout == "plain" else copy["d1"], lanes=8)
+
+    assert "alloc A_plain: float32[4, 9] in LOCAL" in loops(lambda s: steps(s, "plain"))
+    printed = loops(lambda s: steps(s, "transposed", "shared"))
+    assert "alloc A_transposed: float32[9, 4] in SHARED" in printed
+    assert "A_transposed[k0, i1] * B[k0, j0]" in printed
+
+
+def test_a_copy_of_a_window_that_slides() -> None:
+    printed = loops(
+        lambda s: s.cache_read("pool", "X", at=s.stage("pool")["y"], layout="plain"), Task(workloads.max_pool(1, 3, 9, 9), WIDE)
+    )
+    assert "alloc X_plain: float32[1, 1, 3, 9] in LOCAL" in printed
+
+
 def test_a_bound_loop_of_uneven_runs_is_a_condition_of_rows() -> None:
     s = Schedule(MATMUL_RELU.dag, WIDE)
     c = s.stage("C")
@@ -230,6 +252,18 @@ def test_a_bound_loop_of_uneven_runs_is_a_condition_of_rows() -> None:
         (
             lambda s: (aligned_copy(s, 0), s.split(s.stage("C")["i1"], [2, 2])),
             "loop C.i1 cannot be split after storage_align of copy",
+        ),
+        (lambda s: s.cache_read("C", "A", scope="global"), "has the scope 'global'; it can be 'shared'"),
+        (lambda s: s.cache_read("C", "A", scope="shared"), "make it inside of a loop of C, outside of the loops that are bound"),
+        (
+            lambda s: (s.bind(s.stage("C")["i"], "lane"), s.cache_read("C", "A", at=s.stage("C")["i"], scope="shared")),
+            "A_packed is to be shared by the threads of a block",
+        ),
+        (lambda s: s.cache_read("D", "A", layout="plain"), "stage D reads nothing of A"),
+        (lambda s: s.cache_read("C", "A", layout="plain", computed=True), "is computed into packed copies only"),
+        (
+            lambda s: (s.reverse_compute_at("D", s.stage("C")["i"]), s.cache_read("D", "C", layout="plain")),
+            "stage D follows C, whose tile it reads",
         ),
         (lambda s: s.bind(s.stage("C")["i"], "grid"), "is to be bound to 'grid'; there are block, vthread, warp, lane, thread"),
         (

@@ -12,7 +12,7 @@ import pytest
 import ansorlite as al
 from ansorlite import te
 from ansorlite.codegen.straight_line import LEAST_OF_MATH, least_values
-from ansorlite.columns.arithmetic import product
+from ansorlite.columns.arithmetic import product, total
 from ansorlite.columns.tape import Number
 from ansorlite.errors import ProgramSizeError, ScheduleError
 from ansorlite.evolution import EvolutionSettings, evolve
@@ -137,6 +137,22 @@ def test_threads_of_a_block_are_a_column(limited_to: Limit) -> None:
     limited_to(Constraint("threads of a block", threads, lambda _: 0))
     with pytest.raises(ScheduleError, match="none of its choices make at most 0 threads of a block"):
         sketches_of(TASK, builder_of(blocks))
+
+
+def test_bytes_that_a_block_shares_are_a_column(limited_to: Limit) -> None:
+    def shared_bytes(program: Program, _: Target) -> Number:
+        return total(4 * product(stage.lengths) for nest in program.nests for stage in nest.attached if stage.shared)
+
+    def copying(s: Schedule) -> None:
+        c = s.stage("C")
+        i0, _ = s.split(c["i"], s.sample_tile(c["i"], parts=2, perfect=True))
+        s.bind(i0, "block")
+        s.cache_read("C", "A", at=i0, layout="plain", scope="shared")
+
+    limited_to(Constraint("bytes that a block shares", shared_bytes, lambda _: 512))
+    (sketch,) = sketches_of(TASK, builder_of(copying))
+    rows = TileSpace(sketch).sample(100, np.random.default_rng(0))
+    assert {int(shared_bytes(sketch.fold(row), WIDE)) for row in rows} == {64 * i for i in (1, 2, 3, 4, 6, 8)}
 
 
 # CPUs: values of straight-line code ------------------------------------------------------------------------------------
