@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Final
 
 from ansorlite.analysis.access import Access, accesses, axes_of, positions
 from ansorlite.analysis.branches import branch_axes, region_loops
@@ -18,7 +19,6 @@ from ansorlite.columns.arithmetic import (
     largest,
     minimum,
     negated,
-    product,
     select,
     total,
     where,
@@ -29,6 +29,7 @@ from ansorlite.features.operations import operations
 from ansorlite.loops.nodes import index
 from ansorlite.once import once_for_each
 from ansorlite.schedule.nest import Attached, Nest, Packed, Program
+from ansorlite.schedule.padding import strides
 from ansorlite.schedule.regions import Box
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis, Reduce
@@ -49,7 +50,7 @@ def population_facts(program: Program) -> Iterator[StatementFacts]:
     for nest in program.nests:
         if nest.prepared:
             continue
-        view = _NestView(nest, program.parts, lengths)
+        view = _NestView(nest, program, lengths)
         yield from (view.attached(stage) for stage in nest.attached if not stage.prepared)
         yield from (view.packed(pack) for pack in nest.packed if not pack.prepared)
         yield view.anchor()
@@ -59,7 +60,11 @@ def population_facts(program: Program) -> Iterator[StatementFacts]:
 
 @dataclass(frozen=True, eq=False)
 class _Loops:
-    """The loops around a statement, the axes that each walks, and by depth how much of each axis is left below."""
+    """The loops around a statement, the axes that each walks, and by depth how much of each axis is left below.
+
+    Attributes:
+        steps: by loop how much of an axis one iteration is, where that is not what is left below it.
+    """
 
     trips: Numbers
     parallel: Numbers
@@ -69,6 +74,10 @@ class _Loops:
     axes: tuple[frozenset[Axis], ...]
     sizes: Mapping[Axis, Numbers]
     lanes: Number
+    steps: Mapping[Axis, Numbers] = field(default_factory=dict)
+
+
+_NONE: Final[Mapping[str, Number]] = {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,13 +91,15 @@ class _OwnLoop:
 
 
 class _NestView:
-    def __init__(self, nest: Nest, parts: Mapping[Axis, Number], lengths: Mapping[Tensor, tuple[Number, ...]]) -> None:
+    def __init__(self, nest: Nest, program: Program, lengths: Mapping[Tensor, tuple[Number, ...]]) -> None:
         self.nest = nest
-        self.parts = parts
+        self.parts = program.parts
+        self.pads = program.pads
         self.lengths = lengths
         # A loop that is of one iteration in every program changes nothing but the time that this takes.
         self.loops = [loop for loop in nest.loops if largest(loop.trip) > 1]
         self.trips = [loop.trip for loop in self.loops]
+        self.steps = [loop.step for loop in self.loops]
         self.bands = [loop.band for loop in self.loops]
         self.unrolled = [loop.unrolled for loop in self.loops]
         self.vector = [both(nest.lanes > 1, depth == len(self.loops) - 1) for depth in range(len(self.loops))]
@@ -133,7 +144,8 @@ class _NestView:
         # Accumulators of their own live only while the inner reduction runs: loops around it add to others.
         reduce = [both(loop.reduce, negated(both(nest.apart, loop.band < nest.last_space - 1))) for loop in self.loops]
         axes = tuple(frozenset((loop.axis,)) for loop in self.loops)
-        loops = _Loops(self.trips, self.parallel, self.unrolled, self.vector, reduce, axes, self.sizes, nest.lanes)
+        kinds = self.trips, self.parallel, self.unrolled, self.vector, reduce
+        loops = _Loops(*kinds, axes, self.sizes, nest.lanes, dict.fromkeys(nest.mixed, self.steps))
         streamed = nest.streamed if nest.epilogue is None else 0
         packs = {p.tensor: p for p in nest.packed}
         return self.statement(nest.anchor, loops, self.anchor_in_registers(), self.home(loops), packs=packs, streamed=streamed)
@@ -169,6 +181,7 @@ class _NestView:
         )
         runs = [either(space, outside) for space, outside in zip(self.space(), self.outside(nest.epilogue_at), strict=True)]
         loops = self.inside_nest(runs, self.parallel, self.unrolled, axes, sizes)
+        loops = replace(loops, steps={back[axis]: self.steps for axis in nest.mixed if axis in back})
         return self.statement(epilogue, loops, 0, tile=nest.anchor, streamed=nest.streamed)
 
     def inside_nest(
@@ -266,9 +279,10 @@ class _NestView:
         unrolled = [both(flag, negated(shared)) for flag, shared in zip(self.unrolled, parallel, strict=True)]
         axes = tuple(frozenset((loop.axis,)) & dims for loop in self.loops)
         loops = self.inside_nest(runs, parallel, unrolled, axes, self.sizes)
+        loops = replace(loops, steps=dict.fromkeys(self.nest.mixed, self.steps))
         element = _distinct(pack.copy)
         found = [self.read_facts(access, loops) for access in accesses(element)]
-        found.append(self.loop_indexed(loops, pack.at, uses, dtypes.size(pack.tensor.dtype), write=True))
+        found.append(self.loop_indexed(loops, pack.at, uses, dtypes.size(pack.tensor.dtype), write=True, pads=pack.pads))
         return _facts(pack.copy.name, element, loops, 0, False, tuple(found))
 
     def packed_parallel(self, pack: Packed, real: Numbers) -> Numbers:
@@ -301,7 +315,8 @@ class _NestView:
             if packs and access.tensor in packs:
                 pack = packs[access.tensor]
                 uses = [loop.axis in pack.copy.axes for loop in self.loops]
-                found.append(self.loop_indexed(loops, pack.at, uses, dtypes.size(pack.tensor.dtype), write=False))
+                item = dtypes.size(pack.tensor.dtype)
+                found.append(self.loop_indexed(loops, pack.at, uses, item, write=False, pads=pack.pads))
             elif access.tensor is tile:
                 found.append(
                     self.loop_indexed(loops, self.nest.epilogue_at, self.space(), dtypes.size(access.tensor.dtype), write=False)
@@ -351,6 +366,8 @@ class _NestView:
         forms = access.dims if by_axes is None else tuple(Affine(((axis, 1),), 0) for axis in by_axes)
         widths: list[Numbers] = []
         lane_moves = False
+        pads = self.pads.get(access.tensor, ())
+        between = strides(extents, pads)
         apart: Number = 0  # elements between the first two lanes
         moved: Numbers = [0] * len(loops.trips)
         for position, (form, extent) in enumerate(zip(forms, extents, strict=True)):
@@ -374,14 +391,14 @@ class _NestView:
                     here = [both(flag, negated(still)) for flag, still in zip(here, fixed, strict=True)]
                 if lane is not None and lane in form.variables:
                     lane_moves = True
-                    apart = apart + product(extents[position + 1 :]) * step(form, lane)
+                    apart = apart + between[position] * step(form, lane)
             moved = [either(a, b) for a, b in zip(moved, here, strict=True)]
         stride = where(both(loops.lanes > 1, lane_moves), where(equal(apart, 1), 1, 2), 0)
         moved = [both(flag, trip > 1) for flag, trip in zip(moved, loops.trips, strict=True)]
         renewed = self.renewed(self.places.get(access.tensor, 0), loops)
         item = dtypes.size(access.tensor.dtype)
         pitch = access.tensor.shape[-1] * item if access.tensor.body is None and len(extents) > 1 else 0
-        return AccessFacts(tuple(widths), extents, item, pitch, moved, stride, False, renewed)
+        return AccessFacts(tuple(widths), extents, item, pitch, moved, stride, False, renewed, pads)
 
     def renewed(self, at: Number, loops: _Loops) -> Numbers:
         """By loop: whether each iteration has a buffer of its own of what is computed at place ``at``."""
@@ -392,8 +409,13 @@ class _NestView:
         facts = self.read_facts(Access(tensor, (), frozenset(tensor.axes)), loops, by_axes=tensor.axes)
         return replace(facts, write=True)
 
-    def loop_indexed(self, loops: _Loops, at: Number, uses: Sequence[bool], item: int, write: bool) -> AccessFacts:
-        """A buffer whose dimensions are the loops ``uses`` below place ``at``: contiguous in the order of use."""
+    def loop_indexed(
+        self, loops: _Loops, at: Number, uses: Sequence[bool], item: int, write: bool, pads: Mapping[str, Number] = _NONE
+    ) -> AccessFacts:
+        """A buffer whose dimensions are the loops ``uses`` below place ``at``: contiguous in the order of use, but for ``pads``.
+
+        These are by loop the elements behind what one iteration of it has.
+        """
         inside = [both(used, band >= at) for used, band in zip(uses, self.bands, strict=True)]
         below: list[Number] = [1]
         for here, trip in zip(reversed(inside), reversed(self.trips), strict=True):
@@ -401,7 +423,14 @@ class _NestView:
         below.reverse()
         moved = [both(here, trip > 1) for here, trip in zip(inside, loops.trips, strict=True)]
         stride = both(loops.lanes > 1, inside[-1]) if inside else 0
-        return AccessFacts((below,), (below[0],), item, 0, moved, stride, write, self.renewed(at, loops))
+        renewed = self.renewed(at, loops)
+        if not pads:
+            return AccessFacts((below,), (below[0],), item, 0, moved, stride, write, renewed)
+        # A dimension for each loop: those that are not there are of one element.
+        extents = [where(here, trip, 1) for here, trip in zip(inside, self.trips, strict=True)]
+        widths = tuple([where(depth <= dim, extent, 1) for depth in range(len(below))] for dim, extent in enumerate(extents))
+        behind = [0, *(pads.get(loop.name, 0) for loop in self.loops)][: len(extents)]
+        return AccessFacts(widths, tuple(extents), item, 0, moved, stride, write, renewed, tuple(behind))
 
 
 def _facts(
@@ -466,4 +495,5 @@ def _sticks_out(box: Box, extent: int) -> bool:
 
 def _moves(form: Affine, walked: Iterable[Axis], loops: _Loops, depth: int) -> Number:
     """Whether the form changes over the iterations of a loop that walks some of its axes, every other loop at its start."""
-    return moves(form, {axis: loops.sizes[axis][depth + 1] for axis in walked}, loops.trips[depth])
+    steps = {axis: loops.steps[axis][depth] if axis in loops.steps else loops.sizes[axis][depth + 1] for axis in walked}
+    return moves(form, steps, loops.trips[depth])

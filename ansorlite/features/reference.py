@@ -120,7 +120,9 @@ def _access(around: _Around, buffer: Buffer, indices: tuple[Expr, ...], write: b
         stride = _lane_stride(around, buffer, indices)
     item = dtypes.size(buffer.dtype)
     given = buffer.scope in (Scope.ARGUMENT, Scope.CONSTANT) and buffer not in around.written and len(buffer.shape) > 1
-    return AccessFacts(widths, buffer.shape, item, buffer.shape[-1] * item if given else 0, moves, stride, write, renewed)
+    return AccessFacts(
+        widths, buffer.shape, item, buffer.shape[-1] * item if given else 0, moves, stride, write, renewed, buffer.pads
+    )
 
 
 def _widths(around: _Around, index: Expr) -> list[int]:

@@ -26,7 +26,7 @@ Checks: TypeAlias = dict[type, tuple[Callable[[Any, checks.Site], str | None], .
 
 #: Node type -> what must hold of it. A check says what is wrong, or nothing.
 CHECKS: Final[Checks] = {
-    Function: (checks.params_are_arguments, checks.has_outputs, checks.prepared_follows_from_constants),
+    Function: (checks.params_are_arguments, checks.params_are_dense, checks.has_outputs, checks.prepared_follows_from_constants),
     For: (
         checks.variable_is_bound_once,
         checks.extent_is_an_index,
@@ -34,9 +34,10 @@ CHECKS: Final[Checks] = {
         checks.lanes_suit_the_kind,
         checks.vectorized_is_innermost,
         checks.parallel_is_not_nested,
+        checks.bound_loops_nest_in_order,
     ),
     If: (checks.condition_is_bool,),
-    Alloc: (checks.buffer_is_new, checks.scope_suits_the_place),
+    Alloc: (checks.buffer_is_new, checks.pads_suit_the_buffer, checks.scope_suits_the_place),
     Block: (),
     Prefetch: (),
     Var: (checks.variable_is_in_scope,),

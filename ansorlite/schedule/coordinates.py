@@ -21,6 +21,7 @@ class Level:
     """One real loop (of more than one iteration) of one program.
 
     Attributes:
+        loop: the name that the schedule has for it.
         cut: whether its last iteration is cut short where the step does not divide the span; else it is shifted inwards.
         exact: whether every run of it covers its whole span: true of what shifts.
     """
@@ -36,6 +37,8 @@ class Level:
     lanes: int
     cut: bool
     exact: bool
+    loop: str = ""
+    bound: LoopKind | None = None
 
     def offset(self, var: Expr) -> Expr:
         """How far the iteration ``var`` stands from the start of the span; the last one is shifted inwards."""
@@ -66,7 +69,11 @@ def levels(nest: Nest) -> tuple[Level, ...]:
         exact = not cut or _exact(nest, position)
         name = f"{loop.axis.name}{counts[loop.axis]}"
         counts[loop.axis] += 1
-        result.append(Level(name, loop.axis, loop.band, loop.reduce, *numbers, bool(loop.unrolled), lanes, cut, exact))
+        result.append(
+            Level(
+                name, loop.axis, loop.band, loop.reduce, *numbers, bool(loop.unrolled), lanes, cut, exact, loop.name, loop.bound
+            )
+        )
     return tuple(result)
 
 
@@ -122,6 +129,8 @@ def nested(opened: list[tuple[Level, Var, Expr]], body: Stmt, plain: bool = Fals
             kind, lanes = LoopKind.VECTORIZED, level.lanes
         elif level.unrolled and not plain:
             kind = LoopKind.UNROLLED
+        elif level.bound is not None and not plain:
+            kind = level.bound
         body = For(var, extent, kind, body, lanes)
     return body
 

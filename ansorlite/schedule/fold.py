@@ -21,12 +21,27 @@ from numpy.typing import NDArray
 from ansorlite.analysis.access import axes_of, positions
 from ansorlite.analysis.branches import region_loops
 from ansorlite.analysis.constants import constant_stages, follows_from_constants
-from ansorlite.columns.arithmetic import both, ceil, either, equal, every, maximum, minimum, negated, product, select, where
-from ansorlite.columns.tape import Number
+from ansorlite.columns.arithmetic import (
+    both,
+    ceil,
+    either,
+    equal,
+    every,
+    maximum,
+    minimum,
+    modulo,
+    negated,
+    product,
+    select,
+    where,
+)
+from ansorlite.columns.tape import Column, Number
 from ansorlite.errors import ScheduleError
+from ansorlite.loops.nodes import LoopKind, may_nest
 from ansorlite.once import once_for_each
 from ansorlite.schedule.bands import Depths, bands_around, bands_of, kept
 from ansorlite.schedule.nest import Attached, Loop, Nest, Packed, Program
+from ansorlite.schedule.padding import paddings, wanted
 from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.regions import Region, regions
 from ansorlite.schedule.samples import Choose, Value, evaluate
@@ -38,7 +53,7 @@ from ansorlite.schedule.structure import (
     Structure,
     places,
 )
-from ansorlite.schedule.walks import Walks, innermost, mixed_axes
+from ansorlite.schedule.walks import Walk, Walks, innermost, mixed_axes
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis, Expr, Reduce
 from ansorlite.te.tensor import Tensor
@@ -68,6 +83,7 @@ class _Fold:
         self.walks = Walks(choose, self.parts)
         self.follower: dict[str, str] = {}
         self.members: dict[str, list[Tensor]] = {}
+        self.pads: dict[Tensor, tuple[Number, ...]] = {}
 
     def program(self) -> Program:
         position = {tensor.name: i for i, tensor in enumerate(self.dag.tensors)}
@@ -90,7 +106,7 @@ class _Fold:
                 merge = next(c for c in self.dag.consumers(nest.epilogue))
                 counting = (nest.anchor.axes[0], nest.epilogue.axes[0], merge.reduce_axes[0])
                 self.parts |= dict.fromkeys(counting, nest.loops[0].trip)
-        return Program(self.dag, tuple(nests), self.parts, self.walks.valid)
+        return Program(self.dag, tuple(nests), self.parts, self.walks.valid, self.pads)
 
     def value(self, value: Value) -> Number:
         return evaluate(value, self.choose)
@@ -122,8 +138,9 @@ class _Fold:
             )
         depths = Depths(said, names, inside)
         grouped = bands_of(names, walks, depths.all, vector, isinstance(anchor.body, Reduce))
+        bound = dict(said.bound)
         loops = tuple(
-            Loop(name, walk.axis, number, walk.reduce, walk.span, walk.step, walk.trip, 0)
+            Loop(name, walk.axis, number, walk.reduce, walk.span, walk.step, walk.trip, 0, bound.get(name))
             for number, (_, band) in enumerate(grouped)
             for name, walk in ((name, walks[name]) for name in band)
         )
@@ -155,16 +172,24 @@ class _Fold:
             lane_axis, lanes = walks[vector].axis, minimum(self.value(said.vector[1]), loops[-1].trip)
         mixed = mixed_axes(said, walks)
         parallel = self.parallel(said, [loop.trip for loop in loops], anchor.name, names)
-        loops = self.unrolled(loops, said, cut, mixed, lanes, parallel)
+        self.check_bound(anchor.name, loops, cut, mixed)
+        loops, written = self.unrolled(loops, said, cut, mixed, lanes, parallel)
         stored = anchor if epilogue is None else epilogue
+        self.padded(stored, [self.parts.get(axis, axis.extent) for axis in stored.axes])
+        if stored is not anchor and said.aligned:
+            raise ScheduleError(
+                f"stage {anchor.name} is a tile of accumulators: storage_align is of stages that are stored, and of copies"
+            )
         prepared = stored in self.constant
         streamed = self.streamed(stored, loops, lanes)
         numbers = epilogue_at, ended
         nest = Nest(
-            anchor, loops, bands, factor, epilogue, *numbers, lane_axis, lanes, parallel, prepared, streamed, cut, mixed, (), ()
-        )
+            anchor, loops, bands, factor, epilogue, *numbers, lane_axis, lanes, parallel, prepared, streamed, cut, mixed,
+            written, (), (),
+        )  # fmt: skip
+        self.check_sums(nest, said, walks)
         attached = self.attached(nest, members, place, normalised)
-        packed = tuple(self.packed(anchor, copy, attached, lambda at: normalised(place(at))) for copy in said.copies)
+        packed = tuple(self.packed(nest, copy, attached, lambda at: normalised(place(at))) for copy in said.copies)
         return replace(nest, attached=attached, packed=packed)
 
     def factor(self, anchor: Tensor, epilogue: Tensor | None) -> Axis | None:
@@ -189,8 +214,9 @@ class _Fold:
         mixed: frozenset[Axis],
         lanes: Number,
         parallel: Number,
-    ) -> tuple[Loop, ...]:
-        """Marks loops, from the innermost outward, while their straight-line code stays within the limit.
+    ) -> tuple[tuple[Loop, ...], Number]:
+        """Marks loops, from the innermost outward, while their straight-line code stays within the limit; and how many iterations
+        of theirs are written out.
 
         A loop whose last run may be short stays a loop, and so does one that threads share.
         """
@@ -211,7 +237,59 @@ class _Fold:
             alone = parallel <= position if loop.name in shared else 1
             going = every((going, statements <= limit, either(fixed, vector), alone))
             result[position] = replace(loop, unrolled=every((going, loop.trip > 1, negated(vector))))
-        return tuple(result)
+        written = product(where(loop.unrolled, loop.trip, 1) for loop in result)
+        return tuple(result), minimum(written, maximum(limit, 1))
+
+    def check_bound(self, stage: str, loops: tuple[Loop, ...], cut: frozenset[str], mixed: frozenset[Axis]) -> None:
+        """Loops that are bound nest as their machine has it, and have the same iterations in every run."""
+        around: list[Loop] = []
+        for position, loop in enumerate(loops):
+            if loop.bound is None:
+                continue
+            for outer in around:
+                if outer.bound is not None and not may_nest(outer.bound, loop.bound):
+                    raise ScheduleError(
+                        f"loop {loop.name} of stage {stage}, bound to {loop.bound.value}, is inside of loop {outer.name}, bound "
+                        f"to {outer.bound.value}; reorder: block, vthread, then warp and lane, or thread, from the outermost in"
+                    )
+            around.append(loop)
+            if loop.name in cut:
+                whole = either(_whole(loops, position, mixed), equal(loop.trip, 1))
+                self.require(
+                    whole,
+                    f"loop {loop.name} of stage {stage} is bound to {loop.bound.value}, but its last run is short; "
+                    f"choose factors that divide the loops of {loop.axis.name}",
+                )
+
+    def check_sums(self, nest: Nest, said: StageLoops, walks: Mapping[str, Walk]) -> None:
+        """Independent iterations that are shifted onto one another do not add to one element in memory."""
+        if nest.epilogue is not None or not isinstance(nest.anchor.body, Reduce):
+            return
+        shared = said.parallel[0] if said.parallel is not None else ()
+        inner = nest.inner_reduction
+        # Registers that are set at the start of a sum are moved to memory whole.
+        moved = both(nest.promoted, nest.reduce_at >= inner) if inner is not None else 0
+        for position, loop in enumerate(nest.loops):
+            walk = walks[loop.name]
+            if (loop.bound is None and loop.name not in shared) or walk.cut or walk.even:
+                continue
+            alone = nest.parallel <= position if loop.bound is None else 0
+            self.require(
+                either(either(equal(loop.trip * loop.step, loop.span), alone), moved),
+                f"loop {loop.name} of stage {nest.anchor.name} walks {loop.span} elements in steps of {loop.step}: its last "
+                f"iteration would add to elements of another one at the same time; choose factors that divide, or cache_write",
+            )
+
+    def require(self, flag: Number, problem: str) -> None:
+        """A condition of rows: where it is not met the row is invalid.
+
+        Raises:
+            ScheduleError: there is one row, and it is not.
+        """
+        if isinstance(flag, Column):
+            self.walks.valid = both(self.walks.valid, flag)
+        elif not flag:
+            raise ScheduleError(problem)
 
     def streamed(self, stored: Tensor, loops: tuple[Loop, ...], lanes: Number) -> Number:
         """Whether what the innermost loop stores goes past the caches: by the line, so in vectors, and not in short runs."""
@@ -264,6 +342,8 @@ class _Fold:
             # The boxes of a stage further in are of full length, whatever is left for the last run of a reduction loop.
             read_inside = any(consumer in at_of for consumer in self.dag.consumers(tensor))
             tiles = nest.reaches if read_inside else nest.sizes
+            if self.structure.loops(tensor.name).shared:
+                self.check_shared(nest, tensor.name, at)
             result.append(self.region_stage(tensor, forms[tensor], at, tiles))
         return tuple(reversed(result))
 
@@ -284,16 +364,49 @@ class _Fold:
         trips = [lengths[number[axis]] for axis in order]
         shared = self.parallel(said, trips, tensor.name, [axis.name for axis in order])
         parallel = where(equal(at, 0), shared, 0)
-        return Attached(tensor, region, at, tuple(lengths), lane_axis, lanes, parallel, tensor in self.constant)
+        self.padded(tensor, lengths)
+        return Attached(tensor, region, at, tuple(lengths), lane_axis, lanes, parallel, tensor in self.constant, said.shared)
 
-    def packed(self, anchor: Tensor, copied: Copied, attached: Sequence[Attached], place: Callable[[Location], Number]) -> Packed:
+    def padded(self, tensor: Tensor, extents: Sequence[Number]) -> None:
+        """Notes the padding of a buffer, if it has some."""
+        wishes = wanted(self.structure.loops(tensor.name).aligned, self.choose)
+        if wishes:
+            number = {axis.name: dim for dim, axis in enumerate(tensor.axes)}
+            self.pads[tensor] = paddings(extents, {number[name]: wish for name, wish in wishes.items()})
+
+    def packed(self, nest: Nest, copied: Copied, attached: Sequence[Attached], place: Callable[[Location], Number]) -> Packed:
         tensor = self.tensors[copied.tensor]
-        copy = _copy(anchor, tensor, copied.name, copied.computed)
+        copy = _copy(nest.anchor, tensor, copied.name, copied.computed)
         assert copy.body is not None
         prepared = follows_from_constants(self.dag, copy.body)
         # What is computed inside of the nest can be copied no further out than there.
         there: Number = next((stage.at for stage in attached if stage.tensor is tensor), 0)
-        return Packed(tensor, copy, 0 if prepared else maximum(place(copied.at), there), prepared)
+        at = 0 if prepared else maximum(place(copied.at), there)
+        if copied.shared:
+            self.check_shared(nest, copied.name, at)
+        wishes = wanted(copied.aligned, self.choose)
+        pads: dict[str, Number] = {}
+        stride: Number = 1
+        for loop in reversed(nest.loops) if wishes else ():
+            inside = both(at <= loop.band, loop.axis in copy.axes)
+            if loop.name in wishes:
+                factor, offset = wishes[loop.name]
+                # Of loops of one iteration there is no dimension; and neighbours along the innermost one lie side by side.
+                there = every((inside, loop.trip > 1, stride > 1))
+                pads[loop.name] = where(there, modulo(offset - stride, factor), 0)
+                stride = stride + pads[loop.name]
+            stride = stride * where(inside, loop.trip, 1)
+        return Packed(tensor, copy, at, prepared, copied.shared, pads)
+
+    def check_shared(self, nest: Nest, name: str, at: Number) -> None:
+        """What the threads of a block share is made inside of some loop, and outside of those over threads."""
+        threads = [loop for loop in nest.loops if loop.bound not in (None, LoopKind.BLOCK)]
+        outside = every(either(at <= loop.band, equal(loop.trip, 1)) for loop in threads)
+        self.require(
+            both(at > 0, outside),
+            f"{name} is to be shared by the threads of a block: make it inside of a loop of {nest.anchor.name}, "
+            f"outside of the loops that are bound to threads",
+        )
 
 
 def _table(numbers: Sequence[int]) -> NDArray[np.int64]:

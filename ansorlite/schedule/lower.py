@@ -16,7 +16,7 @@ from ansorlite.analysis.constants import constant_stages
 from ansorlite.loops.arguments import argument
 from ansorlite.loops.nodes import Alloc, Buffer, Function, Scope, Stmt, block
 from ansorlite.loops.simplify import simplify
-from ansorlite.schedule.lower_nest import NestLowering
+from ansorlite.schedule.lower_nest import NestLowering, padding
 from ansorlite.schedule.nest import Program
 from ansorlite.schedule.reading import Reader, whole
 from ansorlite.te.tensor import Tensor
@@ -32,12 +32,12 @@ def lower_program(program: Program, name: str = "kernel") -> Function:
     outside = [t for t in dag.computes if t not in buffers and t not in tiles | computed and _at_root(program, t)]
     constant = constant_stages(dag)
     scopes = {t: Scope.PREPARED if t in constant else Scope.GLOBAL for t in outside}
-    buffers |= {t: Buffer(t.name, _shape(program, t), t.dtype, scopes[t]) for t in outside}
+    buffers |= {t: Buffer(t.name, _shape(program, t), t.dtype, scopes[t], padding(program, t)) for t in outside}
     reads: dict[Tensor, Reader] = {t: whole(buffer) for t, buffer in buffers.items()}
     body: list[Stmt] = []
     packs: list[Buffer] = []
     for nest in program.nests:
-        lowering = NestLowering(nest, program.parts, buffers, reads)
+        lowering = NestLowering(nest, program, buffers, reads)
         body.append(lowering.lower())
         packs += lowering.root_packs
     whole_body = block(*body)

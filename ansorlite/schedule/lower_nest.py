@@ -23,11 +23,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from ansorlite.analysis.access import axes_of
-from ansorlite.columns.tape import Number
 from ansorlite.loops.nodes import Alloc, Buffer, Load, Role, Scope, Stmt, Store, block, index
 from ansorlite.schedule.coordinates import Level, Position, box_corner, levels, loops_over, nested
 from ansorlite.schedule.lower_region import RegionLowering, folded
-from ansorlite.schedule.nest import Attached, Nest, Packed
+from ansorlite.schedule.nest import Attached, Nest, Packed, Program
 from ansorlite.schedule.parallel import parallel_loop
 from ansorlite.schedule.reading import Reader, fixed, on_buffers, region
 from ansorlite.te.expr import Axis, Expr, Reduce, Var
@@ -43,12 +42,11 @@ class NestLowering:
         root_packs: packed copies made at the root, whose buffers the whole kernel must allocate.
     """
 
-    def __init__(
-        self, nest: Nest, parts: Mapping[Axis, Number], buffers: Mapping[Tensor, Buffer], reads: Mapping[Tensor, Reader]
-    ) -> None:
+    def __init__(self, nest: Nest, program: Program, buffers: Mapping[Tensor, Buffer], reads: Mapping[Tensor, Reader]) -> None:
+        self.program = program
         self.nest = nest
         self.levels = levels(nest)
-        self.extents = {axis: int(count) for axis, count in parts.items()}
+        self.extents = {axis: int(count) for axis, count in program.parts.items()}
         self.buffers = buffers
         self.reads = dict(reads)
         self.body = nest.anchor.body
@@ -184,8 +182,8 @@ class NestLowering:
         starts_here = self.reduce_at >= band
         if self.lane_level is not None:
             return self.in_lanes(inner, self.lane_level, band, position)
-        if self.tile is not None and not self.nest.apart:
-            self.registers = (self.tile, inner)
+        if self.tile is not None and self.tile_levels is not None and not self.nest.apart:
+            self.registers = (self.tile, self.tile_levels)
             return block(*([self.start_tile(band, position)] if starts_here else []), self.band_loops(band, position))
         registers = Buffer(f"{name}_reg", tuple(level.trip for level in inner), dtype, Scope.REGISTER)
         self.registers = (registers, inner)
@@ -264,7 +262,8 @@ class NestLowering:
         if stage.at == 0:
             buffer = self.buffers[stage.tensor]
         else:
-            buffer = Buffer(stage.tensor.name, lengths, stage.tensor.dtype, Scope.LOCAL)
+            scope = Scope.SHARED if stage.shared else Scope.LOCAL
+            buffer = Buffer(stage.tensor.name, lengths, stage.tensor.dtype, scope, padding(self.program, stage.tensor))
             local.append(buffer)
         before.append(RegionLowering(stage, corner, buffer, self.reads, self.extents).lower())
         if stage.at > 0:
@@ -274,13 +273,16 @@ class NestLowering:
         """Copies or computes what the loops below ``position`` read of a tensor, in the order in which they read it."""
         band = int(pack.at)
         chosen = [level for level in self.levels if level.band >= band and level.axis in pack.copy.axes]
-        scope = Scope.PREPARED if pack.prepared else Scope.GLOBAL if band == 0 else Scope.LOCAL
-        buffer = Buffer(pack.copy.name, tuple(level.trip for level in chosen), pack.tensor.dtype, scope)
+        inside = Scope.SHARED if pack.shared else Scope.LOCAL
+        scope = Scope.PREPARED if pack.prepared else Scope.GLOBAL if band == 0 else inside
+        # What is behind one iteration of a loop is behind a run along the next dimension.
+        pads = tuple(int(pack.pads.get(name, 0)) for name in ("", *(level.loop for level in chosen[:-1]))) if pack.pads else ()
+        buffer = Buffer(pack.copy.name, tuple(level.trip for level in chosen), pack.tensor.dtype, scope, pads[: len(chosen)])
         (self.root_packs if band == 0 else local).append(buffer)
-        opened, inside = loops_over(chosen, position)
-        indices = tuple(inside.at[level] for level in chosen)
+        opened, here = loops_over(chosen, position)
+        indices = tuple(here.at[level] for level in chosen)
         assert pack.copy.body is not None
-        element = on_buffers(pack.copy.body, {axis: inside.corner(axis) for axis in pack.copy.axes}, self.reads)
+        element = on_buffers(pack.copy.body, {axis: here.corner(axis) for axis in pack.copy.axes}, self.reads)
         copy = Store(buffer, indices, element, pack.copy.name)
         if band == 0 and self.nest.parallel > 0 and len(opened) > 1:
             (level, var, _), *rest = opened
@@ -293,3 +295,8 @@ class NestLowering:
         """The readers of the anchor's statement: packed operands are read by loops, not by coordinates."""
         packed = {t: fixed(b, tuple(position.at[level] for level in chosen)) for t, (b, chosen) in self.packs.items()}
         return self.reads | packed
+
+
+def padding(program: Program, tensor: Tensor) -> tuple[int, ...]:
+    """Of the buffer of a tensor."""
+    return tuple(int(pad) for pad in program.pads.get(tensor, ()))

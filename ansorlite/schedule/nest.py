@@ -13,6 +13,7 @@ from functools import cached_property
 from ansorlite.analysis.access import axes_of
 from ansorlite.columns.arithmetic import both, either, equal, every, minimum, negated, total
 from ansorlite.columns.tape import Number
+from ansorlite.loops.nodes import LoopKind
 from ansorlite.schedule.regions import Region
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Axis, Read, Reduce
@@ -31,6 +32,7 @@ class Loop:
         step: how many of them one iteration covers.
         trip: iterations.
         unrolled: flag.
+        bound: what of a GPU it is bound to.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Loop:
     step: Number
     trip: Number
     unrolled: Number
+    bound: LoopKind | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +58,7 @@ class Attached:
         lanes: vector width, 1 for a scalar.
         parallel: how many of its outermost loops are fused and parallel; 0 unless at the root.
         prepared: whether it is computed once, before the first call; then it is at the root.
+        shared: whether all threads of a block see it.
     """
 
     tensor: Tensor
@@ -65,6 +69,7 @@ class Attached:
     lanes: Number
     parallel: Number
     prepared: bool
+    shared: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,12 +82,16 @@ class Packed:
         copy: the copy's name, and its element in terms of the anchor's axes that the read depends on, which are its axes.
         at: after how many bands of the anchor; 0 is the root.
         prepared: whether the copy is made once, before the first call; then that is at the root.
+        shared: whether all threads of a block see it.
+        pads: by loop that is a dimension of the copy: elements behind what one iteration of it has.
     """
 
     tensor: Tensor
     copy: Tensor
     at: Number
     prepared: bool
+    shared: bool
+    pads: Mapping[str, Number]
 
     @property
     def copies(self) -> bool:
@@ -109,6 +118,7 @@ class Nest:
         cut: the names of the loops whose last iteration is cut short where the step does not divide the span; that of the others
             is shifted inwards.
         mixed: the axes of which an inner level is walked outside of an outer one.
+        written_out: how often the anchor's statement is written out in straight-line code, a vectorised loop counted as one.
     """
 
     anchor: Tensor
@@ -125,6 +135,7 @@ class Nest:
     streamed: Number
     cut: frozenset[str]
     mixed: frozenset[Axis]
+    written_out: Number
     attached: tuple[Attached, ...]
     packed: tuple[Packed, ...]
 
@@ -229,9 +240,11 @@ class Program:
         nests: in the order in which they run.
         parts: for the partial results of an rfactor: how many there are, by the axes ``r`` that count them.
         valid: flag: whether the choices go together at all.
+        pads: of buffers with padded strides: for each dimension the elements behind a run along it.
     """
 
     dag: ComputeDAG
     nests: tuple[Nest, ...]
     parts: Mapping[Axis, Number]
-    valid: Number = 1
+    valid: Number
+    pads: Mapping[Tensor, tuple[Number, ...]]

@@ -152,6 +152,10 @@ class Schedule:
         """See :class:`~ansorlite.schedule.primitives.annotations.Unroll`."""
         self.apply(p.Unroll(_all(loops)) if max_steps is None else p.Unroll(_all(loops), max_steps))
 
+    def bind(self, loop: LoopRef, to: str) -> None:
+        """See :class:`~ansorlite.schedule.primitives.annotations.Bind`."""
+        self.apply(p.Bind(_loop(loop), to))
+
     def stream(self, stage: Stage | str, *, on: Value = 1) -> None:
         """See :class:`~ansorlite.schedule.primitives.annotations.Stream`."""
         self.apply(p.Stream(_stage(stage), on))
@@ -179,10 +183,16 @@ class Schedule:
         layout: str = "packed",
         name: str | None = None,
         computed: bool = False,
-    ) -> None:
-        """See :class:`~ansorlite.schedule.primitives.places.CacheRead`."""
+        scope: str | None = None,
+    ) -> Stage | None:
+        """See :class:`~ansorlite.schedule.primitives.places.CacheRead`; the copy, where it is a stage."""
         source = Name(tensor if isinstance(tensor, str) else tensor.name)
-        self.apply(p.CacheRead(_stage(stage), source, at, layout, Name(name or self.free(f"{source}_packed")), computed))
+        copy = Name(name or self.free(f"{source}_{layout}"))
+        return next(iter(_stages(self.apply(p.CacheRead(_stage(stage), source, at, layout, copy, computed, scope)))), None)
+
+    def storage_align(self, buffer: Stage | str, loop: LoopRef, factor: Value, offset: Value = 0) -> None:
+        """See :class:`~ansorlite.schedule.primitives.storage.StorageAlign`."""
+        self.apply(p.StorageAlign(Name(buffer if isinstance(buffer, str) else buffer.name), _loop(loop), factor, offset))
 
     # Rewrites of the computation ----------------------------------------------------------------------------------
 

@@ -17,7 +17,11 @@ from ansorlite.te.tensor import Tensor
 
 @dataclass(frozen=True)
 class Walk:
-    """The numbers of one loop of a stage."""
+    """The numbers of one loop of a stage.
+
+    Attributes:
+        even: whether its step is known to divide its span, whatever is chosen.
+    """
 
     axis: Axis
     span: Number
@@ -25,6 +29,7 @@ class Walk:
     trip: Number
     reduce: bool
     cut: bool
+    even: bool = True
 
 
 class Walks:
@@ -70,19 +75,19 @@ class Walks:
                 f"twice; cut them"
             )
         cut = whole.cut or split.tail is Tail.CUT
-        hole = _tile(split.factors)
+        hole, even = _tile(split.factors), False
         if hole is not None and hole.table is not None and equal(whole.span, hole.table.extent) == 1 and whole.step == 1:
             table = hole.table
             spans = [self.choose(hole, table.spans[:, level]) for level in range(table.parts + 1)]
             trips = [self.choose(hole, table.trips[:, level]) for level in range(table.parts)]
-            cut = cut and (whole.reduce or not table.perfect)
+            cut, even = cut and (whole.reduce or not table.perfect), table.perfect
         else:
             spans = self.chain(stage, whole, split)
             trips = [ceil(spans[level] / spans[level + 1]) for level in range(len(split.factors))]
             if cut:
                 self.check_cuts(stage, whole, split, spans, trips)
         return [
-            replace(whole, span=spans[level], step=spans[level + 1], trip=trips[level], cut=cut)
+            replace(whole, span=spans[level], step=spans[level + 1], trip=trips[level], cut=cut, even=even)
             for level in range(len(split.factors))
         ]
 

@@ -7,6 +7,7 @@ import contextlib
 import numpy as np
 import pytest
 
+from ansorlite.api.replay import replay
 from ansorlite.errors import ScheduleError
 from ansorlite.features import NAMES, extract
 from ansorlite.features.population import population_facts
@@ -14,9 +15,11 @@ from ansorlite.features.reference import reference
 from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.printer import text
 from ansorlite.loops.verifier import verify
+from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.schedule import Schedule
 from ansorlite.schedule.trace_reader import read
 from ansorlite.sketch.sketch import Sketch
+from ansorlite.target import process_target
 from ansorlite.task import Task
 from ansorlite.te import dtypes
 from ansorlite.te.evaluate import evaluate
@@ -26,6 +29,8 @@ from tests.targets import NARROW, WIDE
 
 #: Schedules in a test: the fewer, the more tests run side by side.
 _EACH = 25
+#: One in so many is also compiled, for this machine, and run.
+_COMPILED = 8
 _FACTORS = (1, 2, 3, 4, 5, 7, 8)
 
 
@@ -51,6 +56,11 @@ def _scramble_stage(s: Schedule, name: str, rng: np.random.Generator) -> None:
             with refused:
                 local = s.cache_write(name)
                 target = local.name
+    axes = s.stage(target).tensor.axes
+    if len(axes) > 1 and rng.random() < 0.3:
+        with refused:
+            dim = rng.integers(len(axes) - 1)
+            s.storage_align(target, LoopRef(target, axes[dim].name), int(rng.choice(_FACTORS)), int(rng.integers(3)))
     said = s.structure.loops(target)
     if said.boxed or said.follows:
         with refused:
@@ -83,11 +93,22 @@ def _scramble_stage(s: Schedule, name: str, rng: np.random.Generator) -> None:
     if rng.random() < 0.5:
         with refused:
             s.parallel(loops[: rng.integers(1, len(loops) + 1)], depth=int(rng.integers(3)))
+    if rng.random() < 0.5:
+        for loop, to in zip(loops, rng.permutation(["block", "vthread", "warp", "lane", "thread"]), strict=False):
+            if rng.random() < 0.5:
+                with refused:
+                    s.bind(loop, str(to))
     sources = [source.name for source in s.dag.producers(s.structure.tensor(target))]
     if sources and rng.random() < 0.3:
         with refused:
             at = loops[rng.integers(len(loops))] if rng.random() < 0.7 else None
-            s.cache_read(target, sources[rng.integers(len(sources))], at=at)
+            layout = ("packed", "plain", "transposed")[rng.integers(3)]
+            scope = None if rng.random() < 0.7 else "shared"
+            s.cache_read(target, sources[rng.integers(len(sources))], at=at, layout=layout, scope=scope)
+    for copy in s.structure.loops(target).copies:
+        if rng.random() < 0.5:
+            with refused:
+                s.storage_align(copy.name, loops[rng.integers(len(loops))], int(rng.choice(_FACTORS)), int(rng.integers(3)))
 
 
 def check(seed: int) -> bool:
@@ -111,6 +132,10 @@ def check(seed: int) -> bool:
         outputs = [np.zeros(t.shape, dtypes.NUMPY[t.dtype]) for t in task.dag.outputs]
         interpret(function, [*inputs, *outputs], reorder=rng)
         assert_close(task.dag, outputs, evaluate(task.dag, inputs))
+        if seed % _COMPILED == 0:
+            kernel = replay(Task(task.dag, process_target()), str(s.trace))
+            found = kernel(*inputs)
+            assert_close(task.dag, list(found) if isinstance(found, tuple) else [found], evaluate(task.dag, inputs))
         fast = extract(sketch, np.zeros((1, 0), np.int64))[0]
         statements = [facts.name for facts in population_facts(sketch.fold(()))]
         (slow,) = reference(function, statements, machine)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from ansorlite.analysis.conversion import conversions
-from ansorlite.analysis.dot import dot_product
+from ansorlite.analysis.conversion import convertible
+from ansorlite.analysis.dot import dot_products
 from ansorlite.analysis.short_convolution import short_convolution
 from ansorlite.errors import ExpressionError, ScheduleError
 from ansorlite.rewrites.conversion import convert_once
@@ -119,8 +119,8 @@ class Tensorize(Step):
         ops = {op.value: op for op in DOTS}
         if self.op not in ops:
             raise ScheduleError(f"loop {self.loop} is to be tensorized by {self.op!r}; there are {', '.join(ops)}")
-        how = dot_product(tensor, (ops[self.op],))
-        if how is None or how.axis is not axis:
+        how = next((how for how in dot_products(tensor, (ops[self.op],)) if how.axis is axis), None)
+        if how is None:
             raise ScheduleError(f"loop {self.loop} is no sum of products that {self.op} can add up")
         for name in self.words:
             _fresh(structure, name)
@@ -145,9 +145,11 @@ class Convert(Step):
 
     def apply(self, structure: Structure) -> Structure:
         tensor = structure.untouched(self.stage.name)
-        found = conversions(tensor)
-        if not found or len(found) != len(self.copies):
-            raise ScheduleError(f"stage {tensor.name} has {len(found)} factors to convert; {len(self.copies)} names were given")
+        there = convertible(tensor)
+        if not 1 <= len(self.copies) <= len(there):
+            raise ScheduleError(f"stage {tensor.name} has {len(there)} factors to convert; {len(self.copies)} names were given")
+        most_used = sorted(there, key=lambda each: -each.uses)[: len(self.copies)]
+        found = [each for each in there if each in most_used]
         for name in self.copies:
             _fresh(structure, name)
         return structure.rewritten(convert_once(structure.dag, tensor.name, found, self.copies))

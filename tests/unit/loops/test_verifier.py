@@ -1,6 +1,7 @@
 """Every check of the verifier refuses the smallest function that breaks it, and nothing that is legal."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -62,6 +63,10 @@ def prepared_from_an_argument() -> Function:
     return function(Alloc(t, block(copy, loop("j", 8, lambda j: store(Y, (j,), load(t, j))))))
 
 
+def bound(outer: LoopKind, inner: LoopKind) -> Function:
+    return function(loop("p", 2, lambda p: loop("q", 4, lambda q: store(Y, (p * 4 + q,), ONE), inner), outer))
+
+
 def parallel(body: Callable[[Var], Stmt], extent: int = 4) -> Function:
     return function(loop("p", extent, body, PARALLEL))
 
@@ -92,6 +97,16 @@ ILLEGAL = [
     (checks.vectorized_is_innermost, vectorized(lambda v: loop("i", 2, lambda i: store(Y, (v * 2 + i,), ONE)))),
     (checks.vectorized_is_innermost, vectorized(lambda v: Alloc(local(), store(Y, (v,), ONE)))),
     (checks.parallel_is_not_nested, parallel(lambda p: loop("q", 2, lambda q: store(Y, (p * 2 + q,), ONE), PARALLEL))),
+    (checks.bound_loops_nest_in_order, bound(LoopKind.THREAD, LoopKind.BLOCK)),
+    (checks.bound_loops_nest_in_order, bound(LoopKind.BLOCK, LoopKind.BLOCK)),
+    (checks.bound_loops_nest_in_order, bound(LoopKind.WARP, LoopKind.THREAD)),
+    (checks.pads_suit_the_buffer, function(Alloc(replace(local(2, 3), pads=(1,)), store(Y, (0,), ONE)))),
+    (checks.pads_suit_the_buffer, function(Alloc(replace(local(2, scope=Scope.REGISTER), pads=(1,)), store(Y, (0,), ONE)))),
+    (checks.params_are_dense, Function("f", (replace(Y, pads=(1,)),), 1, block())),
+    (
+        checks.scope_suits_the_place,
+        function(loop("t", 4, lambda t: Alloc(local(4, scope=Scope.SHARED), store(Y, (t,), ONE)), LoopKind.THREAD)),
+    ),
     (checks.condition_is_bool, function(If(index(1), store(Y, (0,), ONE)))),
     (checks.buffer_is_new, twice_the_same_buffer()),
     (checks.buffer_is_new, function(Alloc(Y, store(Y, (0,), ONE)))),
@@ -135,6 +150,8 @@ def test_every_check_of_the_table_has_an_illegal_example() -> None:
 
 
 LEGAL = [
+    bound(LoopKind.BLOCK, LoopKind.THREAD),
+    bound(LoopKind.WARP, LoopKind.LANE),
     tiled_matmul(5, 13, 7, 8),
     # An index that is out of bounds only where nothing is loaded.
     function(loop("i", 8, lambda i: store(Y, (i,), select(i >= 1, load(X, i - 1), 0.0)))),
