@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ansorlite.codegen import addresses, control, memory, parallel, prefetch, streaming, transposed, types, vectorized
+from ansorlite.codegen import (
+    addresses,
+    control,
+    memory,
+    parallel,
+    prefetch,
+    register_tile,
+    streaming,
+    transposed,
+    types,
+    vectorized,
+)
 from ansorlite.codegen.context import Context, Lanes, Storage
 from ansorlite.codegen.expressions import Spread, conjunction, evaluate, spread, spread_over
 from ansorlite.loops.nodes import Alloc, Block, Buffer, For, If, LoopKind, Prefetch, Scope, Stmt, Store
@@ -134,9 +145,11 @@ def _loop(c: Context, loop: For) -> None:
     with c.scope.layer(statement=True):
         extent = evaluate(c, loop.extent)
     low, high = bounds(loop.extent, c.ranges)
-    across = transposed.match(c, loop)
+    across, tile = transposed.match(c, loop), register_tile.match(c, loop)
     if across is not None:
         transposed.emit(c, across)
+    elif tile is not None:
+        register_tile.emit(c, tile, emit)
     elif extent.literal and (loop.kind is LoopKind.UNROLLED or int(extent.text) <= 1):
         for number in range(int(extent.text)):
             with control.bound(c, loop.var, str(number), (number, number)):

@@ -10,7 +10,7 @@ from ansorlite.codegen.limits import Limits
 from ansorlite.codegen.straight_line import least_values
 from ansorlite.cost_model.draft import Draft
 from ansorlite.errors import TargetError
-from ansorlite.loops.passes import FETCH_AHEAD, INTERCHANGE, OUTER_PRODUCT, PEEL, TRANSPOSING
+from ansorlite.loops.passes import FETCH_AHEAD, INTERCHANGE, PEEL, TRANSPOSING
 from ansorlite.platforms.platform import Platform
 from ansorlite.runtime.devices import DEVICES
 from ansorlite.sketch.constraint import Constraint
@@ -31,7 +31,7 @@ PLATFORMS: Final[Mapping[tuple[str, str], Platform]] = {
         limits=_CPU_LIMITS,
         constraints=_CPU_CONSTRAINTS,
         prior=Draft,
-        passes=(FETCH_AHEAD, INTERCHANGE, PEEL, OUTER_PRODUCT, TRANSPOSING),
+        passes=(FETCH_AHEAD, INTERCHANGE, PEEL, TRANSPOSING),
         emitter=cpu.compile,
         device=DEVICES["llvm", "x86_64"],
     ),
@@ -40,7 +40,7 @@ PLATFORMS: Final[Mapping[tuple[str, str], Platform]] = {
         limits=_CPU_LIMITS,
         constraints=_CPU_CONSTRAINTS,
         prior=Draft,
-        passes=(FETCH_AHEAD, INTERCHANGE, PEEL, OUTER_PRODUCT, TRANSPOSING),
+        passes=(FETCH_AHEAD, INTERCHANGE, PEEL, TRANSPOSING),
         emitter=cpu.compile,
         device=DEVICES["llvm", "aarch64"],
     ),
