@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ansorlite.loops.nodes import Alloc, Block, For, Function, If, Load, Prefetch, Stmt, Store, block
+from ansorlite.loops.nodes import BINDINGS, Alloc, Block, For, Function, If, Intrinsic, Load, Prefetch, Stmt, Store, block
 from ansorlite.te.expr import Const
 from ansorlite.te.index.simplify import IndexAlgebra
 
@@ -40,6 +40,8 @@ def _simplified(stmt: Stmt, algebra: IndexAlgebra) -> Stmt:
             simple_load = algebra.simplify(load)
             assert isinstance(simple_load, Load)
             return Prefetch(simple_load)
+        case Intrinsic(does, body):
+            return Intrinsic(does, _simplified(body, algebra))
     raise TypeError(f"not a statement of the loop IR: {stmt!r}")
 
 
@@ -47,7 +49,8 @@ def _loop(loop: For, algebra: IndexAlgebra) -> Stmt:
     extent = algebra.simplify(loop.extent)
     if isinstance(extent, Const) and extent.value <= 0:
         return block()
-    if isinstance(extent, Const) and extent.value == 1:
+    # Threads and blocks are such even where there is only one.
+    if isinstance(extent, Const) and extent.value == 1 and loop.kind not in BINDINGS:
         algebra.bind_value(loop.var, 0)
         return _simplified(loop.body, algebra)
     algebra.bind(loop.var, extent)
