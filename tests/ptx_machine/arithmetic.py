@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tests.ptx_machine.accesses import elements
 from tests.ptx_machine.errors import PtxError
 from tests.ptx_machine.state import Mask, State, dtype_of, width
-from tests.ptx_machine.text import Instruction
+from tests.ptx_machine.text import PAIRS, Instruction
 
 Values = NDArray[Any]
 
@@ -112,7 +112,7 @@ def _binary(s: State, instruction: Instruction, mask: Mask) -> None:
     if kind == "pred":
         s.put(to, _PLAIN[name](_flags(s, operands[0]), _flags(s, operands[1])), mask)
         return
-    if kind in ("f16x2", "bf16x2", "bf16"):
+    if kind in ("bf16x2", "bf16"):
         raise PtxError(f"unknown instruction: {instruction.text}")
     x, y = s.value(operands[0], kind), s.value(operands[1], kind)
     if instruction.has("cc") or (name in ("add", "sub") and instruction.has("sat") and not is_float(kind)):
@@ -367,7 +367,7 @@ def _unary(s: State, instruction: Instruction, mask: Mask) -> None:
     if kind == "pred":
         s.put(to, ~_flags(s, a), mask)
         return
-    if kind in ("bf16", "f16x2", "bf16x2"):
+    if kind in ("bf16", "bf16x2"):
         raise PtxError(f"unknown instruction: {instruction.text}")
     result = _UNARY[name](s.value(a, kind))
     s.put(to, _flushed(result, instruction) if is_float(kind) else result, mask)
@@ -380,7 +380,28 @@ def _copysign(s: State, instruction: Instruction, mask: Mask) -> None:
     s.put(to, np.copysign(s.value(b, kind), s.value(a, kind)), mask)
 
 
-HANDLERS: Final = {
+def _by_halves(handler: Callable[[State, Instruction, Mask], None]) -> Callable[[State, Instruction, Mask], None]:
+    """The operation on pairs of float16, too: on the lower halves, then on the upper ones."""
+
+    def run(s: State, instruction: Instruction, mask: Mask) -> None:
+        if instruction.type != "f16x2" or instruction.operation[0] in ("cvt", "mov"):
+            handler(s, instruction, mask)
+            return
+        to, *operands = instruction.operands
+        halves = []
+        for half in (0, 16):
+            for number, operand in enumerate(operands, 1):
+                part = (s.value(operand, "u32") >> np.uint32(half)).astype(np.uint16)
+                s.put(PAIRS[number], part, np.ones(s.n, np.bool_))
+            single = Instruction((*instruction.operation[:-1], "f16"), tuple(PAIRS[: len(operands) + 1]), None, instruction.text)
+            handler(s, single, np.ones(s.n, np.bool_))
+            halves.append(s.value(PAIRS[0], "u16").astype(np.uint32))
+        s.put(to, halves[0] | halves[1] << np.uint32(16), mask)
+
+    return run
+
+
+_EVERY: Final = {
     **dict.fromkeys(("add", "sub", "and", "or", "xor", "div", "rem"), _binary),
     **dict.fromkeys(("min", "max"), _extremum),
     **dict.fromkeys(("shl", "shr"), _shifted),
@@ -396,3 +417,5 @@ HANDLERS: Final = {
     "prmt": _permute,
     "copysign": _copysign,
 }
+
+HANDLERS: Final = {name: _by_halves(handler) for name, handler in _EVERY.items()}

@@ -15,6 +15,10 @@ BYTES: Final = {"pred": 1} | {f"{kind}{bits}": bits // 8 for kind in "bus" for b
 }  # fmt: skip
 
 
+#: Registers of 16 bits that no program has: for halves of others.
+PAIRS: Final = ("%half0", "%half1", "%half2", "%half3")
+
+
 @dataclass(frozen=True)
 class Instruction:
     """``@guard operation operands``.
@@ -118,7 +122,7 @@ def _variable(found: re.Match[str]) -> Variable:
 
 def _kernel(entry: re.Match[str], body: str, outside: list[Variable]) -> Kernel:
     name, parameters, directives = entry.group(1), entry.group(2) or "", entry.group(3)
-    widths: dict[str, int] = {}
+    widths = dict.fromkeys(PAIRS, 2)
     variables = list(outside)
     instructions: list[Instruction] = []
     labels: dict[str, int] = {}

@@ -103,9 +103,9 @@ def _vote(s: State, instruction: Instruction, mask: Mask) -> None:
         case "ballot":
             s.put(to, ((votes.astype(np.int64) << np.arange(WARP)).sum(1)[s.warp]).astype(np.uint32), mask)
         case "any":
-            s.put(to, votes.any(1)[s.warp], mask)
+            s.put(to, (votes.sum(1) > 0)[s.warp], mask)
         case "all":
-            s.put(to, ~against.any(1)[s.warp], mask)
+            s.put(to, (against.sum(1) == 0)[s.warp], mask)
         case _:
             raise PtxError(f"unknown instruction: {instruction.text}")
 
