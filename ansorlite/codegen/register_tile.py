@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from ansorlite.codegen import vectorized
-from ansorlite.codegen.context import Context
+from ansorlite.codegen.context import Body, Context
 from ansorlite.codegen.control import bound
 from ansorlite.loops.nodes import For, Load, LoopKind, Role, Scope, Stmt, Store
 from ansorlite.loops.visit import loads
@@ -70,7 +70,7 @@ def match(c: Context, nest: For) -> Tile | None:
     return tile if len(along) * vectors > sum(_count(load, rows) for load in spread) else None
 
 
-def emit(c: Context, tile: Tile, body: vectorized.Body) -> None:
+def emit(c: Context, tile: Tile, body: Body) -> None:
     """Write it vector by vector; ``body`` writes the update in a context."""
     for begin, lanes in vectorized.pieces(c, tile.lane, tile.columns):
         for numbers in product(*(range(_trips(loop)) for loop in tile.rows)):

@@ -9,22 +9,19 @@ dtypes at hand, as unmasked powers of two.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from ansorlite.codegen import control, memory, types
-from ansorlite.codegen.context import Context, Lanes
+from ansorlite.codegen.context import Body, Context, Lanes
 from ansorlite.codegen.expressions import evaluate
 from ansorlite.codegen.scope import dependence
-from ansorlite.loops.nodes import Block, Buffer, For, If, Load, Scope, Stmt, Store, statements
+from ansorlite.loops.nodes import Block, Buffer, For, If, Load, Scope, Store, statements
 from ansorlite.once import once_for_each
 from ansorlite.target import Target
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Cast, Expr
 from ansorlite.te.index.ranges import Interval, bounds
-
-Body = Callable[[Context, Stmt], None]
 
 #: At most this many chunks are written out when they need not be.
 UNROLLED_CHUNKS: Final = 4

@@ -15,6 +15,7 @@ from ansorlite.loops.nodes import (
     For,
     Function,
     If,
+    Intrinsic,
     Load,
     LoopKind,
     Scope,
@@ -22,6 +23,7 @@ from ansorlite.loops.nodes import (
     may_nest,
     statements,
 )
+from ansorlite.loops.phases import THREADS, trips
 from ansorlite.loops.visit import loads, stores
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Const, Expr, Select, Var
@@ -43,6 +45,7 @@ class Site:
         loops: the loops around the node, outermost first.
         buffers: every buffer that exists here, with the number of loops around its allocation.
         guarded: whether the node is under an ``If`` or in an arm of a select.
+        inside_intrinsic: whether the node is part of what an intrinsic does.
         seen: every variable and buffer bound before, here or elsewhere.
     """
 
@@ -52,6 +55,7 @@ class Site:
     buffers: Mapping[Buffer, int] = field(default_factory=dict)
     guarded: bool = False
     seen: frozenset[Var | Buffer] = frozenset()
+    inside_intrinsic: bool = False
 
     def kind(self, kind: LoopKind) -> tuple[For, ...]:
         return tuple(loop for loop in self.loops if loop.kind is kind)
@@ -164,6 +168,41 @@ def scope_suits_the_place(alloc: Alloc, place: Site) -> str | None:
         return f"{alloc.buffer.name} is of scope SHARED, but allocated by each iteration of {threads[0]}"
     if scope is Scope.GLOBAL and place.kind(LoopKind.PARALLEL):
         return f"{alloc.buffer.name} is of scope GLOBAL, but allocated by each parallel iteration"
+    if scope is Scope.PRIVATE and (not place.kind(LoopKind.BLOCK) or _threads_around(place)):
+        return f"{alloc.buffer.name} is of scope {scope.name}, but not allocated in a block outside of its threads"
+    return None
+
+
+def _threads_around(place: Site) -> tuple[For, ...]:
+    return tuple(loop for loop in place.loops if loop.kind in THREADS)
+
+
+def private_elements_are_the_threads_own(access: Load | Store, place: Site) -> str | None:
+    if access.buffer.scope is not Scope.PRIVATE or place.inside_intrinsic:
+        return None
+    around = _threads_around(place)
+    if not around or not access.indices:
+        return f"{access.buffer.name}, of scope PRIVATE, is used outside of the threads"
+    thread: Expr = around[0].var
+    for inner in around[1:]:
+        thread = thread * trips(inner) + inner.var
+    if place.algebra.form(access.indices[0]) != place.algebra.form(thread):
+        return f"the first index of {access.buffer.name}, of scope PRIVATE, is not the thread"
+    return None
+
+
+def fold_suits_the_threads(intrinsic: Intrinsic, place: Site) -> str | None:
+    does = intrinsic.does
+    for buffer in (does.source, does.result):
+        if buffer not in place.buffers:
+            return f"{buffer.name} is not allocated here"
+        if buffer.scope is not Scope.PRIVATE or len(buffer.shape) != 1 or buffer.dtype != does.source.dtype:
+            return f"{buffer.name} is no PRIVATE buffer of one element for each thread"
+    threads = does.source.shape[0]
+    if does.width < 1 or does.width & (does.width - 1) or threads % does.width or does.result.shape[0] != threads:
+        return f"a group of {does.width} does not divide {threads} threads"
+    if _threads_around(place) or not place.kind(LoopKind.BLOCK):
+        return "an operation of threads together is not in a block outside of its threads"
     return None
 
 

@@ -10,6 +10,10 @@ Meaning (the interpreter is the living definition):
   lockstep, ``UNROLLED`` wishes for straight-line code. ``BLOCK``, ``VTHREAD``, ``WARP``, ``LANE`` and ``THREAD`` promise what
   ``PARALLEL`` does, and wish for what a GPU has of that name; they nest in this order, each in the ones before it, and none in
   itself; ``THREAD`` stands for ``WARP`` and ``LANE`` together. A machine without such runs them one iteration after another.
+* A *phase* of a block is an outermost loop of its threads (``THREAD``, or ``WARP`` with ``LANE``). All phases inside a BLOCK loop
+  are run by the same threads; what one of these keeps from phase to phase is in a PRIVATE buffer. Barriers are not written
+  down: back ends put them where a phase needs what another one stored.
+* An :class:`Intrinsic` does what its body does.
 * A :class:`Select` executes only the taken arm, so a :class:`Load` behind one may have an index that is out of bounds
   when the arm is not taken. Everywhere else every index is within its buffer.
 * A fresh :class:`Alloc` holds garbage. Buffers never alias, except that an argument may be passed twice if it is only read.
@@ -25,6 +29,7 @@ from typing import Final
 
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Const, Expr, Var
+from ansorlite.te.ops import ReduceOp
 from ansorlite.visible import visible
 
 
@@ -38,6 +43,7 @@ class Scope(Enum):
     LOCAL = "a temporary private to the thread that runs the enclosing Alloc; stack or thread workspace"
     SHARED = "as LOCAL, but seen by all threads of the block that runs the enclosing Alloc; allocated outside of their loops"
     REGISTER = "as LOCAL, but small, and every index is constant once UNROLLED and VECTORIZED loops are expanded"
+    PRIVATE = "as SHARED, inside of a BLOCK loop, but elements for each thread: the first index is the thread that touches them"
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,6 +201,29 @@ class Prefetch(Stmt):
     load: Load
 
 
+@dataclass(frozen=True)
+class Fold:
+    """Threads join what they have: each gets that of its group of ``width`` neighbours, joined by ``op``, in whatever order.
+
+    Attributes:
+        source, result: PRIVATE buffers of one element for each thread; they may be the same.
+        width: a power of two, which divides the number of threads.
+    """
+
+    op: ReduceOp
+    source: Buffer
+    result: Buffer
+    width: int
+
+
+@dataclass(frozen=True, eq=False)
+class Intrinsic(Stmt):
+    """Does what ``body`` does. A back end that has instructions for ``does`` uses these, others run the body."""
+
+    does: Fold
+    body: Stmt
+
+
 @dataclass(frozen=True, eq=False)
 class Function:
     """A whole kernel.
@@ -229,7 +258,7 @@ def children(stmt: Stmt) -> tuple[Stmt, ...]:
     match stmt:
         case Block(body):
             return body
-        case For() | If() | Alloc():
+        case For() | If() | Alloc() | Intrinsic():
             return (stmt.body,)
         case _:
             return ()

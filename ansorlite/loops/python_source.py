@@ -16,7 +16,21 @@ from typing import Any, Final
 
 import numpy as np
 
-from ansorlite.loops.nodes import INDEPENDENT, Alloc, Block, Buffer, For, Function, If, Load, LoopKind, Prefetch, Stmt, Store
+from ansorlite.loops.nodes import (
+    INDEPENDENT,
+    Alloc,
+    Block,
+    Buffer,
+    For,
+    Function,
+    If,
+    Intrinsic,
+    Load,
+    LoopKind,
+    Prefetch,
+    Stmt,
+    Store,
+)
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Cast, Const, Expr, Select, Unary, Var
 from ansorlite.te.index.ranges import Interval, bounds
@@ -160,6 +174,8 @@ class _Writer:
                 self.statement(body, depth + 1)
             case Prefetch(load):
                 self.line(depth, self.expr(load))
+            case Intrinsic():
+                self.statement(stmt.body, depth)
             case Alloc(buffer, body):
                 fill = self.constant(garbage(buffer.dtype), "garbage")
                 self.line(depth, f"{self.symbol(buffer)} = [{fill}] * {buffer.size}")

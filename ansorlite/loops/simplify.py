@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import replace
 
-from ansorlite.loops.nodes import Alloc, Block, For, Function, If, Load, Prefetch, Stmt, Store, block
+from ansorlite.loops.nodes import BINDINGS, Alloc, Block, For, Function, If, Intrinsic, Load, Prefetch, Stmt, Store, block
 from ansorlite.te.expr import Const, Var
 from ansorlite.te.index.simplify import IndexAlgebra
 
@@ -48,13 +48,16 @@ class _Simplifier:
                 fetched = simple(load)
                 assert isinstance(fetched, Load)
                 return Prefetch(fetched)
+            case Intrinsic(does, body):
+                return Intrinsic(does, self.statement(body))
         raise TypeError(f"not a statement of the loop IR: {stmt!r}")
 
     def loop(self, loop: For) -> Stmt:
         extent = self.algebra.simplify(loop.extent)
         if isinstance(extent, Const) and extent.value <= 0:
             return block()
-        if isinstance(extent, Const) and extent.value == 1:
+        # Threads and blocks are such even where there is only one.
+        if isinstance(extent, Const) and extent.value == 1 and loop.kind not in BINDINGS:
             self.algebra.bind_value(loop.var, 0)
             if loop.var not in self.kept:
                 return self.statement(loop.body)

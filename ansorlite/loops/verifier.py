@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from ansorlite.loops import checks
-from ansorlite.loops.nodes import Alloc, Block, Buffer, For, Function, If, Load, Prefetch, Stmt, Store, children
+from ansorlite.loops.nodes import Alloc, Block, Buffer, For, Function, If, Intrinsic, Load, Prefetch, Stmt, Store, children
 from ansorlite.loops.printer import text
 from ansorlite.loops.visit import expressions
 from ansorlite.te.expr import Expr, Select, Var
@@ -37,6 +37,7 @@ CHECKS: Final[Checks] = {
         checks.bound_loops_nest_in_order,
     ),
     If: (checks.condition_is_bool,),
+    Intrinsic: (checks.fold_suits_the_threads,),
     Alloc: (checks.buffer_is_new, checks.pads_suit_the_buffer, checks.scope_suits_the_place),
     Block: (),
     Prefetch: (),
@@ -46,6 +47,7 @@ CHECKS: Final[Checks] = {
         checks.indices_suit_the_buffer,
         checks.load_has_the_buffers_dtype,
         checks.register_indices_are_constant,
+        checks.private_elements_are_the_threads_own,
         checks.indices_are_within_bounds,
     ),
     Store: (
@@ -54,6 +56,7 @@ CHECKS: Final[Checks] = {
         checks.indices_suit_the_buffer,
         checks.value_has_the_buffers_dtype,
         checks.register_indices_are_constant,
+        checks.private_elements_are_the_threads_own,
         checks.indices_are_within_bounds,
         checks.parallel_iterations_do_not_collide,
     ),
@@ -115,6 +118,9 @@ class _Walk:
                 _check(CHECKS, stmt, here, stmt)
                 self.seen.add(stmt.buffer)
                 below = replace(place, buffers={**place.buffers, stmt.buffer: len(place.loops)})
+            case Intrinsic():
+                _check(CHECKS, stmt, here, stmt)
+                below = replace(place, inside_intrinsic=True)
             case _:
                 _check(CHECKS, stmt, here, stmt)
                 below = place
