@@ -5,8 +5,9 @@ It knows nothing of sketches, columns or regions. Tests hold ``extract`` against
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import count
 
 import numpy as np
@@ -16,7 +17,7 @@ from ansorlite.features.assemble import assemble
 from ansorlite.features.facts import ALWAYS, AccessFacts, StatementFacts
 from ansorlite.features.operations import operations
 from ansorlite.loops.kernel_module import When, kernel_module
-from ansorlite.loops.nodes import Alloc, Buffer, For, Function, Load, LoopKind, Role, Scope, Stmt, Store, children
+from ansorlite.loops.nodes import Alloc, Buffer, For, Function, Load, LoopKind, Prefetch, Role, Scope, Stmt, Store, children
 from ansorlite.loops.visit import loads, stores
 from ansorlite.target import Target
 from ansorlite.te import dtypes
@@ -36,7 +37,23 @@ def reference(function: Function, names: Sequence[str], target: Target) -> NDArr
     _collect(body, (), {}, found)
     assert found.keys() == set(names)
     every = list(stores(body))
-    return np.array([[assemble(_facts(*found[name], every), target) for name in names]], dtype=np.float64)
+    asked = list(_asked(body, ()))
+    facts = [replace(_facts(*found[name], every), fetched=sum(n for stage, n in asked if stage == name)) for name in names]
+    return np.array([[assemble(each, target) for each in facts]], dtype=np.float64)
+
+
+def _asked(stmt: Stmt, around: tuple[For, ...]) -> Iterator[tuple[str, int]]:
+    """The stages for which something is asked for ahead, and how many lines in all, statement by statement."""
+    if isinstance(stmt, Prefetch):
+        yield stmt.stage, math.prod(_trips(around))
+    for child in children(stmt):
+        yield from _asked(child, (*around, stmt) if isinstance(stmt, For) else around)
+
+
+def _trips(loops: Sequence[For]) -> list[int]:
+    """The longest run of each: with every outer loop at its start."""
+    starts = [{outer.var: np.zeros((), dtype=np.int64) for outer in loops[:position]} for position in range(len(loops))]
+    return [int(_value(loop.extent, zero)) for loop, zero in zip(loops, starts, strict=True)]
 
 
 def _collect(
@@ -76,11 +93,7 @@ class _Around:
 
 def _facts(store: Store, loops: tuple[For, ...], born: Mapping[Buffer, int], every: Sequence[Store]) -> StatementFacts:
     home = _home(store, every)
-    trips: list[int] = []
-    for position, loop in enumerate(loops):
-        # The longest run: with every outer loop at its start.
-        zero = {outer.var: np.zeros((), dtype=np.int64) for outer in loops[:position]}
-        trips.append(int(_value(loop.extent, zero)))
+    trips = _trips(loops)
     around = _Around(loops, tuple(trips), born, frozenset(each.buffer for each in every))
     kinds = [loop.kind for loop in loops]
     update = store.role is Role.UPDATE

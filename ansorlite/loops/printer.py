@@ -85,7 +85,7 @@ class _Printer:
                 yield f"{indent}alloc {self.declaration(buffer)} in {buffer.scope.name}{'' if last else ':'}"
                 yield from self.statement(body, depth if last else depth + 1, last=True)
             case Prefetch(load):
-                yield f"{indent}prefetch {self.expression(load)}"
+                yield f"{indent}prefetch {self.expression(load)}" + (f"  # {stmt.stage}" if stmt.stage else "")
             case _:
                 raise TypeError(f"not a statement of the loop IR: {stmt!r}")
 

@@ -39,7 +39,7 @@ def _simplified(stmt: Stmt, algebra: IndexAlgebra) -> Stmt:
         case Prefetch(load):
             simple_load = algebra.simplify(load)
             assert isinstance(simple_load, Load)
-            return Prefetch(simple_load)
+            return Prefetch(simple_load, stmt.stage)
     raise TypeError(f"not a statement of the loop IR: {stmt!r}")
 
 

@@ -88,7 +88,7 @@ def map_exprs(stmt: Stmt, fn: Callable[[Expr], Expr]) -> Stmt:
             case Prefetch(load):
                 fresh = fn(load)
                 assert isinstance(fresh, Load)
-                return None if fresh is load else Prefetch(fresh)
+                return None if fresh is load else Prefetch(fresh, node.stage)
         return None
 
     return map_stmt(stmt, rule)
@@ -124,7 +124,7 @@ def _copied(stmt: Stmt, values: dict[Var, Expr], buffers: dict[Buffer, Buffer]) 
         case Prefetch(load):
             other = fresh(load)
             assert isinstance(other, Load)
-            return Prefetch(other)
+            return Prefetch(other, stmt.stage)
     raise TypeError(f"not a statement of the loop IR: {stmt!r}")
 
 
