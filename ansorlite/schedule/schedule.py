@@ -195,9 +195,9 @@ class Schedule:
         self.apply(p.StorageAlign(buffer if isinstance(buffer, str) else buffer.name, _loop(loop), factor, offset))
 
     def prefetch(self, stage: Stage | str, tensor: Tensor | str, *, at: LoopRef, distance: Value = 1) -> None:
-        """See :class:`~ansorlite.schedule.primitives.prefetch.Prefetch`."""
+        """See :class:`~ansorlite.schedule.primitives.prefetch.PrefetchRead`."""
         source = tensor if isinstance(tensor, str) else tensor.name
-        self.apply(p.Prefetch(_stage(stage), source, _loop(at), distance))
+        self.apply(p.PrefetchRead(_stage(stage), source, _loop(at), distance))
 
     # Rewrites of the computation ----------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from typing import Final
 from ansorlite.schedule.primitives.annotations import Bind, Parallel, Stream, Unroll, Vectorize
 from ansorlite.schedule.primitives.loops import Reorder, Split
 from ansorlite.schedule.primitives.places import CacheRead, ComputeAt, ComputeRoot, ReverseComputeAt
-from ansorlite.schedule.primitives.prefetch import Prefetch
+from ansorlite.schedule.primitives.prefetch import PrefetchRead
 from ansorlite.schedule.primitives.rewrites import (
     CacheWrite,
     Convert,
@@ -48,7 +48,7 @@ PRIMITIVES: Final[Mapping[str, type[Step]]] = {
         Bind,
         Stream,
         StorageAlign,
-        Prefetch,
+        PrefetchRead,
     )
 }
 
@@ -65,7 +65,7 @@ __all__ = [
     "Inline",
     "Parallel",
     "Polyphase",
-    "Prefetch",
+    "PrefetchRead",
     "Reorder",
     "Results",
     "ReverseComputeAt",

@@ -17,7 +17,7 @@ from ansorlite.te.expr import Axis
 
 
 @dataclass(frozen=True)
-class Prefetch(Step):
+class PrefetchRead(Step):
     """Each iteration of a loop asks for what the stage reads of a tensor ``distance`` iterations later, line by line::
 
         for k in 64: for j: C[j] += A[k] * B[k, j]
