@@ -37,6 +37,7 @@ def _nest(nest: Nest) -> list[Number]:
     result.append(where(nest.apart, 1 + place(nest.inner_reduction or 0), 0))
     for stage in nest.attached:
         result += [where(equal(stage.at, 0), 0, 1 + place(stage.at)), stage.lanes, stage.parallel]
+    result += [where(nest.loops[each.loop].trip > 1, each.distance, 0) for each in nest.fetched]
     return result + [where(equal(pack.at, 0), 0, 1 + place(pack.at)) for pack in nest.packed]
 
 

@@ -100,6 +100,21 @@ class Packed:
 
 
 @dataclass(frozen=True, eq=False)
+class Fetched:
+    """What the anchor reads that is asked for ahead.
+
+    Attributes:
+        tensor: what is read; from its packed copy, if that is made outside of the loop.
+        loop: the position of the loop whose iterations ask for it.
+        distance: how many iterations ahead.
+    """
+
+    tensor: Tensor
+    loop: int
+    distance: Number
+
+
+@dataclass(frozen=True, eq=False)
 class Nest:
     """One root loop nest: an anchor with its loops, and what is computed inside of them.
 
@@ -119,6 +134,7 @@ class Nest:
             is shifted inwards.
         mixed: the axes of which an inner level is walked outside of an outer one.
         written_out: how often the anchor's statement is written out in straight-line code, a vectorised loop counted as one.
+        fetched: what is asked for ahead.
     """
 
     anchor: Tensor
@@ -138,6 +154,7 @@ class Nest:
     written_out: Number
     attached: tuple[Attached, ...]
     packed: tuple[Packed, ...]
+    fetched: tuple[Fetched, ...] = ()
 
     def band_start(self, band: int) -> int:
         """The position of the first loop of ``band``, or the number of loops."""

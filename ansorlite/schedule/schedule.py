@@ -194,6 +194,11 @@ class Schedule:
         """See :class:`~ansorlite.schedule.primitives.storage.StorageAlign`."""
         self.apply(p.StorageAlign(Name(buffer if isinstance(buffer, str) else buffer.name), _loop(loop), factor, offset))
 
+    def prefetch(self, stage: Stage | str, tensor: Tensor | str, *, at: LoopRef, distance: Value = 1) -> None:
+        """See :class:`~ansorlite.schedule.primitives.prefetch.PrefetchRead`."""
+        source = tensor if isinstance(tensor, str) else tensor.name
+        self.apply(p.PrefetchRead(_stage(stage), source, _loop(at), distance))
+
     # Rewrites of the computation ----------------------------------------------------------------------------------
 
     def inline(self, stage: Stage | str) -> None:

@@ -102,6 +102,15 @@ class Copied:
 
 
 @dataclass(frozen=True)
+class Ahead:
+    """What a stage reads of a tensor is asked for ``distance`` iterations of ``loop`` before it is read."""
+
+    tensor: str
+    loop: str
+    distance: Value
+
+
+@dataclass(frozen=True)
 class StageLoops:
     """What a schedule says of one stage.
 
@@ -120,6 +129,7 @@ class StageLoops:
         copies: the copies that it reads instead of tensors.
         aligned: dimensions of its buffer whose strides are padded.
         shared: whether all threads of a block see its buffer.
+        prefetched: what it reads that is asked for ahead.
     """
 
     axes: tuple[str, ...]
@@ -136,6 +146,7 @@ class StageLoops:
     copies: tuple[Copied, ...] = ()
     aligned: tuple[Alignment, ...] = ()
     shared: bool = False
+    prefetched: tuple[Ahead, ...] = ()
 
     @property
     def is_plain(self) -> bool:
