@@ -22,6 +22,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "records": "Look into a database; export and import measurements.",
     "report": "Write what a database tells as an HTML page.",
     "explain": "Say what bounds each statement of a program, by the analytical cost model.",
+    "presets": "List the systems that `ansorlite tune --preset` can tune as.",
     "calibrate": "Measure what instructions, caches and memory cost on this machine.",
 }
 
