@@ -78,7 +78,7 @@ def tune(
         scheduler: which task of several gets the next trials: ``ansorlite.task_scheduler.SCHEDULERS``.
         cost_model: what tells fast programs from slow ones: ``ansorlite.tuner.cost_models.COST_MODELS``.
         measurer: what times programs: ``ansorlite.tuner.measurers.MEASURERS``; or the address of machines that do:
-            ``"ssh://pi@board"``, ``"ray://head:10001"`` (docs/clusters.md). What those tell is kept with their names; what one of
+            ``"ssh://pi@board"`` (docs/clusters.md). What those tell is kept with their names; what one of
             your own tells is kept as measured on this machine.
 
     Raises:
