@@ -252,7 +252,10 @@ def resolve(target: str | Target) -> Target:
         return GPUS[target]
     if target == "emulated":
         return replace(this_machine(None), kind="emulated", gpu=EMULATED)
-    raise TargetError(f"unknown target {target!r}; the targets are: {', '.join(('llvm', *NAMED, *GPUS, 'emulated'))}")
+    names = ", ".join(("llvm", *LEVELS, *GPUS, "emulated"))
+    raise TargetError(
+        f"unknown target {target!r}; the targets are: {names}, and names that LLVM has for processors, such as znver4"
+    )
 
 
 @cache
