@@ -28,7 +28,7 @@ from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
 from ansorlite.features.operations import operations
 from ansorlite.loops.nodes import index
 from ansorlite.once import once_for_each
-from ansorlite.schedule.nest import Attached, Nest, Packed, Program
+from ansorlite.schedule.nest import Attached, Loop, Nest, Packed, Program
 from ansorlite.schedule.regions import Box
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis, Reduce
@@ -59,7 +59,11 @@ def population_facts(program: Program) -> Iterator[StatementFacts]:
 
 @dataclass(frozen=True, eq=False)
 class _Loops:
-    """The loops around a statement, the axes that each walks, and by depth how much of each axis is left below."""
+    """The loops around a statement, the axes that each walks, and by depth how much of each axis is left below.
+
+    Attributes:
+        steps: by loop, for axes: how far an iteration moves; without an entry, as far as what is left below.
+    """
 
     trips: Numbers
     parallel: Numbers
@@ -69,6 +73,7 @@ class _Loops:
     axes: tuple[frozenset[Axis], ...]
     sizes: Mapping[Axis, Numbers]
     lanes: Number
+    steps: Sequence[Mapping[Axis, Number]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +98,7 @@ class _NestView:
         self.unrolled = [loop.unrolled for loop in self.loops]
         self.vector = [both(nest.lanes > 1, depth == len(self.loops) - 1) for depth in range(len(self.loops))]
         self.parallel = [nest.loops.index(loop) < nest.parallel for loop in self.loops]
+        self.steps = [{loop.axis: loop.step} if loop.axis in nest.mixed else {} for loop in self.loops]
         self.places = {stage.tensor: stage.at for stage in nest.attached}
         self.sizes = {axis: self.axis_sizes(axis) for axis in axes_of(nest.anchor)}
         self.flags: dict[Number, Numbers] = {}
@@ -131,9 +137,9 @@ class _NestView:
     def anchor(self) -> StatementFacts:
         nest = self.nest
         # Accumulators of their own live only while the inner reduction runs: loops around it add to others.
-        reduce = [both(loop.reduce, negated(both(nest.apart, loop.band < nest.last_space - 1))) for loop in self.loops]
+        reduce = [both(loop.reduce, negated(both(nest.apart, loop.band < (nest.inner_reduction or 0)))) for loop in self.loops]
         axes = tuple(frozenset((loop.axis,)) for loop in self.loops)
-        loops = _Loops(self.trips, self.parallel, self.unrolled, self.vector, reduce, axes, self.sizes, nest.lanes)
+        loops = _Loops(self.trips, self.parallel, self.unrolled, self.vector, reduce, axes, self.sizes, nest.lanes, self.steps)
         streamed = nest.streamed if nest.epilogue is None else 0
         packs = {p.tensor: p for p in nest.packed}
         return self.statement(nest.anchor, loops, self.anchor_in_registers(), self.home(loops), packs=packs, streamed=streamed)
@@ -152,7 +158,7 @@ class _NestView:
         nest = self.nest
         if not isinstance(nest.anchor.body, Reduce):
             return 0
-        tile = (p for p, loop in enumerate(nest.loops) if not loop.reduce and loop.band == nest.last_space)
+        tile = (p for p, loop in enumerate(nest.loops) if not loop.reduce and loop.band >= nest.last_space)
         return where(nest.in_lanes, every(map(nest.expanded, tile)), either(nest.promoted, nest.tile_is_constant))
 
     def epilogue(self) -> StatementFacts:
@@ -168,7 +174,8 @@ class _NestView:
             for loop in self.loops
         )
         runs = [either(space, outside) for space, outside in zip(self.space(), self.outside(nest.epilogue_at), strict=True)]
-        loops = self.inside_nest(runs, self.parallel, self.unrolled, axes, sizes)
+        steps = [{back[axis]: step for axis, step in each.items() if axis in back} for each in self.steps]
+        loops = replace(self.inside_nest(runs, self.parallel, self.unrolled, axes, sizes), steps=steps)
         return self.statement(epilogue, loops, 0, tile=nest.anchor, streamed=nest.streamed)
 
     def inside_nest(
@@ -185,7 +192,7 @@ class _NestView:
         vector = [both(flag, there) for flag, there in zip(self.vector, real, strict=True)]
         unrolled = [both(flag, there) for flag, there in zip(unrolled, real, strict=True)]
         lanes = where(vector[-1], self.nest.lanes, 1) if vector else self.nest.lanes
-        return _Loops(trips, parallel, unrolled, vector, [0] * len(trips), axes, sizes, lanes)
+        return _Loops(trips, parallel, unrolled, vector, [0] * len(trips), axes, sizes, lanes, self.steps)
 
     # Region stages and packed copies ----------------------------------------------------------------------------------
 
@@ -211,8 +218,9 @@ class _NestView:
             space_seen += space
             runs_on = every((loop.trip > 1, negated(vector[-1]), negated(parallel[-1])))
             unrolled.append(both(loop.axis in written_out, runs_on))
+        steps = [self.moved_box(stage, loop) if loop.axis in self.nest.mixed else {} for loop in self.loops] + [{}] * len(own)
         sizes = {axis: self.region_sizes(stage, axis, own, outside) for axis in axes_of(tensor)}
-        loops = _Loops(trips, parallel, unrolled, vector, reduce, tuple(axes), sizes, stage.lanes)
+        loops = _Loops(trips, parallel, unrolled, vector, reduce, tuple(axes), sizes, stage.lanes, steps)
         return self.statement(tensor, loops, isinstance(tensor.body, Reduce))
 
     def region_loops(self, stage: Attached) -> list[_OwnLoop]:
@@ -237,6 +245,11 @@ class _NestView:
         """Whether the corner of the stage's box moves along ``axis`` with a loop over the anchor's ``outer``."""
         box = stage.region[positions(stage.tensor)[axis]]
         return box is not None and any(term is outer for term, _ in box.terms)
+
+    def moved_box(self, stage: Attached, loop: Loop) -> Mapping[Axis, Number]:
+        """How far an iteration of a loop moves the stage's box along each axis of it."""
+        terms = ((axis, box.terms) for axis, box in zip(stage.tensor.axes, stage.region, strict=True) if box is not None)
+        return {axis: abs(c) * loop.step for axis, all_ in terms for term, c in all_ if term is loop.axis}
 
     def region_sizes(self, stage: Attached, axis: Axis, own: Sequence[_OwnLoop], outside: Numbers) -> Numbers:
         """By depth how much of an axis of the stage is walked: boxes of the anchor's tiles first, then its own loops."""
@@ -466,4 +479,6 @@ def _sticks_out(box: Box, extent: int) -> bool:
 
 def _moves(form: Affine, walked: Iterable[Axis], loops: _Loops, depth: int) -> Number:
     """Whether the form changes over the iterations of a loop that walks some of its axes, every other loop at its start."""
-    return moves(form, {axis: loops.sizes[axis][depth + 1] for axis in walked}, loops.trips[depth])
+    own = loops.steps[depth]
+    steps = {axis: own[axis] if axis in own else loops.sizes[axis][depth + 1] for axis in walked}
+    return moves(form, steps, loops.trips[depth])

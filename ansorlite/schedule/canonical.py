@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansorlite.analysis.access import positions
-from ansorlite.columns.arithmetic import equal, select, where
+from ansorlite.columns.arithmetic import both, equal, select, where
 from ansorlite.columns.tape import Number
 from ansorlite.schedule.nest import Nest, Program
 
@@ -33,9 +33,19 @@ def _nest(nest: Nest) -> list[Number]:
     result += [select(before, nest.parallel), nest.lanes, place(nest.epilogue_at), nest.streamed]
     # Which loops the promoted accumulators are around cannot be told from the loops when nothing walks the tile in between.
     result.append(where(nest.apart, 1 + place(nest.inner_reduction or 0), 0))
+    if nest.starts:
+        result.append(place(_started(nest)))
     for stage in nest.attached:
         result += [where(equal(stage.at, 0), 0, 1 + place(stage.at)), stage.lanes, stage.parallel]
     return result + [where(equal(pack.at, 0), 0, 1 + place(pack.at)) for pack in nest.packed]
+
+
+def _started(nest: Nest) -> Number:
+    """Where accumulators start; those in registers do where these are made, whatever is said further in."""
+    band = nest.inner_reduction
+    if band is None:
+        return nest.reduce_at
+    return where(both(nest.promoted, nest.reduce_at >= band), band, nest.reduce_at)
 
 
 def _in_front(flags: Sequence[Number], values: Sequence[Number]) -> list[Number]:

@@ -38,7 +38,7 @@ from ansorlite.schedule.structure import (
     Structure,
     places,
 )
-from ansorlite.schedule.walks import Walks, innermost, mixed_axes
+from ansorlite.schedule.walks import Walk, Walks, chain, innermost, mixed_axes
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis, Expr, Reduce
 from ansorlite.te.tensor import Tensor
@@ -115,6 +115,10 @@ class _Fold:
             )
         inside = [self.structure.loops(t.name).at for t in members] + [copy.at for copy in said.copies]
         inside += [self.structure.loops(follower).at] if follower is not None else []
+        starts = said.starts
+        if starts is not None:
+            _check_starts(anchor, said, walks, starts.at)
+            inside.append(starts.at)
         if vector is not None and LoopRef(anchor.name, vector) in {place for at in inside for place in places(at)}:
             raise ScheduleError(
                 f"something is computed inside of loop {vector} of stage {anchor.name}, which is vectorized; "
@@ -122,8 +126,9 @@ class _Fold:
             )
         depths = Depths(said, names, inside)
         grouped = bands_of(names, walks, depths.all, vector, isinstance(anchor.body, Reduce))
+        depth = {name: number for number, name in enumerate(chain(said))}
         loops = tuple(
-            Loop(name, walk.axis, number, walk.reduce, walk.span, walk.step, walk.trip, 0)
+            Loop(name, walk.axis, depth[name], number, walk.reduce, walk.span, walk.step, walk.trip, 0)
             for number, (_, band) in enumerate(grouped)
             for name, walk in ((name, walks[name]) for name in band)
         )
@@ -159,7 +164,12 @@ class _Fold:
         stored = anchor if epilogue is None else epilogue
         prepared = stored in self.constant
         streamed = self.streamed(stored, loops, lanes)
-        numbers = epilogue_at, ended
+        reduce_at: Number = ended
+        if starts is not None:
+            # Of a local tile no further out than where that is made; and no further in than where the reduction begins.
+            wanted = maximum(normalised(minimum(place(starts.at), ended)), epilogue_at)
+            reduce_at = where(equal(wanted, normalised(ended)), ended, wanted)
+        numbers = epilogue_at, reduce_at, starts is not None
         nest = Nest(
             anchor, loops, bands, factor, epilogue, *numbers, lane_axis, lanes, parallel, prepared, streamed, cut, mixed, (), ()
         )
@@ -298,6 +308,21 @@ class _Fold:
 
 def _table(numbers: Sequence[int]) -> NDArray[np.int64]:
     return np.asarray(numbers, dtype=np.int64)
+
+
+def _check_starts(anchor: Tensor, said: StageLoops, walks: Mapping[str, Walk], at: Location) -> None:
+    """Accumulators start outside of all loops that add up: inside of one they would lose what was added."""
+    for loop in places(at):
+        if loop is None:
+            continue
+        around = said.loops[: said.loops.index(loop.name) + 1]
+        adds = next((name for name in around if walks[name].reduce), None)
+        if adds is not None:
+            raise ScheduleError(
+                f"the accumulators of stage {anchor.name} cannot start inside of loop {loop.name}: loop {adds} adds up "
+                f"{'there' if adds == loop.name else 'around it'}, and they would start again in each of its iterations; "
+                f"name a loop outside of {adds}, or None"
+            )
 
 
 def _whole(loops: tuple[Loop, ...], position: int, mixed: frozenset[Axis]) -> Number:

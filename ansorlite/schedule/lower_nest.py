@@ -180,12 +180,13 @@ class NestLowering:
     def in_registers(self, band: int, position: Position) -> Stmt:
         """The reduction ``band`` with its innermost tile in registers: the tile's own, or a buffer that it is moved to."""
         name, dtype = self.nest.anchor.name, self.nest.anchor.dtype
-        inner = [level for level in self.levels if level.band > band and not level.reduce]
+        inner = self.inner_levels(band)
         starts_here = self.reduce_at >= band
         if self.lane_level is not None:
             return self.in_lanes(inner, self.lane_level, band, position)
         if self.tile is not None and not self.nest.apart:
-            self.registers = (self.tile, inner)
+            assert self.tile_levels is not None
+            self.registers = (self.tile, self.tile_levels)
             return block(*([self.start_tile(band, position)] if starts_here else []), self.band_loops(band, position))
         registers = Buffer(f"{name}_reg", tuple(level.trip for level in inner), dtype, Scope.REGISTER)
         self.registers = (registers, inner)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ansorlite.analysis.access import axes_of
-from ansorlite.columns.arithmetic import both, either, equal, every, minimum, negated, total
+from ansorlite.columns.arithmetic import both, either, equal, every, floor, minimum, negated
 from ansorlite.columns.tape import Number
 from ansorlite.schedule.regions import Region
 from ansorlite.te.dag import ComputeDAG
@@ -25,6 +25,7 @@ class Loop:
 
     Attributes:
         axis: the anchor's axis that the loop walks.
+        depth: the place among the levels of its axis, the outermost first, whatever the order of the loops.
         band: which band of like loops it belongs to.
         reduce: whether its iterations add to the same elements.
         span: how many elements of the axis one run of the loop covers.
@@ -35,6 +36,7 @@ class Loop:
 
     name: str
     axis: Axis
+    depth: int
     band: int
     reduce: bool
     span: Number
@@ -100,7 +102,9 @@ class Nest:
         factor: the axis whose first loop makes partial results, when the anchor is an rfactor.
         epilogue: the element-wise consumer that runs tile by tile after the anchor, if any.
         epilogue_at: after how many bands; 0 without an epilogue.
-        reduce_at: the first band that really reduces; the number of bands if none does. Accumulators start here.
+        reduce_at: the band before whose loops accumulators start: where nothing is said, the first one that really reduces, or
+            the number of bands if none does.
+        starts: whether that is said: it may be further out.
         lane_axis: the axis of the innermost loop.
         lanes: vector width of the innermost loop, 1 when it is scalar.
         parallel: how many of the outermost loops are fused and parallel.
@@ -118,6 +122,7 @@ class Nest:
     epilogue: Tensor | None
     epilogue_at: Number
     reduce_at: Number
+    starts: bool
     lane_axis: Axis | None
     lanes: Number
     parallel: Number
@@ -134,14 +139,21 @@ class Nest:
 
     @cached_property
     def last_space(self) -> int:
-        """The band of the innermost space loops: the innermost tile."""
-        return max((band for band, reduces in enumerate(self.bands) if not reduces), default=0)
+        """The first band of the innermost run of space loops: of the innermost tile. Places may cut a run into several bands."""
+        last = max((band for band, reduces in enumerate(self.bands) if not reduces), default=0)
+        return self._run(last)
 
     @cached_property
     def inner_reduction(self) -> int | None:
-        """The reduction band right around the innermost tile, if there is one."""
+        """The first band of the run of reduction loops right around the innermost tile, if there is one."""
         band = self.last_space - 1
-        return band if isinstance(self.anchor.body, Reduce) and band >= 0 and self.bands[band] else None
+        return self._run(band) if isinstance(self.anchor.body, Reduce) and band >= 0 and self.bands[band] else None
+
+    def _run(self, band: int) -> int:
+        """The first band of the run of like ones that ends with ``band``."""
+        while band > 0 and self.bands[band - 1] == self.bands[band]:
+            band -= 1
+        return band
 
     @cached_property
     def vector(self) -> Number:
@@ -165,7 +177,7 @@ class Nest:
         band = self.inner_reduction
         if band is None:
             return 0
-        straight = every(self.expanded(position) for position, loop in enumerate(self.loops) if loop.band > band)
+        straight = every(self.expanded(position) for position, loop in enumerate(self.loops) if loop.band >= self.last_space)
         runs: Number = 0
         for loop in self.loops:
             if loop.band >= band and loop.reduce:
@@ -202,9 +214,18 @@ class Nest:
         loop = self.loops[position]
         if loop.axis not in self.mixed:
             return loop.step
-        inside = [other for other in self.loops[position + 1 :] if other.axis is loop.axis]
-        reach = total((other.trip - 1) * other.step if other.name in self.cut else other.span - other.step for other in inside)
-        return minimum(1 + reach, loop.axis.extent)
+        # From the outermost level in: as far as each goes, and as the spans that it is in allow.
+        inside = set(self.loops[position + 1 :])
+        reach: Number = 0
+        room: Number = loop.axis.extent - 1
+        for level in sorted((other for other in self.loops if other.axis is loop.axis), key=lambda other: other.depth):
+            room = minimum(room, level.span - 1)
+            if level in inside and level.name in self.cut:
+                here = minimum(level.trip - 1, floor(room / level.step)) * level.step
+                reach, room = reach + here, room - here
+            elif level in inside:
+                reach, room = reach + level.span - level.step, level.step - 1
+        return 1 + reach
 
     @cached_property
     def reaches(self) -> tuple[dict[Axis, Number], ...]:

@@ -184,6 +184,10 @@ class Schedule:
         source = tensor if isinstance(tensor, str) else tensor.name
         self.apply(p.CacheRead(_stage(stage), source, at, layout, name or self.free(f"{source}_packed"), computed))
 
+    def decompose_reduction(self, stage: Stage | str, at: Location) -> None:
+        """See :class:`~ansorlite.schedule.primitives.places.DecomposeReduction`."""
+        self.apply(p.DecomposeReduction(_stage(stage), at))
+
     # Rewrites of the computation ----------------------------------------------------------------------------------
 
     def inline(self, stage: Stage | str) -> None:

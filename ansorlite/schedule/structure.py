@@ -84,6 +84,13 @@ class Copied:
 
 
 @dataclass(frozen=True)
+class Started:
+    """Where the accumulators of a reduction get their first value: inside of a loop, or before all loops (``None``)."""
+
+    at: Location
+
+
+@dataclass(frozen=True)
 class StageLoops:
     """What a schedule says of one stage.
 
@@ -99,6 +106,7 @@ class StageLoops:
         unrolled: the loops that are unrolled, from the innermost outward, and the most vector statements of straight-line code.
         streamed: whether what it stores goes past the caches.
         copies: the copies that it reads instead of tensors.
+        starts: where its accumulators start; ``None``: right before the first loop that adds up.
     """
 
     axes: tuple[str, ...]
@@ -112,6 +120,7 @@ class StageLoops:
     unrolled: tuple[tuple[str, ...], Value] | None = None
     streamed: Value = 0
     copies: tuple[Copied, ...] = ()
+    starts: Started | None = None
 
     @property
     def is_plain(self) -> bool:

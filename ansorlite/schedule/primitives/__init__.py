@@ -7,7 +7,7 @@ from typing import Final
 
 from ansorlite.schedule.primitives.annotations import Parallel, Stream, Unroll, Vectorize
 from ansorlite.schedule.primitives.loops import Reorder, Split
-from ansorlite.schedule.primitives.places import CacheRead, ComputeAt, ComputeRoot, ReverseComputeAt
+from ansorlite.schedule.primitives.places import CacheRead, ComputeAt, ComputeRoot, DecomposeReduction, ReverseComputeAt
 from ansorlite.schedule.primitives.rewrites import (
     CacheWrite,
     Convert,
@@ -40,6 +40,7 @@ PRIMITIVES: Final[Mapping[str, type[Step]]] = {
         ComputeRoot,
         ReverseComputeAt,
         CacheRead,
+        DecomposeReduction,
         Parallel,
         Vectorize,
         Unroll,
@@ -54,6 +55,7 @@ __all__ = [
     "ComputeAt",
     "ComputeRoot",
     "Convert",
+    "DecomposeReduction",
     "Divide",
     "FuseDimensions",
     "Inline",

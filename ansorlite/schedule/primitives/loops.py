@@ -113,6 +113,7 @@ def _unused(structure: Structure, stage: StageLoops, loop: LoopRef) -> None:
     }
     for other, of in structure.stages.items():
         said[f"compute_at of {other}"] = loop in places(of.at)
+        said[f"decompose_reduction of {other}"] = of.starts is not None and loop in places(of.starts.at)
         said |= {f"cache_read of {copy.tensor}": loop in places(copy.at) for copy in of.copies}
     for what, here in said.items():
         if here:

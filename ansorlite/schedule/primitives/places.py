@@ -10,7 +10,7 @@ from ansorlite.analysis.predicates import fusible_consumer, packable
 from ansorlite.errors import ScheduleError
 from ansorlite.schedule.primitives.step import Step
 from ansorlite.schedule.refs import StageRef
-from ansorlite.schedule.structure import Copied, Location, Structure, places
+from ansorlite.schedule.structure import Copied, Location, Started, Structure, places
 from ansorlite.te.tensor import Tensor
 
 
@@ -84,7 +84,7 @@ class ReverseComputeAt(Step):
     def apply(self, structure: Structure) -> Structure:
         tensor = _placeable(structure, self.stage)
         leader = _anchor(structure, self.stage.name, self.at)
-        if leader is None:
+        if leader is None or None in places(self.at):
             raise ScheduleError(f"stage {tensor.name} is to follow another one: name a loop of that, not the root (None)")
         if structure.anchor(leader) is not None:
             raise ScheduleError(f"stage {tensor.name} cannot follow {leader}, which itself runs in another one's loops")
@@ -149,6 +149,39 @@ class CacheRead(Step):
         return structure.with_stage(stage.name, copies=(*said.copies, Copied(self.tensor, self.name, self.at, self.computed)))
 
 
+@dataclass(frozen=True)
+class DecomposeReduction(Step):
+    """The accumulators of a reduction get their first value in loops of their own, at the beginning of loop ``at``::
+
+        for i: for j: { C[i, j] = 0; for k: C[i, j] += ... }
+        ->      for i: { for j: C[i, j] = 0; for j: for k: C[i, j] += ... }       # decompose_reduction(C, i)
+
+    With ``at=None`` they start before all loops. Where nothing is said, they start right before the first loop that adds up. Those
+    in a local tile (``reverse_compute_at``, ``cache_write``) start no further out than where the tile is made.
+    """
+
+    method: ClassVar = "decompose_reduction"
+    positional: ClassVar = 2
+    stage: StageRef
+    at: Location
+
+    def apply(self, structure: Structure) -> Structure:
+        tensor = structure.computed(self.stage.name)
+        said = structure.loops(tensor.name)
+        if not tensor.reduce_axes:
+            raise ScheduleError(f"stage {tensor.name} adds nothing up: it has no accumulators that could start apart")
+        if said.boxed:
+            raise ScheduleError(
+                f"stage {tensor.name} is computed inside of another one's loops: each of its elements is added up in a register, "
+                f"which starts there; compute it at the root (compute_root)"
+            )
+        if said.starts is not None:
+            raise ScheduleError(f"it is said already where the accumulators of stage {tensor.name} start; say it once")
+        if _anchor(structure, tensor.name, self.at) not in (None, tensor.name):
+            raise ScheduleError(f"the accumulators of stage {tensor.name} start in its own loops; name one of these, or None")
+        return structure.with_stage(tensor.name, starts=Started(self.at))
+
+
 def _anchor(structure: Structure, stage: str, at: Location) -> str | None:
     """The stage that the places are loops of; ``None`` if all there is is the root."""
     loops = [structure.live(place) for place in places(at) if place is not None]
@@ -163,7 +196,7 @@ def _anchor(structure: Structure, stage: str, at: Location) -> str | None:
 def _placeable(structure: Structure, stage: StageRef) -> Tensor:
     tensor = structure.computed(stage.name)
     said = structure.loops(stage.name)
-    if said.splits or said.loops != said.axes or said.copies:
+    if said.splits or said.loops != said.axes or said.copies or said.starts is not None:
         raise ScheduleError(
             f"stage {stage.name} has loops of its own already, which its place in another stage would undo; "
             f"say where it is computed before its loops are shaped"

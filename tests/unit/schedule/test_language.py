@@ -93,6 +93,32 @@ def test_uneven_splits_are_shifted_inwards_or_cut() -> None:
     assert "min(5, 12 - i0 * 5)" in loops(cut)
 
 
+def test_a_reduction_is_split_unevenly_inside_of_an_uneven_split() -> None:
+    def steps(s: Schedule) -> None:
+        _, k1 = s.split(s.stage("C")["k"], [None, 5])
+        s.split(k1, [None, 2])
+
+    assert "for k2 in 0..min(min(2, 9 - k0 * 5 - k1 * 2), 5 - k1 * 2):" in loops(steps)
+
+
+def test_accumulators_start_where_it_is_said() -> None:
+    def steps(at: str | None) -> STEPS:
+        return lambda s: s.decompose_reduction("C", None if at is None else s.stage("C")[at])
+
+    assert "for i0 in 0..12:\n        for j0 in 0..20:\n            C[i0, j0] = 0.0  # C.init" in loops(steps("i"))
+    assert loops(steps("j")) == loops(lambda _: None)
+    assert heads(loops(steps(None)))[:4] == ["i0 in 0..12", "j0 in 0..20", "i0_1 in 0..12", "j0_1 in 0..20"]
+
+
+def test_accumulators_of_a_tile_start_in_it() -> None:
+    def steps(s: Schedule) -> None:
+        s.reverse_compute_at("D", s.stage("C")["i"])
+        s.decompose_reduction("C", None)
+
+    inside = "alloc C_tile: float32[20] in LOCAL\n        for j0 in 0..20:\n            C_tile[j0] = 0.0"
+    assert f"    for i0 in 0..12:\n        {inside}" in loops(steps)
+
+
 def test_places_are_loops() -> None:
     def steps(s: Schedule) -> None:
         i0, _ = s.split(s.stage("C")["i"], [None, 4])
@@ -144,7 +170,6 @@ def test_numbers_of_lanes_come_from_the_target() -> None:
         (lambda s: s.split(s.stage("C")["i"], [None, 0]), "a loop has at least one iteration"),
         (lambda s: s.split(s.stage("C")["i"], []), "cannot be split into no loops"),
         (lambda s: s.split(s.stage("C")["i"], [None, 2], tail="wrap"), "it is one of shift, cut"),
-        (lambda s: s.split(s.split(s.stage("C")["k"], [None, 5])[1], [None, 2]), "divide all but the outermost"),
         (lambda s: s.reorder(s.stage("C")["i"], s.stage("D")["i"]), "reorder takes loops of one stage"),
         (lambda s: s.reorder(s.stage("C")["i"], s.stage("C")["i"]), "one is named twice"),
         (lambda s: s.parallel(s.stage("C")["k"]), "its iterations add to the same elements; rfactor it first"),
@@ -160,6 +185,10 @@ def test_numbers_of_lanes_come_from_the_target() -> None:
             lambda s: s.tensorize(s.stage("C")["k"], "dot_of_nothing"),
             "loop C.k is to be tensorized by 'dot_of_nothing'; there are",
         ),
+        (lambda s: s.decompose_reduction("D", None), "stage D adds nothing up"),
+        (lambda s: s.decompose_reduction("C", s.stage("C")["k"]), "cannot start inside of loop k: loop k adds up there"),
+        (lambda s: s.decompose_reduction("C", s.stage("D")["i"]), "start in its own loops"),
+        (lambda s: s.reverse_compute_at("D", s.sample((s.stage("C")["i"], None))), "name a loop of that, not the root"),
         (lambda s: s.rfactor(s.stage("C")["i"]), "only a reduction's loop can be rfactored"),
         (lambda s: s.winograd("C", (2,)), "is no short convolution"),
         (lambda s: s.sample(()), "a sample has no choices"),
