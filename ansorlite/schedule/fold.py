@@ -24,7 +24,9 @@ from ansorlite.analysis.constants import constant_stages, follows_from_constants
 from ansorlite.columns.arithmetic import both, ceil, either, equal, every, maximum, minimum, negated, product, select, where
 from ansorlite.columns.tape import Number
 from ansorlite.errors import ScheduleError
+from ansorlite.loops.nodes import Scope
 from ansorlite.once import once_for_each
+from ansorlite.schedule.accumulators import check_starts, in_scope
 from ansorlite.schedule.bands import Depths, bands_around, bands_of, kept
 from ansorlite.schedule.nest import Attached, Loop, Nest, Packed, Program
 from ansorlite.schedule.refs import LoopRef
@@ -38,7 +40,7 @@ from ansorlite.schedule.structure import (
     Structure,
     places,
 )
-from ansorlite.schedule.walks import Walk, Walks, chain, innermost, mixed_axes
+from ansorlite.schedule.walks import Walks, chain, innermost, mixed_axes
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis, Expr, Reduce
 from ansorlite.te.tensor import Tensor
@@ -66,6 +68,7 @@ class _Fold:
         self.constant = constant_stages(self.dag)
         self.parts: dict[Axis, Number] = {}
         self.walks = Walks(choose, self.parts)
+        self.valid: Number = 1
         self.follower: dict[str, str] = {}
         self.members: dict[str, list[Tensor]] = {}
 
@@ -90,7 +93,7 @@ class _Fold:
                 merge = next(c for c in self.dag.consumers(nest.epilogue))
                 counting = (nest.anchor.axes[0], nest.epilogue.axes[0], merge.reduce_axes[0])
                 self.parts |= dict.fromkeys(counting, nest.loops[0].trip)
-        return Program(self.dag, tuple(nests), self.parts, self.walks.valid)
+        return Program(self.dag, tuple(nests), self.parts, both(self.valid, self.walks.valid))
 
     def value(self, value: Value) -> Number:
         return evaluate(value, self.choose)
@@ -117,7 +120,7 @@ class _Fold:
         inside += [self.structure.loops(follower).at] if follower is not None else []
         starts = said.starts
         if starts is not None:
-            _check_starts(anchor, said, walks, starts.at)
+            check_starts(anchor, said, walks, starts.at)
             inside.append(starts.at)
         if vector is not None and LoopRef(anchor.name, vector) in {place for at in inside for place in places(at)}:
             raise ScheduleError(
@@ -171,8 +174,24 @@ class _Fold:
             reduce_at = where(equal(wanted, normalised(ended)), ended, wanted)
         numbers = epilogue_at, reduce_at, starts is not None
         nest = Nest(
-            anchor, loops, bands, factor, epilogue, *numbers, lane_axis, lanes, parallel, prepared, streamed, cut, mixed, (), ()
+            anchor,
+            loops,
+            bands,
+            factor,
+            epilogue,
+            *numbers,
+            lane_axis,
+            lanes,
+            parallel,
+            prepared,
+            said.scope,
+            streamed,
+            cut,
+            mixed,
+            (),
+            (),
         )
+        self.valid = both(self.valid, in_scope(nest))
         attached = self.attached(nest, members, place, normalised)
         packed = tuple(self.packed(anchor, copy, attached, lambda at: normalised(place(at))) for copy in said.copies)
         return replace(nest, attached=attached, packed=packed)
@@ -280,6 +299,11 @@ class _Fold:
     def region_stage(self, tensor: Tensor, region: Region, at: Number, tiles: Sequence[Mapping[Axis, Number]]) -> Attached:
         """``tiles``: for each number of bands entered, how much of the anchor's axes the region is to hold."""
         said = self.structure.loops(tensor.name)
+        if said.scope is Scope.REGISTER or said.scope is Scope.GLOBAL:
+            raise ScheduleError(
+                f"stage {tensor.name} is to be in {said.scope.name.lower()} memory, but is computed inside of another one's "
+                f"loops, into local memory"
+            )
         lengths: list[Number] = []
         for extent, box in zip(tensor.shape, region, strict=True):
             per_band = [extent, *(extent if box is None else box.length(sizes, extent) for sizes in tiles[1:])]
@@ -308,21 +332,6 @@ class _Fold:
 
 def _table(numbers: Sequence[int]) -> NDArray[np.int64]:
     return np.asarray(numbers, dtype=np.int64)
-
-
-def _check_starts(anchor: Tensor, said: StageLoops, walks: Mapping[str, Walk], at: Location) -> None:
-    """Accumulators start outside of all loops that add up: inside of one they would lose what was added."""
-    for loop in places(at):
-        if loop is None:
-            continue
-        around = said.loops[: said.loops.index(loop.name) + 1]
-        adds = next((name for name in around if walks[name].reduce), None)
-        if adds is not None:
-            raise ScheduleError(
-                f"the accumulators of stage {anchor.name} cannot start inside of loop {loop.name}: loop {adds} adds up "
-                f"{'there' if adds == loop.name else 'around it'}, and they would start again in each of its iterations; "
-                f"name a loop outside of {adds}, or None"
-            )
 
 
 def _whole(loops: tuple[Loop, ...], position: int, mixed: frozenset[Axis]) -> Number:

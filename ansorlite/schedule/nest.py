@@ -13,6 +13,7 @@ from functools import cached_property
 from ansorlite.analysis.access import axes_of
 from ansorlite.columns.arithmetic import both, either, equal, every, floor, minimum, negated
 from ansorlite.columns.tape import Number
+from ansorlite.loops.nodes import Scope
 from ansorlite.schedule.regions import Region
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Axis, Read, Reduce
@@ -109,6 +110,7 @@ class Nest:
         lanes: vector width of the innermost loop, 1 when it is scalar.
         parallel: how many of the outermost loops are fused and parallel.
         prepared: whether it runs once, before the first call.
+        scope: the memory that its tile of accumulators must be in; ``None``: registers where that can be.
         streamed: whether what it stores, the epilogue's elements or the anchor's, goes past the caches.
         cut: the names of the loops whose last iteration is cut short where the step does not divide the span; that of the others
             is shifted inwards.
@@ -127,6 +129,7 @@ class Nest:
     lanes: Number
     parallel: Number
     prepared: bool
+    scope: Scope | None
     streamed: Number
     cut: frozenset[str]
     mixed: frozenset[Axis]
@@ -187,7 +190,7 @@ class Nest:
     @cached_property
     def tile_is_constant(self) -> Number:
         """Whether every index of the local tile of accumulators is constant, so that it is registers itself."""
-        if self.epilogue is None:
+        if self.epilogue is None or self.scope is Scope.LOCAL:
             return 0
         space = (position for position, loop in enumerate(self.loops) if not loop.reduce)
         return every(either(self.expanded(position), self.loops[position].band < self.epilogue_at) for position in space)

@@ -194,10 +194,10 @@ class Schedule:
         """See :class:`~ansorlite.schedule.primitives.rewrites.Inline`."""
         self.apply(p.Inline(_stage(stage)))
 
-    def cache_write(self, stage: Stage | str, *, name: str | None = None) -> Stage:
+    def cache_write(self, stage: Stage | str, *, scope: str | None = None, at: Location = None, name: str | None = None) -> Stage:
         """See :class:`~ansorlite.schedule.primitives.rewrites.CacheWrite`."""
         ref = _stage(stage)
-        return _one_stage(self.apply(p.CacheWrite(ref, name or f"{ref.name}_local")))
+        return _one_stage(self.apply(p.CacheWrite(ref, name or f"{ref.name}_local", scope, at)))
 
     def rfactor(self, loop: LoopRef, *, name: str | None = None) -> Stage:
         """See :class:`~ansorlite.schedule.primitives.rewrites.Rfactor`."""

@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from ansorlite.analysis.access import axes_of
 from ansorlite.errors import ScheduleError
+from ansorlite.loops.nodes import Scope
 from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.samples import Hole, Value
 from ansorlite.te.dag import ComputeDAG
@@ -105,6 +106,7 @@ class StageLoops:
         vector: the vectorised loop, and its lanes.
         unrolled: the loops that are unrolled, from the innermost outward, and the most vector statements of straight-line code.
         streamed: whether what it stores goes past the caches.
+        scope: the memory that its elements are in until another stage has copied them; ``None``: where they fit.
         copies: the copies that it reads instead of tensors.
         starts: where its accumulators start; ``None``: right before the first loop that adds up.
     """
@@ -121,6 +123,7 @@ class StageLoops:
     streamed: Value = 0
     copies: tuple[Copied, ...] = ()
     starts: Started | None = None
+    scope: Scope | None = None
 
     @property
     def is_plain(self) -> bool:
@@ -210,6 +213,21 @@ class Structure:
     def names(self) -> frozenset[str]:
         """Of all tensors and copies."""
         return frozenset(self.tensors) | {copy.name for of in self.stages.values() for copy in of.copies}
+
+    def renamed(self, old: str, new: str) -> Structure:
+        """What was said of the stage ``old``, said of ``new``: its loops, and all places in them."""
+
+        def moved(at: Location) -> Location:
+            if isinstance(at, Sampled):
+                return replace(at, places=tuple(LoopRef(new, p.name) if p and p.stage == old else p for p in at.places))
+            return LoopRef(new, at.name) if at is not None and at.stage == old else at
+
+        stages = {}
+        for name, said in self.stages.items():
+            copies = tuple(replace(copy, at=moved(copy.at)) for copy in said.copies)
+            starts = None if said.starts is None else Started(moved(said.starts.at))
+            stages[new if name == old else name] = replace(said, at=moved(said.at), copies=copies, starts=starts)
+        return replace(self, stages=stages)
 
     def rewritten(self, dag: ComputeDAG) -> Structure:
         """The structure over a computation that was rewritten."""

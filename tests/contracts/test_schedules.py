@@ -84,7 +84,7 @@ def _scramble_stage(s: Schedule, name: str, rng: np.random.Generator) -> None:
                 s.compute_at(name, place(s, rng, places))
         case 2:
             with refused:
-                local = s.cache_write(name)
+                local = s.cache_write(name, scope=[None, "register", "local", "global"][rng.integers(4)])
                 target = local.name
     said = s.structure.loops(target)
     if said.boxed or said.follows:
@@ -117,6 +117,12 @@ def _scramble_stage(s: Schedule, name: str, rng: np.random.Generator) -> None:
     if rng.random() < 0.5:
         with refused:
             s.unroll(loops[rng.integers(len(loops)) :], max_steps=number(s, rng, (4, 16, 64)))
+    if local is None and rng.random() < 0.2:
+        with refused:
+            scope = [None, "register", "local"][rng.integers(3)]
+            local = s.cache_write(target, scope=scope, at=place(s, rng, loops))
+            target = local.name
+            loops = local.loops
     if rng.random() < 0.5:
         with refused:
             s.parallel(loops[: rng.integers(1, len(loops) + 1)], depth=number(s, rng, (0, 1, 2)))

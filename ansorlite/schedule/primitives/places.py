@@ -156,8 +156,8 @@ class DecomposeReduction(Step):
         for i: for j: { C[i, j] = 0; for k: C[i, j] += ... }
         ->      for i: { for j: C[i, j] = 0; for j: for k: C[i, j] += ... }       # decompose_reduction(C, i)
 
-    With ``at=None`` they start before all loops. Where nothing is said, they start right before the first loop that adds up. Those
-    in a local tile (``reverse_compute_at``, ``cache_write``) start no further out than where the tile is made.
+    With ``at=None`` they start before all loops. Where nothing is said, they start right before the first loop that adds up.
+    Those in a local tile (``reverse_compute_at``, ``cache_write``) start no further out than where the tile is made.
     """
 
     method: ClassVar = "decompose_reduction"

@@ -16,6 +16,7 @@ from ansorlite.schedule.schedule import Schedule
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.program import sketch_of
 from ansorlite.sketch.sketch import Sketch
+from ansorlite.sketch.tile_space import TileSpace
 from ansorlite.task import Task
 from ansorlite.te import dtypes
 from ansorlite.te.evaluate import evaluate
@@ -119,6 +120,43 @@ def test_accumulators_of_a_tile_start_in_it() -> None:
     assert f"    for i0 in 0..12:\n        {inside}" in loops(steps)
 
 
+def test_a_stage_is_computed_into_registers_and_copied_back_in_a_loop() -> None:
+    def steps(s: Schedule) -> None:
+        c = s.stage("C")
+        i0, i1 = s.split(c["i"], [None, 2])
+        j0, j1 = s.split(c["j"], [None, 4])
+        s.reorder(i0, j0, c["k"], i1, j1)
+        s.unroll((i1, j1))
+        local = s.cache_write("C", scope="register", at=j0)
+        assert [loop.name for loop in local.loops] == ["i0", "j0", "k", "i1", "j1"]
+
+    printed = loops(steps)
+    assert "alloc C_local_tile: float32[2, 4] in REGISTER" in printed
+    assert "C[i0 * 2 + i1_2, j0 * 4 + j1_2] = C_local_tile[i1_2, j1_2]  # C" in printed
+
+
+def test_a_cache_is_in_the_memory_that_it_is_said_to_be_in() -> None:
+    def steps(scope: str) -> STEPS:
+        def made(s: Schedule) -> None:
+            s.unroll(s.stage("C")["j"])
+            s.cache_write("C", scope=scope, at=s.stage("C")["i"])
+
+        return made
+
+    assert "alloc C_local_tile: float32[20] in REGISTER" in loops(steps("register"))
+    assert "alloc C_local_tile: float32[20] in LOCAL" in loops(steps("local"))
+    assert "alloc C_local: float32[12, 20] in GLOBAL" in loops(lambda s: s.cache_write("C", scope="global"))
+
+
+def test_rows_whose_cache_would_not_be_in_registers_are_not_valid() -> None:
+    s = Schedule(MATMUL_RELU.dag, MATMUL_RELU.target)
+    _, j1 = s.split(s.stage("C")["j"], [s.sample((1, 5)), None])
+    s.unroll(j1, max_steps=8)
+    s.cache_write("C", scope="register", at=s.stage("C").loops[1])
+    space = TileSpace(Sketch(s.structure, s.trace, MATMUL_RELU.target))
+    np.testing.assert_array_equal(space.valid(np.array([[0], [1]])), [False, True])
+
+
 def test_places_are_loops() -> None:
     def steps(s: Schedule) -> None:
         i0, _ = s.split(s.stage("C")["i"], [None, 4])
@@ -189,6 +227,15 @@ def test_numbers_of_lanes_come_from_the_target() -> None:
         (lambda s: s.decompose_reduction("C", s.stage("C")["k"]), "cannot start inside of loop k: loop k adds up there"),
         (lambda s: s.decompose_reduction("C", s.stage("D")["i"]), "start in its own loops"),
         (lambda s: s.reverse_compute_at("D", s.sample((s.stage("C")["i"], None))), "name a loop of that, not the root"),
+        (lambda s: s.cache_write("C", scope="shared"), "it is one of register, local, global"),
+        (lambda s: s.cache_write("C", scope="register"), "nothing copies it from there in its loops"),
+        (
+            lambda s: s.cache_write("C", scope="register", at=s.stage("C")["i"]),
+            "of the loops over its tile j are no straight-line",
+        ),
+        (lambda s: s.cache_write("C", scope="global", at=s.stage("C")["i"]), "leave out one"),
+        (lambda s: s.cache_write("C", at=s.stage("D")["i"]), "copied back in a loop of its own"),
+        (lambda s: (s.reverse_compute_at("D", s.stage("C")["i"]), s.cache_write("C", at=s.stage("C")["i"])), "stage D follows C"),
         (lambda s: s.rfactor(s.stage("C")["i"]), "only a reduction's loop can be rfactored"),
         (lambda s: s.winograd("C", (2,)), "is no short convolution"),
         (lambda s: s.sample(()), "a sample has no choices"),
