@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ansorlite.columns.tape import Column, Number
+from ansorlite.columns.tape import Column, Number, bounds
 from ansorlite.errors import ScheduleError
 from ansorlite.loops.nodes import Scope
 from ansorlite.schedule.nest import Nest
@@ -51,9 +51,10 @@ def in_scope(nest: Nest) -> Number:
     straight = nest.tile_is_constant
     if isinstance(straight, Column) or straight:
         return straight
-    tile = (number for number, loop in enumerate(nest.loops) if not loop.reduce and loop.band >= nest.epilogue_at)
-    loops = ", ".join(nest.loops[number].name for number in tile if not nest.expanded(number))
+    # With samples, what is so whatever is chosen.
+    tile = (number for number, loop in enumerate(nest.loops) if not loop.reduce and bounds(loop.band >= nest.epilogue_at)[1])
+    loops = ", ".join(nest.loops[number].name for number in tile if not bounds(nest.expanded(number))[1])
     raise ScheduleError(
-        f"stage {name} is to be in registers, but of the loops over its tile {loops} are no straight-line code; "
+        f"stage {name} is to be in registers, but of the loops over its tile {loops or 'some'} are no straight-line code; "
         f"unroll or vectorize them, or copy the tile back further in"
     )

@@ -37,6 +37,8 @@ def _nest(nest: Nest) -> list[Number]:
         result.append(place(_started(nest)))
     for stage in nest.attached:
         result += [where(equal(stage.at, 0), 0, 1 + place(stage.at)), stage.lanes, stage.parallel]
+        if stage.nest is not None:
+            result += _nest(stage.nest)
     return result + [where(equal(pack.at, 0), 0, 1 + place(pack.at)) for pack in nest.packed]
 
 

@@ -146,18 +146,30 @@ def nested(opened: list[tuple[Level, Var, Expr]], body: Stmt, plain: bool = Fals
     return body
 
 
-def box_corner(stage: Attached, position: Position, lengths: tuple[int, ...], ranges: Mapping[Var, Interval]) -> tuple[Expr, ...]:
-    """The lower corner of the region of ``stage`` at its place: within the tensor, shifted inwards where it sticks out."""
+def box_corner(
+    stage: Attached,
+    nest: Nest,
+    position: Position,
+    base: Mapping[Axis, Expr],
+    lengths: tuple[int, ...],
+    ranges: Mapping[Var, Interval],
+) -> tuple[Expr, ...]:
+    """The lower corner of the region of ``stage`` at its place: within the tensor, shifted inwards where it sticks out.
+
+    ``base`` is the corner of what the nest around it computes, where that is a region itself.
+    """
     at = int(stage.at)
     corners: list[Expr] = []
     for box, extent, length in zip(stage.region, stage.tensor.shape, lengths, strict=True):
-        if at == 0 or box is None or length == extent:
+        if box is None or length == extent:
             corners.append(index(0))
             continue
         low: Expr = index(box.constant)
         for axis, coefficient in box.terms:
             end = position.corner(axis, below=at)
-            low = low + (end if coefficient > 0 else end + (position.left(axis, at) - 1)) * coefficient
+            end = base[axis] + end if axis in base else end
+            left = int(nest.sizes[at][axis]) if axis in nest.mixed else position.left(axis, at)
+            low = low + (end if coefficient > 0 else end + (left - 1)) * coefficient
         least, most = bounds(low, ranges)
         if most > extent - length:
             low = te.minimum(low, extent - length)

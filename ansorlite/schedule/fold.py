@@ -76,7 +76,7 @@ class _Fold:
         position = {tensor.name: i for i, tensor in enumerate(self.dag.tensors)}
         said = {t.name: self.structure.loops(t.name) for t in self.dag.computes}
         # A nest ends with its epilogue, which may read what other nests compute.
-        home = {name: self.structure.anchor(name) for name in said}
+        home = {name: self.home(name) for name in said}
         self.follower = {home[name] or "": name for name, of in said.items() if of.follows}
         for name, of in said.items():
             if of.boxed:
@@ -87,7 +87,8 @@ class _Fold:
         # Producers first: partial results are counted before the nest that folds them is shaped.
         nests = []
         for each in anchors:
-            nest = self.nest(self.tensors[each], said[each])
+            anchor = self.tensors[each]
+            nest = self.nest(anchor, said[each], {axis: axis.extent for axis in axes_of(anchor)})
             nests.append(nest)
             if nest.factor is not None and nest.epilogue is not None:
                 merge = next(c for c in self.dag.consumers(nest.epilogue))
@@ -98,12 +99,33 @@ class _Fold:
     def value(self, value: Value) -> Number:
         return evaluate(value, self.choose)
 
-    def nest(self, anchor: Tensor, said: StageLoops) -> Nest:
+    def home(self, name: str) -> str | None:
+        """The stage in whose nest a stage is computed. What is prepared has no loops around it: it stands before root loops."""
+        around = self.structure.around(name)[1:]
+        if not around:
+            return None
+        return around[-1] if self.tensors[name] in self.constant else around[0]
+
+    def inside(self, anchor: Tensor) -> dict[Tensor, Tensor]:
+        """All stages computed in a nest or in nests inside of it, each with the one of the nest itself that it is for."""
+        found: dict[Tensor, Tensor] = {}
+        for member in self.members.get(anchor.name, []):
+            found |= dict.fromkeys((member, *self.inside(member)), member)
+        return found
+
+    def nest(self, anchor: Tensor, said: StageLoops, extents: Mapping[Axis, Number], box: Number | None = None) -> Nest:
+        """
+        Args:
+            extents: of the axes that the loops walk.
+            box: the place of an attached stage, after so many bands of another nest; ``None`` of a root nest.
+        """
         follower = self.follower.get(anchor.name)
         epilogue = self.tensors[follower] if follower is not None else None
         factor = self.factor(anchor, epilogue)
         members = self.members.get(anchor.name, [])
-        walks = self.walks.of(anchor, said, factor, tiled=epilogue is not None)
+        # Partial results are counted by what is known only now.
+        known = {axis: self.parts.get(axis, extent) for axis, extent in extents.items()}
+        walks = self.walks.of(anchor, said, factor, epilogue is not None, known)
         names = kept(said.loops, walks)
         vector = said.vector[0] if said.vector is not None and said.vector[0] in names else None
         if vector is not None and names[-1] != vector:
@@ -116,7 +138,8 @@ class _Fold:
                 f"loop {vector} of stage {anchor.name} is vectorized, but its iterations are several elements apart: "
                 f"vectorize the innermost of the loops that the axis was split into"
             )
-        inside = [self.structure.loops(t.name).at for t in members] + [copy.at for copy in said.copies]
+        own = (member for member in members if self.structure.anchor(member.name) == anchor.name)
+        inside = [self.structure.loops(member.name).at for member in own] + [copy.at for copy in said.copies]
         inside += [self.structure.loops(follower).at] if follower is not None else []
         starts = said.starts
         if starts is not None:
@@ -163,10 +186,12 @@ class _Fold:
             lane_axis, lanes = walks[vector].axis, minimum(self.value(said.vector[1]), loops[-1].trip)
         mixed = mixed_axes(said, walks)
         parallel = self.parallel(said, [loop.trip for loop in loops], anchor.name, names)
+        if box is not None:
+            parallel = where(equal(box, 0), parallel, 0)
         loops = self.unrolled(loops, said, cut, mixed, lanes, parallel)
         stored = anchor if epilogue is None else epilogue
         prepared = stored in self.constant
-        streamed = self.streamed(stored, loops, lanes)
+        streamed = self.streamed(stored, loops, lanes) if box is None else 0
         reduce_at: Number = ended
         if starts is not None:
             # Of a local tile no further out than where that is made; and no further in than where the reduction begins.
@@ -175,6 +200,7 @@ class _Fold:
         numbers = epilogue_at, reduce_at, starts is not None
         nest = Nest(
             anchor,
+            extents,
             loops,
             bands,
             factor,
@@ -192,8 +218,8 @@ class _Fold:
             (),
         )
         self.valid = both(self.valid, in_scope(nest))
-        attached = self.attached(nest, members, place, normalised)
-        packed = tuple(self.packed(anchor, copy, attached, lambda at: normalised(place(at))) for copy in said.copies)
+        attached = self.attached(nest, members, place, normalised, box is None)
+        packed = tuple(self.packed(nest, copy, attached, lambda at: normalised(place(at)), box is None) for copy in said.copies)
         return replace(nest, attached=attached, packed=packed)
 
     def factor(self, anchor: Tensor, epilogue: Tensor | None) -> Axis | None:
@@ -270,15 +296,23 @@ class _Fold:
     # What is computed inside of a nest -------------------------------------------------------------------------------
 
     def attached(
-        self, nest: Nest, members: Sequence[Tensor], place: Callable[[Location], Number], normalised: Callable[[Number], Number]
+        self,
+        nest: Nest,
+        members: Sequence[Tensor],
+        place: Callable[[Location], Number],
+        normalised: Callable[[Number], Number],
+        root: bool,
     ) -> tuple[Attached, ...]:
         """The stages computed in ``nest``, producers first; none further in than one of its consumers."""
-        forms = regions(self.dag, nest.anchor, nest.epilogue, members)
+        inside = self.inside(nest.anchor)
+        forms = regions(self.dag, nest.anchor, nest.epilogue, list(inside))
         at_of: dict[Tensor, Number] = {}
         result: list[Attached] = []
         for tensor in reversed(members):
-            at = place(self.structure.loops(tensor.name).at)
-            for consumer in self.dag.consumers(tensor):
+            fixed = tensor in self.constant
+            at: Number = 0 if fixed else place(self.structure.loops(tensor.name).at)
+            consumers = [inside.get(consumer, consumer) for consumer in self.dag.consumers(tensor)]
+            for consumer in consumers:
                 if consumer not in at_of and consumer not in (nest.anchor, nest.epilogue):
                     raise ScheduleError(
                         f"stage {tensor.name} is computed in loops of {nest.anchor.name}, but {consumer.name} reads it outside "
@@ -289,14 +323,16 @@ class _Fold:
                 elif consumer is nest.epilogue:
                     at = minimum(at, nest.epilogue_at)
             # What is prepared has no loops around it.
-            at = at_of[tensor] = 0 if tensor in self.constant else normalised(at)
+            at = at_of[tensor] = 0 if fixed else normalised(at)
             # The boxes of a stage further in are of full length, whatever is left for the last run of a reduction loop.
-            read_inside = any(consumer in at_of for consumer in self.dag.consumers(tensor))
+            read_inside = any(consumer in at_of for consumer in consumers)
             tiles = nest.reaches if read_inside else nest.sizes
-            result.append(self.region_stage(tensor, forms[tensor], at, tiles))
+            result.append(self.region_stage(tensor, forms[tensor], at, tiles, root))
         return tuple(reversed(result))
 
-    def region_stage(self, tensor: Tensor, region: Region, at: Number, tiles: Sequence[Mapping[Axis, Number]]) -> Attached:
+    def region_stage(
+        self, tensor: Tensor, region: Region, at: Number, tiles: Sequence[Mapping[Axis, Number]], root: bool
+    ) -> Attached:
         """``tiles``: for each number of bands entered, how much of the anchor's axes the region is to hold."""
         said = self.structure.loops(tensor.name)
         if said.scope is Scope.REGISTER or said.scope is Scope.GLOBAL:
@@ -306,8 +342,16 @@ class _Fold:
             )
         lengths: list[Number] = []
         for extent, box in zip(tensor.shape, region, strict=True):
-            per_band = [extent, *(extent if box is None else box.length(sizes, extent) for sizes in tiles[1:])]
+            per_band = [extent if box is None else box.length(sizes, extent) for sizes in tiles]
+            if root:
+                # At the root all of it is computed.
+                per_band[0] = extent
             lengths.append(select(per_band, at))
+        if said.is_shaped or tensor.name in self.members:
+            extents = {axis: axis.extent for axis in tensor.reduce_axes} | dict(zip(tensor.axes, lengths, strict=True))
+            nest = self.nest(tensor, said, extents, at if root else 1)
+            shape = nest.lane_axis, nest.lanes, nest.parallel
+            return Attached(tensor, region, at, tuple(lengths), *shape, tensor in self.constant, nest)
         number, lane_axis = positions(tensor), None
         lanes: Number = 1
         if said.vector is not None:
@@ -317,14 +361,17 @@ class _Fold:
         order = region_loops(tensor, lane_axis)
         trips = [lengths[number[axis]] for axis in order]
         shared = self.parallel(said, trips, tensor.name, [axis.name for axis in order])
-        parallel = where(equal(at, 0), shared, 0)
-        return Attached(tensor, region, at, tuple(lengths), lane_axis, lanes, parallel, tensor in self.constant)
+        parallel = where(equal(at, 0), shared, 0) if root else 0
+        return Attached(tensor, region, at, tuple(lengths), lane_axis, lanes, parallel, tensor in self.constant, None)
 
-    def packed(self, anchor: Tensor, copied: Copied, attached: Sequence[Attached], place: Callable[[Location], Number]) -> Packed:
+    def packed(
+        self, nest: Nest, copied: Copied, attached: Sequence[Attached], place: Callable[[Location], Number], root: bool
+    ) -> Packed:
         tensor = self.tensors[copied.tensor]
-        copy = _copy(anchor, tensor, copied.name, copied.computed)
+        copy = _copy(nest.anchor, tensor, copied.name, copied.computed)
         assert copy.body is not None
-        prepared = follows_from_constants(self.dag, copy.body)
+        # What one box reads is copied with it, in every call.
+        prepared = root and follows_from_constants(self.dag, copy.body)
         # What is computed inside of the nest can be copied no further out than there.
         there: Number = next((stage.at for stage in attached if stage.tensor is tensor), 0)
         return Packed(tensor, copy, 0 if prepared else maximum(place(copied.at), there), prepared)

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from ansorlite.analysis.access import axes_of
 from ansorlite.columns.arithmetic import both, either, equal, every, floor, minimum, negated
 from ansorlite.columns.tape import Number
 from ansorlite.loops.nodes import Scope
@@ -58,6 +57,7 @@ class Attached:
         lanes: vector width, 1 for a scalar.
         parallel: how many of its outermost loops are fused and parallel; 0 unless at the root.
         prepared: whether it is computed once, before the first call; then it is at the root.
+        nest: its loops over the region, where they are shaped; else they are those over its axes.
     """
 
     tensor: Tensor
@@ -68,6 +68,7 @@ class Attached:
     lanes: Number
     parallel: Number
     prepared: bool
+    nest: Nest | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,9 +96,10 @@ class Packed:
 
 @dataclass(frozen=True, eq=False)
 class Nest:
-    """One root loop nest: an anchor with its loops, and what is computed inside of them.
+    """A root loop nest, or the loops over the region of an attached stage: an anchor with its loops, and what is computed inside.
 
     Attributes:
+        extents: how much of each axis the loops walk: all of it, or of the region.
         loops: outermost first.
         bands: for each band whether it is a reduction's.
         factor: the axis whose first loop makes partial results, when the anchor is an rfactor.
@@ -118,6 +120,7 @@ class Nest:
     """
 
     anchor: Tensor
+    extents: Mapping[Axis, Number]
     loops: tuple[Loop, ...]
     bands: tuple[bool, ...]
     factor: Axis | None
@@ -203,7 +206,7 @@ class Nest:
     @cached_property
     def sizes(self) -> tuple[dict[Axis, Number], ...]:
         """For each number of bands entered, how much of each axis is left below: ``sizes[0]`` is everything."""
-        current: dict[Axis, Number] = {axis: axis.extent for axis in axes_of(self.anchor)}
+        current: dict[Axis, Number] = dict(self.extents)
         result = [dict(current)]
         for band in range(len(self.bands)):
             for position, loop in enumerate(self.loops):
@@ -220,7 +223,7 @@ class Nest:
         # From the outermost level in: as far as each goes, and as the spans that it is in allow.
         inside = set(self.loops[position + 1 :])
         reach: Number = 0
-        room: Number = loop.axis.extent - 1
+        room: Number = self.extents[loop.axis] - 1
         for level in sorted((other for other in self.loops if other.axis is loop.axis), key=lambda other: other.depth):
             room = minimum(room, level.span - 1)
             if level in inside and level.name in self.cut:

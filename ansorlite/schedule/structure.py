@@ -130,6 +130,11 @@ class StageLoops:
         """Whether nothing was said of it yet, so that its computation may still be rewritten."""
         return self == StageLoops(self.axes, self.axes)
 
+    @property
+    def is_shaped(self) -> bool:
+        """Whether its loops are others than those over its axes."""
+        return bool(self.loops != self.axes or self.splits or self.unrolled or self.copies or self.starts)
+
 
 @dataclass(frozen=True, eq=False)
 class Structure:
@@ -245,7 +250,7 @@ class Structure:
         return tensor
 
     def anchor(self, name: str) -> str | None:
-        """The stage in whose loops, or right before them, the stage is computed; ``None`` of one with loops of its own."""
+        """The stage in whose loops, or right before them, the stage is computed; ``None`` of one with root loops of its own."""
         said = self.stages.get(name)
         if said is None or not (said.boxed or said.follows):
             return None
@@ -253,6 +258,17 @@ class Structure:
         return named or next(iter(self.users(name)), None)
 
     def users(self, name: str) -> tuple[str, ...]:
-        """The stages with loops of their own in whose nests the stage is read."""
+        """The stages with root loops of their own in whose nests the stage is read."""
         consumers = self.dag.consumers(self.tensor(name))
-        return tuple(dict.fromkeys(self.anchor(consumer.name) or consumer.name for consumer in consumers))
+        return tuple(dict.fromkeys(self.root(consumer.name) for consumer in consumers))
+
+    def around(self, name: str) -> tuple[str, ...]:
+        """The stage, the one in whose loops it is computed, the one in whose loops that is, and so on."""
+        found = [name]
+        while (anchor := self.anchor(found[-1])) is not None:
+            found.append(anchor)
+        return tuple(found)
+
+    def root(self, name: str) -> str:
+        """The stage with root loops in whose nest the stage is computed."""
+        return self.around(name)[-1]

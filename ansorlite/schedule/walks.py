@@ -44,14 +44,16 @@ class Walks:
         self.parts = parts
         self.valid: Number = 1
 
-    def of(self, anchor: Tensor, said: StageLoops, factor: Axis | None, tiled: bool) -> dict[str, Walk]:
-        """The numbers of the loops of a stage, by name."""
+    def of(
+        self, anchor: Tensor, said: StageLoops, factor: Axis | None, tiled: bool, extents: Mapping[Axis, Number]
+    ) -> dict[str, Walk]:
+        """The numbers of the loops of a stage, by name; ``extents``: of the axes of its box."""
         found: dict[str, Walk] = {}
         by_name = {axis.name: axis for axis in axes_of(anchor)}
         outside = _adds_outside(anchor, said)
         for name in said.axes:
             axis = by_name[name]
-            extent = self.parts.get(axis, axis.extent)
+            extent = extents[axis]
             cut = axis.reduce or (not tiled and name in outside)
             found[name] = Walk(axis, extent, 1, extent, axis.reduce, cut)
         divided = frozenset(split.loop for split in said.splits)

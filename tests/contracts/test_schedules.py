@@ -78,8 +78,9 @@ def _scramble_stage(s: Schedule, name: str, rng: np.random.Generator) -> None:
             with refused:
                 s.inline(name)
                 return
-        case 1 if s.structure.users(name):
-            places = s.stage(s.structure.users(name)[0]).loops
+        case 1 | 4 if s.structure.users(name):
+            readers = [*s.structure.users(name), *(reader.name for reader in s.dag.consumers(s.structure.tensor(name)))]
+            places = s.stage(readers[rng.integers(len(readers))]).loops
             with refused:
                 s.compute_at(name, place(s, rng, places))
         case 2:
@@ -87,7 +88,7 @@ def _scramble_stage(s: Schedule, name: str, rng: np.random.Generator) -> None:
                 local = s.cache_write(name, scope=[None, "register", "local", "global"][rng.integers(4)])
                 target = local.name
     said = s.structure.loops(target)
-    if said.boxed or said.follows:
+    if said.follows or (said.boxed and rng.random() < 0.3):
         with refused:
             loops = s.stage(target).loops
             s.vectorize(loops[rng.integers(len(loops))], lanes=number(s, rng, _LANES))

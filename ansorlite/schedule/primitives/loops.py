@@ -94,11 +94,6 @@ def shapeable(structure: Structure, loop: LoopRef, what: str) -> LoopRef:
     stage = structure.loops(loop.stage)
     if stage.follows:
         raise ScheduleError(f"stage {loop.stage} runs in the loops of another stage, which it follows: {what} loops of that one")
-    if stage.boxed:
-        raise ScheduleError(
-            f"stage {loop.stage} is computed inside of another one's loops, region by region, in loops over its axes: "
-            f"{what} is not possible; compute it at the root (compute_root) to shape its loops"
-        )
     if what == "split":
         _unused(structure, stage, loop)
     return loop

@@ -20,7 +20,8 @@ class ComputeAt(Step):
 
         for i: B[i] = ...; for i: C[i] = f(B[i])      ->      for i: { B[i] = ...; C[i] = f(B[i]) }       # compute_at(B, i)
 
-    The part is a box, found from what the stages read; the loops over it are the stage's axes. Of several places, a choice
+    The part is a box, found from what the stages read; its loops are over the box, and can be shaped like any others, with
+    other stages computed in them. Of several places, a choice
     further in than a consumer's is projected onto the consumer's. With ``at=None`` all of the stage is computed before the loops
     that need it.
     """
@@ -36,13 +37,21 @@ class ComputeAt(Step):
             raise ScheduleError(f"stage {tensor.name} is an output: it is computed whole, at the root (compute_root)")
         users = structure.users(tensor.name)
         anchor = _anchor(structure, self.stage.name, self.at) or users[0]
-        if structure.anchor(anchor) is not None:
+        if structure.loops(anchor).follows:
             raise ScheduleError(
-                f"stage {tensor.name} cannot be computed in loops of {anchor}, which itself runs in another one's loops; "
-                f"name a loop of that one"
+                f"stage {tensor.name} cannot be computed in loops of {anchor}, which runs in the loops of another one, which it "
+                f"follows; name a loop of that one"
             )
+        if structure.anchor(anchor) is not None and None in places(self.at):
+            raise ScheduleError(
+                f"stage {tensor.name} may be computed in loops of {anchor}, which is computed in another one's loops, or at the "
+                f"root (None): choose from loops of {anchor} alone"
+            )
+        follower = _follower(structure, tensor.name)
+        if follower is not None:
+            raise ScheduleError(f"stage {tensor.name} has {follower} following it in its loops: these stay at the root")
         for consumer in structure.dag.consumers(tensor):
-            if consumer.name != anchor and structure.anchor(consumer.name) != anchor:
+            if anchor not in structure.around(consumer.name):
                 raise ScheduleError(
                     f"stage {tensor.name} cannot be computed in loops of {anchor}: {consumer.name} reads it too, and would read "
                     f"what is not there yet; compute {consumer.name} in loops of {anchor} first, or {tensor.name} at the root"
@@ -93,9 +102,9 @@ class ReverseComputeAt(Step):
                 f"stage {tensor.name} cannot follow {leader}: it must be its only consumer, an element-wise one over the same "
                 f"axes that reads the element of {leader} at its own; compute it at the root instead"
             )
-        for other, said in structure.stages.items():
-            if said.follows and other != tensor.name and structure.anchor(other) == leader:
-                raise ScheduleError(f"stage {other} follows {leader} already; only one stage can")
+        other = _follower(structure, leader)
+        if other not in (None, tensor.name):
+            raise ScheduleError(f"stage {other} follows {leader} already; only one stage can")
         return structure.with_stage(self.stage.name, at=self.at, follows=True)
 
 
@@ -170,11 +179,6 @@ class DecomposeReduction(Step):
         said = structure.loops(tensor.name)
         if not tensor.reduce_axes:
             raise ScheduleError(f"stage {tensor.name} adds nothing up: it has no accumulators that could start apart")
-        if said.boxed:
-            raise ScheduleError(
-                f"stage {tensor.name} is computed inside of another one's loops: each of its elements is added up in a register, "
-                f"which starts there; compute it at the root (compute_root)"
-            )
         if said.starts is not None:
             raise ScheduleError(f"it is said already where the accumulators of stage {tensor.name} start; say it once")
         if _anchor(structure, tensor.name, self.at) not in (None, tensor.name):
@@ -193,15 +197,24 @@ def _anchor(structure: Structure, stage: str, at: Location) -> str | None:
     return anchors.pop() if anchors else None
 
 
+def _follower(structure: Structure, leader: str) -> str | None:
+    """The stage that runs in the loops of another one."""
+    return next((name for name, said in structure.stages.items() if said.follows and structure.anchor(name) == leader), None)
+
+
 def _placeable(structure: Structure, stage: StageRef) -> Tensor:
     tensor = structure.computed(stage.name)
     said = structure.loops(stage.name)
-    if said.splits or said.loops != said.axes or said.copies or said.starts is not None:
+    if said.is_shaped or any(name != stage.name and structure.anchor(name) == stage.name for name in _boxed(structure)):
         raise ScheduleError(
             f"stage {stage.name} has loops of its own already, which its place in another stage would undo; "
             f"say where it is computed before its loops are shaped"
         )
     return tensor
+
+
+def _boxed(structure: Structure) -> list[str]:
+    return [name for name, said in structure.stages.items() if said.boxed and any(place is not None for place in places(said.at))]
 
 
 def _only_read_by(structure: Structure, tensor: Tensor, stage: Tensor) -> None:

@@ -173,6 +173,55 @@ def test_a_producer_is_computed_where_its_consumer_needs_it() -> None:
     assert "alloc padded: float32[1, 1, 3, 11] in LOCAL" in inside
 
 
+def test_loops_over_a_region_are_shaped() -> None:
+    def steps(s: Schedule) -> None:
+        y0, _ = s.split(s.stage("depthwise")["y"], [None, 4])
+        s.compute_at("padded", y0)
+        p = s.stage("padded")
+        z0, z1 = s.split(p.loops[3], [None, 4])
+        s.reorder(z0, p.loops[2], z1)
+        s.unroll(p.loops[2])
+        s.vectorize(z1, lanes=4)
+
+    printed = loops(steps, DEPTHWISE)
+    assert "alloc padded: float32[1, 1, 6, 11] in LOCAL" in printed
+    assert "vectorized(4)" in printed
+    # What is left for the last run is computed again, within the region.
+    assert "min(z0 * 4, 7)" in printed
+
+
+def softmax(steps: STEPS) -> str:
+    return loops(steps, Task(workloads.softmax(6, 10), WIDE))
+
+
+def test_a_stage_is_computed_in_the_loops_of_one_that_is_computed_in_another_ones() -> None:
+    def steps(s: Schedule) -> None:
+        out = s.dag.outputs[0].name
+        s.compute_at("total", s.stage(out).loops[0])
+        s.compute_at("exp", s.stage(out).loops[0])
+        s.compute_at("largest", s.stage("exp").loops[0])
+        s.decompose_reduction("largest", s.stage("largest").loops[0])
+
+    printed = softmax(steps)
+    assert printed.index("alloc exp: float32[1, 10] in LOCAL") < printed.index("alloc largest: float32[1] in LOCAL")
+
+
+def test_a_reduction_in_a_region_adds_up_in_registers() -> None:
+    def steps(s: Schedule) -> None:
+        d = s.stage("D")
+        i0, i1 = s.split(d["i"], [None, 4])
+        j0, j1 = s.split(d["j"], [None, 5])
+        s.reorder(i0, j0, i1, j1)
+        s.compute_at("C", j0)
+        c = s.stage("C")
+        s.reorder(c["k"], *c.axes)
+        s.unroll(c.axes)
+
+    printed = loops(steps)
+    assert "alloc C: float32[4, 5] in LOCAL" in printed
+    assert "alloc C_reg: float32[4, 5] in REGISTER" in printed
+
+
 def test_rfactor_tensorize_and_parallel() -> None:
     def steps(s: Schedule) -> None:
         (r,) = s.stage("squares").reduce_axes
@@ -236,6 +285,14 @@ def test_numbers_of_lanes_come_from_the_target() -> None:
         (lambda s: s.cache_write("C", scope="global", at=s.stage("C")["i"]), "leave out one"),
         (lambda s: s.cache_write("C", at=s.stage("D")["i"]), "copied back in a loop of its own"),
         (lambda s: (s.reverse_compute_at("D", s.stage("C")["i"]), s.cache_write("C", at=s.stage("C")["i"])), "stage D follows C"),
+        (
+            lambda s: (s.split(s.stage("C")["i"], [None, 4]), s.compute_at("C", s.stage("D")["i"])),
+            "stage C has loops of its own already",
+        ),
+        (
+            lambda s: (s.reverse_compute_at("D", s.stage("C")["i"]), s.compute_at("C", None)),
+            "stage C has D following it in its loops",
+        ),
         (lambda s: s.rfactor(s.stage("C")["i"]), "only a reduction's loop can be rfactored"),
         (lambda s: s.winograd("C", (2,)), "is no short convolution"),
         (lambda s: s.sample(()), "a sample has no choices"),
