@@ -10,10 +10,11 @@ import json
 import os
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeAlias, TypeVar
 
 from ansorlite import measure, search, sketch, spaces, visible
 from ansorlite.cache import disk as caches
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+#: A task's key and names: a trace is of a task under its own names, while the key is that of all equal tasks.
+Identity: TypeAlias = tuple[str, tuple[tuple[str, ...], ...]]
+
 _log = visible.logger(__name__)
 
 #: So many programs to compile are worth the start of other processes, which takes as long as some of them.
@@ -56,7 +60,7 @@ class Programs:
     """Looks programs up, and compiles them. Use it as a context manager: leaving it ends the worker that compares programs.
 
     Args:
-        database: of measurements; ``None`` for default programs only.
+        databases: of measurements, and packs; none for default programs only. The first keeps what is measured by the way.
         space: of which programs are taken; by default any of the database, else those that the rules of the target derive. The
             default programs of another space are not cached: nothing says when that changes.
         cache: of compiled programs; by default the user's.
@@ -65,23 +69,24 @@ class Programs:
 
     def __init__(
         self,
-        database: Database | None,
+        databases: Database | Sequence[Database] | None,
         space: SpaceBuilder | None = None,
         cache: Cache | None = None,
         *,
         referee: Referee | None = None,
     ) -> None:
-        self._database = database
+        self._databases = (databases,) if isinstance(databases, Database) else tuple(databases or ())
         self._space = space
         self._cache = NoCache() if space is not None else default_cache() if cache is None else cache
         self._referee = referee
-        self._records: dict[str, list[Record]] = {}
-        self._judged: set[str] = set()
-        self._defaults: dict[str, Candidate] = {}
+        self._records: dict[Identity, list[Record]] = {}
+        self._judged: set[Identity] = set()
+        self._defaults: dict[Identity, Candidate] = {}
         self._built: dict[str, bytes] = {}
         self._broken: dict[str, str] = {}
         self._stale: set[tuple[str, Candidate]] = set()
         self._elsewhere: set[str] = set()
+        self._sources: dict[Identity, str] = {}
         self._derived: tuple[Task, tuple[Sketch, ...]] | None = None
 
     def __enter__(self) -> Self:
@@ -110,6 +115,7 @@ class Programs:
         self._judge(task)
         origin, kernel = self._first(task, lambda origin: kernel_of(task, unpack(self._packed(task, origin.candidate)), origin))
         self._built.pop(_object_key(task, origin.candidate), None)
+        self._sources[_identity(task)] = self._source(task, origin)
         return kernel
 
     def prepare(self, tasks: Sequence[Task]) -> None:
@@ -117,7 +123,7 @@ class Programs:
         if self._space is not None:
             return
         wanted: list[tuple[Task, Candidate | None]] = []
-        for task in {task.key: task for task in tasks}.values():
+        for task in {_identity(task): task for task in tasks}.values():
             wanted += [(task, self._known(task)), *((task, hint) for hint in self._hints(task))]
         missing = [(task, c) for task, c in wanted if c is None or self._object(_object_key(task, c)) is None]
         work = sum(1 if candidate is not None else 1 + _CHOOSING for _, candidate in missing)
@@ -136,9 +142,12 @@ class Programs:
                 self._broken[_object_key(task, candidate)] = built.error
 
     def warn(self) -> None:
-        """Say, once for all tasks looked up so far, which records could not be used."""
-        if self._database is not None:
-            self._database.warn()
+        """Say, once for all tasks looked up so far, which records could not be used; to who listens, where programs come from."""
+        if self._databases and self._sources:
+            counts = Counter(self._sources.values())
+            _log.info("where programs come from: %s", ", ".join(f"{count} {source}" for source, count in counts.items()))
+        for database in self._databases:
+            database.warn()
         if self._stale:
             _log.warning(
                 "%d records are no programs of their tasks (of another version or space, or changed by hand); tune again",
@@ -147,6 +156,14 @@ class Programs:
         if self._elsewhere:
             machines = ", ".join(sorted(self._elsewhere))
             _log.warning("some tasks were measured on other machines only (%s); tune them here", machines)
+
+    def _source(self, task: Task, origin: Origin) -> str:
+        """Where a program comes from, for people."""
+        if origin.latency is None:
+            return "by default"
+        records = [r for r in self._records.get(_identity(task), ()) if r.measurement.candidate == origin.candidate]
+        others = [record.database for record in records if not record.measurement.here]
+        return f"recommended by {others[0]}, which won a turn here" if others else "measured here"
 
     # The order of the programs of a task ---------------------------------------------------------------------------
 
@@ -183,7 +200,8 @@ class Programs:
 
     def _warn_of(self, task: Task, candidate: Candidate, error: Exception) -> None:
         """Say that a program does not compile, and how to see it."""
-        known = [record for record in self._records.get(task.key, ()) if record.measurement.candidate == candidate and record.id]
+        records = self._records.get(_identity(task), ())
+        known = [record for record in records if record.measurement.candidate == candidate and record.id]
         command = replaying.command(task, candidate, str(error), known[0] if known else None)
         reason = str(error).partition("\n")[0][:200] or type(error).__name__
         warnings.warn(
@@ -197,16 +215,16 @@ class Programs:
 
     def _measured(self, task: Task) -> list[Measurement]:
         """What is known of the task."""
-        if task.key not in self._records:
-            self._records[task.key] = self._read(task)
-        return [record.measurement for record in self._records[task.key]]
+        if _identity(task) not in self._records:
+            self._records[_identity(task)] = self._read(task)
+        return [record.measurement for record in self._records[_identity(task)]]
 
     def _read(self, task: Task) -> list[Record]:
-        if self._database is None:
+        if not self._databases:
             return []
-        records = self._database.records(task.key, task.target.key)
+        records = [record for database in self._databases for record in database.records_of(task)]
         if not records:
-            self._elsewhere.update(self._database.targets(task.key))
+            self._elsewhere.update(*(database.targets(task.key) for database in self._databases))
         if all(record.measurement.here for record in records):
             return records
         return [*records, *self._turns(task)]
@@ -223,12 +241,14 @@ class Programs:
 
     def _hints(self, task: Task) -> list[Candidate]:
         """The programs that are to be tried because another machine found them fast."""
-        return [] if task.key in self._judged else hints(self._measured(task), lambda candidate: self._has(task, candidate))
+        if _identity(task) in self._judged:
+            return []
+        return hints(self._measured(task), lambda candidate: self._has(task, candidate))
 
     def _judge(self, task: Task) -> None:
         """Give what other machines recommend a turn against the best program known here."""
         untried = self._hints(task)
-        self._judged.add(task.key)
+        self._judged.add(_identity(task))
         if not untried:
             return
         untried = promising(untried, self._measured(task), self._default(task))
@@ -277,28 +297,27 @@ class Programs:
 
     def _keep(self, task: Task, made: Sequence[Measurement]) -> None:
         """Know what was measured here, also the next time."""
-        assert self._database is not None
-        path = str(self._database.path)
-        records = [Record(0, task.key, task.target.key, replace(measurement, here=True), path) for measurement in made]
-        if self._database.machine.kept:
+        first = self._databases[0]
+        path = str(first.path)
+        records = [Record(0, task.key, task.target.key, replace(measurement, ours=True), path) for measurement in made]
+        if first.machine.kept:
             try:
                 for measurement in made:
-                    self._database.add(task, measurement)
+                    first.add(task, measurement)
             except RecordsError:  # it may only be read, say
                 kept = [*self._turns(task), *records]
                 self._cache.put(_turns_key(task), json.dumps([measurement_json(record) for record in kept]).encode())
-        self._records[task.key] += records
+        self._records[_identity(task)] += records
 
     def _turns(self, task: Task) -> list[Record]:
         """What was measured here, but could not be written to the database."""
-        assert self._database is not None
-        path = str(self._database.path)
+        path = str(self._databases[0].path)
         try:
             known = json.loads(self._cache.get(_turns_key(task)) or b"[]")
             measured = [measurement_from(value, path) for value in known]
         except (ValueError, RecordsError):
             return []
-        return [Record(0, task.key, task.target.key, replace(measurement, here=True), path) for measurement in measured]
+        return [Record(0, task.key, task.target.key, replace(measurement, ours=True), path) for measurement in measured]
 
     # Compiled programs ---------------------------------------------------------------------------------------------
 
@@ -343,15 +362,15 @@ class Programs:
 
     def _remembered(self, task: Task) -> Candidate | None:
         """The default program that was chosen before."""
-        if task.key not in self._defaults:
+        if _identity(task) not in self._defaults:
             known = self._cache.get(_default_key(task))
             if known is None:
                 return None
-            self._defaults[task.key] = Candidate(known.decode())
-        return self._defaults[task.key]
+            self._defaults[_identity(task)] = Candidate(known.decode())
+        return self._defaults[_identity(task)]
 
     def _remember(self, task: Task, default: Candidate) -> None:
-        self._defaults[task.key] = default
+        self._defaults[_identity(task)] = default
         self._cache.put(_default_key(task), default.trace.encode())
 
 
@@ -359,13 +378,17 @@ def _ok(candidate: Candidate, latency: float) -> Measurement:
     return Measurement(candidate, Outcome.OK, latency=latency, checked=True, version=__version__, when=time.time())
 
 
+def _identity(task: Task) -> Identity:
+    return task.key, task.dag.names
+
+
 def _default_key(task: Task) -> str:
-    return caches.key("default", task.key, task.target)
+    return caches.key("default", *_identity(task), task.target)
 
 
 def _turns_key(task: Task) -> str:
-    return caches.key("turns", task.key, task.target)
+    return caches.key("turns", *_identity(task), task.target)
 
 
 def _object_key(task: Task, candidate: Candidate) -> str:
-    return caches.key("object", task.key, task.target, candidate)
+    return caches.key("object", *_identity(task), task.target, candidate)

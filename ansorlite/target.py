@@ -15,6 +15,7 @@ from ansorlite import processor
 from ansorlite.errors import TargetError
 from ansorlite.machine.constants import MachineConstants
 from ansorlite.machine.families import FAMILIES, MIDDLE, NARROW, WIDE
+from ansorlite.machine.gpu import A100, H100, Gpu
 from ansorlite.machine.kept import kept, machine_of
 from ansorlite.te import dtypes
 from ansorlite.te.ops import BinaryOp
@@ -45,10 +46,10 @@ _DOTS: Final[tuple[tuple[str, BinaryOp], ...]] = (
 
 @dataclass(frozen=True)
 class Target:
-    """A CPU as the search and the code generator see it.
+    """A machine as the search and the code generator see it.
 
     Attributes:
-        kind: ``"llvm"``: a CPU through LLVM.
+        kind: ``"llvm"``: a CPU through LLVM; ``"cuda"``: an NVIDIA GPU.
         triple, cpu, features: LLVM's names for the machine.
         vector_bytes: width of one vector register.
         vector_registers: how many of them there are.
@@ -56,6 +57,7 @@ class Target:
         l1, l2: bytes of data cache of one core.
         l3: bytes of the last-level cache.
         machine: what instructions, caches and memory cost there, for the analytical cost model.
+        gpu: what a GPU has; ``None`` of CPUs. Of GPUs the rest is said per thread, and caches are those of one multiprocessor.
     """
 
     kind: str
@@ -69,11 +71,14 @@ class Target:
     l2: int
     l3: int
     machine: MachineConstants = WIDE
+    gpu: Gpu | None = None
 
     @staticmethod
     def of(facts: Mapping[str, Any]) -> Target:
         """The inverse of ``dataclasses.asdict``."""
-        return Target(**{**facts, "machine": MachineConstants.of(facts["machine"])})
+        gpu = facts.get("gpu")
+        machine = MachineConstants.of(facts["machine"])
+        return Target(**{**facts, "machine": machine, "gpu": None if gpu is None else Gpu.of(gpu)})
 
     @property
     def reach(self) -> tuple[float, float, float]:
@@ -102,6 +107,8 @@ class Target:
     @property
     def key(self) -> str:
         """A readable name under which records are kept: measurements of one target say nothing about another."""
+        if self.gpu is not None:
+            return f"{self.kind} {self.cpu} {self.gpu.name.replace(' ', '-')} {self.gpu.processors}"
         return f"{self.kind} {self.architecture} {self.cpu} v{self.vector_bytes} t{self.threads}"
 
     @property
@@ -192,7 +199,17 @@ PROCESSORS: Final[Mapping[str, Target]] = {
     )
 }
 
-#: Every machine that has a name.
+
+def _gpu(processor: str, gpu: Gpu) -> Target:
+    """By LLVM's name, whose PTX is of a version that drivers since 2022 read."""
+    l1 = gpu.shared
+    return Target("cuda", "nvptx64-nvidia-cuda", processor, "+ptx80", gpu.load_bytes, 64, 1, l1, gpu.l2, gpu.l2, gpu=gpu)
+
+
+#: GPUs by LLVM's names, with the facts of the common model. Programs are made for them; they run where one is.
+GPUS: Final[Mapping[str, Target]] = {"sm_80": _gpu("sm_80", A100), "sm_90": _gpu("sm_90", H100)}
+
+#: Every CPU that has a name.
 NAMED: Final[Mapping[str, Target]] = {**LEVELS, **PROCESSORS}
 
 
@@ -220,7 +237,7 @@ def process_target() -> Target:
 
 
 def resolve(target: str | Target) -> Target:
-    """``"llvm"`` (see :func:`host`), the name of a machine in :data:`NAMED`, or a :class:`Target` as it is.
+    """``"llvm"`` (see :func:`host`), a name in :data:`NAMED` or :data:`GPUS`, or a :class:`Target` as it is.
 
     Raises:
         TargetError: another name.
@@ -231,7 +248,9 @@ def resolve(target: str | Target) -> Target:
         return host()
     if isinstance(target, str) and target in NAMED:
         return _named(target, None)
-    raise TargetError(f"unknown target {target!r}; the targets are: {', '.join(('llvm', *NAMED))}")
+    if isinstance(target, str) and target in GPUS:
+        return GPUS[target]
+    raise TargetError(f"unknown target {target!r}; the targets are: {', '.join(('llvm', *NAMED, *GPUS))}")
 
 
 @cache

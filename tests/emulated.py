@@ -168,6 +168,12 @@ class Machine:
         """A handle of what is in an object file, for :meth:`symbol`."""
         return self._open(str(_linked(code, self._file(f"library{next(self._serial)}.so"), "-shared")), _NOW)
 
+    def load_library(self, library: bytes) -> int:
+        """The same of what is in a shared library."""
+        file = self._file(f"given{next(self._serial)}.so")
+        file.write_bytes(library)
+        return self._open(str(file), _NOW)
+
     def unload(self, handle: int) -> None:
         self.call(self._dlclose, handle)
 

@@ -25,17 +25,24 @@ class Conversion:
     Attributes:
         value: the factor.
         read: the read of the element.
+        uses: how often each element is used.
     """
 
     value: Expr
     read: Read
+    uses: int
 
 
 def conversions(tensor: Tensor) -> tuple[Conversion, ...]:
-    """The factors of ``tensor``, a float sum of products, that are worth a copy of their values in the dtype of the sum.
+    """The factors of ``tensor`` that are worth a copy of their values in the dtype of the sum.
 
     That is so where the elements are used many times: to convert a scalar for one use costs as much as two multiply-adds.
     """
+    return tuple(each for each in convertible(tensor) if each.uses >= _LEAST_REUSE)
+
+
+def convertible(tensor: Tensor) -> tuple[Conversion, ...]:
+    """The factors of ``tensor``, a float sum of products, that can be converted into copies, whether that pays or not."""
     body = tensor.body
     if not isinstance(body, Reduce) or body.op is not ReduceOp.SUM or not dtypes.is_float(body.dtype):
         return ()
@@ -48,6 +55,5 @@ def conversions(tensor: Tensor) -> tuple[Conversion, ...]:
         if read is None or dtypes.size(read.dtype) >= dtypes.size(value.dtype):
             continue
         used = free_vars(read)
-        if prod(axis.extent for axis in axes_of(tensor) if axis not in used) >= _LEAST_REUSE:
-            found.append(Conversion(value, read))
+        found.append(Conversion(value, read, prod(axis.extent for axis in axes_of(tensor) if axis not in used)))
     return tuple(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -32,12 +32,14 @@ class Factor:
         read: the read of the element.
         dim: the only dimension of the tensor read that the dotted axis moves along, a step at a time.
         start: what its index is besides the axis.
+        uses: how often each element is used.
     """
 
     value: Expr
     read: Read
     dim: int
     start: Affine
+    uses: int
 
     @property
     def adjacent(self) -> bool:
@@ -66,37 +68,51 @@ class DotProduct:
 
 
 def dot_product(tensor: Tensor, ops: Sequence[BinaryOp]) -> DotProduct | None:
-    """How ``tensor`` can be computed with dot products of words, or ``None`` if it cannot.
+    """The best of the ways to compute ``tensor`` with dot products of words that pay; ``None`` if there is none.
 
-    It must be an int32 sum of products, or a float32 sum of products of bfloat16; in both factors a reduce axis must move along
-    one dimension, from the start of a word on, and their values must fit into the pieces of a word: integers by the dtypes of
-    what they read, floats by being conversions of bfloat16. Zero points that are subtracted from the factors are part of these
-    values. Of several such axes the best is one whose steps lie next to each other in memory, then the longest.
+    It pays where the elements of both factors are used again, and little of the last word is padding. Of several axes the best is
+    one whose steps lie next to each other in memory, then the longest.
 
     Args:
         ops: the dot products that the machine has, the best first.
     """
+    paying = (how for how in dot_products(tensor, ops) if _pays(how))
+    return min(paying, key=lambda how: (not (how.a.adjacent or how.b.adjacent), -how.axis.extent), default=None)
+
+
+def dot_products(tensor: Tensor, ops: Sequence[BinaryOp]) -> Iterator[DotProduct]:
+    """All ways to compute ``tensor`` with dot products of words, whether they pay or not: by axis, then in the order of ``ops``.
+
+    It must be an int32 sum of products, or a float32 sum of products of bfloat16; in both factors a reduce axis must move along
+    one dimension, from the start of a word on, and their values must fit into the pieces of a word: integers by the dtypes of
+    what they read, floats by being conversions of bfloat16. Zero points that are subtracted from the factors are part of these
+    values.
+    """
     body = tensor.body
     if not isinstance(body, Reduce) or body.op is not ReduceOp.SUM:
-        return None
+        return
     fitting = [op for op in ops if DOTS[op][0].sums == body.dtype]
-    if not fitting:
-        return None
     product = body.body
-    if not isinstance(product, Binary) or product.op is not BinaryOp.MUL:
-        return None
+    if not fitting or not isinstance(product, Binary) or product.op is not BinaryOp.MUL:
+        return
     elements = [element_read(value) for value in (product.a, product.b)]
-    found: list[tuple[Axis, Factor, Factor]] = []
     for axis in body.axes:
-        a, b = (_factor(tensor, value, read, axis) for value, read in zip((product.a, product.b), elements, strict=True))
-        if a is not None and b is not None:
-            found.append((axis, a, b))
-    for axis, *factors in sorted(found, key=lambda each: (not (each[1].adjacent or each[2].adjacent), -each[0].extent)):
-        for op in fitting:
-            for a, b in (factors, reversed(factors)):
+        factors = [_factor(tensor, value, read, axis) for value, read in zip((product.a, product.b), elements, strict=True)]
+        found = [factor for factor in factors if factor is not None]
+        for op in fitting if len(found) == len(factors) else ():
+            for a, b in (found, reversed(found)):
                 if all(_fits(factor, pieces, axis) for factor, pieces in zip((a, b), DOTS[op], strict=True)):
-                    return DotProduct(op, axis, a, b)
-    return None
+                    yield DotProduct(op, axis, a, b)
+                    break
+
+
+def _pays(how: DotProduct) -> bool:
+    return min(how.a.uses, how.b.uses) >= _LEAST_REUSE and _padding(how.axis, how.width) <= _MOST_PADDING
+
+
+def _padding(axis: Axis, width: int) -> float:
+    """The share of all words of an axis that is beyond its end."""
+    return -(-axis.extent // width) * width / axis.extent - 1
 
 
 def places(read: Read) -> dict[Axis, int]:
@@ -133,20 +149,18 @@ def _factor(tensor: Tensor, value: Expr, read: Read | None, axis: Axis) -> Facto
         return None
     form = affine(read.indices[at[0]])
     used = free_vars(read)
-    reuse = prod(other.extent for other in axes_of(tensor) if other not in used)
-    if form is None or form.coefficients.get(axis) != 1 or reuse < _LEAST_REUSE:
+    uses = prod(other.extent for other in axes_of(tensor) if other not in used)
+    if form is None or form.coefficients.get(axis) != 1:
         return None
     start = form + Affine(((axis, -1),), 0)
-    return Factor(value, read, at[0], start) if axis not in start.variables else None
+    return Factor(value, read, at[0], start, uses) if axis not in start.variables else None
 
 
 def _fits(factor: Factor, pieces: Pieces, axis: Axis) -> bool:
-    words = -(-axis.extent // pieces.count)
-    padding = words * pieces.count / axis.extent - 1
     start = (*factor.start.coefficients.values(), factor.start.constant)
-    if any(start) and (padding or any(number % pieces.count for number in start)):
+    if any(start) and (axis.extent % pieces.count or any(number % pieces.count for number in start)):
         return False
-    return padding <= _MOST_PADDING and _holds(pieces, factor.value)
+    return _holds(pieces, factor.value)
 
 
 def _holds(pieces: Pieces, value: Expr) -> bool:

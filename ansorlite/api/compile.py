@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias, overload
 
 from ansorlite import graph as graphs
-from ansorlite import visible
 from ansorlite.api.checks import check_integer
-from ansorlite.api.database import Given, opened
+from ansorlite.api.database import GivenToRead, given_to_read, opened_to_read
 from ansorlite.api.space import Space, space_of
 from ansorlite.best import Programs
 from ansorlite.errors import ArgumentError
@@ -28,30 +26,28 @@ if TYPE_CHECKING:
     from ansorlite.graph.open_model import OpenModel
     from ansorlite.graph.shared import SharedWeights
 
-_MakePrograms: TypeAlias = Callable[[Database | None], Programs]
-
-_log = visible.logger(__name__)
+_MakePrograms: TypeAlias = Callable[[Sequence[Database]], Programs]
 
 
 @overload
-def compile(workload: Task, database: Given = None, *, space: Space | None = None) -> Kernel: ...
+def compile(workload: Task, database: GivenToRead = None, *, space: Space | None = None) -> Kernel: ...
 @overload
-def compile(workload: Model, database: Given = None, *, space: Space | None = None) -> Executable: ...
+def compile(workload: Model, database: GivenToRead = None, *, space: Space | None = None) -> Executable: ...
 @overload
-def compile(workload: Module, database: Given = None, *, space: Space | None = None) -> Module: ...
+def compile(workload: Module, database: GivenToRead = None, *, space: Space | None = None) -> Module: ...
 @overload
-def compile(workload: HybridModel, database: Given = None, *, space: Space | None = None) -> HybridExecutable: ...
+def compile(workload: HybridModel, database: GivenToRead = None, *, space: Space | None = None) -> HybridExecutable: ...
 @overload
 def compile(
-    workload: OpenModel, database: Given = None, *, space: Space | None = None, keep: int | None = None
+    workload: OpenModel, database: GivenToRead = None, *, space: Space | None = None, keep: int | None = None
 ) -> OpenExecutable: ...
 @overload
 def compile(
-    workload: AnyModel | OpenModel, database: Given = None, *, space: Space | None = None
+    workload: AnyModel | OpenModel, database: GivenToRead = None, *, space: Space | None = None
 ) -> Executable | HybridExecutable | OpenExecutable: ...
 def compile(
     workload: Task | AnyModel | OpenModel | Module,
-    database: Given = None,
+    database: GivenToRead = None,
     *,
     space: Space | None = None,
     keep: int | None = None,
@@ -60,7 +56,8 @@ def compile(
     are compiled that are not yet.
 
     Args:
-        database: of measurements; without one, or where it knows no program of a task, a good default is taken, at once.
+        database: of measurements, or a pack (``ansorlite pack``), or several of both in a list; without one, or where they know
+            no program of a task, a good default is taken, at once. What is measured by the way is written to the first.
         space: as for :func:`tune`: only programs of it are taken, by default those of the whole database.
         keep: of an open model, how many programs to keep; by default 16. What is the same of their weights is kept once.
 
@@ -80,32 +77,33 @@ def compile(
         if not isinstance(workload, graphs.OpenModel):
             raise ArgumentError(f"keep is {keep}, but this has no open dimensions, so there is one program only; leave it out")
     own = space_of(space)
-    if isinstance(database, str | os.PathLike) and not Path(database).exists():
-        _log.warning("there is no tuning database at %s: compiling default programs", os.fspath(database))
-        database = None
+    databases = given_to_read(database)
 
-    def programs(records: Database | None) -> Programs:
+    def programs(records: Sequence[Database]) -> Programs:
         return Programs(records, own)
 
     if isinstance(workload, Task):
-        with _opened(database, programs) as known:
+        with _opened(databases, programs) as known:
             return known.kernel(workload)
     if isinstance(workload, Module):
-        with _opened(database, programs) as known:
+        with _opened(databases, programs) as known:
             known.prepare([task for task, _ in workload.tasks])
             return workload.compiled(known.kernel)
     if not isinstance(workload, Model) and isinstance(workload, graphs.OpenModel):
         # Opened anew for each program: other threads may make them, when the caller has closed it.
-        place = database.path if isinstance(database, Database) and database.path.exists() else database
+        places = [one.path if isinstance(one, Database) and one.path.exists() else one for one in databases]
         keeping = {} if keep is None else {"keep": keep}
-        return graphs.OpenExecutable(workload, lambda model, shared: _compiled_model(model, place, programs, shared), **keeping)
-    return _compiled_model(workload, database, programs)
+        return graphs.OpenExecutable(workload, lambda model, shared: _compiled_model(model, places, programs, shared), **keeping)
+    return _compiled_model(workload, databases, programs)
 
 
 def _compiled_model(
-    model: AnyModel, database: Given, programs: _MakePrograms, shared: SharedWeights | None = None
+    model: AnyModel,
+    databases: Sequence[str | os.PathLike[str] | Database],
+    programs: _MakePrograms,
+    shared: SharedWeights | None = None,
 ) -> Executable | HybridExecutable:
-    with _opened(database, programs) as known:
+    with _opened(databases, programs) as known:
         known.prepare([task for task, _ in model.tasks])
         if isinstance(model, Model):
             return compile_model(model, known.kernel, shared)
@@ -113,7 +111,7 @@ def _compiled_model(
 
 
 @contextmanager
-def _opened(database: Given, programs: _MakePrograms) -> Iterator[Programs]:
-    with nullcontext() if database is None else opened(database, create=False) as records, programs(records) as known:
+def _opened(databases: Sequence[str | os.PathLike[str] | Database], programs: _MakePrograms) -> Iterator[Programs]:
+    with opened_to_read(databases) as records, programs(records) as known:
         yield known
         known.warn()

@@ -21,7 +21,7 @@ from ansorlite.task import Task
 from ansorlite.task_scheduler import SCHEDULERS, SchedulerMaker
 from ansorlite.tuner.cost_models import COST_MODELS, CostModelsMaker
 from ansorlite.tuner.loop import Measures
-from ansorlite.tuner.measurers import MEASURERS, Checked, MeasurerMaker
+from ansorlite.tuner.measurers import MEASURERS, Checked, MeasurerMaker, at_address
 
 _Maker = TypeVar("_Maker", bound=Callable[..., Any])
 _Made = TypeVar("_Made")
@@ -36,6 +36,8 @@ class Part(Generic[_Maker]):
         known: those of the house, by name.
         arguments: what its maker is called with.
         members: what the maker's result has.
+        address: gives the maker that is meant by an address, if a text is one.
+        example: of an address.
     """
 
     one: str
@@ -43,6 +45,8 @@ class Part(Generic[_Maker]):
     known: Mapping[str, _Maker]
     arguments: tuple[str, ...]
     members: tuple[str, ...]
+    address: Callable[[str], _Maker | None] = lambda _given: None
+    example: str | None = None
 
     def chosen(self, given: Any) -> _Maker:
         """The maker that is meant by ``given``: a maker, a name of the house's, or ``"file.py:NAME"`` of one.
@@ -52,6 +56,8 @@ class Part(Generic[_Maker]):
         """
         if isinstance(given, str) and given in self.known:
             return self.known[given]
+        if isinstance(given, str) and (found := self.address(given)) is not None:
+            return found
         own = isinstance(given, str) and ":" in given
         maker = named(f"a {self.one}", given) if own else given
         if not own and not callable(maker):
@@ -93,7 +99,9 @@ SCHEDULER: Final[Part[SchedulerMaker]] = Part(
     "scheduler", "schedulers", SCHEDULERS, ("tasks", "objective", "stop_below"), ("next", "update", "expected_gain")
 )
 COST_MODEL: Final[Part[CostModelsMaker]] = Part("cost model", "cost models", COST_MODELS, ("tasks", "rng"), ("fit", "predict"))
-MEASURER: Final[Part[MeasurerMaker]] = Part("measurer", "measurers", MEASURERS, ("target", "settings"), ("measure",))
+MEASURER: Final[Part[MeasurerMaker]] = Part(
+    "measurer", "measurers", MEASURERS, ("target", "settings"), ("measure",), at_address, "ssh://USER@BOARD"
+)
 
 
 def cost_models(maker: CostModelsMaker, tasks: Sequence[Task], rng: np.random.Generator) -> tuple[CostModel, ...]:

@@ -21,7 +21,7 @@ from ansorlite.task_scheduler import Goal, SchedulerMaker, describe, objective_o
 from ansorlite.tuner.cost_models import CostModelsMaker
 from ansorlite.tuner.events import Calibrating
 from ansorlite.tuner.loop import Tuner
-from ansorlite.tuner.measurers import MeasurerMaker
+from ansorlite.tuner.measurers import Elsewhere, MeasurerMaker
 from ansorlite.tuner.result import TuneResult
 from ansorlite.tuner.start import task_state
 from ansorlite.tuner.workload import Workload, parts_of, tasks_of
@@ -73,7 +73,9 @@ def tune(
             share of itself; tuning ends when that is so for every task. It goes on, from records, with a lower one.
         scheduler: which task of several gets the next trials: ``ansorlite.task_scheduler.SCHEDULERS``.
         cost_model: what tells fast programs from slow ones: ``ansorlite.tuner.cost_models.COST_MODELS``.
-        measurer: what times programs: ``ansorlite.tuner.measurers.MEASURERS``. What it tells is kept as measured on this machine.
+        measurer: what times programs: ``ansorlite.tuner.measurers.MEASURERS``; or the address of machines that do:
+            ``"ssh://pi@board"``, ``"ray://head:10001"`` (docs/clusters.md). What those tell is kept with their names; what one of
+            your own tells is kept as measured on this machine.
 
     Raises:
         ArgumentError: no task, an unknown objective, goals that do not fit, a limit that is not positive, a number that is none;
@@ -108,9 +110,10 @@ def tune(
         records = stack.enter_context(opened(database))  # before deriving sketches, which takes seconds
         listen = stack.enter_context(listener(progress))
         budget = TRIALS * len(tasks) if trials is None else trials
-        if wanted(target := tasks[0][0].target, budget, time_limit):
-            listen(Calibrating(target.cpu))
-            target = calibrated(target)
+        elsewhere = isinstance(measuring, Elsewhere)
+        if not elsewhere and wanted(tasks[0][0].target, budget, time_limit):
+            listen(Calibrating(tasks[0][0].target.cpu))
+            target = calibrated(tasks[0][0].target)
             tasks = tuple((Task(task.dag, target), uses) for task, uses in tasks)
         models = makers.cost_models(modelling, [task for task, _ in tasks], stream)
         states = [
@@ -125,7 +128,8 @@ def tune(
             time_limit=time_limit,
             database=records,
             scheduler=scheduling,
-            open_measurer=lambda: makers.open_measurer(measuring, target, MeasureSettings(seed=seed)),
+            open_measurer=lambda: makers.open_measurer(measuring, tasks[0][0].target, MeasureSettings(seed=seed)),
             listener=listen,
+            elsewhere=elsewhere,
         )
         return tuner.run()

@@ -20,6 +20,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "export": "Write a model as a shared library for C and Python.",
     "tasks": "List the tasks that a model consists of.",
     "records": "Look into a database; export and import measurements.",
+    "pack": "Write the best programs known of a model to a file that travels.",
     "report": "Write what a database tells as an HTML page.",
     "explain": "Say what bounds each statement of a program, by the analytical cost model.",
     "calibrate": "Measure what instructions, caches and memory cost on this machine.",

@@ -20,5 +20,5 @@ def option(name: str, part: Part[Any], default: str, purpose: str) -> Callable[[
             raise click.BadParameter(f"{value!r} is none of {', '.join(part.known)}, nor FILE.py:NAME.")
         return value
 
-    shape = f"[{'|'.join(part.known)}|FILE.py:NAME]"
+    shape = f"[{'|'.join(part.known)}{'' if part.example is None else f'|{part.example}'}|FILE.py:NAME]"
     return click.option(name, metavar=shape, callback=check, default=default, show_default=True, help=purpose)

@@ -13,8 +13,9 @@ from rich.table import Table
 from ansorlite.cli import options
 from ansorlite.errors import RecordsError
 from ansorlite.records.database import Database
-from ansorlite.records.jsonlines import export_lines, import_lines, measurement_json
+from ansorlite.records.jsonlines import export_lines, measurement_json
 from ansorlite.records.measurement import Outcome, Record
+from ansorlite.records.packs import import_file
 from ansorlite.report.screen import say, screen
 from ansorlite.report.tables import cropped
 from ansorlite.report.text import duration, plural
@@ -27,7 +28,9 @@ from ansorlite.writing import writing
 @click.option("--outcome", type=click.Choice([outcome.value for outcome in Outcome]), help="Only records that ended so.")
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(min=0), help="How many to list; --json lists all.")
 @click.option("--export", "export_path", type=click.Path(path_type=Path), help="Write everything as JSON lines ('-' is stdout).")
-@click.option("--import", "import_path", type=click.Path(dir_okay=False, path_type=Path), help="First add a file of JSON lines.")
+@click.option(
+    "--import", "import_path", type=click.Path(dir_okay=False, path_type=Path), help="First add a file of JSON lines, or a pack."
+)
 @options.as_json
 def command(
     database: Path,
@@ -49,7 +52,7 @@ def command(
     if as_json and export_path == Path("-"):
         raise click.UsageError("--export - and --json both want stdout; export to a file")
     with Database(database, create=import_path is not None) as records:
-        added = None if import_path is None else import_lines(records, import_path)
+        added = None if import_path is None else import_file(records, import_path)
         if export_path is not None:
             _export(records, export_path)
         if task is not None:

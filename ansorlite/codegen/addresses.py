@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from ansorlite.codegen import types
@@ -87,6 +88,18 @@ def _stepped(c: Context, place: Storage, dtype: str, terms: list[Term]) -> tuple
             continue
         pointer = _hoisted(c, f"getelementptr {types.MEMORY[dtype]}, ptr {pointer}, i64 {_product(c, term)}", depth)
     return pointer, depth
+
+
+def alignment(c: Context, place: Storage, dtype: str, constant: int, terms: list[Term]) -> int:
+    """What the address of the element ``constant`` beyond those terms is a multiple of: literals tell, and steps of counters."""
+    least = place.alignment(dtype)
+    if not place.aligned:
+        return least
+    step = constant
+    for term in terms:
+        counter = c.counters.get(term.text)
+        step = math.gcd(step, term.coefficient * (1 if counter is None else counter.step))
+    return max(least, math.gcd(place.aligned, step * dtypes.size(dtype)))
 
 
 def element(c: Context, pointer: str, dtype: str, constant: int) -> str:

@@ -12,24 +12,34 @@ from ansorlite.target import Target
 
 @dataclass(frozen=True)
 class Architecture:
-    """An architecture of CPUs.
+    """An architecture.
 
     Attributes:
-        pause: the intrinsic that tells the core that a loop only watches memory; its parameter's type, and the argument.
+        pause: the intrinsic that tells the core that a loop only watches memory; its parameter's type, and the argument. None for
+            those that have no team of threads (``team.py``).
         half: whether every processor converts between float16 and float32; else those with the feature ``f16c`` do.
         saturates: whether vectors of floats become integers with what does not fit replaced by the nearest, in one instruction.
         permutes: whether every processor picks any elements of two vectors in one instruction; else those with the feature
             ``avx512vl`` do.
         streamed: bytes of a store that goes past the caches; 0 where there is none.
         fence: the intrinsic that puts such stores in order with others.
+        library: whether the C library's functions of numbers are at hand.
+        branches: whether a load under a condition of one thread is behind a branch; else some other readable element is loaded.
+        prefetches: whether it pays to ask for what is read next.
+        shifts_by_words: whether amounts of shifts are words of 32 bits. LLVM 22 forgets the upper half of a wider one that it
+            takes to be limited by the instruction.
     """
 
-    pause: tuple[str, str, str]
+    pause: tuple[str, str, str] | None
     half: bool
     saturates: bool
     permutes: bool
     streamed: int = 0
     fence: str = ""
+    library: bool = True
+    branches: bool = False
+    prefetches: bool = True
+    shifts_by_words: bool = False
 
 
 #: By the first word of LLVM's triple.
@@ -43,6 +53,16 @@ ARCHITECTURES: Final[Mapping[str, Architecture]] = {
         fence="llvm.x86.sse.sfence",
     ),
     "aarch64": Architecture(pause=("llvm.aarch64.hint", "i32", "i32 1"), half=True, saturates=True, permutes=True),
+    "nvptx64": Architecture(
+        pause=None,
+        half=True,
+        saturates=True,
+        permutes=False,
+        library=False,
+        branches=True,
+        prefetches=False,
+        shifts_by_words=True,
+    ),
 }
 
 

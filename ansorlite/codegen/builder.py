@@ -39,6 +39,7 @@ class Module:
         self._scopes = 0
         self._nodes: dict[str, int] = {}
         self._functions = 0
+        self._named: dict[str, list[str]] = {}
         #: How many values all functions compute.
         self.values = 0
 
@@ -66,6 +67,10 @@ class Module:
         """A metadata node, shared by all who ask for the same."""
         return f"!{_FIRST_NODE + self._nodes.setdefault(text, len(self._nodes))}"
 
+    def annotate(self, name: str, text: str) -> None:
+        """Add a node to the named metadata ``!name``."""
+        self._named.setdefault(name, []).append(self.node(text))
+
     def _metadata(self) -> Iterable[str]:
         # !0 is the domain; buffer b has scope node !(3b+1), the list of just it !(3b+2), and all others !(3b+3).
         yield '!0 = distinct !{!0, !"buffers"}'
@@ -77,6 +82,8 @@ class Module:
             yield f"!{scope + 2} = !{{{others}}}"
         for text, number in self._nodes.items():
             yield f"!{_FIRST_NODE + number} = {text}"
+        for name, nodes in self._named.items():
+            yield f"!{name} = !{{{', '.join(nodes)}}}"
 
     def text(self) -> str:
         target = self.target
@@ -85,11 +92,15 @@ class Module:
         scale = "" if target.sve_bytes is None else f" vscale_range({target.sve_bytes // 16},{target.sve_bytes // 16})"
         names = f'"target-cpu"="{target.cpu}" "target-features"="{target.features}"{width}'
         attributes = f"attributes #0 = {{ nounwind{scale} {names} }}"
+        # Functions that every back end but a CPU's wants inlined.
+        inlined = attributes.replace("#0 = { nounwind", "#1 = { alwaysinline nounwind")
+        definitions = list(self._definitions.values())
         parts = [
             f'target triple = "{target.triple}"',
-            *self._definitions.values(),
+            *definitions,
             *self._declarations,
             attributes,
+            *([inlined] if any(") #1 {" in definition for definition in definitions) else []),
             *self._metadata(),
         ]
         return "\n".join(parts) + "\n"

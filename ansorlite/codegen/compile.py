@@ -11,6 +11,7 @@ from ansorlite.alignment import aligned
 from ansorlite.codegen import statements, streaming
 from ansorlite.codegen.builder import Builder, Module
 from ansorlite.codegen.context import Context, Storage
+from ansorlite.codegen.cpu import CPU
 from ansorlite.codegen.limits import Limits
 from ansorlite.codegen.machine import machine, optimise
 from ansorlite.codegen.object import CompiledLaunch, Object
@@ -68,7 +69,7 @@ def emit(module: Module, symbol: str, function: Function, given: Arguments) -> i
     target = module.target
     b = Builder(module, f"void @{symbol}(ptr noalias %arguments) #0")
     plan = layout(function, target)
-    c = Context(b, target, plan, workspace="")
+    c = Context(b, target, plan, "", CPU)
     needed = given.temporary_bytes + plan.total(target.threads)
     count = len(given.positions)
     block = _argument(b, count + 1, given.prepared_bytes) if given.prepared_bytes else ""

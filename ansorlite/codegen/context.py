@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from ansorlite.codegen.builder import Builder, Slot
 from ansorlite.codegen.registers import Registers
 from ansorlite.codegen.scope import LayerStack
 from ansorlite.codegen.workspace import WorkspaceLayout
-from ansorlite.loops.nodes import Buffer
+from ansorlite.loops.nodes import Buffer, For, Intrinsic, Stmt
 from ansorlite.target import Target
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Var
@@ -31,6 +32,7 @@ class Storage:
         register: whether it is to become registers,
         row: and then, elements of a row with its padding.
         unaligned: whether elements may lie at any address, as words of a caller's bytes do.
+        aligned: bytes, a power of two, of which ``pointer`` is a multiple, where accesses of several elements must know; else 0.
     """
 
     pointer: str
@@ -41,6 +43,7 @@ class Storage:
     register: bool = False
     row: int = 0
     unaligned: bool = False
+    aligned: int = 0
 
     def alignment(self, dtype: str) -> int:
         """What addresses of elements are multiples of."""
@@ -107,6 +110,23 @@ class Stream:
         return within and sum(end - begin for begin, end in self.loads) >= self.step > 0
 
 
+#: Writes a statement in a context.
+Body = Callable[["Context", Stmt], None]
+
+
+class Dialect(Protocol):
+    """What the functions of one kind of machine have of their own."""
+
+    def storage(self, c: Context, buffer: Buffer) -> Storage:
+        """Where a temporary lives."""
+
+    def loop(self, c: Context, loop: For, body: Body) -> bool:
+        """Write a loop whose iterations the machine runs at once; whether it is such a loop."""
+
+    def intrinsic(self, c: Context, stmt: Intrinsic, body: Body) -> None:
+        """Write what several threads do together."""
+
+
 @dataclass
 class Context:
     """One function being written.
@@ -128,6 +148,7 @@ class Context:
     target: Target
     layout: WorkspaceLayout
     workspace: str
+    dialect: Dialect
     thread: str = "0"
     scope: LayerStack = field(default_factory=LayerStack)
     places: dict[Buffer, Storage] = field(default_factory=dict)

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from ansorlite.codegen import addresses, casts, dots, integer, memory, operators, prefetch, types
 from ansorlite.codegen.addresses import Term
+from ansorlite.codegen.architecture import architecture_of
 from ansorlite.codegen.builder import Builder
 from ansorlite.codegen.context import Context, Lanes
 from ansorlite.codegen.scope import dependence
@@ -297,10 +298,11 @@ def _load(c: Context, expr: Load) -> Operand:
         prefetch.note(c, pointer, expr.dtype, s.constant, s.stride if s.offsets is None else None, lanes)
         with c.b.at(c.scope.slot(depth)):
             at = addresses.element(c, pointer, expr.dtype, s.constant)
+            alignment = addresses.alignment(c, place, expr.dtype, s.constant, s.terms)
             if lanes is None:
-                found = Operand(memory.scalar_load(c, place, expr.dtype, at), 1, depth)
+                found = Operand(memory.scalar_load(c, place, expr.dtype, at, alignment), 1, depth)
             else:
-                found = memory.vector_load(c, place, expr.dtype, lanes, at, s.stride, s.offsets)
+                found = memory.vector_load(c, place, expr.dtype, lanes, at, s.stride, s.offsets, alignment)
         c.scope.keep(key, found, depth)
     return found
 
@@ -316,7 +318,7 @@ def _select(c: Context, expr: Select) -> Operand:
     if condition.lanes > 1 or (varies and cheap and _masks_natively(c, expr)):
         then, otherwise = _masked_arm(c, expr.then, condition), _masked_arm(c, expr.otherwise, condition, negate=True)
         return _choose(c, expr, condition, then, otherwise)
-    if not varies and cheap:
+    if not varies and cheap and not architecture_of(c.target).branches:
         then, otherwise = _guarded_arm(c, expr.then, condition), _guarded_arm(c, expr.otherwise, condition, negate=True)
         return _choose(c, expr, condition, then, otherwise)
     return _branch(c, expr, condition)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from ansorlite.codegen import types
+from ansorlite.codegen import remainder, types
+from ansorlite.codegen.architecture import architecture_of
 from ansorlite.codegen.builder import Builder
 from ansorlite.codegen.integer import per_lane
 
@@ -31,8 +32,11 @@ def extremum(b: Builder, dtype: str, lanes: int, x: str, y: str, comparison: str
 
 
 def _fmod(b: Builder, element: str, lanes: int, x: str, y: str) -> str:
-    name = "fmodf" if element == "float" else "fmod"
-    b.module.declare(f"{element} @{name}({element}, {element})")
+    if architecture_of(b.module.target).library:
+        name = "fmodf" if element == "float" else "fmod"
+        b.module.declare(f"{element} @{name}({element}, {element})")
+    else:
+        name = remainder.function(b, element)
     return per_lane(b, element, lanes, f"@{name}", x, y)
 
 

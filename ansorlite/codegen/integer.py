@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ansorlite.codegen import types
+from ansorlite.codegen.architecture import architecture_of
 from ansorlite.codegen.builder import Builder
 from ansorlite.te import dtypes
 
@@ -91,7 +92,10 @@ def _shift(b: Builder, dtype: str, lanes: int, instruction: str, x: str, y: str)
     """(shifted by an amount that is in range, whether it was). A negative amount counts as too large, as in numpy."""
     kind, element = types.value_type(dtype, lanes), types.VALUE[dtype]
     inside = b.op(f"icmp ult {kind} {y}, {types.splat(str(types.bits(dtype)), element, lanes)}")
-    amount = b.select(kind, lanes, inside, y, types.splat("0", element, lanes))
+    if architecture_of(b.module.target).shifts_by_words:
+        amount = b.op(f"and {kind} {y}, {types.splat(str(types.bits(dtype) - 1), element, lanes)}")
+    else:
+        amount = b.select(kind, lanes, inside, y, types.splat("0", element, lanes))
     return b.op(f"{instruction} {kind} {x}, {amount}"), inside
 
 
@@ -142,7 +146,7 @@ def per_lane(b: Builder, element: str, lanes: int, function: str, *operands: str
     return result
 
 
-_POWER = """define internal $T @$N($T %x, $T %y) #0 {
+_POWER = """define internal $T @$N($T %x, $T %y) #1 {
 entry:
   br label %loop
 loop:

@@ -22,7 +22,7 @@ def masks_natively(target: Target, stored: Collection[str]) -> bool:
     return "+avx2" in features and all(dtypes.size(dtype) >= 4 for dtype in stored)
 
 
-def scalar_load(c: Context, place: Storage, dtype: str, pointer: str) -> str:
+def scalar_load(c: Context, place: Storage, dtype: str, pointer: str, alignment: int) -> str:
     """One element; under a guard that does not hold, some other readable one, and no branch."""
     guard = c.guard
     if c.lanes is not None and c.lanes.guarded:
@@ -32,14 +32,15 @@ def scalar_load(c: Context, place: Storage, dtype: str, pointer: str) -> str:
         if not c.b.module.has(_NOWHERE):
             c.b.module.define(_NOWHERE, f"@{_NOWHERE} = internal constant [8 x i8] zeroinitializer, align 8")
         pointer = c.b.op(f"select i1 {guard}, ptr {pointer}, ptr @{_NOWHERE}")
+        alignment = min(alignment, place.alignment(dtype))
     memory = types.MEMORY[dtype]
-    loaded = c.b.op(f"load {memory}, ptr {pointer}, align {place.alignment(dtype)}{alias(place.scope)}")
+    loaded = c.b.op(f"load {memory}, ptr {pointer}, align {alignment}{alias(place.scope)}")
     return casts.from_memory(c.b, dtype, 1, loaded)
 
 
-def scalar_store(c: Context, place: Storage, dtype: str, pointer: str, value: str) -> None:
+def scalar_store(c: Context, place: Storage, dtype: str, pointer: str, value: str, alignment: int) -> None:
     stored = casts.to_memory(c.b, dtype, 1, value)
-    c.b.do(f"store {types.MEMORY[dtype]} {stored}, ptr {pointer}, align {dtypes.size(dtype)}{alias(place.scope)}")
+    c.b.do(f"store {types.MEMORY[dtype]} {stored}, ptr {pointer}, align {alignment}{alias(place.scope)}")
 
 
 def register_load(c: Context, place: Storage, dtype: str, lanes: int, offset: int) -> Operand:
@@ -76,23 +77,26 @@ def _offset(b: Builder, dtype: str, pointer: str, elements: int) -> str:
     return b.op(f"getelementptr {types.MEMORY[dtype]}, ptr {pointer}, i64 {elements}") if elements else pointer
 
 
-def vector_load(c: Context, place: Storage, dtype: str, lanes: Lanes, pointer: str, stride: int, offsets: str | None) -> Operand:
+def vector_load(
+    c: Context, place: Storage, dtype: str, lanes: Lanes, pointer: str, stride: int, offsets: str | None, alignment: int
+) -> Operand:
     """The elements at ``pointer + lane * stride + offsets[lane]``, as values; lanes that are off are never read.
 
     Args:
         pointer: address of lane 0.
         stride: elements, known.
         offsets: a vector of int64 elements to add, when the addresses are not evenly spaced.
+        alignment: what ``pointer`` is known to be a multiple of.
     """
     b, n = c.b, lanes.count
-    kind, alignment = types.memory_type(dtype, n), place.alignment(dtype)
+    kind = types.memory_type(dtype, n)
     mask = None if place.padded and lanes.overrun and stride == 1 else lanes.mask
 
-    def load(at: str) -> str:
-        return b.op(f"load {kind}, ptr {at}, align {alignment}{alias(place.scope)}")
+    def load(at: str, known: int = place.alignment(dtype)) -> str:
+        return b.op(f"load {kind}, ptr {at}, align {known}{alias(place.scope)}")
 
     if offsets is None and stride == 1 and mask is None:
-        loaded = load(pointer)
+        loaded = load(pointer, alignment)
     elif offsets is None and stride == 1:
         loaded = _masked(c, place, "load", dtype, n, pointer, mask or "")
     elif offsets is None and stride == -1 and mask is None:
@@ -152,23 +156,33 @@ def _masked(c: Context, place: Storage, operation: str, dtype: str, lanes: int, 
 
 
 def vector_store(
-    c: Context, place: Storage, dtype: str, lanes: Lanes, value: str, pointer: str, stride: int, offsets: str | None
+    c: Context,
+    place: Storage,
+    dtype: str,
+    lanes: Lanes,
+    value: str,
+    pointer: str,
+    stride: int,
+    offsets: str | None,
+    alignment: int,
 ) -> None:
     """Stores all lanes that are on. Arguments as for :func:`vector_load`."""
     b, n = c.b, lanes.count
     stored = casts.to_memory(b, dtype, n, value)
     if offsets is None and stride == 1:
-        contiguous_store(c, place, dtype, lanes, stored, pointer)
+        contiguous_store(c, place, dtype, lanes, stored, pointer, alignment)
     else:
         at, mask = _pointers(b, dtype, n, pointer, stride, offsets), lanes.mask or types.splat("true", "i1", n)
         _masked_store(c, place, "scatter", dtype, n, stored, at, mask)
 
 
-def contiguous_store(c: Context, place: Storage, dtype: str, lanes: Lanes, stored: str, pointer: str) -> None:
-    """Stores all lanes that are on of a vector as memory has it, side by side."""
+def contiguous_store(
+    c: Context, place: Storage, dtype: str, lanes: Lanes, stored: str, pointer: str, alignment: int | None = None
+) -> None:
+    """Stores all lanes that are on of a vector as memory has it, side by side. ``alignment``: by default the element's."""
     if lanes.mask is None:
         kind = types.memory_type(dtype, lanes.count)
-        c.b.do(f"store {kind} {stored}, ptr {pointer}, align {dtypes.size(dtype)}{alias(place.scope)}")
+        c.b.do(f"store {kind} {stored}, ptr {pointer}, align {alignment or dtypes.size(dtype)}{alias(place.scope)}")
     else:
         _masked_store(c, place, "store", dtype, lanes.count, stored, pointer, lanes.mask)
 

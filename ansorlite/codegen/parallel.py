@@ -6,17 +6,14 @@ a chunk.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
 from ansorlite.codegen import control, streaming, team
 from ansorlite.codegen.builder import Builder
-from ansorlite.codegen.context import Context, Storage
+from ansorlite.codegen.context import Body, Context, Storage
 from ansorlite.codegen.scope import LayerStack
-from ansorlite.loops.nodes import Buffer, For, Stmt
-
-Body = Callable[[Context, Stmt], None]
+from ansorlite.loops.nodes import Buffer, For
 
 #: Chunks per thread: more balance better, fewer touch the counter less.
 CHUNKS_PER_THREAD: Final = 8
@@ -88,4 +85,4 @@ def _enter(c: Context, captures: _Captures, name: str) -> Context:
     for buffer, place in c.places.items():
         pointer = _load(b, captures.add("ptr", place.pointer), "ptr", buffer.nbytes)
         places[buffer] = replace(place, pointer=pointer, depth=0)
-    return Context(b, c.target, c.layout, workspace, thread="%thread", scope=scope, places=places, ranges=dict(c.ranges))
+    return Context(b, c.target, c.layout, workspace, c.dialect, "%thread", scope, places, dict(c.ranges))

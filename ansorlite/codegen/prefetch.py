@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ansorlite.codegen.architecture import architecture_of
 from ansorlite.codegen.context import Context, Counter, Lanes
 from ansorlite.loops.copies import CACHE_LINE
 from ansorlite.te import dtypes
@@ -25,7 +26,7 @@ _MOST: Final = 512
 
 def note(c: Context, pointer: str, dtype: str, first: int, stride: int | None, lanes: Lanes | None) -> None:
     """A load was written: of element ``first`` beyond ``pointer``, or of lanes from there, ``stride`` apart if that is known."""
-    stream = c.streams.get(pointer)
+    stream = c.streams.get(pointer) if architecture_of(c.target).prefetches else None
     if stream is None:
         return
     if lanes is not None and (stride is None or stride < 0):
@@ -59,5 +60,7 @@ def emit(c: Context, counter: Counter, trips: int) -> None:
 
 def line(c: Context, pointer: str, cache: int) -> None:
     """Ask for the line at ``pointer``: into the first cache, or the second."""
+    if not architecture_of(c.target).prefetches:
+        return
     c.b.module.declare("void @llvm.prefetch.p0(ptr, i32, i32, i32)")
     c.b.do(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 {cache}, i32 1)")

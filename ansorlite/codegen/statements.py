@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ansorlite.codegen import addresses, control, memory, parallel, prefetch, streaming, transposed, types, vectorized
+from ansorlite.codegen import addresses, control, memory, prefetch, register_tile, streaming, transposed, vectorized
 from ansorlite.codegen.context import Context, Lanes, Storage
 from ansorlite.codegen.expressions import Spread, conjunction, evaluate, spread, spread_over
-from ansorlite.loops.nodes import Alloc, Block, Buffer, For, If, LoopKind, Prefetch, Scope, Stmt, Store
-from ansorlite.target import Target
+from ansorlite.loops.nodes import Alloc, Block, Buffer, For, If, Intrinsic, LoopKind, Prefetch, Stmt, Store
+from ansorlite.te import dtypes
 from ansorlite.te.index.form import flat
 from ansorlite.te.index.ranges import Interval, bounds
 
@@ -30,6 +30,8 @@ def emit(c: Context, stmt: Stmt) -> None:
             _allocate(c, stmt)
         case Prefetch():
             _prefetch(c, stmt)
+        case Intrinsic():
+            c.dialect.intrinsic(c, stmt, emit)
         case _:
             raise TypeError(f"{type(stmt).__name__} is not a statement of the loop IR")
 
@@ -50,12 +52,13 @@ def _store(c: Context, stmt: Store) -> None:
         c.registers.write_back(place.pointer)
     pointer, _ = addresses.base(c, place, buffer.dtype, at.terms)
     pointer = addresses.element(c, pointer, buffer.dtype, at.constant)
+    alignment = max(dtypes.size(buffer.dtype), addresses.alignment(c, place, buffer.dtype, at.constant, at.terms))
     if lanes is None:
-        memory.scalar_store(c, place, buffer.dtype, pointer, text)
+        memory.scalar_store(c, place, buffer.dtype, pointer, text, alignment)
     elif stmt.streamed and lanes.mask is None and at.stride == 1 and at.offsets is None:
         streaming.store(c, place, buffer.dtype, lanes, text, pointer)
     else:
-        memory.vector_store(c, place, buffer.dtype, lanes, text, pointer, at.stride, at.offsets)
+        memory.vector_store(c, place, buffer.dtype, lanes, text, pointer, at.stride, at.offsets, alignment)
 
 
 def _ends_row(lanes: Lanes, buffer: Buffer, place: Storage, at: Spread) -> bool:
@@ -89,60 +92,33 @@ def _prefetch(c: Context, stmt: Prefetch) -> None:
         prefetch.line(c, addresses.element(c, pointer, stmt.load.dtype, at.constant), prefetch.SECOND_CACHE)
 
 
-def _padded(buffer: Buffer, target: Target) -> Buffer:
-    """A register buffer with its rows padded to whole vectors, so that tails are whole vectors too."""
-    if not buffer.shape:
-        return buffer
-    row = buffer.shape[-1]
-    unit = min(target.lanes(buffer.dtype), 1 << (row - 1).bit_length())
-    return replace(buffer, shape=(*buffer.shape[:-1], -(-row // unit) * unit))
-
-
 def _allocate(c: Context, stmt: Alloc) -> None:
     buffer = stmt.buffer
-    element, slack = types.MEMORY[buffer.dtype], c.target.lanes(buffer.dtype)
-    if buffer in c.layout.stack:
-        register = buffer.scope is Scope.REGISTER
-        inside = _padded(buffer, c.target) if register else buffer
-        pointer = c.b.at_entry(f"alloca [{inside.size + slack} x {element}], align 64")
-        row = inside.shape[-1] if inside.shape else 1
-        place = Storage(pointer, inside.strides, 0, None, padded=True, register=register, row=row)
-    else:
-        place = Storage(_workspace_pointer(c, buffer), buffer.strides, 0, c.b.module.new_scope(), padded=True)
+    place = c.dialect.storage(c, buffer)
     c.places[buffer] = place
     emit(c, stmt.body)
     c.registers.forget(place.pointer)
     del c.places[buffer]
 
 
-def _workspace_pointer(c: Context, buffer: Buffer) -> str:
-    offset = c.layout.offsets[buffer]
-    with c.b.at(c.scope.slot(0)):
-        if buffer.scope is not Scope.GLOBAL:
-            offset += c.layout.shared
-            if c.thread != "0" and c.layout.private:
-                mine = c.b.op(f"mul i64 {c.thread}, {c.layout.private}")
-                base = c.b.op(f"getelementptr i8, ptr {c.workspace}, i64 {mine}")
-                return c.b.op(f"getelementptr i8, ptr {base}, i64 {offset}")
-        return c.b.op(f"getelementptr i8, ptr {c.workspace}, i64 {offset}")
-
-
 def _loop(c: Context, loop: For) -> None:
     if loop.kind is LoopKind.VECTORIZED:
         vectorized.emit(c, loop, emit)
         return
+    if c.dialect.loop(c, loop, emit):
+        return
     with c.scope.layer(statement=True):
         extent = evaluate(c, loop.extent)
     low, high = bounds(loop.extent, c.ranges)
-    across = transposed.match(c, loop)
+    across, tile = transposed.match(c, loop), register_tile.match(c, loop)
     if across is not None:
         transposed.emit(c, across)
+    elif tile is not None:
+        register_tile.emit(c, tile, emit)
     elif extent.literal and (loop.kind is LoopKind.UNROLLED or int(extent.text) <= 1):
         for number in range(int(extent.text)):
             with control.bound(c, loop.var, str(number), (number, number)):
                 emit(c, loop.body)
-    elif loop.kind is LoopKind.PARALLEL and c.target.threads > 1:
-        parallel.emit(c, loop, int(extent.text), emit)
     else:
         last = (int(extent.text) if extent.literal else high) - 1
         _serial(c, loop, extent.text, (0, last), extent.literal or low > 0)

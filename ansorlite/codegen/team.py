@@ -28,6 +28,7 @@ from typing import Final
 
 from ansorlite.codegen.architecture import architecture_of
 from ansorlite.codegen.clock import NOW
+from ansorlite.errors import TargetError
 from ansorlite.target import Target
 
 #: The functions' symbols.
@@ -384,7 +385,10 @@ def text(target: Target, spin: int) -> str:
     Raises:
         TargetError: for another architecture than x86-64 and 64-bit Arm.
     """
-    pause, kind, argument = architecture_of(target).pause
+    wait = architecture_of(target).pause
+    if wait is None:
+        raise TargetError(f"there are no teams of threads on {target.architecture}")
+    pause, kind, argument = wait
     return _TEXT.substitute(
         triple=target.triple,
         now=NOW,

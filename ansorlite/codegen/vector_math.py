@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from ansorlite.codegen import vector_erf
+from ansorlite.codegen.architecture import architecture_of
 from ansorlite.codegen.builder import Builder
 from ansorlite.codegen.integer import per_lane
 from ansorlite.codegen.lanes import FloatLanes
@@ -71,6 +73,8 @@ def log(b: Builder, dtype: str, lanes: int, x: str) -> str:
 
 def erf(b: Builder, dtype: str, lanes: int, x: str) -> str:
     w = FloatLanes(b, dtype, lanes)
+    if w.dtype == "float64" and not architecture_of(b.module.target).library:
+        return vector_erf.double(w, x, lambda value: exp(b, dtype, lanes, value))
     if w.dtype == "float64":
         b.module.declare("double @erf(double)")
         return per_lane(b, "double", lanes, "@erf", x)

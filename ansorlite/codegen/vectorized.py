@@ -9,22 +9,19 @@ dtypes at hand, as unmasked powers of two.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from ansorlite.codegen import control, memory, types
-from ansorlite.codegen.context import Context, Lanes
+from ansorlite.codegen.context import Body, Context, Lanes
 from ansorlite.codegen.expressions import evaluate
 from ansorlite.codegen.scope import dependence
-from ansorlite.loops.nodes import Block, Buffer, For, If, Load, Scope, Stmt, Store, statements
+from ansorlite.loops.nodes import Block, Buffer, For, If, Load, Scope, Store, statements
 from ansorlite.once import once_for_each
 from ansorlite.target import Target
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Cast, Expr
 from ansorlite.te.index.ranges import Interval, bounds
-
-Body = Callable[[Context, Stmt], None]
 
 #: At most this many chunks are written out when they need not be.
 UNROLLED_CHUNKS: Final = 4
@@ -126,22 +123,30 @@ def chunk(c: Context, loop: For, base: str, first: Interval, lanes: Lanes | None
 
 
 def _constant(c: Context, loop: For, extent: int, lanes: int, body: Body) -> None:
-    whole, rest = divmod(extent, lanes)
-    full = Lanes(loop.var, lanes)
-    if whole <= UNROLLED_CHUNKS or _facts(loop).registers:
-        for number in range(whole):
-            chunk(c, loop, str(number * lanes), (number * lanes, number * lanes), full, body)
-    else:
-        last = (0, (whole - 1) * lanes)
+    whole = extent // lanes
+    written_out = pieces(c, loop, extent)
+    if whole > UNROLLED_CHUNKS and not _facts(loop).registers:
+        last, full = (0, (whole - 1) * lanes), Lanes(loop.var, lanes)
         control.counted(c, "0", str(whole * lanes), lanes, True, loop, lambda base: chunk(c, loop, base, last, full, body))
+        written_out = written_out[whole:]
+    for begin, piece in written_out:
+        chunk(c, loop, str(begin), (begin, begin), piece, body)
+
+
+def pieces(c: Context, loop: For, extent: int) -> list[tuple[int, Lanes | None]]:
+    """The chunks of a vectorized loop of a constant extent, each with its first iteration; ``None`` for lanes: a scalar."""
+    lanes = lanes_of(loop, c.target)
+    whole, rest = divmod(extent, lanes)
+    result: list[tuple[int, Lanes | None]] = [(number * lanes, Lanes(loop.var, lanes)) for number in range(whole)]
     native = memory.masks_natively(c.target, _facts(loop).stored)
     begin = whole * lanes
     while rest:
         width = 1 << (rest - 1).bit_length() if native else 1 << (rest.bit_length() - 1)
         active = min(rest, width)
         tail = Lanes(loop.var, width, None if active == width else types.first_lanes(active, width), overrun=True, active=active)
-        chunk(c, loop, str(begin), (begin, begin), None if width == 1 else tail, body)
+        result.append((begin, None if width == 1 else tail))
         begin, rest = begin + active, rest - active
+    return result
 
 
 def _runtime_mask(c: Context, remaining: str, lanes: int) -> str:

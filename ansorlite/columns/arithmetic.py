@@ -126,6 +126,11 @@ def floor_divided(x: Number, divisor: int) -> Number:
     return floor(x / divisor)
 
 
+def modulo(x: Number, divisor: Number) -> Number:
+    """The remainder of a whole number, at least 0; the divisor is positive."""
+    return x - floor(x / divisor) * divisor
+
+
 def ceil(x: Number) -> Number:
     if not isinstance(x, Column):
         return math.ceil(x)

@@ -74,7 +74,7 @@ def write_library(model: NativeModel, description: Description, path: Path) -> N
             for file, code in zip(objects, codes, strict=True):
                 file.write_bytes(code)
         linked = folder / path.name
-        link(objects, linked, (*public_side.functions(description.name), MODEL), folder)
+        link(objects, linked, (*public_side.functions(description.name), MODEL), folder, target)
         seal(linked)
         if description.weights is not None:
             with replacing(path.with_name(description.weights)) as new:

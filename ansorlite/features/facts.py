@@ -33,6 +33,7 @@ class AccessFacts:
     Attributes:
         widths: for each dimension, by depth: how long the box is that the loops below touch.
         extents: for each dimension the buffer's extent.
+        pads: for each dimension the elements behind a run along it that nobody uses; ``()`` where there are none.
         item: bytes of an element.
         pitch: bytes from one row to the next of an input; 0 of any other array, whose rows begin where lines do.
         moves: by loop: whether the address depends on it.
@@ -49,6 +50,7 @@ class AccessFacts:
     lane_stride: Number
     write: bool
     renewed: Numbers
+    pads: Numbers = ()
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ class _Dim(NamedTuple):
 
     Attributes:
         width: by depth: how many of its elements the loops below touch.
-        extent: of the buffer.
+        extent: of the buffer, with what is behind a run along it.
         dense: the share of a page that lies between two neighbours of it, at most one.
         first, second: in how many sets of the first and of the second cache the rows along it begin, at most.
     """
@@ -135,12 +135,14 @@ def _dims(access: AccessFacts, caches: Sequence[tuple[int, int]]) -> list[_Dim]:
     """The dimensions of more than one element, the innermost first."""
     result: list[_Dim] = []
     stride: Number = access.item
-    for width, extent in zip(reversed(access.widths), reversed(access.extents), strict=True):
-        if largest(extent) > 1:
+    pads = access.pads or [0] * len(access.extents)
+    for width, extent, pad in zip(reversed(access.widths), reversed(access.extents), reversed(pads), strict=True):
+        if largest(extent) > 1 or largest(pad) > 0:
             # Rows whose distance is a multiple of a large power of two begin in few sets.
             begins = [maximum(sets * LINE / low_bit(stride), 1) for _, sets in caches]
-            result.append(_Dim(width, extent, minimum(stride / _PAGE, 1), *begins))
-            stride = stride * extent
+            # A run along it that ends with unused elements is never part of a longer one.
+            result.append(_Dim(width, extent + pad, minimum(stride / _PAGE, 1), *begins))
+            stride = stride * extent + pad * access.item if access.pads else stride * extent
     return result
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Final
 
 from ansorlite.analysis.access import Access, accesses, axes_of, positions
 from ansorlite.analysis.branches import branch_axes, region_loops
@@ -18,7 +19,6 @@ from ansorlite.columns.arithmetic import (
     largest,
     minimum,
     negated,
-    product,
     select,
     total,
     where,
@@ -29,6 +29,7 @@ from ansorlite.features.operations import operations
 from ansorlite.loops.nodes import index
 from ansorlite.once import once_for_each
 from ansorlite.schedule.nest import Attached, Loop, Nest, Packed, Program
+from ansorlite.schedule.padding import strides
 from ansorlite.schedule.regions import Box
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis, Reduce
@@ -47,7 +48,7 @@ def population_facts(program: Program) -> Iterator[StatementFacts]:
     """
     for nest in program.nests:
         if not nest.prepared:
-            yield from _NestView(nest, program.parts).facts()
+            yield from _NestView(nest, program).facts()
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +68,9 @@ class _Loops:
     sizes: Mapping[Axis, Numbers]
     lanes: Number
     steps: Sequence[Mapping[Axis, Number]]
+
+
+_NONE: Final[Mapping[str, Number]] = {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,14 +104,16 @@ class _OwnLoop:
 
 
 class _NestView:
-    def __init__(self, nest: Nest, parts: Mapping[Axis, Number], around: _Around | None = None) -> None:
+    def __init__(self, nest: Nest, program: Program, around: _Around | None = None) -> None:
         self.nest = nest
-        self.parts = parts
+        self.program = program
+        self.parts = program.parts
+        self.pads = program.pads
         self.around = around
         # A loop that is of one iteration in every program changes nothing but the time that this takes.
         own = [loop for loop in nest.loops if largest(loop.trip) > 1]
         # Those around the nest stand before all of its bands, and walk none of its axes.
-        before = [] if around is None else [_loop_around(number, trip) for number, trip in enumerate(around.trips)]
+        before = [] if around is None else [_loop_around(trip) for trip in around.trips]
         self.loops = [*before, *own]
         self.trips = [loop.trip for loop in self.loops]
         self.bands = [loop.band for loop in self.loops]
@@ -137,7 +143,7 @@ class _NestView:
             if stage.nest is None:
                 yield self.attached(stage)
             else:
-                yield from _NestView(stage.nest, self.parts, self.around_region(stage)).facts()
+                yield from _NestView(stage.nest, self.program, self.around_region(stage)).facts()
         yield from (self.packed(pack) for pack in self.nest.packed if not pack.prepared)
         yield self.anchor()
         if self.nest.epilogue is not None:
@@ -331,7 +337,7 @@ class _NestView:
         loops = self.inside_nest(runs, parallel, unrolled, axes, self.sizes)
         element = _distinct(pack.copy)
         found = [self.read_facts(access, loops) for access in accesses(element)]
-        found.append(self.loop_indexed(loops, pack.at, uses, dtypes.size(pack.tensor.dtype), write=True))
+        found.append(self.loop_indexed(loops, pack.at, uses, dtypes.size(pack.tensor.dtype), write=True, pads=pack.pads))
         return _facts(pack.copy.name, element, loops, 0, False, tuple(found))
 
     def packed_parallel(self, pack: Packed, real: Numbers) -> Numbers:
@@ -364,7 +370,8 @@ class _NestView:
             if packs and access.tensor in packs:
                 pack = packs[access.tensor]
                 uses = [loop.axis in pack.copy.axes for loop in self.loops]
-                found.append(self.loop_indexed(loops, pack.at, uses, dtypes.size(pack.tensor.dtype), write=False))
+                item = dtypes.size(pack.tensor.dtype)
+                found.append(self.loop_indexed(loops, pack.at, uses, item, write=False, pads=pack.pads))
             elif access.tensor is tile:
                 found.append(
                     self.loop_indexed(loops, self.nest.epilogue_at, self.space(), dtypes.size(access.tensor.dtype), write=False)
@@ -414,6 +421,8 @@ class _NestView:
         forms = access.dims if by_axes is None else tuple(Affine(((axis, 1),), 0) for axis in by_axes)
         widths: list[Numbers] = []
         lane_moves = False
+        pads = self.pads.get(access.tensor, ())
+        between = strides(extents, pads)
         apart: Number = 0  # elements between the first two lanes
         moved: Numbers = [0] * len(loops.trips)
         for position, (form, extent) in enumerate(zip(forms, extents, strict=True)):
@@ -437,14 +446,14 @@ class _NestView:
                     here = [both(flag, negated(still)) for flag, still in zip(here, fixed, strict=True)]
                 if lane is not None and lane in form.variables:
                     lane_moves = True
-                    apart = apart + product(extents[position + 1 :]) * step(form, lane)
+                    apart = apart + between[position] * step(form, lane)
             moved = [either(a, b) for a, b in zip(moved, here, strict=True)]
         stride = where(both(loops.lanes > 1, lane_moves), where(equal(apart, 1), 1, 2), 0)
         moved = [both(flag, trip > 1) for flag, trip in zip(moved, loops.trips, strict=True)]
         renewed = self.renewed(self.places[access.tensor][1] if access.tensor in self.places else (), loops)
         item = dtypes.size(access.tensor.dtype)
         pitch = access.tensor.shape[-1] * item if access.tensor.body is None and len(extents) > 1 else 0
-        return AccessFacts(tuple(widths), extents, item, pitch, moved, stride, False, renewed)
+        return AccessFacts(tuple(widths), extents, item, pitch, moved, stride, False, renewed, pads)
 
     def renewed(self, outside: Numbers, loops: _Loops) -> Numbers:
         """By loop: whether each iteration has a buffer of its own; ``outside``: which loops of the nest are around that."""
@@ -454,8 +463,13 @@ class _NestView:
         facts = self.read_facts(Access(tensor, (), frozenset(tensor.axes)), loops, by_axes=tensor.axes)
         return replace(facts, write=True)
 
-    def loop_indexed(self, loops: _Loops, at: Number, uses: Sequence[bool], item: int, write: bool) -> AccessFacts:
-        """A buffer whose dimensions are the loops ``uses`` below place ``at``: contiguous in the order of use."""
+    def loop_indexed(
+        self, loops: _Loops, at: Number, uses: Sequence[bool], item: int, write: bool, pads: Mapping[str, Number] = _NONE
+    ) -> AccessFacts:
+        """A buffer whose dimensions are the loops ``uses`` below place ``at``: contiguous in the order of use, but for ``pads``.
+
+        These are by loop the elements behind what one iteration of it has.
+        """
         inside = [both(used, band >= at) for used, band in zip(uses, self.bands, strict=True)]
         below: list[Number] = [1]
         for here, trip in zip(reversed(inside), reversed(self.trips), strict=True):
@@ -463,12 +477,19 @@ class _NestView:
         below.reverse()
         moved = [both(here, trip > 1) for here, trip in zip(inside, loops.trips, strict=True)]
         stride = both(loops.lanes > 1, inside[-1]) if inside else 0
-        return AccessFacts((below,), (below[0],), item, 0, moved, stride, write, self.renewed(self.outside(at), loops))
+        renewed = self.renewed(self.outside(at), loops)
+        if not pads:
+            return AccessFacts((below,), (below[0],), item, 0, moved, stride, write, renewed)
+        # A dimension for each loop: those that are not there are of one element.
+        extents = [where(here, trip, 1) for here, trip in zip(inside, self.trips, strict=True)]
+        widths = tuple([where(depth <= dim, extent, 1) for depth in range(len(below))] for dim, extent in enumerate(extents))
+        behind = [0, *(pads.get(loop.name, 0) for loop in self.loops)][: len(extents)]
+        return AccessFacts(widths, tuple(extents), item, 0, moved, stride, write, renewed, tuple(behind))
 
 
-def _loop_around(number: int, trip: Number) -> Loop:
-    """A loop around a nest, as one of a band before its first."""
-    return Loop(f"around{number}", Axis("around", extent=1), 0, -1, False, 1, 1, trip, 0)
+def _loop_around(trip: Number) -> Loop:
+    """A loop around a nest, as one of a band before its first; it has no name there."""
+    return Loop("", Axis("around", extent=1), 0, -1, False, 1, 1, trip, 0)
 
 
 def _facts(

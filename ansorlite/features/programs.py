@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ansorlite.features.extract import extract
+from ansorlite.features.loop_tree import LoopTree, loop_tree
+from ansorlite.features.tokens import tokens
 from ansorlite.loops.nodes import Function
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.sketch import Sketch
@@ -39,6 +41,16 @@ class Programs:
     def knobs(self) -> NDArray[np.float64]:
         """``(n, d)``: coordinates in which near rows are similar programs (:meth:`Space.embed`)."""
         return TileSpace(self.sketch).embed(self.rows)
+
+    @cached_property
+    def tokens(self) -> NDArray[np.float64]:
+        """``(n, primitives, len(TOKEN))``: the trace, primitive by primitive; see ``features/tokens.py``."""
+        return tokens(self.sketch, self.rows)
+
+    @cached_property
+    def loops(self) -> LoopTree:
+        """The loops as a tree, of one shape for all programs of a sketch; see ``features/loop_tree.py``."""
+        return loop_tree(self.sketch, self.rows)
 
 
 class ProgramSpace:

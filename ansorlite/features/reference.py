@@ -1,13 +1,17 @@
-"""The slow reference: the same features, read off the lowered loop IR of one program by enumerating its addresses.
+"""The slow reference: the same features, read off the loops that run, of one program, by enumerating its addresses.
 
 It knows nothing of sketches, columns or regions. Tests hold ``extract`` against it.
+
+A loop whose last iteration stands apart, behind it (``loops/peel.py``), is one loop: its statement is that of the other
+iterations, and the last one is counted and touches memory as any.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
+from functools import cached_property
+from itertools import count, takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +19,8 @@ from numpy.typing import NDArray
 from ansorlite.features.assemble import assemble
 from ansorlite.features.facts import ALWAYS, AccessFacts, StatementFacts
 from ansorlite.features.operations import operations
-from ansorlite.loops.kernel_module import When, kernel_module
-from ansorlite.loops.nodes import Alloc, Buffer, For, Function, Load, LoopKind, Role, Scope, Stmt, Store, children
+from ansorlite.loops.kernel_module import KernelModule, When
+from ansorlite.loops.nodes import Alloc, Block, Buffer, For, Load, LoopKind, Role, Scope, Stmt, Store, children
 from ansorlite.loops.visit import loads, stores
 from ansorlite.target import Target
 from ansorlite.te import dtypes
@@ -25,34 +29,69 @@ from ansorlite.te.ops import BINARY, UNARY
 from ansorlite.te.traversal import free_vars, substitute, walk
 
 
-def reference(function: Function, names: Sequence[str], target: Target) -> NDArray[np.float64]:
+def reference(module: KernelModule, names: Sequence[str], target: Target) -> NDArray[np.float64]:
     """(1, len(names), NUM_FEATURES): the features of the main statements of the stages ``names``.
 
     These are all that a call runs; what is prepared before the first call is not among them.
     """
-    (main,) = kernel_module(function).at(When.CALL)
-    body = main.body
-    found: dict[str, tuple[Store, tuple[For, ...], Mapping[Buffer, int]]] = {}
-    _collect(body, (), {}, found)
-    assert found.keys() == set(names)
-    every = list(stores(body))
-    return np.array([[assemble(_facts(*found[name], every), target) for name in names]], dtype=np.float64)
+    (main,) = module.at(When.CALL)
+    found = [list(_copies(main.body, name, (), {})) for name in names]
+    every = list(stores(main.body))
+    assert {store.stage for store in every if _is_main(store)} == set(names)
+    return np.array([[assemble(_facts(copies, every), target) for copies in found]], dtype=np.float64)
 
 
-def _collect(
-    stmt: Stmt,
-    around: tuple[For, ...],
-    born: Mapping[Buffer, int],
-    found: dict[str, tuple[Store, tuple[For, ...], Mapping[Buffer, int]]],
-) -> None:
-    """The main store of each stage, the loops around it, and how many of them are outside of the life of each buffer."""
-    if isinstance(stmt, Store) and stmt.role in (Role.COMPUTE, Role.UPDATE):
-        assert stmt.stage not in found
-        found[stmt.stage] = (stmt, around, born)
+@dataclass(frozen=True, eq=False)
+class _Copy:
+    """The main statement of a stage, or the same of a last iteration that stands apart.
+
+    Attributes:
+        loops: around it; also those whose last iteration it is.
+        last: the loops whose last iteration it is.
+        born: how many loops are outside of the life of each buffer.
+    """
+
+    store: Store
+    loops: tuple[For, ...]
+    last: frozenset[For]
+    born: Mapping[Buffer, int]
+
+    @cached_property
+    def reads(self) -> list[Load]:
+        own = Load(self.store.buffer, self.store.indices, self.store.buffer.dtype)
+        update = self.store.role is Role.UPDATE
+        return [node for node in walk(self.store.value) if isinstance(node, Load) and not (update and node is own)]
+
+    @cached_property
+    def trips(self) -> tuple[int, ...]:
+        """Of each loop, in the longest run: with every outer loop at its start."""
+        result = []
+        for position, loop in enumerate(self.loops):
+            zero = {outer.var: np.zeros((), dtype=np.int64) for outer in self.loops[:position]}
+            result.append(int(_value(loop.extent, zero)))
+        return tuple(result)
+
+
+def _is_main(store: Store) -> bool:
+    return store.role in (Role.COMPUTE, Role.UPDATE)
+
+
+def _copies(
+    stmt: Stmt, name: str, around: tuple[For, ...], born: Mapping[Buffer, int], last: frozenset[For] = frozenset()
+) -> Iterator[_Copy]:
+    """The main statement of a stage, and then those of last iterations that stand apart."""
+    if isinstance(stmt, Store) and _is_main(stmt) and stmt.stage == name:
+        yield _Copy(stmt, around, last, born)
     if isinstance(stmt, Alloc):
         born = {**born, stmt.buffer: len(around)}
+    if isinstance(stmt, For):
+        around = (*around, stmt)
     for child in children(stmt):
-        _collect(child, (*around, stmt) if isinstance(stmt, For) else around, born, found)
+        found = list(_copies(child, name, around, born, last))
+        yield from found
+        if found and isinstance(stmt, Block) and isinstance(child, For):
+            # What stands behind a loop and computes the same is its last iteration.
+            around, last = (*around, child), last | {child}
 
 
 def _home(store: Store, every: Sequence[Store]) -> tuple[Buffer, tuple[Expr, ...]]:
@@ -66,33 +105,26 @@ def _home(store: Store, every: Sequence[Store]) -> tuple[Buffer, tuple[Expr, ...
     return store.buffer, store.indices
 
 
-@dataclass(frozen=True, eq=False)
-class _Around:
-    loops: tuple[For, ...]
-    trips: tuple[int, ...]
-    born: Mapping[Buffer, int]
-    written: frozenset[Buffer]
-
-
-def _facts(store: Store, loops: tuple[For, ...], born: Mapping[Buffer, int], every: Sequence[Store]) -> StatementFacts:
-    home = _home(store, every)
-    trips: list[int] = []
-    for position, loop in enumerate(loops):
-        # The longest run: with every outer loop at its start.
-        zero = {outer.var: np.zeros((), dtype=np.int64) for outer in loops[:position]}
-        trips.append(int(_value(loop.extent, zero)))
-    around = _Around(loops, tuple(trips), born, frozenset(each.buffer for each in every))
-    kinds = [loop.kind for loop in loops]
+def _facts(copies: Sequence[_Copy], every: Sequence[Store]) -> StatementFacts:
+    main, *apart = copies
+    store = main.store
+    ended = frozenset(each for copy in apart for each in copy.last)
+    trips = [trip + (loop in ended) for loop, trip in zip(main.loops, main.trips, strict=True)]
+    written = frozenset(each.buffer for each in every)
+    kinds = [loop.kind for loop in main.loops]
     update = store.role is Role.UPDATE
     target_vars = frozenset().union(*(free_vars(i) for i in store.indices)) if store.indices else frozenset()
-    own = Load(store.buffer, store.indices, store.buffer.dtype)
-    read = [node for node in walk(store.value) if isinstance(node, Load) and not (update and node is own)]
-    accesses = [_access(around, load.buffer, load.indices, write=False) for load in read]
-    accesses.append(_access(around, *home, write=True))
-    leaves: dict[Expr, int] = {node: position for position, node in enumerate(read)}
+    assert all(copy.last and len(copy.reads) == len(main.reads) for copy in apart)
+    accesses = [
+        _access([(copy, copy.reads[position].indices) for copy in copies], load.buffer, written, write=False)
+        for position, load in enumerate(main.reads)
+    ]
+    homes = [_home(copy.store, every) for copy in copies]
+    accesses.append(_access([(c, at) for c, (_, at) in zip(copies, homes, strict=True)], homes[0][0], written, write=True))
+    leaves: dict[Expr, int] = {node: position for position, node in enumerate(main.reads)}
     if update:
-        leaves[own] = ALWAYS
-    lanes = loops[-1].lanes if loops and kinds[-1] is LoopKind.VECTORIZED else 1
+        leaves[Load(store.buffer, store.indices, store.buffer.dtype)] = ALWAYS
+    lanes = main.loops[-1].lanes if main.loops and kinds[-1] is LoopKind.VECTORIZED else 1
 
     return StatementFacts(
         store.stage,
@@ -100,7 +132,10 @@ def _facts(store: Store, loops: tuple[For, ...], born: Mapping[Buffer, int], eve
         [kind is LoopKind.PARALLEL for kind in kinds],
         [kind is LoopKind.UNROLLED for kind in kinds],
         [kind is LoopKind.VECTORIZED for kind in kinds],
-        [update and depth >= born.get(store.buffer, 0) and loop.var not in target_vars for depth, loop in enumerate(loops)],
+        [
+            update and depth >= main.born.get(store.buffer, 0) and loop.var not in target_vars
+            for depth, loop in enumerate(main.loops)
+        ],
         lanes,
         update and store.buffer.scope is Scope.REGISTER,
         update,
@@ -110,57 +145,76 @@ def _facts(store: Store, loops: tuple[For, ...], born: Mapping[Buffer, int], eve
     )
 
 
-def _access(around: _Around, buffer: Buffer, indices: tuple[Expr, ...], write: bool) -> AccessFacts:
+def _access(
+    where: Sequence[tuple[_Copy, tuple[Expr, ...]]], buffer: Buffer, written: frozenset[Buffer], write: bool
+) -> AccessFacts:
+    """One access, by the indices that it has in each of the copies."""
+    (main, indices), depths = where[0], range(len(where[0][0].loops))
     # A guarded read's index may stand outside of its buffer.
-    widths = tuple([min(w, extent) for w in _widths(around, i)] for i, extent in zip(indices, buffer.shape, strict=True))
-    moves = [any(_changes(around, depth, i) for i in indices) for depth in range(len(around.loops))]
-    renewed = [depth < around.born.get(buffer, 0) for depth in range(len(around.loops))]
+    dims = [[(copy, at[dim]) for copy, at in where] for dim in range(len(buffer.shape))]
+    widths = tuple([min(w, extent) for w in _widths(dim)] for dim, extent in zip(dims, buffer.shape, strict=True))
+    moves = [any(_changes(dim, depth) for dim in dims) for depth in depths]
+    renewed = [depth < main.born.get(buffer, 0) for depth in depths]
     stride = 0
-    if around.loops and around.loops[-1].kind is LoopKind.VECTORIZED and around.loops[-1].lanes > 1:
-        stride = _lane_stride(around, buffer, indices)
+    if main.loops and main.loops[-1].kind is LoopKind.VECTORIZED and main.loops[-1].lanes > 1:
+        stride = _lane_stride(main, buffer, indices)
     item = dtypes.size(buffer.dtype)
-    given = buffer.scope in (Scope.ARGUMENT, Scope.CONSTANT) and buffer not in around.written and len(buffer.shape) > 1
-    return AccessFacts(widths, buffer.shape, item, buffer.shape[-1] * item if given else 0, moves, stride, write, renewed)
+    given = buffer.scope in (Scope.ARGUMENT, Scope.CONSTANT) and buffer not in written and len(buffer.shape) > 1
+    return AccessFacts(
+        widths, buffer.shape, item, buffer.shape[-1] * item if given else 0, moves, stride, write, renewed, buffer.pads
+    )
 
 
-def _widths(around: _Around, index: Expr) -> list[int]:
+def _shared(a: _Copy, b: _Copy) -> int:
+    """How many loops are around both."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], zip(a.loops, b.loops, strict=False)))
+
+
+def _widths(where: Sequence[tuple[_Copy, Expr]]) -> list[int]:
     """By depth: how far apart the least and the greatest index below each depth are, plus one, found by enumeration."""
-    used = free_vars(index)
+    main = where[0][0]
     result = []
-    for depth in range(len(around.loops) + 1):
-        grid: dict[Var, np.ndarray] = {}
-        axis = count()
-        inner = [i for i in range(depth, len(around.loops)) if around.loops[i].var in used]
-        for position, loop in enumerate(around.loops):
-            if position in inner:
-                shape = [1] * len(inner)
-                shape[next(axis)] = around.trips[position]
-                grid[loop.var] = np.arange(around.trips[position]).reshape(shape)
-            else:
-                grid[loop.var] = np.zeros((), dtype=np.int64)
-        values = np.asarray(_value(index, grid))
-        alive = np.ones(values.shape, dtype=bool)
-        for position in inner:
-            alive = alive & (grid[around.loops[position].var] < _value(around.loops[position].extent, grid))
-        shown = np.broadcast_to(values, alive.shape)[alive]
-        result.append(int(shown.max() - shown.min()) + 1)
+    for depth in range(len(main.loops) + 1):
+        below = [_reach(copy, index, depth) for copy, index in where if copy is main or depth < _shared(main, copy)]
+        result.append(max(high for _, high in below) - min(low for low, _ in below) + 1)
     return result
 
 
-def _changes(around: _Around, depth: int, index: Expr) -> bool:
-    """Whether ``index`` changes over the iterations of one loop, every other loop at its start."""
-    loop = around.loops[depth]
-    if loop.var not in free_vars(index):
-        return False
-    at = {other.var: np.zeros((), dtype=np.int64) for other in around.loops} | {loop.var: np.arange(around.trips[depth])}
-    values = _value(index, at)
-    return bool((values != values.flat[0]).any())
+def _reach(copy: _Copy, index: Expr, depth: int) -> tuple[int, int]:
+    """The least and the greatest index below ``depth``."""
+    used = free_vars(index)
+    grid: dict[Var, np.ndarray] = {}
+    axis = count()
+    inner = [i for i in range(depth, len(copy.loops)) if copy.loops[i].var in used]
+    for position, loop in enumerate(copy.loops):
+        if position in inner:
+            shape = [1] * len(inner)
+            shape[next(axis)] = copy.trips[position]
+            grid[loop.var] = np.arange(copy.trips[position]).reshape(shape)
+        else:
+            grid[loop.var] = np.zeros((), dtype=np.int64)
+    values = np.asarray(_value(index, grid))
+    alive = np.ones(values.shape, dtype=bool)
+    for position in inner:
+        alive = alive & (grid[copy.loops[position].var] < _value(copy.loops[position].extent, grid))
+    shown = np.broadcast_to(values, alive.shape)[alive]
+    return int(shown.min()), int(shown.max())
 
 
-def _lane_stride(around: _Around, buffer: Buffer, indices: tuple[Expr, ...]) -> int:
+def _changes(where: Sequence[tuple[_Copy, Expr]], depth: int) -> bool:
+    """Whether an index changes over the iterations of one loop, every other loop at its start."""
+    main, index = where[0]
+    loop = main.loops[depth]
+    zero = {other.var: np.zeros((), dtype=np.int64) for copy, _ in where for other in copy.loops}
+    values = np.asarray(_value(index, zero | {loop.var: np.arange(main.trips[depth])}))
+    apart = [_value(at, zero) for copy, at in where[1:] if copy.last == {loop}]
+    return bool((values != values.flat[0]).any()) or any(value != values.flat[0] for value in apart)
+
+
+def _lane_stride(copy: _Copy, buffer: Buffer, indices: tuple[Expr, ...]) -> int:
     """0, 1 or 2: how the address moves from the first lane to the second."""
-    lane = around.loops[-1].var
-    at = {loop.var: np.zeros((), dtype=np.int64) for loop in around.loops}
+    lane = copy.loops[-1].var
+    at = {loop.var: np.zeros((), dtype=np.int64) for loop in copy.loops}
     next_ = at | {lane: np.ones((), dtype=np.int64)}
     if not any(lane in free_vars(index) for index in indices):
         return 0

@@ -7,7 +7,23 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ansorlite.loops.kernel_module import When, kernel_module
-from ansorlite.loops.nodes import Alloc, Buffer, For, Function, If, Load, LoopKind, Scope, Store, statements
+from ansorlite.loops.nodes import (
+    BINDINGS,
+    INDEPENDENT,
+    Alloc,
+    Buffer,
+    For,
+    Function,
+    If,
+    Intrinsic,
+    Load,
+    LoopKind,
+    Scope,
+    Store,
+    may_nest,
+    statements,
+)
+from ansorlite.loops.phases import THREADS, trips
 from ansorlite.loops.visit import loads, stores
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Const, Expr, Select, Var
@@ -29,6 +45,7 @@ class Site:
         loops: the loops around the node, outermost first.
         buffers: every buffer that exists here, with the number of loops around its allocation.
         guarded: whether the node is under an ``If`` or in an arm of a select.
+        inside_intrinsic: whether the node is part of what an intrinsic does.
         seen: every variable and buffer bound before, here or elsewhere.
     """
 
@@ -38,6 +55,7 @@ class Site:
     buffers: Mapping[Buffer, int] = field(default_factory=dict)
     guarded: bool = False
     seen: frozenset[Var | Buffer] = frozenset()
+    inside_intrinsic: bool = False
 
     def kind(self, kind: LoopKind) -> tuple[For, ...]:
         return tuple(loop for loop in self.loops if loop.kind is kind)
@@ -51,6 +69,17 @@ def params_are_arguments(function: Function, _: Site) -> str | None:
     if wrong:
         return f"params {', '.join(wrong)} are not of a scope for params"
     return None if len(set(function.params)) == len(function.params) else "a buffer is a param twice"
+
+
+def pads_suit_the_buffer(alloc: Alloc, _: Site) -> str | None:
+    pads = alloc.buffer.pads
+    wrong = pads and (len(pads) != len(alloc.buffer.shape) or min(pads) < 0 or alloc.buffer.scope is Scope.REGISTER)
+    return f"{alloc.buffer.name}, of {len(alloc.buffer.shape)} dimensions, is padded by {pads}" if wrong else None
+
+
+def params_are_dense(function: Function, _: Site) -> str | None:
+    padded = [b.name for b in function.params if any(b.pads) and b.scope in (Scope.ARGUMENT, Scope.CONSTANT)]
+    return f"params {', '.join(padded)} are padded" if padded else None
 
 
 def has_outputs(function: Function, _: Site) -> str | None:
@@ -86,7 +115,7 @@ def extent_is_an_index(loop: For, _: Site) -> str | None:
 
 
 def extent_is_constant(loop: For, _: Site) -> str | None:
-    if loop.kind not in (LoopKind.PARALLEL, LoopKind.UNROLLED) or isinstance(loop.extent, Const):
+    if loop.kind not in (*INDEPENDENT, LoopKind.UNROLLED) or isinstance(loop.extent, Const):
         return None
     return f"the extent of a loop of kind {loop.kind.name} is not constant"
 
@@ -112,6 +141,13 @@ def parallel_is_not_nested(loop: For, place: Site) -> str | None:
     return None
 
 
+def bound_loops_nest_in_order(loop: For, place: Site) -> str | None:
+    for outer in place.loops:
+        if loop.kind in BINDINGS and outer.kind in BINDINGS and not may_nest(outer.kind, loop.kind):
+            return f"a loop of kind {loop.kind.name} is inside of one of kind {outer.kind.name}"
+    return None
+
+
 def condition_is_bool(stmt: If, _: Site) -> str | None:
     return None if stmt.cond.dtype == "bool" else f"the condition is {stmt.cond.dtype}"
 
@@ -127,8 +163,46 @@ def scope_suits_the_place(alloc: Alloc, place: Site) -> str | None:
         return f"{alloc.buffer.name} is of scope {scope.name}, but allocated"
     if scope is Scope.PREPARED and place.loops:
         return f"{alloc.buffer.name} is of scope PREPARED, but allocated in a loop"
+    threads = [loop.var.name for loop in place.loops if loop.kind in BINDINGS and loop.kind is not LoopKind.BLOCK]
+    if scope is Scope.SHARED and threads:
+        return f"{alloc.buffer.name} is of scope SHARED, but allocated by each iteration of {threads[0]}"
     if scope is Scope.GLOBAL and place.kind(LoopKind.PARALLEL):
         return f"{alloc.buffer.name} is of scope GLOBAL, but allocated by each parallel iteration"
+    if scope is Scope.PRIVATE and (not place.kind(LoopKind.BLOCK) or _threads_around(place)):
+        return f"{alloc.buffer.name} is of scope {scope.name}, but not allocated in a block outside of its threads"
+    return None
+
+
+def _threads_around(place: Site) -> tuple[For, ...]:
+    return tuple(loop for loop in place.loops if loop.kind in THREADS)
+
+
+def private_elements_are_the_threads_own(access: Load | Store, place: Site) -> str | None:
+    if access.buffer.scope is not Scope.PRIVATE or place.inside_intrinsic:
+        return None
+    around = _threads_around(place)
+    if not around or not access.indices:
+        return f"{access.buffer.name}, of scope PRIVATE, is used outside of the threads"
+    thread: Expr = around[0].var
+    for inner in around[1:]:
+        thread = thread * trips(inner) + inner.var
+    if place.algebra.form(access.indices[0]) != place.algebra.form(thread):
+        return f"the first index of {access.buffer.name}, of scope PRIVATE, is not the thread"
+    return None
+
+
+def fold_suits_the_threads(intrinsic: Intrinsic, place: Site) -> str | None:
+    does = intrinsic.does
+    for buffer in (does.source, does.result):
+        if buffer not in place.buffers:
+            return f"{buffer.name} is not allocated here"
+        if buffer.scope is not Scope.PRIVATE or len(buffer.shape) != 1 or buffer.dtype != does.source.dtype:
+            return f"{buffer.name} is no PRIVATE buffer of one element for each thread"
+    threads = does.source.shape[0]
+    if does.width < 1 or does.width & (does.width - 1) or threads % does.width or does.result.shape[0] != threads:
+        return f"a group of {does.width} does not divide {threads} threads"
+    if _threads_around(place) or not place.kind(LoopKind.BLOCK):
+        return "an operation of threads together is not in a block outside of its threads"
     return None
 
 
@@ -196,10 +270,10 @@ def parallel_iterations_do_not_collide(store: Store, place: Site) -> str | None:
     if not any(load.buffer is store.buffer for load in loads(store.value)):
         return None
     for depth, loop in enumerate(place.loops):
-        if loop.kind is not LoopKind.PARALLEL or place.buffers[store.buffer] > depth or _runs_once(loop):
+        if loop.kind not in INDEPENDENT or place.buffers[store.buffer] > depth or _runs_once(loop):
             continue
         if not _tells_apart(flat_index(store, place.algebra), loop.var):
-            return f"parallel iterations of {loop.var.name} may update the same element of {store.buffer.name}"
+            return f"independent iterations of {loop.var.name} may update the same element of {store.buffer.name}"
     return None
 
 

@@ -51,7 +51,7 @@ def copy_of(stmt: Stmt) -> Copy | None:
     variables = frozenset(loop.var for loop in loops)
     looked_up = any(True for at in stmt.value.indices for _ in loads(at))
     endless = any(math.isinf(bounds(loop.extent)[1]) for loop in loops)
-    if looked_up or endless or stmt.buffer.scope not in (Scope.GLOBAL, Scope.PREPARED, Scope.LOCAL):
+    if looked_up or endless or stmt.buffer.scope not in (Scope.GLOBAL, Scope.PREPARED, Scope.LOCAL, Scope.SHARED):
         return None
     alone = all(at in variables or free_vars(at).isdisjoint(variables) for at in stmt.indices)
     return Copy(tuple(loops), stmt, stmt.value) if alone and variables.issubset(stmt.indices) else None

@@ -74,7 +74,7 @@ def _ahead(loop: For, target: Target) -> Stmt | None:
 
 def _worth_it(copy: Copy, loop: For, target: Target) -> bool:
     """Whether each iteration of ``loop`` copies something else that is not in the second cache, and that has room there."""
-    temporary = copy.load.buffer.scope in (Scope.LOCAL, Scope.REGISTER)
+    temporary = copy.load.buffer.scope in (Scope.LOCAL, Scope.SHARED, Scope.REGISTER)
     moves = any(loop.var in free_vars(at) for at in copy.load.indices)
     return moves and not temporary and copy.load.buffer.nbytes > target.l2 and copy.store.buffer.nbytes <= target.l2 // 4
 

@@ -36,8 +36,8 @@ def interpret(
         arrays: one per param, of its dtype and number of elements. The elements are taken in row-major order, so that
             a schedule may have merged neighbouring dimensions of an argument; and what words are made of may be given for them.
         check: raise on an index outside of its buffer. Without it, such an access is undefined.
-        reorder: if given, the promises of the loop kinds are put to the test: PARALLEL loops run in an order drawn from
-            it, and VECTORIZED loops in lockstep, ``lanes`` iterations at a time. The results of a legal function are
+        reorder: if given, the promises of the loop kinds are put to the test: PARALLEL and bound loops run in an order
+            drawn from it, and VECTORIZED loops in lockstep, ``lanes`` iterations at a time. The results of a legal function are
             the same.
 
     Raises:
@@ -65,7 +65,7 @@ def interpret_module(module: KernelModule, arrays: Sequence[np.ndarray], *, reor
         ArgumentError, OutOfBoundsError: as :func:`interpret`.
     """
     given = dict(zip(module.params, arrays, strict=True))
-    given |= {buffer: np.empty(buffer.shape, dtypes.NUMPY[buffer.dtype]) for buffer in module.handed}
+    given |= {buffer: np.empty(buffer.size, dtypes.NUMPY[buffer.dtype]) for buffer in module.handed}
     for launch in module.launches:
         interpret(launch.function, [given[buffer] for buffer in launch.function.params], reorder=reorder)
 

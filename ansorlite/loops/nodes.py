@@ -7,7 +7,13 @@ Meaning (the interpreter is the living definition):
 
 * Everything runs in program order, as if every loop were serial. Loop kinds are promises and wishes, never meaning:
   ``PARALLEL`` promises that iterations may run in any order at once, ``VECTORIZED`` that iterations may run in
-  lockstep, ``UNROLLED`` wishes for straight-line code.
+  lockstep, ``UNROLLED`` wishes for straight-line code. ``BLOCK``, ``VTHREAD``, ``WARP``, ``LANE`` and ``THREAD`` promise what
+  ``PARALLEL`` does, and wish for what a GPU has of that name; they nest in this order, each in the ones before it, and none in
+  itself; ``THREAD`` stands for ``WARP`` and ``LANE`` together. A machine without such runs them one iteration after another.
+* A *phase* of a block is an outermost loop of its threads (``THREAD``, or ``WARP`` with ``LANE``). All phases inside a BLOCK loop
+  are run by the same threads; what one of these keeps from phase to phase is in a PRIVATE buffer. Barriers are not written
+  down: back ends put them where a phase needs what another one stored.
+* An :class:`Intrinsic` does what its body does.
 * A :class:`Select` executes only the taken arm, so a :class:`Load` behind one may have an index that is out of bounds
   when the arm is not taken. Everywhere else every index is within its buffer.
 * A fresh :class:`Alloc` holds garbage. Buffers never alias, except that an argument may be passed twice if it is only read.
@@ -19,9 +25,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Const, Expr, Var
+from ansorlite.te.ops import ReduceOp
 from ansorlite.visible import visible
 
 
@@ -33,37 +41,39 @@ class Scope(Enum):
     PREPARED = "as GLOBAL, but what is stored there follows from CONSTANT params alone; a param once the function is split"
     GLOBAL = "a temporary seen by all threads; allocated outside of parallel loops"
     LOCAL = "a temporary private to the thread that runs the enclosing Alloc; stack or thread workspace"
+    SHARED = "as LOCAL, but seen by all threads of the block that runs the enclosing Alloc; allocated outside of their loops"
     REGISTER = "as LOCAL, but small, and every index is constant once UNROLLED and VECTORIZED loops are expanded"
+    PRIVATE = "as SHARED, inside of a BLOCK loop, but elements for each thread: the first index is the thread that touches them"
 
 
 @dataclass(frozen=True, eq=False)
 class Buffer:
-    """A dense row-major array. Identity is equality.
+    """A row-major array. Identity is equality.
 
     Attributes:
         shape: extents in elements; ``()`` is one element.
+        pads: for each dimension the elements between the end of a run along it and the next one, which nobody uses; ``()`` where
+            there are none, as of all that is given by callers.
     """
 
     name: str
     shape: tuple[int, ...]
     dtype: str
     scope: Scope
+    pads: tuple[int, ...] = ()
 
     @property
     def strides(self) -> tuple[int, ...]:
         """Elements between neighbours, per dimension."""
-        strides = [1]
-        for extent in reversed(self.shape[1:]):
-            strides.append(strides[-1] * extent)
+        strides, pads = [1], self.pads or (0,) * len(self.shape)
+        for extent, pad in zip(reversed(self.shape[1:]), reversed(pads[1:]), strict=False):
+            strides.append(strides[-1] * extent + pad)
         return tuple(reversed(strides)) if self.shape else ()
 
     @property
     def size(self) -> int:
-        """Number of elements."""
-        result = 1
-        for extent in self.shape:
-            result *= extent
-        return result
+        """Number of elements, with those that nobody uses."""
+        return self.shape[0] * self.strides[0] if self.shape else 1
 
     @property
     def nbytes(self) -> int:
@@ -93,6 +103,23 @@ class LoopKind(Enum):
     PARALLEL = "parallel"
     VECTORIZED = "vectorized"
     UNROLLED = "unrolled"
+    BLOCK = "block"
+    VTHREAD = "vthread"
+    WARP = "warp"
+    LANE = "lane"
+    THREAD = "thread"
+
+
+#: The kinds of loops that are bound to what a GPU has, as they nest: the outermost first.
+BINDINGS: Final = (LoopKind.BLOCK, LoopKind.VTHREAD, LoopKind.WARP, LoopKind.LANE, LoopKind.THREAD)
+#: The kinds of loops whose iterations may run in any order, at once.
+INDEPENDENT: Final = (LoopKind.PARALLEL, *BINDINGS)
+
+
+def may_nest(outer: LoopKind, inner: LoopKind) -> bool:
+    """Whether a loop of one of ``BINDINGS`` may be inside of a loop of another one."""
+    apart = {outer, inner} == {LoopKind.THREAD, LoopKind.WARP} or {outer, inner} == {LoopKind.THREAD, LoopKind.LANE}
+    return not apart and BINDINGS.index(outer) < BINDINGS.index(inner)
 
 
 class Stmt:
@@ -105,7 +132,7 @@ class For(Stmt):
 
     Attributes:
         extent: an int64 expression; a :class:`Const` except for the last, shorter tile of a reduction.
-            PARALLEL and UNROLLED extents are always constant.
+            Extents of PARALLEL, UNROLLED and bound loops are always constant.
         lanes: for VECTORIZED: how many iterations one vector holds; the extent need not be a multiple of it.
             A VECTORIZED loop is innermost: its body is stores and ifs, no loops or allocations. 1 otherwise.
     """
@@ -174,6 +201,29 @@ class Prefetch(Stmt):
     load: Load
 
 
+@dataclass(frozen=True)
+class Fold:
+    """Threads join what they have: each gets that of its group of ``width`` neighbours, joined by ``op``, in whatever order.
+
+    Attributes:
+        source, result: PRIVATE buffers of one element for each thread; they may be the same.
+        width: a power of two, which divides the number of threads.
+    """
+
+    op: ReduceOp
+    source: Buffer
+    result: Buffer
+    width: int
+
+
+@dataclass(frozen=True, eq=False)
+class Intrinsic(Stmt):
+    """Does what ``body`` does. A back end that has instructions for ``does`` uses these, others run the body."""
+
+    does: Fold
+    body: Stmt
+
+
 @dataclass(frozen=True, eq=False)
 class Function:
     """A whole kernel.
@@ -208,7 +258,7 @@ def children(stmt: Stmt) -> tuple[Stmt, ...]:
     match stmt:
         case Block(body):
             return body
-        case For() | If() | Alloc():
+        case For() | If() | Alloc() | Intrinsic():
             return (stmt.body,)
         case _:
             return ()

@@ -12,7 +12,6 @@ from typing import Final
 from ansorlite.loops.fetch_ahead import fetch_ahead
 from ansorlite.loops.interchange import interchange
 from ansorlite.loops.nodes import Function
-from ansorlite.loops.outer_product import outer_product
 from ansorlite.loops.peel import peel
 from ansorlite.loops.transposing import transposing
 from ansorlite.target import Target
@@ -29,7 +28,6 @@ class LoopPass:
 FETCH_AHEAD: Final = LoopPass("fetch_ahead", fetch_ahead)
 INTERCHANGE: Final = LoopPass("interchange", lambda function, _: interchange(function))
 PEEL: Final = LoopPass("peel", lambda function, _: peel(function))
-OUTER_PRODUCT: Final = LoopPass("outer_product", lambda function, _: outer_product(function))
 TRANSPOSING: Final = LoopPass("transposing", transposing)
 
 

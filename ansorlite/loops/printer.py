@@ -9,7 +9,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ansorlite.loops.kernel_module import KernelModule
-from ansorlite.loops.nodes import Alloc, Block, Buffer, For, Function, If, Load, LoopKind, Prefetch, Role, Scope, Stmt, Store
+from ansorlite.loops.nodes import (
+    Alloc,
+    Block,
+    Buffer,
+    For,
+    Function,
+    If,
+    Intrinsic,
+    Load,
+    LoopKind,
+    Prefetch,
+    Role,
+    Scope,
+    Stmt,
+    Store,
+)
 from ansorlite.te.expr import Expr, Var
 from ansorlite.te.printer import Names, expression
 from ansorlite.te.tensor import Tensor
@@ -86,6 +101,10 @@ class _Printer:
                 yield from self.statement(body, depth if last else depth + 1, last=True)
             case Prefetch(load):
                 yield f"{indent}prefetch {self.expression(load)}"
+            case Intrinsic(does, body):
+                result, source = self.names.buffer(does.result), self.names.buffer(does.source)
+                yield f"{indent}{result} = fold {does.op.value} of {source} over {does.width} threads, which does:"
+                yield from self.statement(body, depth + 1, last=True)
             case _:
                 raise TypeError(f"not a statement of the loop IR: {stmt!r}")
 
@@ -96,7 +115,8 @@ class _Printer:
 
     def declaration(self, buffer: Buffer) -> str:
         constant = "constant " if buffer.scope is Scope.CONSTANT else ""
-        return f"{self.names.buffer(buffer)}: {constant}{buffer.dtype}[{', '.join(map(str, buffer.shape))}]"
+        strides = f" strides [{', '.join(map(str, buffer.strides))}]" if any(buffer.pads) else ""
+        return f"{self.names.buffer(buffer)}: {constant}{buffer.dtype}[{', '.join(map(str, buffer.shape))}]{strides}"
 
     def variable(self, var: Var) -> str:
         if var not in self.names.axes:

@@ -16,7 +16,21 @@ from typing import Any, Final
 
 import numpy as np
 
-from ansorlite.loops.nodes import Alloc, Block, Buffer, For, Function, If, Load, LoopKind, Prefetch, Stmt, Store
+from ansorlite.loops.nodes import (
+    INDEPENDENT,
+    Alloc,
+    Block,
+    Buffer,
+    For,
+    Function,
+    If,
+    Intrinsic,
+    Load,
+    LoopKind,
+    Prefetch,
+    Stmt,
+    Store,
+)
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Cast, Const, Expr, Select, Unary, Var
 from ansorlite.te.index.ranges import Interval, bounds
@@ -160,6 +174,8 @@ class _Writer:
                 self.statement(body, depth + 1)
             case Prefetch(load):
                 self.line(depth, self.expr(load))
+            case Intrinsic():
+                self.statement(stmt.body, depth)
             case Alloc(buffer, body):
                 fill = self.constant(garbage(buffer.dtype), "garbage")
                 self.line(depth, f"{self.symbol(buffer)} = [{fill}] * {buffer.size}")
@@ -188,7 +204,7 @@ class _Writer:
             self.line(depth + 1, f"{lanes} = range({start}, min({start} + {loop.lanes}, {extent}))")
             self.lockstep_statement(loop.body, name, lanes, depth + 1)
         else:
-            order = "shuffled" if self.lockstep and loop.kind is LoopKind.PARALLEL else "range"
+            order = "shuffled" if self.lockstep and loop.kind in INDEPENDENT else "range"
             self.line(depth, f"for {name} in {order}({extent}):")
             self.statement(loop.body, depth + 1)
 
@@ -316,7 +332,7 @@ def translate(function: Function, *, check: bool, lockstep: bool) -> Callable[..
     Args:
         check: every index is compared with its extent.
         lockstep: VECTORIZED loops run ``lanes`` iterations at a time, each statement loading for all lanes before it
-            stores for any; PARALLEL loops run in the order that ``shuffled(extent)`` gives.
+            stores for any; PARALLEL and bound loops run in the order that ``shuffled(extent)`` gives.
     """
     writer = _Writer(check=check, lockstep=lockstep)
     params = ", ".join([*(writer.symbol(buffer) for buffer in function.params), "shuffled"])

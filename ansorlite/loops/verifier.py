@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from ansorlite.loops import checks
-from ansorlite.loops.nodes import Alloc, Block, Buffer, For, Function, If, Load, Prefetch, Stmt, Store, children
+from ansorlite.loops.nodes import Alloc, Block, Buffer, For, Function, If, Intrinsic, Load, Prefetch, Stmt, Store, children
 from ansorlite.loops.printer import text
 from ansorlite.loops.visit import expressions
 from ansorlite.te.expr import Expr, Select, Var
@@ -26,7 +26,7 @@ Checks: TypeAlias = dict[type, tuple[Callable[[Any, checks.Site], str | None], .
 
 #: Node type -> what must hold of it. A check says what is wrong, or nothing.
 CHECKS: Final[Checks] = {
-    Function: (checks.params_are_arguments, checks.has_outputs, checks.prepared_follows_from_constants),
+    Function: (checks.params_are_arguments, checks.params_are_dense, checks.has_outputs, checks.prepared_follows_from_constants),
     For: (
         checks.variable_is_bound_once,
         checks.extent_is_an_index,
@@ -34,9 +34,11 @@ CHECKS: Final[Checks] = {
         checks.lanes_suit_the_kind,
         checks.vectorized_is_innermost,
         checks.parallel_is_not_nested,
+        checks.bound_loops_nest_in_order,
     ),
     If: (checks.condition_is_bool,),
-    Alloc: (checks.buffer_is_new, checks.scope_suits_the_place),
+    Intrinsic: (checks.fold_suits_the_threads,),
+    Alloc: (checks.buffer_is_new, checks.pads_suit_the_buffer, checks.scope_suits_the_place),
     Block: (),
     Prefetch: (),
     Var: (checks.variable_is_in_scope,),
@@ -45,6 +47,7 @@ CHECKS: Final[Checks] = {
         checks.indices_suit_the_buffer,
         checks.load_has_the_buffers_dtype,
         checks.register_indices_are_constant,
+        checks.private_elements_are_the_threads_own,
         checks.indices_are_within_bounds,
     ),
     Store: (
@@ -53,6 +56,7 @@ CHECKS: Final[Checks] = {
         checks.indices_suit_the_buffer,
         checks.value_has_the_buffers_dtype,
         checks.register_indices_are_constant,
+        checks.private_elements_are_the_threads_own,
         checks.indices_are_within_bounds,
         checks.parallel_iterations_do_not_collide,
     ),
@@ -114,6 +118,9 @@ class _Walk:
                 _check(CHECKS, stmt, here, stmt)
                 self.seen.add(stmt.buffer)
                 below = replace(place, buffers={**place.buffers, stmt.buffer: len(place.loops)})
+            case Intrinsic():
+                _check(CHECKS, stmt, here, stmt)
+                below = replace(place, inside_intrinsic=True)
             case _:
                 _check(CHECKS, stmt, here, stmt)
                 below = place

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from ansorlite.loops.nodes import Alloc, Block, Buffer, For, If, Load, Prefetch, Stmt, Store, block, statements
+from ansorlite.loops.nodes import Alloc, Block, Buffer, Fold, For, If, Intrinsic, Load, Prefetch, Stmt, Store, block, statements
 from ansorlite.te.expr import Const, Expr, Var
 from ansorlite.te.index.ranges import Interval, bounds
 from ansorlite.te.traversal import rewrite, walk
@@ -67,6 +67,9 @@ def _rebuilt(stmt: Stmt, fn: Callable[[Stmt], Stmt]) -> Stmt:
         case Alloc(buffer, body):
             inner = fn(body)
             return stmt if inner is body else Alloc(buffer, inner)
+        case Intrinsic(does, body):
+            inner = fn(body)
+            return stmt if inner is body else Intrinsic(does, inner)
     return stmt
 
 
@@ -125,6 +128,9 @@ def _copied(stmt: Stmt, values: dict[Var, Expr], buffers: dict[Buffer, Buffer]) 
             other = fresh(load)
             assert isinstance(other, Load)
             return Prefetch(other)
+        case Intrinsic(Fold() as does, body):
+            source, result = (buffers.get(buffer, buffer) for buffer in (does.source, does.result))
+            return Intrinsic(replace(does, source=source, result=result), _copied(body, values, buffers))
     raise TypeError(f"not a statement of the loop IR: {stmt!r}")
 
 

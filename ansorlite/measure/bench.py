@@ -89,7 +89,7 @@ class Bench:
     def prepare(self, task: Task, job: Prepare) -> Answer:
         """Make inputs and reference outputs, and keep the latter in ``job.reference``."""
         start = time.perf_counter()
-        positive, inputs, references = _reference(task.dag, self._settings.seed)
+        positive, inputs, references = reference_of(task.dag, self._settings.seed)
         with Path(job.reference).open("wb") as file:
             file.write(bytes([positive]))
             for reference in references:
@@ -120,7 +120,9 @@ class Bench:
         slow = turns.slower(program, first, job.best, settings)
         if slow is not None:
             return answer(Status.SLOW, slow)
-        return answer(Status.OK, self._latency(task, place, job, program, first))
+        file = job.rival
+        rival = None if file is None else lambda: self._program(task, place, file)
+        return answer(Status.OK, turns.beside(program, first, rival, job.best, settings))
 
     def compare(self, task: Task, job: Compare) -> Answer:
         """Check one program against another, and time them in turns. That one's output is the reference: numpy's takes longer."""
@@ -157,18 +159,6 @@ class Bench:
         place.free()
         self._keep(task, trusted)
         return trusted
-
-    def _latency(self, task: Task, place: _Workplace, job: Run, program: OnDevice, first: float) -> float:
-        """Seconds of one call: in units of the best program's, wherever the two are close enough to be compared."""
-        settings = self._settings
-        if job.rival is None or job.best is None:
-            return turns.latency(program, first, settings)
-        estimate = min(first, turns.undisturbed(program, max(1, calls_for(job.best, settings.repeat_seconds) // 4)))
-        if estimate >= settings.long_seconds or job.best > settings.slow_factor * estimate:
-            return turns.latency(program, first, settings)
-        rival = self._program(task, place, job.rival)
-        rival.call(1)
-        return job.best * turns.relative(program, rival, (estimate, job.best), settings)
 
     def _program(self, task: Task, place: _Workplace, artifact: str) -> OnDevice:
         """The program in a file, bound to the arrays of ``place``. It stays loaded: others may be compared with it."""
@@ -213,7 +203,7 @@ def _workplace(task: Task, inputs: list[Array], references: Sequence[Array], sla
     return _Workplace(device, [device.read_only(array) for array in inputs], outputs, checker)
 
 
-def _reference(dag: ComputeDAG, seed: int) -> tuple[bool, list[Array], list[Array]]:
+def reference_of(dag: ComputeDAG, seed: int) -> tuple[bool, list[Array], list[Array]]:
     """(whether the inputs are all positive, inputs, outputs).
 
     Where numbers of both signs give outputs that are not finite (roots, logarithms), and could hide what is wrong,

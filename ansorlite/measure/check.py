@@ -88,7 +88,7 @@ class Checker:
         """
         self._names = names
         self._references = references
-        self._limits = [_limit(reference, allowed.relative) for reference in references]
+        self._limits = [limit_of(reference, allowed.relative) for reference in references]
         self._allowed = allowed
 
     def poison(self, outputs: Sequence[Array]) -> None:
@@ -114,7 +114,7 @@ def _is_float(array: Array) -> bool:
     return dtypes.is_float(array.dtype.name)
 
 
-def _limit(reference: Array, relative: float) -> Array | None:
+def limit_of(reference: Array, relative: float) -> Array | None:
     if not _is_float(reference):
         return None
     wide = np.abs(reference, dtype=np.float64) if reference.dtype == np.float64 else np.abs(reference.astype(np.float32))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ansorlite.measure.filling import Fill, fill
 from ansorlite.runtime.arguments import Array, empty
 from ansorlite.te import dtypes
 from ansorlite.te.dag import ComputeDAG
@@ -22,37 +23,22 @@ def make_inputs(dag: ComputeDAG, rng: np.random.Generator, positive: bool = Fals
     Floats are uniform in [-1, 1), or in [0.5, 1.5) if ``positive`` (for what takes roots and logarithms). Integers are
     small: so small that they fit where they index a tensor, and never zero where they divide.
     """
+    arrays = []
+    for tensor, what in zip(dag.inputs, fills(dag), strict=True):
+        array = empty(tensor.shape, tensor.dtype)
+        fill(array.view(np.uint16) if tensor.dtype == "bfloat16" else array, what, rng, positive)
+        arrays.append(array)
+    return arrays
+
+
+def fills(dag: ComputeDAG) -> list[Fill]:
+    """What the inputs of ``dag`` are filled with, one after another, in call order."""
     ranges = _integer_ranges(dag)
-    return [_fill(tensor, rng, positive, *ranges.get(tensor, _default_range(tensor))) for tensor in dag.inputs]
+    return [Fill(tensor.shape, tensor.dtype, *ranges.get(tensor, _default_range(tensor))) for tensor in dag.inputs]
 
 
 def _default_range(tensor: Tensor) -> tuple[int, int]:
     return (-4, 5) if dtypes.is_signed(tensor.dtype) else (0, 9)
-
-
-def _fill(tensor: Tensor, rng: np.random.Generator, positive: bool, low: int, high: int) -> Array:
-    array = empty(tensor.shape, tensor.dtype)
-    if tensor.dtype == "float32" or tensor.dtype == "float64":
-        rng.random(out=array, dtype=array.dtype.type)  # type: ignore[call-overload]
-        _stretch(array, positive)
-    elif dtypes.is_float(tensor.dtype):
-        wide = rng.random(tensor.shape, dtype=np.float32)
-        _stretch(wide, positive)
-        array[...] = wide
-    elif tensor.dtype == "bool":
-        array[...] = rng.integers(0, 2, tensor.shape, dtype=np.bool_)
-    else:
-        array[...] = rng.integers(low, high, tensor.shape)
-    return array
-
-
-def _stretch(array: Array, positive: bool) -> None:
-    """From [0, 1) to the range wanted, in place."""
-    if positive:
-        array += 0.5
-    else:
-        array *= 2
-        array -= 1
 
 
 def _integer_ranges(dag: ComputeDAG) -> dict[Tensor, tuple[int, int]]:

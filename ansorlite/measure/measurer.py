@@ -1,59 +1,50 @@
 """From candidates to measurements.
 
-The road of a batch: the builders compile all of it at once; then, the builders idle (a compiler on the next core
-would be in the numbers), one runner takes the programs one by one, checks the output of each and times it, in turns
-with the best program so far. How much faster or slower it is counts, so that all latencies of a task are in one unit,
-whatever else the machine does meanwhile. The best of an earlier run is checked and timed again first: what is stopped for
-being slow is compared with the machine as it is now.
+The road of a batch: a builder compiles it; runners take the programs one by one, check the output of each and time it, in turns
+with the best program so far. How much faster or slower it is counts, so that all latencies of a task are in one unit, whatever
+else the machine does meanwhile. The best of an earlier run is checked and timed again first: what is stopped for being slow is
+compared with the machine as it is now.
+
+Several runners share the candidates of a task once each has timed the best: a candidate is compared with the best on the machine
+that it runs on, never with a number of another one. Until there is a best, the first runner is alone.
 """
 
 from __future__ import annotations
 
 import itertools
-import shutil
+import threading
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, TypeAlias, TypeVar
 
 from ansorlite import visible
 from ansorlite.errors import TuningError
-from ansorlite.loops.arguments import argument
-from ansorlite.measure.pool import Death, Job, Pool
-from ansorlite.measure.protocol import Answer, Build, Phase, Prepare, Run
-from ansorlite.measure.settings import BUILDER_ENVIRONMENT, RUNNER_ENVIRONMENT, MeasureSettings
-from ansorlite.measure.verdict import Streak, Verdict, build_verdict, run_verdict
+from ansorlite.measure.likeness import Speeds, difference, speeds_of
+from ansorlite.measure.local import local_workers
+from ansorlite.measure.roles import Artifact, Built, Failure, LostError, OpenWorkers, Ran, Rival, Runner
+from ansorlite.measure.settings import MeasureSettings
+from ansorlite.measure.verdict import Streak, Verdict
 from ansorlite.records.measurement import Measurement, Outcome, Seconds
-from ansorlite.runtime.memory import check_fits
-from ansorlite.sketch.candidate import NAIVE, Candidate
-from ansorlite.target import Target, check_runs, resolve
+from ansorlite.sketch.candidate import Candidate
+from ansorlite.target import Target, resolve
 from ansorlite.task import Task
 from ansorlite.version import __version__
-from ansorlite.writing import make_temporary_folder
 
 _log = visible.logger(__name__)
 
 #: Candidates per builder in one batch: enough that no builder waits long for the slowest, few enough that results flow.
 _BATCH_PER_BUILDER: Final = 8
 
+#: Seconds between two tries to get a lost machine back, where none is left, and where others are.
+_RETRY: Final = 1.0
+_RETRY_LOST: Final = 30.0
 
-@dataclass(frozen=True)
-class _Program:
-    """A candidate after the builders had it.
-
-    Attributes:
-        file: the program, if ``verdict`` is ``OK``.
-        seconds: of compiling.
-        when: its start, Unix time.
-    """
-
-    candidate: Candidate
-    file: Path
-    verdict: Verdict
-    seconds: float
-    when: float
+_T = TypeVar("_T")
+_Result: TypeAlias = "Future[tuple[Ran | None, str]]"
 
 
 @dataclass
@@ -62,49 +53,66 @@ class _Best:
 
     Attributes:
         latency: seconds as its measurement says it, the unit of all latencies of the task.
-        now: seconds as it was timed by this measurer: what others are stopped early against.
     """
 
-    candidate: Candidate
+    artifact: Artifact
     latency: float
-    now: float
-    file: Path
+
+
+@dataclass
+class _Lane:
+    """A runner, and what it has timed.
+
+    Attributes:
+        rivals: by task key: the best program, as this machine timed it.
+        lost: why it is gone, if it is.
+    """
+
+    runner: Runner
+    rivals: dict[str, Rival] = field(default_factory=dict)
+    lost: str = ""
 
 
 class Measurer:
-    """Measures candidates in supervised worker processes. Use it as a context manager: leaving it ends the workers.
+    """Measures candidates. Use it as a context manager: leaving it ends all that it started.
 
-    A candidate that crashes, hangs, eats memory or computes the wrong thing costs one measurement, which says so.
+    A candidate that crashes, hangs, eats memory or computes the wrong thing costs one measurement, which says so; a machine that
+    is lost costs one for each program that it had.
     """
 
-    def __init__(self, target: str | Target = "llvm", settings: MeasureSettings | None = None) -> None:
+    def __init__(
+        self,
+        target: str | Target = "llvm",
+        settings: MeasureSettings | None = None,
+        open_workers: OpenWorkers = local_workers,
+    ) -> None:
         """Start the workers.
 
         Args:
-            target: the machine to measure on: this one.
+            target: the machine to measure on.
             settings: limits, repeats, number of workers.
+            open_workers: what builds and runs; by default processes of this machine.
 
         Raises:
-            TargetError: an unknown target, or one whose code cannot run here.
+            TargetError: an unknown target, or one whose code cannot run there.
+            TuningError: the machines cannot be reached.
         """
         self.target = resolve(target)
-        check_runs(self.target)
         self.settings = settings or MeasureSettings()
-        self._folder = make_temporary_folder()
-        self._files = itertools.count()
-        self._references: dict[str, Path] = {}
         self._bests: dict[str, _Best] = {}
         self._streak = Streak()
-        start = {"do": "start", "target": asdict(self.target), "settings": asdict(self.settings)}
-        recycle = self.settings.recycle
-        self._builders = Pool(self.settings.builders, start, self._folder, recycle, BUILDER_ENVIRONMENT)
-        self._runner = Pool(1, start, self._folder, recycle, RUNNER_ENVIRONMENT)
+        self._lock = threading.Lock()
+        workers = open_workers(self.target, self.settings)
+        self._builder = workers.builder
+        self._lanes = [_Lane(runner) for runner in workers.runners]
+        self._speeds: Speeds | None = None
+        self._tried = 0.0
 
     def close(self) -> None:
-        """Kill the workers, whatever they do, and remove their files. Closing twice does nothing."""
-        self._builders.close()
-        self._runner.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        """End the workers, whatever they do. Closing twice does nothing."""
+        self._builder.close()
+        for lane in self._lanes:
+            lane.runner.close()
 
     def __enter__(self) -> Self:
         return self
@@ -126,105 +134,179 @@ class Measurer:
             best: the best measurement known, from a database say. What is measured here is remembered without it.
 
         Raises:
-            MemoryLimitError: this machine has less memory than the inputs and outputs need.
-            TuningError: the workers cannot start, the task itself cannot be evaluated, or the same failure happened
-                :attr:`MeasureSettings.identical_failures` times in a row. Says what happened first.
+            MemoryLimitError: the machine has less memory than the inputs and outputs need.
+            TuningError: the workers cannot start, the task itself cannot be evaluated, no machine that times programs is left, or
+                the same failure happened :attr:`MeasureSettings.identical_failures` times in a row. Says what happened first.
         """
-        self._prepare(task)
+        self._compare_machines()
+        self._first(lambda lane: lane.runner.prepare(task))
         self._know(task, best)
-        size = self.settings.builders * _BATCH_PER_BUILDER
-        keyed = list(zip(candidates, keys if keys is not None else [""] * len(candidates), strict=True))
-        for start in range(0, len(keyed), size):
-            batch = keyed[start : start + size]
-            programs = self._build(task, [candidate for candidate, _ in batch])
-            for program, (_, key) in zip(programs, batch, strict=True):
-                measurement = replace(self._measure(task, program), key=key)
+        size = self._builder.size * _BATCH_PER_BUILDER
+        names = iter(keys if keys is not None else [""] * len(candidates))
+        for start in range(0, len(candidates), size):
+            built = self._builder.build(task, candidates[start : start + size])
+            for program, ran, machine in self._timed(task, built):
+                measurement = _measurement(program, ran, machine, next(names))
                 yield measurement
                 self._give_up_if_hopeless(measurement)
 
     # One step each ------------------------------------------------------------------------------------------------
 
-    def _prepare(self, task: Task) -> None:
-        """Have the runner make the task's inputs and reference outputs, once."""
-        if task.key in self._references:
+    def _compare_machines(self) -> None:
+        """Leave out the machines that are not like the first: what they would say of a program is not comparable."""
+        if self._speeds is None and len(self._lanes) > 1:
+            self._speeds = self._first(lambda lane: speeds_of(lane.runner, self._builder, self.target))
+            for lane in self._standing()[1:]:
+                self._admit(lane)
+
+    def _admit(self, lane: _Lane) -> None:
+        """Let a machine count if it is as fast as the first."""
+        if self._speeds is None:
             return
-        check_fits({tensor.name: argument(tensor).nbytes for tensor in (*task.dag.inputs, *task.dag.outputs)})
-        reference = self._new_file()
-        settings = self.settings
-        order = Prepare(task.key, str(reference))
-        ((_, result),) = self._runner.run([Job(task, order, {Phase.WORKING: settings.prepare_seconds})])
-        verdict = run_verdict(result)
-        if verdict.outcome is not Outcome.OK:
-            raise TuningError(f"the reference output of task {task.key} cannot be computed: {verdict.error}")
-        self._references[task.key] = reference
+        try:
+            why = difference(self._speeds, speeds_of(lane.runner, self._builder, self.target), self.settings.alike)
+        except LostError as error:
+            return self._lose(lane, error)
+        if why:
+            _log.warning("%s is not used to time programs: %s", lane.runner.machine, why)
+            lane.runner.close()
+            self._lanes.remove(lane)
+
+    def _first(self, do: Callable[[_Lane], _T]) -> _T:
+        """What ``do`` gives of the first machine that is not lost meanwhile."""
+        while True:
+            lane = self._standing()[0]
+            try:
+                return do(lane)
+            except LostError as error:
+                self._lose(lane, error)
+
+    def _standing(self) -> list[_Lane]:
+        """The machines that are there; waits for one if there is none.
+
+        Raises:
+            TuningError: none came back in time.
+        """
+        lost = [lane for lane in self._lanes if lane.lost]
+        if len(lost) == len(self._lanes):
+            self._await(lost)
+        elif lost and time.monotonic() - self._tried > _RETRY_LOST:
+            self._revive(lost)
+        return [lane for lane in self._lanes if not lane.lost]
+
+    def _await(self, lost: Sequence[_Lane]) -> None:
+        seconds, reason = self.settings.wait_seconds, f"{lost[0].runner.machine or 'this machine'}: {lost[0].lost}"
+        _log.warning("no machine that times programs is left (%s); waiting %.0f s for one to come back", reason, seconds)
+        until = time.monotonic() + seconds
+        while not self._revive(lost):
+            if time.monotonic() >= until:
+                raise TuningError(f"no machine that times programs came back within {seconds:.0f} s; lost: {reason}")
+            time.sleep(min(_RETRY, seconds))
+
+    def _revive(self, lost: Sequence[_Lane]) -> bool:
+        """Try to get machines back; whether one is."""
+        self._tried = time.monotonic()
+        for lane in lost:
+            if lane.runner.revive():
+                _log.warning("%s is back", lane.runner.machine or "this machine")
+                lane.lost = ""
+                lane.rivals.clear()
+                self._admit(lane)
+        return any(not lane.lost for lane in self._lanes)
+
+    def _lose(self, lane: _Lane, error: LostError) -> None:
+        _log.warning("%s was lost: %s", lane.runner.machine or "this machine", error)
+        lane.lost = str(error) or "no reason known"
 
     def _know(self, task: Task, best: Measurement | None) -> None:
-        """Have the program of ``best`` at hand, if it is news: checked, and timed as fast as this machine is now."""
+        """Have the program of ``best`` at hand, if it is news: checked, and timed as fast as the machine is now."""
         known = self._bests.get(task.key)
         if best is None or best.latency is None or (known is not None and known.latency <= best.latency):
             return
-        (program,) = self._build(task, [best.candidate])
-        verdict = program.verdict
-        if verdict.outcome is Outcome.OK:
-            result = self._run(task, program, None)
-            verdict = run_verdict(result)
-            if verdict.outcome is Outcome.OK and isinstance(result, Answer) and result.latency is not None:
-                self._bests[task.key] = _Best(best.candidate, best.latency, result.latency, program.file)
-                return
-        what = "compile" if verdict is program.verdict else "run"
+        (program,) = self._builder.build(task, [best.candidate])
+        if isinstance(program, Failure):
+            return self._not_used(task, "compile", program.verdict)
+
+        def again(lane: _Lane) -> tuple[_Lane, Ran]:
+            (ran,) = lane.runner.run(task, [program], None)
+            return lane, ran
+
+        lane, ran = self._first(again)
+        if ran.verdict.outcome is not Outcome.OK or ran.latency is None:
+            return self._not_used(task, "run", ran.verdict)
+        self._bests[task.key] = _Best(program, best.latency)
+        lane.rivals[task.key] = Rival(program, ran.latency)
+        return None
+
+    def _not_used(self, task: Task, what: str, verdict: Verdict) -> None:
         _log.warning("the best record of task %s does not %s and is not used: %s", task.key, what, verdict.error)
 
-    def _build(self, task: Task, candidates: Sequence[Candidate]) -> list[_Program]:
-        """Compile candidates, all builders at once."""
-        when = time.time()
-        orders = [Build(task.key, candidate, str(self._new_file())) for candidate in candidates]
-        jobs = [Job(task, order, {Phase.WORKING: self.settings.build_seconds}) for order in orders]
-        results = {id(job.order): result for job, result in self._builders.run(jobs)}
-        return [
-            _Program(candidate, Path(order.artifact), build_verdict(result), _spent(result), when)
-            for candidate, order, result in ((c, order, results[id(order)]) for c, order in zip(candidates, orders, strict=True))
-        ]
+    def _timed(self, task: Task, built: Iterator[Built]) -> Iterator[tuple[Built, Ran | None, str]]:
+        """Each program, what became of it, and on which machine; in order."""
+        while (program := next(built, None)) is not None:
+            lanes = self._standing()
+            if len(lanes) == 1 or task.key not in self._bests:
+                yield (program, *self._on(lanes[0], task, program))
+            else:
+                yield from self._shared(task, itertools.chain([program], built), lanes)
 
-    def _measure(self, task: Task, program: _Program) -> Measurement:
-        """Check and time one program."""
-        if program.verdict.outcome is not Outcome.OK:
-            return _measurement(program, program.verdict, None, 0.0, 0.0)
+    def _shared(self, task: Task, built: Iterator[Built], lanes: Sequence[_Lane]) -> Iterator[tuple[Built, Ran | None, str]]:
+        """The same on several machines at once, each of which takes the next program when it has time; until all are lost."""
+        idle = deque(lanes)
+        running: dict[_Result, _Lane] = {}
+        due: deque[tuple[Built, _Result]] = deque()
+        with ThreadPoolExecutor(len(lanes), "ansorlite-machine") as pool:
+            while True:
+                while idle and (program := next(built, None)) is not None:
+                    lane = idle.popleft()
+                    result = pool.submit(self._on, lane, task, program)
+                    running[result] = lane
+                    due.append((program, result))
+                while due and due[0][1].done():
+                    program, result = due.popleft()
+                    yield (program, *result.result())
+                if not running:
+                    return
+                done, _ = wait(running, return_when=FIRST_COMPLETED)
+                idle += [lane for lane in map(running.pop, done) if not lane.lost]
+
+    def _on(self, lane: _Lane, task: Task, program: Built) -> tuple[Ran | None, str]:
+        """What became of a program on a machine, and that machine's name."""
+        if isinstance(program, Failure):
+            return None, ""
+        machine, start = lane.runner.machine, time.perf_counter()
+        try:
+            return self._run(lane, task, program), machine
+        except LostError as error:
+            self._lose(lane, error)
+            reason = f"{machine or 'this machine'} was lost while it had this program: {error}"
+            return Ran(Verdict(Outcome.CRASH, reason), None, time.perf_counter() - start), machine
+
+    def _run(self, lane: _Lane, task: Task, program: Artifact) -> Ran:
+        """Check and time one program; its latency is in the task's unit."""
         best = self._bests.get(task.key)
-        result = self._run(task, program, best)
-        verdict = run_verdict(result)
-        now, check = (result.latency, result.check_seconds) if isinstance(result, Answer) else (None, 0.0)
-        latency = now if now is None or best is None else now * (best.latency / best.now)
-        if verdict.outcome is Outcome.OK and now is not None and latency is not None and (best is None or latency < best.latency):
-            self._bests[task.key] = _Best(program.candidate, latency, now, program.file)
-            if best is not None:
-                _remove(best.file)
-        else:
-            _remove(program.file)
-        return _measurement(program, verdict, latency, _spent(result), check)
+        rival = None if best is None else self._rival(lane, task, best)
+        (ran,) = lane.runner.run(task, [program], rival)
+        now = ran.latency
+        latency = now if now is None or best is None or rival is None else now * (best.latency / rival.now)
+        with self._lock:
+            best = self._bests.get(task.key)
+            wins = best is None or (latency is not None and latency < best.latency)
+            if ran.verdict.outcome is Outcome.OK and now is not None and latency is not None and wins:
+                self._bests[task.key] = _Best(program, latency)
+                lane.rivals[task.key] = Rival(program, now)
+        return replace(ran, latency=latency)
 
-    def _run(self, task: Task, program: _Program, best: _Best | None) -> Answer | Death:
-        """Check one program and time it, beside the best."""
-        beat = None if program.candidate == NAIVE else best
-        order = Run(
-            task=task.key,
-            artifact=str(program.file),
-            reference=str(self._references[task.key]),
-            best=beat.now if beat else None,
-            rival=str(beat.file) if beat and beat.candidate != program.candidate else None,
-        )
-        ((_, result),) = self._runner.run([Job(task, order, self._run_limits(program.candidate, best))])
-        return result
-
-    def _run_limits(self, candidate: Candidate, best: _Best | None) -> dict[Phase, float]:
-        settings = self.settings
-        naive = candidate == NAIVE
-        running = settings.naive_seconds if naive else settings.run_seconds
-        checking = settings.check_seconds
-        if best is not None:
-            patience = settings.naive_patience if naive else settings.patience
-            running = min(running, max(patience, settings.hopeless_factor * best.now))
-            checking += 2 * best.now
-        return {Phase.WORKING: settings.prepare_seconds, Phase.RUNNING: running, Phase.CHECKING: checking}
+    def _rival(self, lane: _Lane, task: Task, best: _Best) -> Rival:
+        """The best program, as this machine times it."""
+        known = lane.rivals.get(task.key)
+        if known is not None and known.artifact is best.artifact:
+            return known
+        (ran,) = lane.runner.run(task, [best.artifact], known)
+        if ran.latency is None:
+            raise LostError(f"the best program of the task does not run there: {ran.verdict.error}")
+        lane.rivals[task.key] = rival = Rival(best.artifact, ran.latency)
+        return rival
 
     def _give_up_if_hopeless(self, measurement: Measurement) -> None:
         self._streak.add(measurement)
@@ -235,38 +317,20 @@ class Measurer:
                 f"the first was {first.candidate}: {first.error}"
             )
 
-    def _new_file(self) -> Path:
-        return self._folder / str(next(self._files))
 
-
-def _remove(file: Path) -> None:
-    """Remove a program that is not needed any more.
-
-    Raises:
-        TuningError: it is gone. Nobody here removed it, and what else was in its folder is likely to be gone, too: candidates
-            would seem to fail.
-    """
-    try:
-        file.unlink()
-    except FileNotFoundError:
-        folder = file.parent.parent
-        raise TuningError(
-            f"{file} was removed while programs were measured; something cleans {folder}, so set TMPDIR to another folder"
-        ) from None
-
-
-def _spent(result: Answer | Death) -> float:
-    return result.seconds if isinstance(result, Answer) else result.elapsed
-
-
-def _measurement(program: _Program, verdict: Verdict, latency: float | None, run: float, check: float) -> Measurement:
+def _measurement(program: Built, ran: Ran | None, machine: str, key: str) -> Measurement:
+    if isinstance(program, Failure) or ran is None:
+        assert isinstance(program, Failure)
+        ran = Ran(program.verdict, None, 0.0)
     return Measurement(
         candidate=program.candidate,
-        outcome=verdict.outcome,
-        latency=latency,
-        checked=verdict.outcome is Outcome.OK,
-        error=verdict.error,
-        seconds=Seconds(program.seconds, run, check),
+        outcome=ran.verdict.outcome,
+        key=key,
+        latency=ran.latency,
+        checked=ran.verdict.outcome is Outcome.OK,
+        error=ran.verdict.error,
+        seconds=Seconds(program.seconds, ran.seconds, ran.check_seconds),
         version=__version__,
         when=program.when,
+        machine=machine,
     )

@@ -1,12 +1,10 @@
-"""How to measure: limits, repeats, and how many workers."""
+"""How to measure: limits, repeats, and how many workers. Needs nothing but Python: it is read on boards, too."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
 from typing import Final
-
-import psutil
 
 #: The backend that builds and loads programs; tests put one of their own in its place.
 NATIVE: Final = "ansorlite.measure.native"
@@ -20,7 +18,7 @@ RUNNER_ENVIRONMENT: Final = {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"
 
 
 def _half_of_memory() -> int:
-    return int(psutil.virtual_memory().total) // 2
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 
 def _cores() -> int:
@@ -50,6 +48,8 @@ class MeasureSettings:
         recycle: a worker is replaced by a fresh one after so many candidates.
         identical_failures: so many equal failures in a row end the tuning. (Not of a program that is cut short for being
             slower than the best: one sketch may be slow, and others not.)
+        alike: machines share the candidates of a task if no peak of theirs is more than so many times the first one's, or less.
+        wait_seconds: so long a lost machine is waited for where no other is left.
         seed: of the inputs.
         backend: the module that builds and loads programs.
     """
@@ -71,5 +71,7 @@ class MeasureSettings:
     builders: int = field(default_factory=_cores)
     recycle: int = 500
     identical_failures: int = 60
+    alike: float = 1.15
+    wait_seconds: float = 60.0
     seed: int = 0
     backend: str = NATIVE

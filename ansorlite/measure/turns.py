@@ -1,18 +1,21 @@
-"""Candidates timed: one alone, or two in turns."""
+"""Candidates timed: one alone, or two in turns. Needs nothing but Python and numpy: it runs on boards, too."""
 
 from __future__ import annotations
 
 import math
 import statistics
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
 from ansorlite.measure.settings import MeasureSettings
-from ansorlite.runtime.device import Device
 from ansorlite.runtime.timing import Call, calls_for
+
+if TYPE_CHECKING:
+    from ansorlite.runtime.device import Device
 
 #: A program that seems to be the best gets so many times the pairs of turns of another.
 _CONFIRMED: Final = 3
@@ -81,6 +84,26 @@ def latency(program: Timed, first: float, settings: MeasureSettings) -> float:
         repeats.append(undisturbed(program, calls))
         spent += calls * repeats[-1]
     return statistics.median(repeats)
+
+
+def beside(
+    program: Timed, first: float, rival: Callable[[], Timed] | None, best: float | None, settings: MeasureSettings
+) -> float:
+    """Seconds of one call: in units of the best program's, wherever the two are close enough to be compared.
+
+    Args:
+        first: what the first call took.
+        rival: gives the best program; ``None`` where it is ``program``, or there is none.
+        best: seconds of a call of the best program.
+    """
+    if rival is None or best is None:
+        return latency(program, first, settings)
+    estimate = min(first, undisturbed(program, max(1, calls_for(best, settings.repeat_seconds) // 4)))
+    if estimate >= settings.long_seconds or best > settings.slow_factor * estimate:
+        return latency(program, first, settings)
+    other = rival()
+    other.seconds(1)
+    return best * relative(program, other, (estimate, best), settings)
 
 
 def slower(program: Timed, first: float, best: float | None, settings: MeasureSettings) -> float | None:

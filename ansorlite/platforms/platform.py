@@ -11,6 +11,7 @@ from ansorlite.codegen.object import Object
 from ansorlite.loops.kernel_module import KernelModule
 from ansorlite.loops.passes import LoopPass
 from ansorlite.runtime.device import Device
+from ansorlite.sketch.constraint import Constraint
 from ansorlite.sketch.state import Rule
 from ansorlite.target import Target
 
@@ -24,7 +25,8 @@ class Platform:
 
     Attributes:
         rules: that derive sketches, in the order in which they are asked.
-        limits: of its programs.
+        limits: of what the emitter makes.
+        constraints: what its programs must be to be proposed at all.
         prior: the analytical cost model of a target, with the constants of that.
         passes: over the loops of each function of a kernel, in order. What comes out are the loops that run.
         emitter: makes code of a kernel module.
@@ -33,6 +35,7 @@ class Platform:
 
     rules: tuple[Rule, ...]
     limits: Limits
+    constraints: tuple[Constraint, ...]
     prior: Callable[[Target], Prior]
     passes: tuple[LoopPass, ...]
     emitter: Callable[[KernelModule, Target, Limits], Object]

@@ -7,32 +7,40 @@ from typing import Final
 
 from ansorlite.codegen import compile as cpu
 from ansorlite.codegen.limits import Limits
+from ansorlite.codegen.straight_line import least_values
 from ansorlite.cost_model.draft import Draft
 from ansorlite.errors import TargetError
-from ansorlite.loops.passes import FETCH_AHEAD, INTERCHANGE, OUTER_PRODUCT, PEEL, TRANSPOSING
+from ansorlite.loops.passes import FETCH_AHEAD, INTERCHANGE, PEEL, TRANSPOSING
 from ansorlite.platforms.platform import Platform
 from ansorlite.runtime.devices import DEVICES
+from ansorlite.sketch.constraint import Constraint
 from ansorlite.sketch.rules import CPU_RULES
 from ansorlite.target import Target
 
 #: Beyond that LLVM takes tens of seconds, for code that no cache of instructions holds (docs/decisions/size-of-programs.md).
 _CPU_LIMITS: Final = Limits(values=30_000)
+#: What is sure to go beyond these is not proposed.
+_CPU_CONSTRAINTS: Final = (
+    Constraint("values in straight-line code", lambda program, _: least_values(program), lambda _: _CPU_LIMITS.values),
+)
 
 #: By kind and architecture of the target.
 PLATFORMS: Final[Mapping[tuple[str, str], Platform]] = {
     ("llvm", "x86_64"): Platform(
         rules=CPU_RULES,
         limits=_CPU_LIMITS,
+        constraints=_CPU_CONSTRAINTS,
         prior=Draft,
-        passes=(FETCH_AHEAD, INTERCHANGE, PEEL, OUTER_PRODUCT, TRANSPOSING),
+        passes=(FETCH_AHEAD, INTERCHANGE, PEEL, TRANSPOSING),
         emitter=cpu.compile,
         device=DEVICES["llvm", "x86_64"],
     ),
     ("llvm", "aarch64"): Platform(
         rules=CPU_RULES,
         limits=_CPU_LIMITS,
+        constraints=_CPU_CONSTRAINTS,
         prior=Draft,
-        passes=(FETCH_AHEAD, INTERCHANGE, PEEL, OUTER_PRODUCT, TRANSPOSING),
+        passes=(FETCH_AHEAD, INTERCHANGE, PEEL, TRANSPOSING),
         emitter=cpu.compile,
         device=DEVICES["llvm", "aarch64"],
     ),

@@ -10,7 +10,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -20,10 +20,12 @@ from ansorlite import visible
 from ansorlite.errors import RecordsError
 from ansorlite.records.machine import Machine, this_machine
 from ansorlite.records.measurement import Measurement, Outcome, Record
+from ansorlite.records.names import Naming, naming
 from ansorlite.records.rows import COLUMNS, SELECT, seconds, text, to_record, to_row
 from ansorlite.records.schema import connect, sqlite_errors, transaction
 from ansorlite.task import Task
-from ansorlite.te.serialize import dump
+from ansorlite.te.dag import ComputeDAG
+from ansorlite.te.serialize import dump, load
 
 _log = visible.logger(__name__)
 
@@ -71,6 +73,7 @@ class Database:
         self._connection = connect(self.path, create)
         self._damaged: dict[str, str] = {}  # which row -> what is wrong with it
         self._told = 0
+        self._namings: dict[tuple[str, tuple[tuple[str, ...], ...]], Naming] = {}
 
     @cached_property
     def machine(self) -> Machine:
@@ -100,8 +103,9 @@ class Database:
             known = self._connection.execute("SELECT 1 FROM tasks WHERE key = ?", (task.key,)).fetchone()
             if known is None:
                 self._add_task(TaskEntry(task.key, dump(task.dag), time.time()))
-            seal = self.machine.seal(task.key, task.target.key, measurement)
-            return self._add_measurement(task.key, task.target.key, measurement, seal)
+            kept = self._naming(task.key, task.dag).to_keep(measurement)
+            seal = self.machine.seal(task.key, task.target.key, kept)
+            return self._add_measurement(task.key, task.target.key, kept, seal)
 
     def merge(self, tasks: Sequence[TaskEntry], records: Sequence[Record]) -> int:
         """Add what another database held, all of it or nothing. What is here already is not added again.
@@ -116,10 +120,22 @@ class Database:
             How many measurements are new.
         """
         with sqlite_errors(self.path), transaction(self._connection):
+            theirs = {entry.key: _computation(entry) for entry in tasks}
             for entry in tasks:
                 self._add_task(entry)
-            added = (self._add_measurement(record.task, record.target, record.measurement, record.seal) for record in records)
-            return sum(identity != 0 for identity in added)
+            kept = (self._kept(record, theirs.get(record.task)) for record in records)
+            return sum(self._add_measurement(each.task, each.target, each.measurement, each.seal) != 0 for each in kept)
+
+    def _kept(self, record: Record, own: ComputeDAG | None) -> Record:
+        """The record in the names by which this database knows its task; ``own`` has those that it came with."""
+        if own is None:
+            return record
+        measurement = self._naming(record.task, own).to_keep(record.measurement)
+        if measurement.candidate == record.measurement.candidate:
+            return record
+        ours = self.machine.made(record.task, record.target, record.measurement, record.seal)
+        seal = self.machine.seal(record.task, record.target, measurement) if ours else ""
+        return replace(record, measurement=measurement, seal=seal)
 
     def _add_task(self, entry: TaskEntry) -> None:
         self._connection.execute(
@@ -131,7 +147,31 @@ class Database:
         cursor = self._connection.execute(_INSERT, (target, *to_row(measurement, seal), task))
         return int(cursor.lastrowid or 0) if cursor.rowcount == 1 else 0
 
+    def _naming(self, key: str, own: ComputeDAG) -> Naming:
+        """Turns the names of a task into those by which it is known here; a task that is not has none yet."""
+        known = self._namings.get((key, own.names))
+        if known is None:
+            rows = self._rows("SELECT key, dag, first_seen FROM tasks WHERE key = ?", (key,))
+            try:
+                known = naming(_entry(*rows[0]).dag, own) if rows else Naming(own, own)
+            except ValueError:  # a damaged task: `tasks` tells
+                known = Naming(own, own)
+            if rows:
+                self._namings[key, own.names] = known
+        return known
+
     # Reading ------------------------------------------------------------------------------------------------------
+
+    def records_of(self, task: Task) -> list[Record]:
+        """The records of a task on its target, oldest first, with traces in the names of the task.
+
+        Those of an equal computation with other names are among them.
+        """
+        return self._in_names_of(task, self.records(task.key, task.target.key))
+
+    def _in_names_of(self, task: Task, records: Sequence[Record]) -> list[Record]:
+        names = self._naming(task.key, task.dag)
+        return [replace(record, measurement=names.to_use(record.measurement)) for record in records]
 
     def best(self, task: str, target: str) -> Measurement | None:
         """The fastest checked measurement, made on this machine, of a task (key) on a target (key); ``None`` if there is none."""
@@ -235,6 +275,14 @@ class Database:
                 yield to_record(row, str(self.path), self.machine)
             except RecordsError as problem:
                 self._damaged[f"record {row[0]}"] = str(problem.__cause__)
+
+
+def _computation(entry: TaskEntry) -> ComputeDAG | None:
+    """What is computed; ``None`` where the entry does not say so."""
+    try:
+        return load(entry.dag)
+    except RecordsError:
+        return None
 
 
 def _entry(key: object, dag: object, first_seen: object) -> TaskEntry:

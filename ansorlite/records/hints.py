@@ -12,18 +12,26 @@ from ansorlite.sketch.candidate import NAIVE, Candidate
 MOST: Final = 3
 
 
-def hints(measured: Sequence[Measurement], has: Callable[[Candidate], bool]) -> list[Candidate]:
-    """The programs that other machines say are the fastest of a task, but for those that were tried on this one.
+def made_here(measurement: Measurement) -> bool:
+    """Whether a measurement counts on this machine."""
+    return measurement.here
+
+
+def hints(
+    measured: Sequence[Measurement], has: Callable[[Candidate], bool], counts: Callable[[Measurement], bool] = made_here
+) -> list[Candidate]:
+    """The programs that other machines say are the fastest of a task, but for those that were tried on the one in question.
 
     What was tried counts, so that after the best few no others follow.
 
     Args:
         measured: everything that is known of the task.
         has: whether the task has such a program; asked only of those that may be among the answer.
+        counts: whether a measurement was made on the machine in question; by default, this one.
     """
-    tried = {m.candidate for m in measured if m.here}
+    tried = {m.candidate for m in measured if counts(m)}
     best: list[Candidate] = []
-    for candidate in _said(measured):
+    for candidate in _said(measured, counts):
         if len(best) == MOST:
             break
         if candidate in tried or has(candidate):
@@ -36,12 +44,12 @@ def promising(candidates: Sequence[Candidate], measured: Sequence[Measurement], 
 
     The loops as written are not promising where nobody compared them with it.
     """
-    said = _said(measured)
+    said = _said(measured, made_here)
     better = said[: said.index(default)] if default in said else [candidate for candidate in said if candidate != NAIVE]
     return [candidate for candidate in candidates if candidate in better]
 
 
-def _said(measured: Sequence[Measurement]) -> list[Candidate]:
+def _said(measured: Sequence[Measurement], counts: Callable[[Measurement], bool]) -> list[Candidate]:
     """What other machines have measured, the fastest first, each once."""
-    said = sorted((m for m in measured if m.sound and not m.here), key=lambda m: m.latency or 0.0)
+    said = sorted((m for m in measured if m.sound and not counts(m)), key=lambda m: m.latency or 0.0)
     return list(dict.fromkeys(m.candidate for m in said))

@@ -5,10 +5,11 @@ A task line comes before the measurements of that task::
     {"kind": "task", "schema": 2, "key": "...", "dag": {...}, "first_seen": 1.7e9}
     {"kind": "measurement", "schema": 2, "task": "...", "target": "...", "trace": "def schedule(s): ...", "key": "9f...",
      "outcome": "ok", "latency": 1.2e-4, "checked": true, "error": "", "build_seconds": 0.03, "run_seconds": 0.05,
-     "check_seconds": 0.001, "version": "0.1.0", "time": 1.7e9, "seal": "3e..."}
+     "check_seconds": 0.001, "version": "0.1.0", "time": 1.7e9, "seal": "3e...",
+     "machine": ""}
 
 What a file says of latencies is believed only where the seal shows that this machine took them (``records/machine.py``), and
-that nobody has changed the line since. Older files have no seals.
+that nobody has changed the line since. Older files have no seals, and name no machine.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,11 +35,16 @@ VERSION: Final = 2
 
 def export_lines(database: Database) -> Iterator[str]:
     """Everything in the database that is not damaged, one JSON object at a time, without newlines."""
-    tasks = {entry.key: entry for entry in database.tasks()}
-    for key, entry in tasks.items():
-        yield json.dumps({"kind": "task", "schema": VERSION, "key": key, "dag": entry.dag, "first_seen": entry.first_seen})
-    for record in database.records():
-        if record.task in tasks:
+    return lines_of(database.tasks(), database.records())
+
+
+def lines_of(tasks: Sequence[TaskEntry], records: Sequence[Record]) -> Iterator[str]:
+    """Tasks, then those of the records that are of them."""
+    for entry in tasks:
+        yield json.dumps({"kind": "task", "schema": VERSION, "key": entry.key, "dag": entry.dag, "first_seen": entry.first_seen})
+    known = {entry.key for entry in tasks}
+    for record in records:
+        if record.task in known:
             yield json.dumps(measurement_json(record), allow_nan=False)
 
 
@@ -62,6 +68,7 @@ def measurement_json(record: Record) -> dict[str, Any]:
         "version": measurement.version,
         "time": measurement.when,
         "seal": record.seal,
+        "machine": measurement.machine,
     }
 
 
@@ -90,22 +97,38 @@ def import_lines(database: Database, path: str | os.PathLike[str]) -> int:
         RecordsError: the file cannot be read, or a line (which is named) is not what it should be.
     """
     source = Path(path)
-    read = _Lines(database)
     try:
-        with source.open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
-                if line.strip():
-                    read.add(line, f"{source}, line {number}")
+        with source.open("rb") as lines:
+            read = read_lines(database, source, lines)
     except OSError as error:
         raise RecordsError(f"{source} cannot be read ({error.strerror})") from error
+    return database.merge(read.tasks, read.records)
+
+
+def read_lines(database: Database, source: Path, lines: Iterable[bytes], first: int = 1) -> Lines:
+    """What the lines of a file say.
+
+    Args:
+        database: whose tasks the lines may be of, too.
+        source: the file, for errors.
+        first: the number of the first of the lines.
+
+    Raises:
+        RecordsError: a line (which is named) is not what it should be.
+    """
+    read = Lines(database)
+    try:
+        for number, line in enumerate(lines, first):
+            if line.strip():
+                read.add(line.decode(), f"{source}, line {number}")
     except UnicodeDecodeError as error:
         raise RecordsError(f"{source} is not a text file of JSON lines") from error
     if read.converter is not None:
         read.converter.warn(source, read.old, "the file still has them")
-    return database.merge(read.tasks, read.records)
+    return read
 
 
-class _Lines:
+class Lines:
     """The lines of a file, each validated."""
 
     def __init__(self, database: Database) -> None:
@@ -237,6 +260,7 @@ def _record(fields: _Fields, candidate: Candidate) -> Record:
         seconds=Seconds(fields.seconds("build_seconds"), fields.seconds("run_seconds"), fields.seconds("check_seconds")),
         version=fields.text("version"),
         when=fields.seconds("time"),
+        machine=fields.text("machine") if "machine" in fields.value else "",
     )
     seal = fields.text("seal") if "seal" in fields.value else ""
     return Record(0, fields.text("task"), fields.text("target"), measurement, "", seal)

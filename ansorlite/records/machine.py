@@ -48,7 +48,9 @@ class Machine:
         """
         program = (measurement.candidate.trace,) if named is None else named
         facts = (task, target, *program, measurement.outcome.value, measurement.latency)
-        said = json.dumps([*facts, measurement.checked, measurement.when])
+        # Records that name no machine have the seals that they had before any did.
+        ran = [measurement.machine] if measurement.machine else []
+        said = json.dumps([*facts, measurement.checked, measurement.when, *ran])
         return hmac.digest(self.key, said.encode(), "sha256").hex()[:_DIGITS]
 
     def made(self, task: str, target: str, measurement: Measurement, seal: str, named: tuple[object, ...] | None = None) -> bool:

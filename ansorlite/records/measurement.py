@@ -65,7 +65,9 @@ class Measurement:
         seconds: where the time went.
         version: the ansorlite that measured.
         when: start, as Unix time in seconds.
-        here: whether this machine is known to have made it. A database knows; it is no part of what was measured.
+        machine: the name of the one that ran the program; empty: the one that wrote the record, or none did.
+        ours: whether this machine is known to have made the record, wherever the program ran. A database knows; it is no part of
+            what was measured.
     """
 
     candidate: Candidate
@@ -77,7 +79,13 @@ class Measurement:
     seconds: Seconds = field(default_factory=Seconds)
     version: str = ""
     when: float = 0.0
-    here: bool = field(default=False, compare=False)
+    machine: str = ""
+    ours: bool = field(default=False, compare=False)
+
+    @property
+    def here(self) -> bool:
+        """Whether this machine is known to have run the program itself."""
+        return self.ours and not self.machine
 
     @property
     def sound(self) -> bool:

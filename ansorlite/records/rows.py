@@ -25,6 +25,7 @@ COLUMNS: Final = (
     "version",
     "time",
     "seal",
+    "machine",
 )
 
 #: Selects what :func:`to_record` reads.
@@ -49,6 +50,7 @@ def to_row(measurement: Measurement, seal: str) -> tuple[Any, ...]:
         measurement.version,
         measurement.when,
         seal,
+        measurement.machine,
     )
 
 
@@ -75,13 +77,14 @@ def to_record(row: tuple[Any, ...], database: str, machine: Machine) -> Record:
             seconds=Seconds(*(seconds(cells[name], name) for name in ("build_seconds", "run_seconds", "check_seconds"))),
             version=text(cells["version"], "version"),
             when=seconds(cells["time"], "time"),
+            machine=text(cells["machine"], "machine"),
         )
         task, target = text(task, "task"), text(target, "target")
         seal = text(cells["seal"], "seal")
     except ValueError as problem:
         raise RecordsError(f"{database}: record {identity} is damaged ({problem}); the others can be used") from problem
-    here = machine.made(task, target, measurement, seal)
-    return Record(identity, task, target, replace(measurement, here=here), database, seal)
+    ours = machine.made(task, target, measurement, seal)
+    return Record(identity, task, target, replace(measurement, ours=ours), database, seal)
 
 
 # One cell each; a ValueError says what is wrong -------------------------------------------------------------------

@@ -14,7 +14,7 @@ from ansorlite.errors import RecordsError
 from ansorlite.records import older
 
 #: Raised by one whenever an older ansorlite could not read what a newer one writes.
-VERSION: Final = 3
+VERSION: Final = 4
 
 #: Marks the file as ours ("anso").
 APPLICATION: Final = 0x616E736F
@@ -47,7 +47,8 @@ _MEASUREMENTS: Final = (
         check_seconds REAL NOT NULL,
         version       TEXT NOT NULL,
         time          REAL NOT NULL,        -- Unix time, seconds
-        seal          TEXT NOT NULL DEFAULT '',  -- of the machine that measured it; empty if that is not known
+        seal          TEXT NOT NULL DEFAULT '',  -- of the machine that wrote it; empty if that is not known
+        machine       TEXT NOT NULL DEFAULT '',  -- that ran the program; empty: the one that wrote it
         UNIQUE (task, target, trace, time)   -- what makes an import idempotent
     )
     """,
@@ -56,6 +57,9 @@ _MEASUREMENTS: Final = (
 
 #: The oldest schema that becomes today's; it had no seals.
 _OLDEST: Final = 1
+
+#: The first that has programs as traces.
+_TRACES: Final = 3
 
 #: What sqlite3 says of a mistake of the caller's -> what we say.
 _MISUSES: Final = {
@@ -220,6 +224,8 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     if version == _OLDEST:
         connection.execute("ALTER TABLE measurements ADD COLUMN seal TEXT NOT NULL DEFAULT ''")
     if version < VERSION:
+        connection.execute("ALTER TABLE measurements ADD COLUMN machine TEXT NOT NULL DEFAULT ''")
+    if version < _TRACES:
         connection.execute("DROP INDEX IF EXISTS by_latency")
         connection.execute("ALTER TABLE measurements RENAME TO unconverted")
         for statement in _MEASUREMENTS:

@@ -14,7 +14,7 @@ from ansorlite.te.expr import Axis, Expr, Read, Reduce, Var
 from ansorlite.te.index.affine import affine
 from ansorlite.te.rewriting import rebuilt, redirected, tensor_named, unused, with_body
 from ansorlite.te.tensor import Tensor
-from ansorlite.te.traversal import rewrite, substitute
+from ansorlite.te.traversal import reads, rewrite, substitute
 
 
 def without_unit_reductions(dag: ComputeDAG) -> ComputeDAG:
@@ -60,6 +60,34 @@ def cache_write(dag: ComputeDAG, stage: str, cache: str) -> ComputeDAG:
         body = substitute(redirect(target.body), dict(zip(target.axes, axes, strict=True)))
         local = Tensor(cache, target.shape, target.dtype, axes, body)
         return with_body(target, Read(local, target.axes, target.dtype))
+
+    return rebuilt(dag, change)
+
+
+def cache_read(dag: ComputeDAG, stage: str, source: str, copy: str, order: Sequence[int]) -> ComputeDAG:
+    """What ``stage`` reads of ``source`` is read from ``copy``, whose dimensions are those of ``source`` in another order::
+
+    C[i] = sum(A[i, k])      ->      A_t[k, i] = A[i, k]; C[i] = sum(A_t[k, i])
+    """
+    target = tensor_named(dag, stage)
+
+    def change(tensor: Tensor, redirect: Callable[[Expr], Expr]) -> Tensor:
+        if tensor is not target:
+            return redirected(tensor, redirect)
+        assert target.body is not None
+        body = redirect(target.body)
+        of = next(read.tensor for read in reads(body) if read.tensor.name == source)
+        axes = tuple(Axis(f"d{dim}", extent=extent) for dim, extent in enumerate(of.shape))
+        made = Tensor(
+            copy, tuple(of.shape[dim] for dim in order), of.dtype, tuple(axes[dim] for dim in order), Read(of, axes, of.dtype)
+        )
+
+        def rule(node: Expr) -> Expr | None:
+            if isinstance(node, Read) and node.tensor is of:
+                return Read(made, tuple(rewrite(node.indices[dim], rule) for dim in order), node.dtype)
+            return None
+
+        return with_body(target, rewrite(body, rule))
 
     return rebuilt(dag, change)
 

@@ -21,6 +21,7 @@ class Level:
     """One real loop (of more than one iteration) of one program.
 
     Attributes:
+        loop: the name that the schedule has for it.
         cut: whether its last iteration is cut short where the step does not divide the span; else it is shifted inwards.
         depth: the place among the levels of its axis, whatever the order of the loops.
         exact: whether every run of it covers its whole span: true of what shifts.
@@ -38,6 +39,8 @@ class Level:
     cut: bool
     depth: int
     exact: bool
+    loop: str = ""
+    bound: LoopKind | None = None
 
     @property
     def uneven(self) -> bool:
@@ -77,8 +80,9 @@ def levels(nest: Nest) -> tuple[Level, ...]:
         exact = not cut or _exact(nest, loop)
         name = f"{loop.axis.name}{counts[loop.axis]}"
         counts[loop.axis] += 1
-        unrolled = bool(loop.unrolled)
-        result.append(Level(name, loop.axis, loop.band, loop.reduce, *numbers, unrolled, lanes, cut, loop.depth, exact))
+        unrolled, bound = bool(loop.unrolled), (loop.name, loop.bound)
+        depth = loop.depth
+        result.append(Level(name, loop.axis, loop.band, loop.reduce, *numbers, unrolled, lanes, cut, depth, exact, *bound))
     return tuple(result)
 
 
@@ -142,6 +146,8 @@ def nested(opened: list[tuple[Level, Var, Expr]], body: Stmt, plain: bool = Fals
             kind, lanes = LoopKind.VECTORIZED, level.lanes
         elif level.unrolled and not plain:
             kind = LoopKind.UNROLLED
+        elif level.bound is not None and not plain:
+            kind = level.bound
         body = For(var, extent, kind, body, lanes)
     return body
 

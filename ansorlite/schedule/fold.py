@@ -21,14 +21,28 @@ from numpy.typing import NDArray
 from ansorlite.analysis.access import axes_of, positions
 from ansorlite.analysis.branches import region_loops
 from ansorlite.analysis.constants import constant_stages, follows_from_constants
-from ansorlite.columns.arithmetic import both, ceil, either, equal, every, maximum, minimum, negated, product, select, where
-from ansorlite.columns.tape import Number
+from ansorlite.columns.arithmetic import (
+    both,
+    ceil,
+    either,
+    equal,
+    every,
+    maximum,
+    minimum,
+    modulo,
+    negated,
+    product,
+    select,
+    where,
+)
+from ansorlite.columns.tape import Column, Number
 from ansorlite.errors import ScheduleError
-from ansorlite.loops.nodes import Scope
+from ansorlite.loops.nodes import LoopKind, Scope, may_nest
 from ansorlite.once import once_for_each
 from ansorlite.schedule.accumulators import check_starts, in_scope
 from ansorlite.schedule.bands import Depths, bands_around, bands_of, kept
 from ansorlite.schedule.nest import Attached, Loop, Nest, Packed, Program
+from ansorlite.schedule.padding import paddings, wanted
 from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.regions import Region, regions
 from ansorlite.schedule.samples import Choose, Value, evaluate
@@ -40,7 +54,7 @@ from ansorlite.schedule.structure import (
     Structure,
     places,
 )
-from ansorlite.schedule.walks import Walks, chain, innermost, mixed_axes
+from ansorlite.schedule.walks import Walk, Walks, chain, innermost, mixed_axes
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis, Expr, Reduce
 from ansorlite.te.tensor import Tensor
@@ -71,6 +85,7 @@ class _Fold:
         self.valid: Number = 1
         self.follower: dict[str, str] = {}
         self.members: dict[str, list[Tensor]] = {}
+        self.pads: dict[Tensor, tuple[Number, ...]] = {}
 
     def program(self) -> Program:
         position = {tensor.name: i for i, tensor in enumerate(self.dag.tensors)}
@@ -94,7 +109,7 @@ class _Fold:
                 merge = next(c for c in self.dag.consumers(nest.epilogue))
                 counting = (nest.anchor.axes[0], nest.epilogue.axes[0], merge.reduce_axes[0])
                 self.parts |= dict.fromkeys(counting, nest.loops[0].trip)
-        return Program(self.dag, tuple(nests), self.parts, both(self.valid, self.walks.valid))
+        return Program(self.dag, tuple(nests), self.parts, both(self.valid, self.walks.valid), self.pads)
 
     def value(self, value: Value) -> Number:
         return evaluate(value, self.choose)
@@ -153,8 +168,9 @@ class _Fold:
         depths = Depths(said, names, inside)
         grouped = bands_of(names, walks, depths.all, vector, isinstance(anchor.body, Reduce))
         depth = {name: number for number, name in enumerate(chain(said))}
+        bound = dict(said.bound)
         loops = tuple(
-            Loop(name, walk.axis, depth[name], number, walk.reduce, walk.span, walk.step, walk.trip, 0)
+            Loop(name, walk.axis, depth[name], number, walk.reduce, walk.span, walk.step, walk.trip, 0, bound.get(name))
             for number, (_, band) in enumerate(grouped)
             for name, walk in ((name, walks[name]) for name in band)
         )
@@ -188,15 +204,22 @@ class _Fold:
         parallel = self.parallel(said, [loop.trip for loop in loops], anchor.name, names)
         if box is not None:
             parallel = where(equal(box, 0), parallel, 0)
-        loops = self.unrolled(loops, said, cut, mixed, lanes, parallel)
+        self.check_bound(anchor.name, loops, cut, mixed)
+        loops, written = self.unrolled(loops, said, cut, mixed, lanes, parallel)
         stored = anchor if epilogue is None else epilogue
+        if box is None:
+            self.padded(stored, [self.parts.get(axis, axis.extent) for axis in stored.axes])
+        if stored is not anchor and said.aligned:
+            raise ScheduleError(
+                f"stage {anchor.name} is a tile of accumulators: storage_align is of stages that are stored, and of copies"
+            )
         prepared = stored in self.constant
         streamed = self.streamed(stored, loops, lanes) if box is None else 0
         reduce_at: Number = ended
         if starts is not None:
             # Of a local tile no further out than where that is made; and no further in than where the reduction begins.
-            wanted = maximum(normalised(minimum(place(starts.at), ended)), epilogue_at)
-            reduce_at = where(equal(wanted, normalised(ended)), ended, wanted)
+            begin = maximum(normalised(minimum(place(starts.at), ended)), epilogue_at)
+            reduce_at = where(equal(begin, normalised(ended)), ended, begin)
         numbers = epilogue_at, reduce_at, starts is not None
         nest = Nest(
             anchor,
@@ -214,10 +237,12 @@ class _Fold:
             streamed,
             cut,
             mixed,
+            written,
             (),
             (),
         )
         self.valid = both(self.valid, in_scope(nest))
+        self.check_sums(nest, said, walks)
         attached = self.attached(nest, members, place, normalised, box is None)
         packed = tuple(self.packed(nest, copy, attached, lambda at: normalised(place(at)), box is None) for copy in said.copies)
         return replace(nest, attached=attached, packed=packed)
@@ -244,8 +269,9 @@ class _Fold:
         mixed: frozenset[Axis],
         lanes: Number,
         parallel: Number,
-    ) -> tuple[Loop, ...]:
-        """Marks loops, from the innermost outward, while their straight-line code stays within the limit.
+    ) -> tuple[tuple[Loop, ...], Number]:
+        """Marks loops, from the innermost outward, while their straight-line code stays within the limit; and how many iterations
+        of theirs are written out.
 
         A loop whose last run may be short stays a loop, and so does one that threads share.
         """
@@ -266,7 +292,59 @@ class _Fold:
             alone = parallel <= position if loop.name in shared else 1
             going = every((going, statements <= limit, either(fixed, vector), alone))
             result[position] = replace(loop, unrolled=every((going, loop.trip > 1, negated(vector))))
-        return tuple(result)
+        written = product(where(loop.unrolled, loop.trip, 1) for loop in result)
+        return tuple(result), minimum(written, maximum(limit, 1))
+
+    def check_bound(self, stage: str, loops: tuple[Loop, ...], cut: frozenset[str], mixed: frozenset[Axis]) -> None:
+        """Loops that are bound nest as their machine has it, and have the same iterations in every run."""
+        around: list[Loop] = []
+        for position, loop in enumerate(loops):
+            if loop.bound is None:
+                continue
+            for outer in around:
+                if outer.bound is not None and not may_nest(outer.bound, loop.bound):
+                    raise ScheduleError(
+                        f"loop {loop.name} of stage {stage}, bound to {loop.bound.value}, is inside of loop {outer.name}, bound "
+                        f"to {outer.bound.value}; reorder: block, vthread, then warp and lane, or thread, from the outermost in"
+                    )
+            around.append(loop)
+            if loop.name in cut:
+                whole = either(_whole(loops, position, mixed), equal(loop.trip, 1))
+                self.require(
+                    whole,
+                    f"loop {loop.name} of stage {stage} is bound to {loop.bound.value}, but its last run is short; "
+                    f"choose factors that divide the loops of {loop.axis.name}",
+                )
+
+    def check_sums(self, nest: Nest, said: StageLoops, walks: Mapping[str, Walk]) -> None:
+        """Independent iterations that are shifted onto one another do not add to one element in memory."""
+        if nest.epilogue is not None or not isinstance(nest.anchor.body, Reduce):
+            return
+        shared = said.parallel[0] if said.parallel is not None else ()
+        inner = nest.inner_reduction
+        # Registers that are set at the start of a sum are moved to memory whole.
+        moved = both(nest.promoted, nest.reduce_at >= inner) if inner is not None else 0
+        for position, loop in enumerate(nest.loops):
+            walk = walks[loop.name]
+            if (loop.bound is None and loop.name not in shared) or walk.cut or walk.even:
+                continue
+            alone = nest.parallel <= position if loop.bound is None else 0
+            self.require(
+                either(either(equal(loop.trip * loop.step, loop.span), alone), moved),
+                f"loop {loop.name} of stage {nest.anchor.name} walks {loop.span} elements in steps of {loop.step}: its last "
+                f"iteration would add to elements of another one at the same time; choose factors that divide, or cache_write",
+            )
+
+    def require(self, flag: Number, problem: str) -> None:
+        """A condition of rows: where it is not met the row is invalid.
+
+        Raises:
+            ScheduleError: there is one row, and it is not.
+        """
+        if isinstance(flag, Column):
+            self.walks.valid = both(self.walks.valid, flag)
+        elif not flag:
+            raise ScheduleError(problem)
 
     def streamed(self, stored: Tensor, loops: tuple[Loop, ...], lanes: Number) -> Number:
         """Whether what the innermost loop stores goes past the caches: by the line, so in vectors, and not in short runs."""
@@ -327,6 +405,8 @@ class _Fold:
             # The boxes of a stage further in are of full length, whatever is left for the last run of a reduction loop.
             read_inside = any(consumer in at_of for consumer in consumers)
             tiles = nest.reaches if read_inside else nest.sizes
+            if self.structure.loops(tensor.name).shared:
+                self.check_shared(nest, tensor.name, at, root)
             result.append(self.region_stage(tensor, forms[tensor], at, tiles, root))
         return tuple(reversed(result))
 
@@ -347,11 +427,12 @@ class _Fold:
                 # At the root all of it is computed.
                 per_band[0] = extent
             lengths.append(select(per_band, at))
+        self.padded(tensor, lengths)
         if said.is_shaped or tensor.name in self.members:
             extents = {axis: axis.extent for axis in tensor.reduce_axes} | dict(zip(tensor.axes, lengths, strict=True))
             nest = self.nest(tensor, said, extents, at if root else 1)
             shape = nest.lane_axis, nest.lanes, nest.parallel
-            return Attached(tensor, region, at, tuple(lengths), *shape, tensor in self.constant, nest)
+            return Attached(tensor, region, at, tuple(lengths), *shape, tensor in self.constant, said.shared, nest)
         number, lane_axis = positions(tensor), None
         lanes: Number = 1
         if said.vector is not None:
@@ -362,7 +443,15 @@ class _Fold:
         trips = [lengths[number[axis]] for axis in order]
         shared = self.parallel(said, trips, tensor.name, [axis.name for axis in order])
         parallel = where(equal(at, 0), shared, 0) if root else 0
-        return Attached(tensor, region, at, tuple(lengths), lane_axis, lanes, parallel, tensor in self.constant, None)
+        shape = lane_axis, lanes, parallel
+        return Attached(tensor, region, at, tuple(lengths), *shape, tensor in self.constant, said.shared, None)
+
+    def padded(self, tensor: Tensor, extents: Sequence[Number]) -> None:
+        """Notes the padding of a buffer, if it has some."""
+        wishes = wanted(self.structure.loops(tensor.name).aligned, self.choose)
+        if wishes:
+            number = {axis.name: dim for dim, axis in enumerate(tensor.axes)}
+            self.pads[tensor] = paddings(extents, {number[name]: wish for name, wish in wishes.items()})
 
     def packed(
         self, nest: Nest, copied: Copied, attached: Sequence[Attached], place: Callable[[Location], Number], root: bool
@@ -374,7 +463,37 @@ class _Fold:
         prepared = root and follows_from_constants(self.dag, copy.body)
         # What is computed inside of the nest can be copied no further out than there.
         there: Number = next((stage.at for stage in attached if stage.tensor is tensor), 0)
-        return Packed(tensor, copy, 0 if prepared else maximum(place(copied.at), there), prepared)
+        at = 0 if prepared else maximum(place(copied.at), there)
+        if copied.shared:
+            self.check_shared(nest, copied.name, at, root)
+        wishes = wanted(copied.aligned, self.choose)
+        pads: dict[str, Number] = {}
+        stride: Number = 1
+        for loop in reversed(nest.loops) if wishes else ():
+            inside = both(at <= loop.band, loop.axis in copy.axes)
+            if loop.name in wishes:
+                factor, offset = wishes[loop.name]
+                # Of loops of one iteration there is no dimension; and neighbours along the innermost one lie side by side.
+                there = every((inside, loop.trip > 1, stride > 1))
+                pads[loop.name] = where(there, modulo(offset - stride, factor), 0)
+                stride = stride + pads[loop.name]
+            stride = stride * where(inside, loop.trip, 1)
+        return Packed(tensor, copy, at, prepared, copied.shared, pads)
+
+    def check_shared(self, nest: Nest, name: str, at: Number, root: bool) -> None:
+        """What the threads of a block share is made inside of some root loop, and outside of those over threads."""
+        if not root:
+            raise ScheduleError(
+                f"{name} is to be shared by the threads of a block, but {nest.anchor.name} is itself computed in another one's "
+                f"loops: make {name} in those"
+            )
+        threads = [loop for loop in nest.loops if loop.bound not in (None, LoopKind.BLOCK)]
+        outside = every(either(at <= loop.band, equal(loop.trip, 1)) for loop in threads)
+        self.require(
+            both(at > 0, outside),
+            f"{name} is to be shared by the threads of a block: make it inside of a loop of {nest.anchor.name}, "
+            f"outside of the loops that are bound to threads",
+        )
 
 
 def _table(numbers: Sequence[int]) -> NDArray[np.int64]:

@@ -12,14 +12,12 @@ The numbers all come from the fold.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ansorlite.analysis.constants import constant_stages
 from ansorlite.loops.arguments import argument
 from ansorlite.loops.nodes import Alloc, Buffer, Function, Scope, Stmt, block
 from ansorlite.loops.simplify import simplify
-from ansorlite.schedule.lower_nest import NestLowering
-from ansorlite.schedule.nest import Attached, Nest, Packed, Program
+from ansorlite.schedule.lower_nest import NestLowering, padding
+from ansorlite.schedule.nest import Attached, Program
 from ansorlite.schedule.reading import Reader, whole
 from ansorlite.te.tensor import Tensor
 
@@ -30,29 +28,22 @@ def lower_program(program: Program, name: str = "kernel") -> Function:
     arguments = (*dag.inputs, *dag.outputs)
     buffers = {t: argument(t) for t in arguments}
     tiles = {nest.anchor for nest in program.nests if nest.epilogue is not None}
-    computed = {pack.tensor for nest in program.nests for pack in _packed(nest) if not pack.copies}
+    computed = {pack.tensor for each in program.nests for nest in each.all for pack in nest.packed if not pack.copies}
     outside = [t for t in dag.computes if t not in buffers and t not in tiles | computed and _at_root(program, t)]
     constant = constant_stages(dag)
     scopes = {t: Scope.PREPARED if t in constant else Scope.GLOBAL for t in outside}
-    buffers |= {t: Buffer(t.name, _shape(program, t), t.dtype, scopes[t]) for t in outside}
+    buffers |= {t: Buffer(t.name, _shape(program, t), t.dtype, scopes[t], padding(program, t)) for t in outside}
     reads: dict[Tensor, Reader] = {t: whole(buffer) for t, buffer in buffers.items()}
     body: list[Stmt] = []
     packs: list[Buffer] = []
     for nest in program.nests:
-        lowering = NestLowering(nest, program.parts, buffers, reads)
+        lowering = NestLowering(nest, program, buffers, reads)
         body.append(lowering.lower())
         packs += lowering.root_packs
     whole_body = block(*body)
     for buffer in (*reversed(packs), *(buffers[t] for t in reversed(outside))):
         whole_body = Alloc(buffer, whole_body)
     return simplify(Function(name, tuple(buffers[t] for t in arguments), len(dag.outputs), whole_body))
-
-
-def _packed(nest: Nest) -> Iterator[Packed]:
-    yield from nest.packed
-    for stage in nest.attached:
-        if stage.nest is not None:
-            yield from _packed(stage.nest)
 
 
 def _at_root(program: Program, tensor: Tensor) -> bool:

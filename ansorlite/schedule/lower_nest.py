@@ -23,11 +23,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ansorlite.analysis.access import axes_of
-from ansorlite.columns.tape import Number
 from ansorlite.loops.nodes import Alloc, Buffer, Load, Role, Scope, Stmt, Store, block, index
 from ansorlite.schedule.coordinates import Level, Position, box_corner, levels, loops_over, nested
 from ansorlite.schedule.lower_region import RegionLowering, folded
-from ansorlite.schedule.nest import Attached, Nest, Packed
+from ansorlite.schedule.nest import Attached, Nest, Packed, Program
 from ansorlite.schedule.parallel import parallel_loop
 from ansorlite.schedule.reading import Reader, fixed, on_buffers, region
 from ansorlite.te.expr import Axis, Expr, Reduce, Var
@@ -61,16 +60,17 @@ class NestLowering:
     def __init__(
         self,
         nest: Nest,
-        parts: Mapping[Axis, Number],
+        program: Program,
         buffers: Mapping[Tensor, Buffer],
         reads: Mapping[Tensor, Reader],
         region: Region | None = None,
     ) -> None:
+        self.program = program
         self.nest = nest
         self.region = region
         self.base: Mapping[Axis, Expr] = {} if region is None else dict(zip(nest.anchor.axes, region.corner, strict=True))
         self.levels = levels(nest)
-        self.extents = {axis: int(count) for axis, count in parts.items()}
+        self.extents = {axis: int(count) for axis, count in program.parts.items()}
         self.buffers = buffers
         self.reads = dict(reads)
         self.body = nest.anchor.body
@@ -211,8 +211,7 @@ class NestLowering:
         starts_here = self.reduce_at >= band
         if self.lane_level is not None:
             return self.in_lanes(inner, self.lane_level, band, position)
-        if self.tile is not None and not self.nest.apart:
-            assert self.tile_levels is not None
+        if self.tile is not None and self.tile_levels is not None and not self.nest.apart:
             self.registers = (self.tile, self.tile_levels)
             return block(*([self.start_tile(band, position)] if starts_here else []), self.band_loops(band, position))
         registers = Buffer(f"{name}_reg", tuple(level.trip for level in inner), dtype, Scope.REGISTER)
@@ -293,14 +292,15 @@ class NestLowering:
         if at_root:
             buffer = self.buffers[stage.tensor]
         else:
-            buffer = Buffer(stage.tensor.name, lengths, stage.tensor.dtype, self.scope(int(stage.at)))
+            scope = Scope.SHARED if stage.shared else self.scope(int(stage.at))
+            buffer = Buffer(stage.tensor.name, lengths, stage.tensor.dtype, scope, padding(self.program, stage.tensor))
             local.append(buffer)
         if stage.nest is None:
             before.append(RegionLowering(stage, corner, buffer, self.reads, self.extents).lower())
         else:
             box = Region(corner, self.ranges, at_root)
             buffers = {**self.buffers, stage.tensor: buffer}
-            before.append(NestLowering(stage.nest, self.extents, buffers, self.reads, box).lower())
+            before.append(NestLowering(stage.nest, self.program, buffers, self.reads, box).lower())
         if not at_root:
             self.reads[stage.tensor] = region(buffer, corner)
 
@@ -314,8 +314,10 @@ class NestLowering:
         """Copies or computes what the loops below ``position`` read of a tensor, in the order in which they read it."""
         band = int(pack.at)
         chosen = [level for level in self.levels if level.band >= band and level.axis in pack.copy.axes]
-        scope = Scope.PREPARED if pack.prepared else self.scope(band)
-        buffer = Buffer(pack.copy.name, tuple(level.trip for level in chosen), pack.tensor.dtype, scope)
+        scope = Scope.PREPARED if pack.prepared else Scope.SHARED if pack.shared else self.scope(band)
+        # What is behind one iteration of a loop is behind a run along the next dimension.
+        pads = tuple(int(pack.pads.get(name, 0)) for name in ("", *(level.loop for level in chosen[:-1]))) if pack.pads else ()
+        buffer = Buffer(pack.copy.name, tuple(level.trip for level in chosen), pack.tensor.dtype, scope, pads[: len(chosen)])
         (self.root_packs if band == 0 and self.region is None else local).append(buffer)
         opened, inside = loops_over(chosen, position)
         indices = tuple(inside.at[level] for level in chosen)
@@ -336,3 +338,8 @@ class NestLowering:
         """The readers of the anchor's statement: packed operands are read by loops, not by coordinates."""
         packed = {t: fixed(b, tuple(position.at[level] for level in chosen)) for t, (b, chosen) in self.packs.items()}
         return self.reads | packed
+
+
+def padding(program: Program, tensor: Tensor) -> tuple[int, ...]:
+    """Of the buffer of a tensor."""
+    return tuple(int(pad) for pad in program.pads.get(tensor, ()))

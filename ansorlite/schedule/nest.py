@@ -12,7 +12,7 @@ from functools import cached_property
 
 from ansorlite.columns.arithmetic import both, either, equal, every, floor, minimum, negated
 from ansorlite.columns.tape import Number
-from ansorlite.loops.nodes import Scope
+from ansorlite.loops.nodes import LoopKind, Scope
 from ansorlite.schedule.regions import Region
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Axis, Read, Reduce
@@ -32,6 +32,7 @@ class Loop:
         step: how many of them one iteration covers.
         trip: iterations.
         unrolled: flag.
+        bound: what of a GPU it is bound to.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Loop:
     step: Number
     trip: Number
     unrolled: Number
+    bound: LoopKind | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +59,7 @@ class Attached:
         lanes: vector width, 1 for a scalar.
         parallel: how many of its outermost loops are fused and parallel; 0 unless at the root.
         prepared: whether it is computed once, before the first call; then it is at the root.
+        shared: whether all threads of a block see it.
         nest: its loops over the region, where they are shaped; else they are those over its axes.
     """
 
@@ -68,6 +71,7 @@ class Attached:
     lanes: Number
     parallel: Number
     prepared: bool
+    shared: bool
     nest: Nest | None
 
 
@@ -81,12 +85,16 @@ class Packed:
         copy: the copy's name, and its element in terms of the anchor's axes that the read depends on, which are its axes.
         at: after how many bands of the anchor; 0 is the root.
         prepared: whether the copy is made once, before the first call; then that is at the root.
+        shared: whether all threads of a block see it.
+        pads: by loop that is a dimension of the copy: elements behind what one iteration of it has.
     """
 
     tensor: Tensor
     copy: Tensor
     at: Number
     prepared: bool
+    shared: bool
+    pads: Mapping[str, Number]
 
     @property
     def copies(self) -> bool:
@@ -117,6 +125,7 @@ class Nest:
         cut: the names of the loops whose last iteration is cut short where the step does not divide the span; that of the others
             is shifted inwards.
         mixed: the axes of which an inner level is walked outside of an outer one.
+        written_out: how often the anchor's statement is written out in straight-line code, a vectorised loop counted as one.
     """
 
     anchor: Tensor
@@ -136,8 +145,15 @@ class Nest:
     streamed: Number
     cut: frozenset[str]
     mixed: frozenset[Axis]
+    written_out: Number
     attached: tuple[Attached, ...]
     packed: tuple[Packed, ...]
+
+    @cached_property
+    def all(self) -> tuple[Nest, ...]:
+        """The nest, and those of the stages computed in it, in theirs, and so on."""
+        inside = (stage.nest for stage in self.attached if stage.nest is not None)
+        return (self, *(each for nest in inside for each in nest.all))
 
     def band_start(self, band: int) -> int:
         """The position of the first loop of ``band``, or the number of loops."""
@@ -256,9 +272,11 @@ class Program:
         nests: in the order in which they run.
         parts: for the partial results of an rfactor: how many there are, by the axes ``r`` that count them.
         valid: flag: whether the choices go together at all.
+        pads: of buffers with padded strides: for each dimension the elements behind a run along it.
     """
 
     dag: ComputeDAG
     nests: tuple[Nest, ...]
     parts: Mapping[Axis, Number]
-    valid: Number = 1
+    valid: Number
+    pads: Mapping[Tensor, tuple[Number, ...]]

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NewType
+
+#: The name of a tensor or a copy: one that is there, or one that a primitive makes.
+Name = NewType("Name", str)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from ansorlite.analysis.access import axes_of
 from ansorlite.errors import ScheduleError
 from ansorlite.rewrites.stages import without_unit_reductions
 from ansorlite.schedule import primitives as p
-from ansorlite.schedule.refs import LoopRef, StageRef
+from ansorlite.schedule.refs import LoopRef, Name, StageRef
 from ansorlite.schedule.samples import Chosen, Hole, Symbol, Tile, Trip, Value, most
 from ansorlite.schedule.structure import Location, Sampled, Structure
 from ansorlite.schedule.tiles import MAX_INNER, tile_table
@@ -152,6 +152,10 @@ class Schedule:
         """See :class:`~ansorlite.schedule.primitives.annotations.Unroll`."""
         self.apply(p.Unroll(_all(loops)) if max_steps is None else p.Unroll(_all(loops), max_steps))
 
+    def bind(self, loop: LoopRef, to: str) -> None:
+        """See :class:`~ansorlite.schedule.primitives.annotations.Bind`."""
+        self.apply(p.Bind(_loop(loop), to))
+
     def stream(self, stage: Stage | str, *, on: Value = 1) -> None:
         """See :class:`~ansorlite.schedule.primitives.annotations.Stream`."""
         self.apply(p.Stream(_stage(stage), on))
@@ -179,10 +183,16 @@ class Schedule:
         layout: str = "packed",
         name: str | None = None,
         computed: bool = False,
-    ) -> None:
-        """See :class:`~ansorlite.schedule.primitives.places.CacheRead`."""
-        source = tensor if isinstance(tensor, str) else tensor.name
-        self.apply(p.CacheRead(_stage(stage), source, at, layout, name or self.free(f"{source}_packed"), computed))
+        scope: str | None = None,
+    ) -> Stage | None:
+        """See :class:`~ansorlite.schedule.primitives.places.CacheRead`; the copy, where it is a stage."""
+        source = Name(tensor if isinstance(tensor, str) else tensor.name)
+        copy = Name(name or self.free(f"{source}_{layout}"))
+        return next(iter(_stages(self.apply(p.CacheRead(_stage(stage), source, at, layout, copy, computed, scope)))), None)
+
+    def storage_align(self, buffer: Stage | str, loop: LoopRef, factor: Value, offset: Value = 0) -> None:
+        """See :class:`~ansorlite.schedule.primitives.storage.StorageAlign`."""
+        self.apply(p.StorageAlign(Name(buffer if isinstance(buffer, str) else buffer.name), _loop(loop), factor, offset))
 
     def decompose_reduction(self, stage: Stage | str, at: Location) -> None:
         """See :class:`~ansorlite.schedule.primitives.places.DecomposeReduction`."""
@@ -197,20 +207,20 @@ class Schedule:
     def cache_write(self, stage: Stage | str, *, scope: str | None = None, at: Location = None, name: str | None = None) -> Stage:
         """See :class:`~ansorlite.schedule.primitives.rewrites.CacheWrite`."""
         ref = _stage(stage)
-        return _one_stage(self.apply(p.CacheWrite(ref, name or f"{ref.name}_local", scope, at)))
+        return _one_stage(self.apply(p.CacheWrite(ref, Name(name or f"{ref.name}_local"), scope, at)))
 
     def rfactor(self, loop: LoopRef, *, name: str | None = None) -> Stage:
         """See :class:`~ansorlite.schedule.primitives.rewrites.Rfactor`."""
-        return _one_stage(self.apply(p.Rfactor(_loop(loop), name or f"{loop.stage}_rf")))
+        return _one_stage(self.apply(p.Rfactor(_loop(loop), Name(name or f"{loop.stage}_rf"))))
 
     def tensorize(self, loop: LoopRef, op: str, *, words: tuple[str, str] | None = None) -> tuple[Stage, ...]:
         """See :class:`~ansorlite.schedule.primitives.rewrites.Tensorize`."""
         a, b = words or (unused_name(self.dag, f"{loop.stage}_a"), unused_name(self.dag, f"{loop.stage}_b"))
-        return _stages(self.apply(p.Tensorize(_loop(loop), op, (a, b))))
+        return _stages(self.apply(p.Tensorize(_loop(loop), op, (Name(a), Name(b)))))
 
     def convert(self, stage: Stage | str, copies: Sequence[str]) -> tuple[Stage, ...]:
         """See :class:`~ansorlite.schedule.primitives.rewrites.Convert`."""
-        return _stages(self.apply(p.Convert(_stage(stage), tuple(copies))))
+        return _stages(self.apply(p.Convert(_stage(stage), tuple(map(Name, copies)))))
 
     def polyphase(self, loop: LoopRef, stride: int) -> None:
         """See :class:`~ansorlite.schedule.primitives.rewrites.Polyphase`."""
@@ -222,7 +232,7 @@ class Schedule:
 
     def fuse_dimensions(self, pairs: Sequence[tuple[str, tuple[int, ...]]]) -> None:
         """See :class:`~ansorlite.schedule.primitives.rewrites.FuseDimensions`."""
-        self.apply(p.FuseDimensions(tuple((name, tuple(dims)) for name, dims in pairs)))
+        self.apply(p.FuseDimensions(tuple((Name(name), tuple(dims)) for name, dims in pairs)))
 
     def winograd(self, stage: Stage | str, outputs: Sequence[int]) -> None:
         """See :class:`~ansorlite.schedule.primitives.rewrites.Winograd`."""

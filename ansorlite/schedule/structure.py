@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from ansorlite.analysis.access import axes_of
 from ansorlite.errors import ScheduleError
-from ansorlite.loops.nodes import Scope
+from ansorlite.loops.nodes import LoopKind, Scope
 from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.samples import Hole, Value
 from ansorlite.te.dag import ComputeDAG
@@ -68,6 +68,19 @@ class Splitting:
 
 
 @dataclass(frozen=True)
+class Alignment:
+    """Neighbours along a dimension of a buffer are a multiple of ``factor`` elements apart, plus ``offset``.
+
+    Attributes:
+        along: the axis, or of a copy the loop, of the dimension.
+    """
+
+    along: str
+    factor: Value
+    offset: Value
+
+
+@dataclass(frozen=True)
 class Copied:
     """What a stage reads of a tensor, laid out in the order of use.
 
@@ -76,12 +89,16 @@ class Copied:
         name: of the copy.
         at: where the copy is made.
         computed: whether the tensor is a stage that has no other place: its elements are computed into the copy.
+        aligned: dimensions whose strides are padded.
+        shared: whether all threads of a block see it.
     """
 
     tensor: str
     name: str
     at: Location
     computed: bool
+    aligned: tuple[Alignment, ...] = ()
+    shared: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,11 +121,14 @@ class StageLoops:
         follows: whether it is computed in the very loops of the stage that ``at`` is a loop of, after that: as its epilogue.
         parallel: the outermost loops that threads share, and how many of them.
         vector: the vectorised loop, and its lanes.
+        bound: loops that are bound to what a GPU has, each with that.
         unrolled: the loops that are unrolled, from the innermost outward, and the most vector statements of straight-line code.
         streamed: whether what it stores goes past the caches.
         scope: the memory that its elements are in until another stage has copied them; ``None``: where they fit.
         copies: the copies that it reads instead of tensors.
         starts: where its accumulators start; ``None``: right before the first loop that adds up.
+        aligned: dimensions of its buffer whose strides are padded.
+        shared: whether all threads of a block see its buffer.
     """
 
     axes: tuple[str, ...]
@@ -119,11 +139,14 @@ class StageLoops:
     follows: bool = False
     parallel: tuple[tuple[str, ...], Value] | None = None
     vector: tuple[str, Value] | None = None
+    bound: tuple[tuple[str, LoopKind], ...] = ()
     unrolled: tuple[tuple[str, ...], Value] | None = None
     streamed: Value = 0
     copies: tuple[Copied, ...] = ()
     starts: Started | None = None
     scope: Scope | None = None
+    aligned: tuple[Alignment, ...] = ()
+    shared: bool = False
 
     @property
     def is_plain(self) -> bool:
@@ -133,7 +156,7 @@ class StageLoops:
     @property
     def is_shaped(self) -> bool:
         """Whether its loops are others than those over its axes."""
-        return bool(self.loops != self.axes or self.splits or self.unrolled or self.copies or self.starts)
+        return bool(self.loops != self.axes or self.splits or self.unrolled or self.bound or self.copies or self.starts)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,11 @@ from ansorlite.te.tensor import Tensor
 
 @dataclass(frozen=True)
 class Walk:
-    """The numbers of one loop of a stage."""
+    """The numbers of one loop of a stage.
+
+    Attributes:
+        even: whether its step is known to divide its span, whatever is chosen.
+    """
 
     axis: Axis
     span: Number
@@ -25,6 +29,7 @@ class Walk:
     trip: Number
     reduce: bool
     cut: bool
+    even: bool = True
 
 
 class Walks:
@@ -73,19 +78,19 @@ class Walks:
                 f"twice; cut them"
             )
         cut = whole.cut or split.tail is Tail.CUT
-        hole = _tile(split.factors)
+        hole, even = _tile(split.factors), False
         if hole is not None and hole.table is not None and equal(whole.span, hole.table.extent) == 1 and whole.step == 1:
             table = hole.table
             spans = [self.choose(hole, table.spans[:, level]) for level in range(table.parts + 1)]
             trips = [self.choose(hole, table.trips[:, level]) for level in range(table.parts)]
             # Of an axis that is split by these tiles alone nothing is cut.
             alone = split.loop == whole.axis.name and divided.isdisjoint(split.parts)
-            cut = cut and (whole.reduce or not table.perfect or not alone)
+            cut, even = cut and (whole.reduce or not table.perfect or not alone), table.perfect
         else:
             spans = self.chain(stage, whole, split)
             trips = [ceil(spans[level] / spans[level + 1]) for level in range(len(split.factors))]
         return [
-            replace(whole, span=spans[level], step=spans[level + 1], trip=trips[level], cut=cut)
+            replace(whole, span=spans[level], step=spans[level + 1], trip=trips[level], cut=cut, even=even)
             for level in range(len(split.factors))
         ]
 

@@ -25,6 +25,7 @@ from ansorlite.schedule.structure import Structure
 from ansorlite.schedule.trace import Trace, chosen
 from ansorlite.schedule.trace_pattern import TracePattern
 from ansorlite.sketch.candidate import Candidate
+from ansorlite.sketch.constraint import Constraint
 from ansorlite.target import Target
 
 
@@ -36,11 +37,13 @@ class Sketch:
         structure: what the trace makes of the task's computation.
         trace: the schedule.
         target: the machine it is for.
+        constraints: what that sets limits to.
     """
 
     structure: Structure
     trace: Trace
     target: Target
+    constraints: tuple[Constraint, ...] = ()
 
     @property
     def holes(self) -> tuple[Hole, ...]:
@@ -80,16 +83,32 @@ class Sketch:
         return self._canonical.run(rows).T.astype(np.int64)
 
     @cached_property
-    def _valid(self) -> ColumnProgram | None:
-        """What computes whether rows are valid; ``None`` if all are."""
-        program = self.columns(lambda program: [program.valid])
-        return program if len(program) else None
+    def _conditions(self) -> ColumnProgram | None:
+        """What computes which conditions rows meet: that the choices go together, then each constraint; ``None`` if all do."""
+
+        def flags(program: Program) -> list[Number]:
+            return [program.valid, *(constraint.holds(program, self.target) for constraint in self.constraints)]
+
+        program = self.columns(flags)
+        # Where nothing is left to compute, any row tells of all.
+        return program if len(program) or not program.run(np.zeros((1, len(self.holes)), np.int64)).all() else None
 
     def valid(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """(n,) of rows (n, holes): whether the choices go together."""
-        if self._valid is None:
+        """(n,) of rows (n, holes): whether the choices go together, and the machine can run the program."""
+        if self._conditions is None:
             return np.ones(len(rows), dtype=bool)
-        return np.asarray(self._valid.run(rows)[0] > 0)
+        return np.asarray(self._conditions.run(rows).all(axis=0))
+
+    def why_invalid(self, rows: NDArray[np.int64]) -> str:
+        """A clause that says which condition the fewest of the rows (n, holes) meet."""
+        assert self._conditions is not None
+        met = self._conditions.run(rows).sum(axis=1)
+        least = int(met.argmin())
+        if least == 0:
+            said = "go together: factors of splits cover their loops, and divide them where they must"
+        else:
+            said = f"make {self.constraints[least - 1].said(self.target)}"
+        return f"{_few(met[least], rows)} of its choices {said}"
 
     def fits(self, row: Sequence[int]) -> bool:
         """Whether ``row`` fills the holes: a record may come from a version that had others."""
@@ -117,6 +136,10 @@ class Sketch:
             sizes = tuple(hole.size for hole in self.holes)
             raise TuningError(f"row {tuple(row)} does not fit a sketch with holes of sizes {sizes}")
         return lower_program(self.fold(row), name)
+
+
+def _few(count: float, rows: NDArray[np.int64]) -> str:
+    return "none" if not count else f"only {int(count):,} in {len(rows):,}"
 
 
 @contextmanager

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 class Space(Protocol):
     """The rows that fill the holes of one sketch.
 
-    Rows are ``(n, holes)`` int64 arrays. Every row whose column ``h`` lies in ``range(sizes[h])`` stands for a legal
-    program; what a machine cannot run is said by :meth:`valid`. Every random draw comes from the generator given.
+    Rows are ``(n, holes)`` int64 arrays. Every row whose column ``h`` lies in ``range(sizes[h])`` decodes; whose choices do
+    not go together, or make a program that the machine cannot run, is said by :meth:`valid`, and is never proposed. What
+    :meth:`sample` and :meth:`neighbours` give is valid; what is bred of rows need not be. Every random draw comes from the
+    generator given.
     """
 
     @property
@@ -26,7 +28,7 @@ class Space(Protocol):
         ...
 
     def sample(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """``n`` random rows."""
+        """``n`` random valid rows."""
         ...
 
     def canonical(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -34,11 +36,11 @@ class Space(Protocol):
         ...
 
     def valid(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """``(n,)``: whether the target can run the program."""
+        """``(n,)``: whether the choices go together, and the target can run the program."""
         ...
 
     def neighbours(self, row: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The rows one small step away from ``row``, which is ``(holes,)``."""
+        """The valid rows one small step away from ``row``, which is ``(holes,)``."""
         ...
 
     def mutate(self, rows: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:

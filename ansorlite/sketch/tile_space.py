@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from ansorlite.errors import ScheduleError
 from ansorlite.schedule.samples import Hole
 from ansorlite.sketch.sketch import Sketch
 
@@ -16,12 +17,17 @@ Rows = NDArray[np.int64]
 _TILE_WEIGHT = 4.0
 #: The share of tile mutations that jump anywhere in the table instead of to a neighbour.
 _JUMP = 0.2
+#: So many rows are drawn at once, at least, in the place of invalid ones, and so many times: then a space counts as one without
+#: valid rows.
+_REDRAWN = 1024
+_REDRAWS = 8
 
 
 class TileSpace:
     """A :class:`~ansorlite.sketch.space.Space` over the holes of ``sketch``.
 
-    The fold projects what does not go together; the few choices that it cannot project make a row invalid.
+    The fold projects what does not go together; the few choices that it cannot project, and what is beyond a limit of the
+    machine, make a row invalid.
     """
 
     def __init__(self, sketch: Sketch) -> None:
@@ -39,7 +45,27 @@ class TileSpace:
         return tuple(range(len(self.holes)))
 
     def sample(self, n: int, rng: np.random.Generator) -> Rows:
-        """``n`` rows, every hole uniform, or by its weights."""
+        """``n`` valid rows, every hole uniform, or by its weights.
+
+        Raises:
+            ScheduleError: no row is valid, as far as some thousands that were tried tell.
+        """
+        rows = self._drawn(n, rng)
+        wrong = np.flatnonzero(~self.valid(rows))
+        found = tried = rows[:0]
+        for _ in range(_REDRAWS):
+            if len(found) >= len(wrong):
+                break
+            tried = self._drawn(max(_REDRAWN, 2 * len(wrong)), rng)
+            found = np.concatenate([found, tried[self.valid(tried)]])
+        if len(wrong) and not len(found):
+            raise ScheduleError(self.sketch.why_invalid(tried))
+        if len(wrong):
+            rows[wrong] = found[np.arange(len(wrong)) % len(found)]
+        return rows
+
+    def _drawn(self, n: int, rng: np.random.Generator) -> Rows:
+        """``n`` rows, valid or not."""
         rows = rng.integers(self.sizes, size=(n, len(self.holes)), dtype=np.int64)
         for column, hole in enumerate(self.holes):
             if hole.weights is not None:
@@ -51,18 +77,19 @@ class TileSpace:
         return self.sketch.canonical(rows)
 
     def valid(self, rows: Rows) -> NDArray[np.bool_]:
-        """(n,): whether the choices of each row go together."""
+        """(n,): whether the choices of each row go together, and are within the limits of the machine."""
         return self.sketch.valid(rows)
 
     def neighbours(self, row: Rows) -> Rows:
-        """The rows that differ from ``row`` in one hole, by one small step."""
+        """The valid rows that differ from ``row`` in one hole, by one small step."""
         found = []
         for column, hole in enumerate(self.holes):
             for value in _near(hole, int(row[column])):
                 near = row.copy()
                 near[column] = value
                 found.append(near)
-        return np.array(found, dtype=np.int64).reshape(-1, len(self.holes))
+        rows = np.array(found, dtype=np.int64).reshape(-1, len(self.holes))
+        return rows[self.valid(rows)]
 
     def mutate(self, rows: Rows, rng: np.random.Generator) -> Rows:
         """Each row with one hole changed; tiles are likelier than the rest. A row that cannot change stays."""

@@ -17,15 +17,13 @@ from ansorlite.schedule.schedule import Schedule
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.state import Rule
 from ansorlite.sketch.tile_space import TileSpace
-from ansorlite.spaces.derivation import derive
+from ansorlite.spaces.derivation import derive, limited
 from ansorlite.task import Task
 
 #: A function that branches on samples makes at most so many structures: each is searched by itself.
 MOST_STRUCTURES: Final = 64
 #: Seconds after which a function counts as one that never returns.
 PATIENCE: Final = 30.0
-#: So many random rows are tried before a space counts as one without programs.
-_TRIED: Final = 4096
 
 #: Does to a schedule what is to be done; what it samples is searched.
 ScheduleFunction: TypeAlias = Callable[[Schedule], object]
@@ -96,17 +94,31 @@ def builder_of(space: Given | None) -> SpaceBuilder:
 
 
 def sketches_of(task: Task, space: SpaceBuilder) -> tuple[Sketch, ...]:
-    """The sketches of a task, one at least, each with a program.
+    """The sketches of a task, one at least, each with programs that its platform runs.
 
     Raises:
         ScheduleError: there are none.
     """
-    found = tuple(space.spaces(task))
-    if not found or not all(isinstance(sketch, Sketch) for sketch in found):
+    made = tuple(space.spaces(task))
+    if not made or not all(isinstance(sketch, Sketch) for sketch in made):
         raise ScheduleError(
-            f"the space made {len(found)} sketches of the task {task.key[:80]!r}, or something else; it must make one"
+            f"the space made {len(made)} sketches of the task {task.key[:80]!r}, or something else; it must make one"
         )
+    sketches = tuple(map(limited, made))
+    problems = [_problem(sketch) for sketch in sketches]
+    found = tuple(sketch for sketch, problem in zip(sketches, problems, strict=True) if problem is None)
+    if not found:
+        raise ScheduleError(f"no sketch of the task {task.key[:80]!r} has a program for {task.target.key}: {problems[0]}")
     return found
+
+
+def _problem(sketch: Sketch) -> str | None:
+    """Why a sketch has no programs; ``None`` where it has some."""
+    try:
+        TileSpace(sketch).sample(1, np.random.default_rng(0))
+    except ScheduleError as error:
+        return str(error)
+    return None
 
 
 def _sketches(function: ScheduleFunction, task: Task) -> list[Sketch]:
@@ -130,17 +142,14 @@ def _sketches(function: ScheduleFunction, task: Task) -> list[Sketch]:
             raise ScheduleError(
                 f"the schedule function {name} does not do the same when it is run again; draw nothing at random but by s.sample"
             )
-        found.append(_checked(Sketch(schedule.structure, schedule.trace, task.target), name))
+        found.append(_checked(limited(Sketch(schedule.structure, schedule.trace, task.target)), name))
     return found
 
 
 def _checked(sketch: Sketch, name: str) -> Sketch:
-    rows = TileSpace(sketch).sample(_TRIED, np.random.default_rng(0))
-    try:
-        if not sketch.valid(rows).any():
-            raise ScheduleError("none of its choices go together: the factors of a split never cover the loop")
-    except ScheduleError as error:
-        raise ScheduleError(f"the schedule function {name} makes no program: {error}") from error
+    problem = _problem(sketch)
+    if problem is not None:
+        raise ScheduleError(f"the schedule function {name} makes no program: {problem}")
     return sketch
 
 

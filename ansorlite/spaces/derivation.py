@@ -7,6 +7,7 @@ nest get one, or are attached to the nest that uses them (``settle.py``).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ansorlite.analysis.predicates import is_strictly_inlinable, moves_only
 from ansorlite.platforms.table import platform_of
@@ -27,9 +28,15 @@ def derive(task: Task, rules: Sequence[Rule] | None = None) -> tuple[Sketch, ...
         rules: asked in order; those of the task's target when not given. Put a rule of your own in front of them to
             have it asked first.
     """
-    sketches = (Sketch(s.schedule.structure, s.schedule.trace, s.target) for s in derived_states(task, rules))
+    sketches = (limited(Sketch(s.schedule.structure, s.schedule.trace, s.target)) for s in derived_states(task, rules))
     unique = {sketch.signature: sketch for sketch in sketches}
     return tuple(unique.values())
+
+
+def limited(sketch: Sketch) -> Sketch:
+    """The sketch with the constraints of the platform that it is for."""
+    constraints = platform_of(sketch.target).constraints
+    return sketch if sketch.constraints == constraints else replace(sketch, constraints=constraints)
 
 
 def derived_states(task: Task, rules: Sequence[Rule] | None = None) -> list[State]:

@@ -75,6 +75,11 @@ class ComputeDAG:
         return {t: tuple(c for c in self.computes if t in self._producers[c]) for t in self.tensors}
 
     @cached_property
+    def names(self) -> tuple[tuple[str, ...], ...]:
+        """Of each tensor the name, and those of its axes: all that equal computations may differ in."""
+        return tuple((t.name, *(axis.name for axis in (*t.axes, *t.reduce_axes))) for t in self.tensors)
+
+    @cached_property
     def flops(self) -> int:
         """Operations on data of the computation as written, every one priced 1 (a multiply-add is 2).
 

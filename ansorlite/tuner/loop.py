@@ -61,6 +61,7 @@ class Tuner:
         time_limit: seconds after which to stop; a batch in flight is given up.
         open_measurer: opens what measures; called only when there is something to measure.
         listener: told every event.
+        elsewhere: whether programs are timed on another machine than this one: the records of such count, then, and no others.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Tuner:
         scheduler: TaskScheduler,
         open_measurer: Callable[[], AbstractContextManager[Measures]],
         listener: Listener,
+        elsewhere: bool = False,
     ) -> None:
         self._states = tuple(states)
         self._limit = trials
@@ -81,6 +83,7 @@ class Tuner:
         self._scheduler = scheduler
         self._open_measurer = open_measurer
         self._listener = listener
+        self._elsewhere = elsewhere
         self._clock = PhaseClock()
         self._history: list[Trial] = []
         self._restored = 0
@@ -138,15 +141,16 @@ class Tuner:
         return sorted(found, key=lambda n: -sum(self._states[n].uses) * (self._states[n].best_latency or 0.0))
 
     def _restore(self) -> None:
-        """Take up what was measured on this machine: these measurements are not made again. Of others the best few are tried."""
+        """Take up what was measured on the machine in question: these measurements are not made again. Of others the best few are
+        tried."""
         stale = elsewhere = 0
         for index, state in enumerate(self._states):
-            measured = [record.measurement for record in self._database.records(state.task.key, state.task.target.key)]
+            measured = [record.measurement for record in self._database.records_of(state.task)]
             usable = [m for m in measured if m.candidate in state.keys]
-            known = [m for m in usable if m.here]
+            known = [m for m in usable if self._counts(m)]
             stale += len(measured) - len(usable)
             elsewhere += len(usable) - len(known)
-            state.hints = tuple(hints(usable, state.keys.__contains__))
+            state.hints = tuple(hints(usable, state.keys.__contains__, self._counts))
             for begin in range(0, len(known), MAX_ROUND):
                 # A share at a time, so that the scheduler sees how the best came about.
                 share = known[begin : begin + MAX_ROUND]
@@ -169,6 +173,10 @@ class Tuner:
                 elsewhere,
             )
         self._database.warn()
+
+    def _counts(self, measurement: Measurement) -> bool:
+        """Whether a record's latency is of the machine in question."""
+        return measurement.ours and bool(measurement.machine) == self._elsewhere
 
     def _search(self, measurer: Measures) -> None:
         self._measure_first(measurer)

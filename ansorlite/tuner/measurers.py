@@ -1,14 +1,18 @@
-"""The measurers by name, and what holds one from outside to its contract. A new one is a line here."""
+"""The measurers by name and by address, and what holds one from outside to its contract. A new one is a line here."""
 
 from __future__ import annotations
 
+import importlib.util
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from ansorlite import lazy
 from ansorlite.errors import ArgumentError
 from ansorlite.measure.measurer import Measurer
+from ansorlite.measure.roles import Workers
 from ansorlite.measure.settings import MeasureSettings
 from ansorlite.records.measurement import Measurement
 from ansorlite.sketch.candidate import Candidate
@@ -19,7 +23,48 @@ from ansorlite.tuner.loop import Measures
 #: What makes a measurer of programs for a target: a context manager of what measures, entered when there is something to measure.
 MeasurerMaker: TypeAlias = Callable[[Target, MeasureSettings], AbstractContextManager[Measures]]
 
-MEASURERS: Final[Mapping[str, MeasurerMaker]] = {"local": Measurer}
+#: Opens the workers of an address, for programs of a target.
+_Open: TypeAlias = Callable[[str, Target, MeasureSettings], Workers]
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """A maker of measurers that time programs on other machines.
+
+    Attributes:
+        address: of the machines: ``ssh://pi@board``, ``ray://head:10001``, ``ray``.
+    """
+
+    address: str
+
+    def __call__(self, target: Target, settings: MeasureSettings) -> AbstractContextManager[Measures]:
+        """Reach the machines.
+
+        Raises:
+            ArgumentError: the package that reaches them is not installed.
+        """
+        module, extra, needed = _PLACES[self.address.partition("://")[0]]
+        if importlib.util.find_spec(needed) is None:
+            raise ArgumentError(f"{self.address} needs {needed}, which is not installed; pip install 'ansorlite[{extra}]'")
+        opening: _Open = lazy.module(module).open_workers
+        return Measurer(target, settings, lambda target, settings: opening(self.address, target, settings))
+
+
+#: What an address begins with → the module whose ``open_workers`` reaches the machines, the extra that brings the package that it
+#: needs, and that package.
+_PLACES: Final[Mapping[str, tuple[str, str, str]]] = {
+    "ssh": ("ansorlite.measure.board.runner", "boards", "execnet"),
+    "popen": ("ansorlite.measure.board.runner", "boards", "execnet"),
+    "ray": ("ansorlite.measure.cluster.workers", "ray", "ray"),
+}
+
+MEASURERS: Final[Mapping[str, MeasurerMaker]] = {"local": Measurer, "ray": Elsewhere("ray")}
+
+
+def at_address(given: str) -> Elsewhere | None:
+    """The maker of measurers at an address; ``None`` if the text is none."""
+    scheme, colon, _ = given.partition("://")
+    return Elsewhere(given) if colon and scheme in _PLACES else None
 
 
 class Checked:

@@ -14,7 +14,9 @@ from ansorlite.features import NAMES, extract
 from ansorlite.features.population import population_facts
 from ansorlite.features.reference import reference
 from ansorlite.loops.interpreter import interpret
+from ansorlite.loops.kernel_module import kernel_module
 from ansorlite.loops.nodes import Function
+from ansorlite.loops.peel import peel
 from ansorlite.loops.printer import text
 from ansorlite.loops.verifier import verify
 from ansorlite.schedule.refs import LoopRef
@@ -87,6 +89,11 @@ def _scramble_stage(s: Schedule, name: str, rng: np.random.Generator) -> None:
             with refused:
                 local = s.cache_write(name, scope=[None, "register", "local", "global"][rng.integers(4)])
                 target = local.name
+    axes = s.stage(target).tensor.axes
+    if len(axes) > 1 and rng.random() < 0.3:
+        with refused:
+            dim = rng.integers(len(axes) - 1)
+            s.storage_align(target, LoopRef(target, axes[dim].name), int(rng.choice(_FACTORS)), int(rng.integers(3)))
     said = s.structure.loops(target)
     if said.follows or (said.boxed and rng.random() < 0.3):
         with refused:
@@ -127,10 +134,22 @@ def _scramble_stage(s: Schedule, name: str, rng: np.random.Generator) -> None:
     if rng.random() < 0.5:
         with refused:
             s.parallel(loops[: rng.integers(1, len(loops) + 1)], depth=number(s, rng, (0, 1, 2)))
+    if rng.random() < 0.5:
+        for loop, to in zip(loops, rng.permutation(["block", "vthread", "warp", "lane", "thread"]), strict=False):
+            if rng.random() < 0.5:
+                with refused:
+                    s.bind(loop, str(to))
     sources = [source.name for source in s.dag.producers(s.structure.tensor(target))]
     if sources and rng.random() < 0.3:
         with refused:
-            s.cache_read(target, sources[rng.integers(len(sources))], at=place(s, rng, loops))
+            layout = ("packed", "plain", "transposed")[rng.integers(3)]
+            scope = None if rng.random() < 0.7 else "shared"
+            s.cache_read(target, sources[rng.integers(len(sources))], at=place(s, rng, loops), layout=layout, scope=scope)
+    for copy in s.structure.loops(target).copies:
+        if rng.random() < 0.5:
+            with refused:
+                along = loops[rng.integers(len(loops))]
+                s.storage_align(copy.name, along, number(s, rng, _FACTORS), number(s, rng, (0, 1, 2)))
 
 
 def check(seed: int) -> bool:
@@ -177,7 +196,7 @@ def check_row(
     interpret(function, [*inputs, *outputs], reorder=rng)
     assert_close(task.dag, outputs, evaluate(task.dag, inputs))
     statements = [facts.name for facts in population_facts(sketch.fold(row))]
-    (slow,) = reference(function, statements, task.target)
+    (slow,) = reference(kernel_module(peel(function)), statements, task.target)
     wrong = ~np.isclose(fast, slow, rtol=0.0, atol=1e-9)
     assert not wrong.any(), [(statements[n], NAMES[f], fast[n, f], slow[n, f]) for n, f in np.argwhere(wrong)]
 

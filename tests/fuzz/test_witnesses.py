@@ -46,6 +46,8 @@ CASES: Final[Sequence[tuple[Witness, Node, Any]]] = [
     (_ORT, Node("Resize", {"coordinate_transformation_mode": b"align_corners", "mode": b"linear"}, 19,
                 [f32(1, 2, 3).reshape(1, 1, 1, 3), None, f32(1, 1, 1, 1.5)]), [1, 1.571428, 2.142857, 2.714286]),
     (_ORT, Node("LRN", {"size": 1, "alpha": 1.0}, 13, [f32(1e20, 0, 1).reshape(1, 3, 1, 1)]), [0, 0, 0.594604]),
+    (_ORT, Node("QuantizeLinear", {}, 21, [np.array([_INF, 1], np.float16), np.array(0.5, np.float16)]), [255, 2]),
+    (_REFERENCE, Node("QuantizeLinear", {}, 21, [f32(_INF, 1), f32(0.5)[0]]), [255, 2]),
     (_ORT, Node("MatMulInteger", {}, 10, [np.zeros((256, 0), np.uint8), np.zeros((0, 256), np.uint8)]), [0] * 256 * 256),
     (_ORT, Node("ReduceLogSumExp", {"axes": [0]}, 13, [np.array([0] * 20 + [1] * 20, np.int32)]), [4]),
     (_ORT, Node("InstanceNormalization", {}, 22,

@@ -95,9 +95,9 @@ def converted(
     found = converter.candidate(task, dag, target, named)
     if isinstance(found, Obstacle):
         return converter.met(found)
-    here = machine.made(task, target, measurement, record.seal, named)
-    measurement = replace(measurement, candidate=found, here=here)
-    return replace(record, measurement=measurement, seal=machine.seal(task, target, measurement) if here else "")
+    ours = machine.made(task, target, measurement, record.seal, named)
+    measurement = replace(measurement, candidate=found, ours=ours)
+    return replace(record, measurement=measurement, seal=machine.seal(task, target, measurement) if ours else "")
 
 
 def _programs(task: str, dag: object, target: str) -> OldPrograms | Obstacle:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ansorlite.schedule.primitives.annotations import Parallel, Stream, Unroll, Vectorize
+from ansorlite.schedule.primitives.annotations import Bind, Parallel, Stream, Unroll, Vectorize
 from ansorlite.schedule.primitives.loops import Reorder, Split
 from ansorlite.schedule.primitives.places import CacheRead, ComputeAt, ComputeRoot, DecomposeReduction, ReverseComputeAt
 from ansorlite.schedule.primitives.rewrites import (
@@ -20,6 +20,7 @@ from ansorlite.schedule.primitives.rewrites import (
     Winograd,
 )
 from ansorlite.schedule.primitives.step import Results, Step, check_arguments
+from ansorlite.schedule.primitives.storage import StorageAlign
 
 #: By the method that makes it: a new primitive is a class and a line here.
 PRIMITIVES: Final[Mapping[str, type[Step]]] = {
@@ -44,12 +45,15 @@ PRIMITIVES: Final[Mapping[str, type[Step]]] = {
         Parallel,
         Vectorize,
         Unroll,
+        Bind,
         Stream,
+        StorageAlign,
     )
 }
 
 __all__ = [
     "PRIMITIVES",
+    "Bind",
     "CacheRead",
     "CacheWrite",
     "ComputeAt",
@@ -67,6 +71,7 @@ __all__ = [
     "Rfactor",
     "Split",
     "Step",
+    "StorageAlign",
     "Stream",
     "Tensorize",
     "Unroll",

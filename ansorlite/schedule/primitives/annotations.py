@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from ansorlite.errors import ScheduleError
+from ansorlite.loops.nodes import BINDINGS
 from ansorlite.schedule.primitives.loops import one_stage
 from ansorlite.schedule.primitives.step import Step
 from ansorlite.schedule.refs import LoopRef, StageRef
@@ -40,6 +41,7 @@ class Parallel(Step):
                     f"loop {loop} cannot be parallel: its iterations add to the same elements; "
                     f"rfactor it first, and make the loop over the parts parallel"
                 )
+            _only(structure, loop, "parallel")
         depth = len(loops) if self.depth is None else self.depth
         if least(depth) < 0:
             raise ScheduleError(f"of the loops of stage {stage} {depth} are to be parallel; no fewer than 0 can be")
@@ -63,6 +65,7 @@ class Vectorize(Step):
         loop = _annotated(structure, self.loop, "vectorize")
         if least(self.lanes) < 1:
             raise ScheduleError(f"loop {loop} is to have {self.lanes} lanes; a vector has at least one")
+        _only(structure, loop, "vectorized")
         return structure.with_stage(loop.stage, vector=(loop.name, self.lanes))
 
 
@@ -84,7 +87,46 @@ class Unroll(Step):
         if not loops:
             raise ScheduleError("unroll was given no loops; name those that are to be straight-line code")
         stage = one_stage(loops, "unroll")
+        for loop in loops:
+            _only(structure, loop, "unrolled")
         return structure.with_stage(stage, unrolled=(tuple(loop.name for loop in loops), self.max_steps))
+
+
+@dataclass(frozen=True)
+class Bind(Step):
+    """The iterations of a loop are bound to what a GPU has: blocks, virtual threads, warps, lanes, threads::
+
+        for i in 64: C[i] = ...      ->      thread i in 64: C[i] = ...       # bind(i, "thread")
+
+    Its iterations must be independent, and as many in every run. A machine that has no such thing runs them one after another.
+    """
+
+    method: ClassVar = "bind"
+    positional: ClassVar = 2
+    loop: LoopRef
+    to: str
+
+    def apply(self, structure: Structure) -> Structure:
+        loop = _annotated(structure, self.loop, "bind")
+        known = {kind.value: kind for kind in BINDINGS}
+        if self.to not in known:
+            raise ScheduleError(f"loop {loop} is to be bound to {self.to!r}; there are {', '.join(known)}")
+        if _reduces(structure, loop):
+            raise ScheduleError(
+                f"loop {loop} cannot be bound to {self.to}: its iterations add to the same elements; "
+                f"rfactor it first, and bind the loop over the parts"
+            )
+        said = structure.loops(loop.stage)
+        if said.boxed:
+            raise ScheduleError(f"stage {loop.stage} is computed inside of another one's loops: bind those, not {loop}")
+        taken = next((name for name, kind in said.bound if kind is known[self.to] and name != loop.name), None)
+        if taken is not None:
+            raise ScheduleError(
+                f"loop {taken} of stage {loop.stage} is bound to {self.to} already; bind {loop} to something else"
+            )
+        _only(structure, loop, "bound")
+        others = tuple((name, kind) for name, kind in said.bound if name != loop.name)
+        return structure.with_stage(loop.stage, bound=(*others, (loop.name, known[self.to])))
 
 
 @dataclass(frozen=True)
@@ -107,6 +149,24 @@ def _annotated(structure: Structure, loop: LoopRef, what: str) -> LoopRef:
     if structure.loops(loop.stage).follows:
         raise ScheduleError(f"stage {loop.stage} runs in the loops of another stage, which it follows: {what} loops of that one")
     return structure.live(loop)
+
+
+def _only(structure: Structure, loop: LoopRef, what: str) -> None:
+    """A loop runs in one way alone.
+
+    Raises:
+        ScheduleError: something else than ``what`` was said of it.
+    """
+    said = structure.loops(loop.stage)
+    ways = {
+        "parallel": said.parallel[0] if said.parallel is not None else (),
+        "vectorized": said.vector[:1] if said.vector is not None else (),
+        "unrolled": said.unrolled[0] if said.unrolled is not None else (),
+        "bound": tuple(name for name, _ in said.bound),
+    }
+    for way, names in ways.items():
+        if way != what and loop.name in names and "bound" in (way, what):
+            raise ScheduleError(f"loop {loop} cannot be both {way} and {what}; split it in two")
 
 
 def _reduces(structure: Structure, loop: LoopRef) -> bool:

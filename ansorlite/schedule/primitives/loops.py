@@ -9,7 +9,7 @@ from ansorlite.errors import ScheduleError
 from ansorlite.schedule.primitives.step import Results, Step
 from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.samples import Value, least
-from ansorlite.schedule.structure import Splitting, StageLoops, Structure, Tail, places
+from ansorlite.schedule.structure import Copied, Splitting, StageLoops, Structure, Tail, places
 
 
 @dataclass(frozen=True)
@@ -104,15 +104,21 @@ def _unused(structure: Structure, stage: StageLoops, loop: LoopRef) -> None:
     said = {
         "parallel": stage.parallel is not None and loop.name in stage.parallel[0],
         "vectorize": stage.vector is not None and loop.name == stage.vector[0],
+        "bind": loop.name in dict(stage.bound),
         "unroll": stage.unrolled is not None and loop.name in stage.unrolled[0],
     }
     for other, of in structure.stages.items():
         said[f"compute_at of {other}"] = loop in places(of.at)
         said[f"decompose_reduction of {other}"] = of.starts is not None and loop in places(of.starts.at)
+        said |= {f"storage_align of {c.name}": True for c in of.copies if other == loop.stage and loop.name in _aligned(c)}
         said |= {f"cache_read of {copy.tensor}": loop in places(copy.at) for copy in of.copies}
     for what, here in said.items():
         if here:
             raise ScheduleError(f"loop {loop} cannot be split after {what}, which names it; split it before")
+
+
+def _aligned(copy: Copied) -> list[str]:
+    return [each.along for each in copy.aligned]
 
 
 def _tail(loop: LoopRef, tail: str) -> Tail:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from ansorlite.analysis.access import accesses
 from ansorlite.analysis.predicates import fusible_consumer, packable
 from ansorlite.errors import ScheduleError
-from ansorlite.schedule.primitives.step import Step
-from ansorlite.schedule.refs import StageRef
+from ansorlite.rewrites.stages import cache_read
+from ansorlite.schedule.primitives.step import Results, Step
+from ansorlite.schedule.refs import Name, StageRef
 from ansorlite.schedule.structure import Copied, Location, Started, Structure, places
 from ansorlite.te.tensor import Tensor
+
+_UNNAMED: Final = Name("")
+_LAYOUTS: Final = ("packed", "plain", "transposed")
 
 
 @dataclass(frozen=True)
@@ -110,30 +114,52 @@ class ReverseComputeAt(Step):
 
 @dataclass(frozen=True)
 class CacheRead(Step):
-    """A stage reads a tensor from a copy that is laid out in the order of use, and made inside of the loop ``at``::
+    """A stage reads a tensor from a copy, made inside of the loop ``at``, whose layout is the order of use::
 
         for k0: for j: for k1: C[j] += A[k1, j]
         ->      for k0: { for j: for k1: A_packed[j, k1] = A[k1, j]; for j: for k1: C[j] += A_packed[j, k1] }
 
-    The copy's dimensions are the loops inside of ``at`` that the read depends on. ``computed``: the tensor is a stage that has no
-    other place; its elements are computed into the copy.
+    The dimensions of a ``"packed"`` copy are the loops inside of ``at`` that the read depends on. Those of a ``"plain"`` one are
+    the tensor's, in its order, and of a ``"transposed"`` one in the opposite order: such a copy is a stage, which holds the box
+    that is read inside of ``at``::
+
+        ->      for k0: { for j: for k1: A_t[j, k1] = A[k1, j]; for j: for k1: C[j] += A_t[j, k1] }       # layout="transposed"
+
+    With ``scope="shared"`` all threads of a block see the copy. ``computed``: the tensor is a stage that has no other place; its
+    elements are computed into a packed copy.
     """
 
     method: ClassVar = "cache_read"
     positional: ClassVar = 2
     stage: StageRef
-    tensor: str
+    tensor: Name
     at: Location
     layout: str = "packed"
-    name: str = ""
+    name: Name = _UNNAMED
     computed: bool = False
+    scope: str | None = None
 
     def apply(self, structure: Structure) -> Structure:
         stage, tensor = structure.computed(self.stage.name), structure.tensor(self.tensor)
-        if self.layout != "packed":
+        if self.layout not in _LAYOUTS:
             raise ScheduleError(
-                f"a copy of {self.tensor} has the layout {self.layout!r}; it can be 'packed', in the order of use"
+                f"a copy of {self.tensor} has the layout {self.layout!r}; it can be 'packed', in the order of use, 'plain', in "
+                f"that of the tensor, or 'transposed', in the opposite one"
             )
+        if self.scope not in (None, "shared"):
+            raise ScheduleError(f"a copy of {self.tensor} has the scope {self.scope!r}; it can be 'shared', or left out")
+        if not self.name or self.name in structure.names:
+            raise ScheduleError(f"the copy of {self.tensor} for {stage.name} needs a name of its own, not {self.name!r}")
+        if all(access.tensor is not tensor for access in accesses(stage)):
+            raise ScheduleError(f"stage {stage.name} reads nothing of {self.tensor}")
+        if any(copy.tensor == self.tensor for copy in structure.loops(stage.name).copies):
+            raise ScheduleError(f"stage {stage.name} reads {self.tensor} from a copy already")
+        return self._packed(structure, stage, tensor) if self.layout == "packed" else self._stage(structure, stage, tensor)
+
+    def results(self, after: Structure) -> Results:
+        return (StageRef(self.name),) if self.name in after.tensors else ()
+
+    def _packed(self, structure: Structure, stage: Tensor, tensor: Tensor) -> Structure:
         anchor = _anchor(structure, stage.name, self.at)
         if anchor not in (None, stage.name):
             raise ScheduleError(
@@ -142,20 +168,29 @@ class CacheRead(Step):
         read = [access for access in accesses(stage) if access.tensor is tensor]
         if len(read) != 1:
             raise ScheduleError(
-                f"stage {stage.name} reads {len(read)} elements of {self.tensor} at a time; one can be read from a copy"
+                f"stage {stage.name} reads {len(read)} elements of {self.tensor} at a time; one can be read from a packed copy"
             )
         if not packable(read[0]):
             raise ScheduleError(
                 f"stage {stage.name} reads {self.tensor} through a window that slides or is guarded; it cannot be packed"
             )
-        said = structure.loops(stage.name)
-        if any(copy.tensor == self.tensor for copy in said.copies):
-            raise ScheduleError(f"stage {stage.name} reads {self.tensor} from a copy already")
         if self.computed:
             _only_read_by(structure, tensor, stage)
-        if not self.name or self.name in structure.names:
-            raise ScheduleError(f"the copy of {self.tensor} for {stage.name} needs a name of its own, not {self.name!r}")
-        return structure.with_stage(stage.name, copies=(*said.copies, Copied(self.tensor, self.name, self.at, self.computed)))
+        said, shared = structure.loops(stage.name), self.scope is not None
+        copied = Copied(self.tensor, self.name, self.at, self.computed, shared=shared)
+        return structure.with_stage(stage.name, copies=(*said.copies, copied))
+
+    def _stage(self, structure: Structure, stage: Tensor, tensor: Tensor) -> Structure:
+        if self.computed:
+            raise ScheduleError(f"{self.tensor} is computed into packed copies only; say where it is computed by compute_at")
+        if structure.loops(self.tensor).follows if tensor.body is not None else False:
+            raise ScheduleError(f"{self.tensor} runs in the loops of another stage: it is read where it is made, not from a copy")
+        if structure.loops(stage.name).follows and structure.anchor(stage.name) == self.tensor:
+            raise ScheduleError(f"stage {stage.name} follows {self.tensor}, whose tile it reads: there is nothing to copy")
+        order = tuple(range(tensor.ndim))
+        dag = cache_read(structure.dag, stage.name, self.tensor, self.name, order if self.layout == "plain" else order[::-1])
+        after = ComputeAt(StageRef(self.name), self.at).apply(structure.rewritten(dag))
+        return after.with_stage(self.name, shared=self.scope is not None)
 
 
 @dataclass(frozen=True)

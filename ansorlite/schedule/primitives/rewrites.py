@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
-from ansorlite.analysis.conversion import conversions
-from ansorlite.analysis.dot import dot_product
+from ansorlite.analysis.conversion import convertible
+from ansorlite.analysis.dot import dot_products
 from ansorlite.analysis.short_convolution import short_convolution
 from ansorlite.errors import ExpressionError, ScheduleError
 from ansorlite.loops.nodes import Scope
@@ -17,7 +17,7 @@ from ansorlite.rewrites.polyphase import phases, take_phases
 from ansorlite.rewrites.stages import cache_write, fuse, fusible_axes, rfactor, without_unit_reductions
 from ansorlite.rewrites.winograd import winograd
 from ansorlite.schedule.primitives.step import Results, Step
-from ansorlite.schedule.refs import LoopRef, StageRef
+from ansorlite.schedule.refs import LoopRef, Name, StageRef
 from ansorlite.schedule.structure import Location, Structure, places
 from ansorlite.te.expr import Axis
 from ansorlite.te.ops import DOTS
@@ -69,7 +69,7 @@ class CacheWrite(Step):
 
     method: ClassVar = "cache_write"
     stage: StageRef
-    name: str
+    name: Name
     scope: str | None = None
     at: Location = None
 
@@ -88,9 +88,10 @@ class CacheWrite(Step):
         after = replace(after, partials=partials)
         if self.at is not None:
             at = structure.with_stage(stage, at=self.at).renamed(stage, self.name).loops(self.name).at
-            streamed = structure.loops(stage).streamed
-            after = after.renamed(stage, self.name).with_stage(self.name, streamed=0)
-            after = after.with_stage(stage, follows=True, at=at, streamed=streamed)
+            said = structure.loops(stage)
+            # What is stored is the stage itself.
+            after = after.renamed(stage, self.name).with_stage(self.name, streamed=0, aligned=())
+            after = after.with_stage(stage, follows=True, at=at, streamed=said.streamed, aligned=said.aligned)
         return after if scope is None else after.with_stage(self.name, scope=scope)
 
     def _scope(self) -> Scope | None:
@@ -138,7 +139,7 @@ class Rfactor(Step):
 
     method: ClassVar = "rfactor"
     loop: LoopRef
-    name: str
+    name: Name
 
     def apply(self, structure: Structure) -> Structure:
         tensor = structure.untouched(self.loop.stage)
@@ -167,7 +168,7 @@ class Tensorize(Step):
     several: ClassVar = True
     loop: LoopRef
     op: str
-    words: tuple[str, str]
+    words: tuple[Name, Name]
 
     def apply(self, structure: Structure) -> Structure:
         tensor = structure.untouched(self.loop.stage)
@@ -175,8 +176,8 @@ class Tensorize(Step):
         ops = {op.value: op for op in DOTS}
         if self.op not in ops:
             raise ScheduleError(f"loop {self.loop} is to be tensorized by {self.op!r}; there are {', '.join(ops)}")
-        how = dot_product(tensor, (ops[self.op],))
-        if how is None or how.axis is not axis:
+        how = next((how for how in dot_products(tensor, (ops[self.op],)) if how.axis is axis), None)
+        if how is None:
             raise ScheduleError(f"loop {self.loop} is no sum of products that {self.op} can add up")
         for name in self.words:
             _fresh(structure, name)
@@ -197,13 +198,15 @@ class Convert(Step):
     positional: ClassVar = 2
     several: ClassVar = True
     stage: StageRef
-    copies: tuple[str, ...]
+    copies: tuple[Name, ...]
 
     def apply(self, structure: Structure) -> Structure:
         tensor = structure.untouched(self.stage.name)
-        found = conversions(tensor)
-        if not found or len(found) != len(self.copies):
-            raise ScheduleError(f"stage {tensor.name} has {len(found)} factors to convert; {len(self.copies)} names were given")
+        there = convertible(tensor)
+        if not 1 <= len(self.copies) <= len(there):
+            raise ScheduleError(f"stage {tensor.name} has {len(there)} factors to convert; {len(self.copies)} names were given")
+        most_used = sorted(there, key=lambda each: -each.uses)[: len(self.copies)]
+        found = [each for each in there if each in most_used]
         for name in self.copies:
             _fresh(structure, name)
         return structure.rewritten(convert_once(structure.dag, tensor.name, found, self.copies))
@@ -264,7 +267,7 @@ class FuseDimensions(Step):
     """
 
     method: ClassVar = "fuse_dimensions"
-    pairs: tuple[tuple[str, tuple[int, ...]], ...]
+    pairs: tuple[tuple[Name, tuple[int, ...]], ...]
 
     def apply(self, structure: Structure) -> Structure:
         for other in structure.stages:

@@ -9,7 +9,7 @@ from types import NoneType, UnionType
 from typing import Any, ClassVar, Final, TypeAlias, Union, cast, get_args, get_origin, get_type_hints
 
 from ansorlite.errors import ScheduleError
-from ansorlite.schedule.refs import LoopRef, StageRef
+from ansorlite.schedule.refs import LoopRef, Name, StageRef
 from ansorlite.schedule.samples import Symbol
 from ansorlite.schedule.structure import Sampled, Structure
 
@@ -50,7 +50,8 @@ def arguments(step: Step) -> list[tuple[str, object]]:
 
 #: What arguments are, for people. A number or place that is sampled needs no words of its own.
 _WORDS: Final[dict[object, str]] = {
-    StageRef: "a stage", LoopRef: "a loop", int: "a whole number", str: "a text", bool: "True or False", NoneType: "None",
+    StageRef: "a stage", LoopRef: "a loop", Name: "a name", str: "a text", int: "a whole number", bool: "True or False",
+    NoneType: "None",
 }  # fmt: skip
 
 
@@ -59,10 +60,15 @@ def check_arguments(step: Step) -> None:
     Raises:
         ScheduleError: an argument is of another kind than the primitive takes.
     """
-    hints = _hints(cast("Hashable", type(step)))
+    hints = kinds(step)
     for name, value in arguments(step):
         if not _is(value, hints[name]):
             raise ScheduleError(f"{step.method} takes {_said(hints[name])} as its {name}, not {repr(value)[:80]}")
+
+
+def kinds(step: Step) -> dict[str, Any]:
+    """The types of the arguments of a primitive, by name."""
+    return _hints(cast("Hashable", type(step)))
 
 
 @cache
@@ -79,6 +85,8 @@ def _is(value: object, hint: Any) -> bool:
             return False
         kinds = inner[:1] * len(value) if inner[1:] == (...,) else inner
         return len(value) == len(kinds) and all(map(_is, value, kinds))
+    if hint is Name:
+        hint = str
     return isinstance(value, hint) and (hint is not int or not isinstance(value, bool))
 
 

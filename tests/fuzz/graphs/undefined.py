@@ -72,6 +72,10 @@ def _not_finite(node: Node) -> bool:
     return not all(bool(np.isfinite(array).all()) for array in _floats(node))
 
 
+def _infinite(node: Node) -> bool:
+    return any(bool(np.isinf(array).any()) for array in _floats(node))
+
+
 def _division(node: Node) -> bool:
     """Of integers by 0, and of the least by -1."""
     a, b = node.given[:2]
@@ -425,6 +429,18 @@ FAULTS: Final[tuple[Fault, ...]] = (
         frozenset(("LRN",)),
         _large,
         "takes what leaves a window off a running sum, and NaN and infinity for ever stay in it",
+    ),
+    Fault(
+        _ORT,
+        frozenset(("QuantizeLinear",)),
+        lambda node: node.data.dtype == np.float16 and _infinite(node),
+        "makes integers of infinite quotients of float16 before it limits them",
+    ),
+    Fault(
+        _REFERENCE,
+        frozenset(("QuantizeLinear",)),
+        _infinite,
+        "makes integers of infinite quotients before it limits them",
     ),
     Fault(_ORT, frozenset(("MatMulInteger",)), lambda node: node.data.shape[-1] == 0, "leaves sums of nothing as they were"),
     Fault(

@@ -6,7 +6,7 @@ import pytest
 
 from ansorlite.errors import ArgumentError
 from ansorlite.loops.interpreter import OutOfBoundsError, interpret
-from ansorlite.loops.nodes import Alloc, Buffer, Function, If, LoopKind, Scope, Stmt, block
+from ansorlite.loops.nodes import BINDINGS, Alloc, Buffer, Function, If, LoopKind, Scope, Stmt, block
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Expr, Unary, Var, binary, cast, const, select, unary
 from ansorlite.te.functions import maximum
@@ -307,3 +307,14 @@ def test_every_operation_means_what_it_means_to_numpy_arrays(dtype: str) -> None
         np.testing.assert_allclose(
             ours.astype(wide), theirs.astype(wide), rtol=1e-6 if wide == "float64" else 0, err_msg=buffer.name
         )
+
+
+@pytest.mark.parametrize("kind", BINDINGS)
+def test_bound_loops_run_in_any_order(kind: LoopKind) -> None:
+    y = argument("Y", 64)
+    last = Function("last", (y,), 1, loop("i", 64, lambda i: store(y, (i * 0,), cast(i, "float32")), kind))
+    out = np.zeros(64, np.float32)
+    interpret(last, [out])
+    assert out[0] == 63
+    interpret(last, [out], reorder=np.random.default_rng(0))
+    assert out[0] != 63

@@ -1,6 +1,7 @@
 """Every check of the verifier refuses the smallest function that breaks it, and nothing that is legal."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,12 +9,13 @@ from hypothesis import given, settings
 
 from ansorlite.loops import checks
 from ansorlite.loops.interpreter import interpret
+from ansorlite.loops.intrinsics import fold
 from ansorlite.loops.nodes import Alloc, Buffer, For, Function, If, Load, LoopKind, Scope, Stmt, Store, block, index
 from ansorlite.loops.simplify import simplify
 from ansorlite.loops.verifier import CHECKS, PROMISES, VerifyError, verify
 from ansorlite.te.expr import Expr, Var, binary, cast, const, select
 from ansorlite.te.functions import minimum
-from ansorlite.te.ops import BinaryOp
+from ansorlite.te.ops import BinaryOp, ReduceOp
 
 from .build import argument, load, loop, store, tiled_matmul
 from .strategies import functions
@@ -62,6 +64,26 @@ def prepared_from_an_argument() -> Function:
     return function(Alloc(t, block(copy, loop("j", 8, lambda j: store(Y, (j,), load(t, j))))))
 
 
+def bound(outer: LoopKind, inner: LoopKind) -> Function:
+    return function(loop("p", 2, lambda p: loop("q", 4, lambda q: store(Y, (p * 4 + q,), ONE), inner), outer))
+
+
+def in_block(buffer: Buffer, body: Callable[[Buffer], Stmt]) -> Function:
+    return function(loop("b", 2, lambda _: Alloc(buffer, body(buffer)), LoopKind.BLOCK))
+
+
+def threads(body: Callable[[Var], Stmt], extent: int = 4) -> Stmt:
+    return loop("t", extent, body, LoopKind.THREAD)
+
+
+def private(*shape: int) -> Buffer:
+    return local(*shape, scope=Scope.PRIVATE)
+
+
+def sum_of(source: Buffer, width: int) -> Stmt:
+    return fold(ReduceOp.SUM, source, source, width)
+
+
 def parallel(body: Callable[[Var], Stmt], extent: int = 4) -> Function:
     return function(loop("p", extent, body, PARALLEL))
 
@@ -92,6 +114,16 @@ ILLEGAL = [
     (checks.vectorized_is_innermost, vectorized(lambda v: loop("i", 2, lambda i: store(Y, (v * 2 + i,), ONE)))),
     (checks.vectorized_is_innermost, vectorized(lambda v: Alloc(local(), store(Y, (v,), ONE)))),
     (checks.parallel_is_not_nested, parallel(lambda p: loop("q", 2, lambda q: store(Y, (p * 2 + q,), ONE), PARALLEL))),
+    (checks.bound_loops_nest_in_order, bound(LoopKind.THREAD, LoopKind.BLOCK)),
+    (checks.bound_loops_nest_in_order, bound(LoopKind.BLOCK, LoopKind.BLOCK)),
+    (checks.bound_loops_nest_in_order, bound(LoopKind.WARP, LoopKind.THREAD)),
+    (checks.pads_suit_the_buffer, function(Alloc(replace(local(2, 3), pads=(1,)), store(Y, (0,), ONE)))),
+    (checks.pads_suit_the_buffer, function(Alloc(replace(local(2, scope=Scope.REGISTER), pads=(1,)), store(Y, (0,), ONE)))),
+    (checks.params_are_dense, Function("f", (replace(Y, pads=(1,)),), 1, block())),
+    (
+        checks.scope_suits_the_place,
+        function(loop("t", 4, lambda t: Alloc(local(4, scope=Scope.SHARED), store(Y, (t,), ONE)), LoopKind.THREAD)),
+    ),
     (checks.condition_is_bool, function(If(index(1), store(Y, (0,), ONE)))),
     (checks.buffer_is_new, twice_the_same_buffer()),
     (checks.buffer_is_new, function(Alloc(Y, store(Y, (0,), ONE)))),
@@ -114,6 +146,16 @@ ILLEGAL = [
     (checks.parallel_iterations_do_not_collide, parallel(lambda _: add_to(Y, 0))),
     (checks.parallel_iterations_do_not_collide, parallel(lambda p: loop("j", 2, lambda j: add_to(Y, minimum(p * 2, 5) + j)))),
     (checks.parallel_iterations_do_not_collide, shared_temporary()),
+    (checks.scope_suits_the_place, function(Alloc(local(scope=Scope.SHARED), block()))),
+    (
+        checks.scope_suits_the_place,
+        in_block(private(4), lambda _: threads(lambda _: Alloc(local(4, scope=Scope.SHARED), block()))),
+    ),
+    (checks.private_elements_are_the_threads_own, in_block(private(4), lambda p: threads(lambda t: store(p, (3 - t,), ONE)))),
+    (checks.private_elements_are_the_threads_own, in_block(private(4), lambda p: store(p, (0,), ONE))),
+    (checks.fold_suits_the_threads, in_block(private(4), lambda p: sum_of(p, 3))),
+    (checks.fold_suits_the_threads, in_block(local(4, scope=Scope.SHARED), lambda p: sum_of(p, 4))),
+    (checks.fold_suits_the_threads, in_block(private(4), lambda p: threads(lambda _: sum_of(p, 4)))),
     (checks.lanes_do_not_depend_on_each_other, vectorized(lambda _: store(Y, (0,), ONE))),
     (checks.lanes_do_not_depend_on_each_other, vectorized(lambda v: store(Y, (v + 1,), load(Y, v)))),
     (
@@ -134,7 +176,17 @@ def test_every_check_of_the_table_has_an_illegal_example() -> None:
     assert tabled == {check for check, _ in ILLEGAL}
 
 
+def everybody_adds_up() -> Function:
+    p, s = private(8), local(8, scope=Scope.SHARED)
+    first = threads(lambda t: block(store(p, (t,), load(X, t)), store(s, (7 - t,), load(X, t))), 8)
+    last = threads(lambda t: store(Y, (t,), load(p, t) + load(s, t)), 8)
+    return function(loop("b", 1, lambda _: Alloc(p, Alloc(s, block(first, sum_of(p, 4), last))), LoopKind.BLOCK))
+
+
 LEGAL = [
+    everybody_adds_up(),
+    bound(LoopKind.BLOCK, LoopKind.THREAD),
+    bound(LoopKind.WARP, LoopKind.LANE),
     tiled_matmul(5, 13, 7, 8),
     # An index that is out of bounds only where nothing is loaded.
     function(loop("i", 8, lambda i: store(Y, (i,), select(i >= 1, load(X, i - 1), 0.0)))),

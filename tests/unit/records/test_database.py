@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -82,3 +84,34 @@ def test_a_database_that_was_closed_or_is_another_threads(tmp_path: Path) -> Non
         assert "serves the thread that opened it; open one in each thread" in str(elsewhere.exception())
     with pytest.raises(RecordsError, match="this database was closed; open it again"):
         database.tasks()
+
+
+def test_what_another_machine_ran_is_ours_but_not_from_here(tmp_path: Path) -> None:
+    there = replace(measurement(1, latency=1.0), machine="ssh://pi@board")
+    with Database(tmp_path / "db") as database:
+        database.add(task(), there)
+        database.add(task(), measurement(2, latency=2.0))
+        first, second = (record.measurement for record in database.records())
+        assert (first, first.ours, first.here) == (there, True, False)
+        assert (second.ours, second.here) == (True, True)
+        assert database.best(task().key, task().target.key) == second
+
+
+def test_the_machine_is_part_of_what_is_sealed(tmp_path: Path) -> None:
+    with Database(tmp_path / "db") as database:
+        database.add(task(), replace(measurement(1), machine="ssh://pi@board"))
+        database._connection.execute("UPDATE measurements SET machine = ''")
+        (record,) = database.records()
+        assert not record.measurement.ours
+
+
+def test_a_database_of_schema_3_is_read_and_written(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    with Database(path) as database:
+        database.add(task(), measurement(1))
+    with sqlite3.connect(path) as connection:
+        connection.execute("ALTER TABLE measurements DROP COLUMN machine")
+        connection.execute("PRAGMA user_version = 3")
+    with Database(path, create=False) as database:
+        database.add(task(), replace(measurement(2), machine="there"))
+        assert [(r.measurement.machine, r.measurement.ours) for r in database.records()] == [("", True), ("there", True)]

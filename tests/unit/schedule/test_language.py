@@ -12,6 +12,8 @@ from ansorlite import te
 from ansorlite.errors import ScheduleError
 from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.printer import text
+from ansorlite.schedule.refs import LoopRef
+from ansorlite.schedule.samples import Value
 from ansorlite.schedule.schedule import Schedule
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.program import sketch_of
@@ -242,9 +244,160 @@ def test_numbers_of_lanes_come_from_the_target() -> None:
     assert "vectorized(16) j0_1 in 0..20" in printed
 
 
+def test_loops_are_bound() -> None:
+    def steps(s: Schedule) -> None:
+        c = s.stage("C")
+        i0, i1 = s.split(c["i"], [None, 4])
+        j0, j1 = s.split(c["j"], [None, 5])
+        s.reorder(i0, j0, c["k"], i1, j1)
+        s.bind(i0, "block")
+        s.bind(j0, "vthread")
+        s.bind(i1, "warp")
+        s.bind(j1, "lane")
+        s.reverse_compute_at("D", j0)
+
+    printed = loops(steps)
+    assert "block i0 in 0..3:" in printed
+    assert "vthread j0 in 0..4:" in printed
+    assert printed.count("warp i") == printed.count("lane j") == 3, "the start, the sum and what follows it"
+
+
+@pytest.mark.parametrize("share", [lambda s, loop: s.parallel(loop), lambda s, loop: s.bind(loop, "block")])
+def test_shared_iterations_do_not_add_to_one_element(share: Callable[[Schedule, LoopRef], None]) -> None:
+    def steps(s: Schedule, inner: int) -> None:
+        c = s.stage("C")
+        i0, i1 = s.split(c["i"], [None, inner])
+        s.reorder(i0, i1, c["k"], c["j"])
+        share(s, i0)
+
+    assert "its last iteration would add to elements of another one" in refused(lambda s: steps(s, 5))
+    loops(lambda s: steps(s, 4))
+
+
+def test_strides_are_padded() -> None:
+    padded = Schedule(DEPTHWISE.dag).stage("padded")
+    names = [axis.name for axis in padded.axes]
+
+    def whole(s: Schedule) -> None:
+        s.compute_root("padded")
+        s.storage_align("padded", s.stage("padded")[names[1]], 100)
+        s.storage_align("padded", s.stage("padded")[names[2]], 16, 8)
+
+    assert "alloc padded: float32[1, 3, 11, 11] strides [900, 300, 24, 1] in GLOBAL" in loops(whole, DEPTHWISE)
+
+    def inside(s: Schedule) -> None:
+        s.compute_at("padded", s.stage("depthwise")["y"])
+        s.storage_align("padded", s.stage("padded")[names[2]], 16, 8)
+
+    assert "alloc padded: float32[1, 1, 3, 11] strides [72, 72, 24, 1] in LOCAL" in loops(inside, DEPTHWISE)
+
+    assert "alloc copy: float32[4, 9] strides [17, 1] in LOCAL" in loops(lambda s: aligned_copy(s, 1))
+    assert "alloc copy: float32[4, 9] strides [16, 1] in LOCAL" in loops(lambda s: aligned_copy(s, 0))
+
+
+def aligned_copy(s: Schedule, offset: Value) -> None:
+    i0, i1 = s.split(s.stage("C")["i"], [None, 4])
+    s.cache_read("C", "A", at=i0, name="copy")
+    s.storage_align("copy", i1, 16, offset)
+
+
+def test_padding_may_be_sampled_and_tells_programs_apart() -> None:
+    s = Schedule(MATMUL_RELU.dag, WIDE)
+    aligned_copy(s, s.sample((0, 1, 17), name="offset"))
+    sketch = Sketch(s.structure, s.trace, WIDE)
+    keys = sketch.canonical(np.array([[0], [1], [2]]))
+    assert (keys[1] == keys[2]).all()
+    assert (keys[0] != keys[1]).any()
+
+
+def test_copies_lie_as_the_tensor_does_or_the_other_way() -> None:
+    def steps(s: Schedule, layout: str, scope: str | None = None) -> None:
+        i0, i1 = s.split(s.stage("C")["i"], [None, 4])
+        s.bind(i0, "block")
+        s.bind(i1, "thread")
+        copy = s.cache_read("C", "A", at=i0, layout=layout, scope=scope)
+        assert copy is not None
+        s.vectorize(s.stage(copy.name).loops[-1] if layout == "plain" else copy["d1"], lanes=8)
+
+    assert "alloc A_plain: float32[4, 9] in LOCAL" in loops(lambda s: steps(s, "plain"))
+    printed = loops(lambda s: steps(s, "transposed", "shared"))
+    assert "alloc A_transposed: float32[9, 4] in SHARED" in printed
+    assert "A_transposed[k0, i1] * B[k0, j0]" in printed
+
+
+def test_a_copy_of_a_window_that_slides() -> None:
+    printed = loops(
+        lambda s: s.cache_read("pool", "X", at=s.stage("pool")["y"], layout="plain"), Task(workloads.max_pool(1, 3, 9, 9), WIDE)
+    )
+    assert "alloc X_plain: float32[1, 1, 3, 9] in LOCAL" in printed
+
+
+def test_a_bound_loop_of_uneven_runs_is_a_condition_of_rows() -> None:
+    s = Schedule(MATMUL_RELU.dag, WIDE)
+    c = s.stage("C")
+    i0, i1 = s.split(c["i"], [None, s.sample((4, 5), name="width")])
+    s.reorder(c["k"], i0, i1)
+    s.bind(i1, "thread")
+    sketch = Sketch(s.structure, s.trace, WIDE)
+    assert sketch.valid(np.array([[0], [1]])).tolist() == [True, False]
+    with pytest.raises(ScheduleError, match="loop i1 of stage C is bound to thread, but its last run is short"):
+        sketch.lower((1,))
+
+
 @pytest.mark.parametrize(
     ("steps", "why"),
     [
+        (lambda s: s.storage_align("C", s.stage("C")["j"], 16), "neighbours along C.j lie side by side: name the axis around it"),
+        (lambda s: s.storage_align("C", s.stage("D")["i"], 16), "stage C has the axes i, j; name one of these, not D.i"),
+        (lambda s: s.storage_align("C", s.stage("C")["k"], 16), "stage C has the axes i, j; name one of these, not C.k"),
+        (lambda s: s.storage_align("D", s.stage("D")["i"], 16), "stage D is an output: callers say how it lies in memory"),
+        (lambda s: s.storage_align("A", s.stage("C")["i"], 16), "A is an input"),
+        (lambda s: s.storage_align("C", s.stage("C")["i"], 0), "give a factor from 1 to 4096"),
+        (lambda s: s.storage_align("C", s.stage("C")["i"], 8, -1), "has an offset of -1, less than 0"),
+        (
+            lambda s: (s.reverse_compute_at("D", s.stage("C")["i"]), s.storage_align("C", s.stage("C")["i"], 16)),
+            "stage C is a tile of accumulators",
+        ),
+        (
+            lambda s: (s.cache_read("C", "A", name="copy"), s.storage_align("copy", s.stage("D")["i"], 16)),
+            "copy is a copy for C: name one of the loops of that, not D.i",
+        ),
+        (
+            lambda s: (aligned_copy(s, 0), s.split(s.stage("C")["i1"], [2, 2])),
+            "loop C.i1 cannot be split after storage_align of copy",
+        ),
+        (lambda s: s.cache_read("C", "A", scope="global"), "has the scope 'global'; it can be 'shared'"),
+        (lambda s: s.cache_read("C", "A", scope="shared"), "make it inside of a loop of C, outside of the loops that are bound"),
+        (
+            lambda s: (s.bind(s.stage("C")["i"], "lane"), s.cache_read("C", "A", at=s.stage("C")["i"], scope="shared")),
+            "A_packed is to be shared by the threads of a block",
+        ),
+        (lambda s: s.cache_read("D", "A", layout="plain"), "stage D reads nothing of A"),
+        (lambda s: s.cache_read("C", "A", layout="plain", computed=True), "is computed into packed copies only"),
+        (
+            lambda s: (s.reverse_compute_at("D", s.stage("C")["i"]), s.cache_read("D", "C", layout="plain")),
+            "stage D follows C, whose tile it reads",
+        ),
+        (lambda s: s.bind(s.stage("C")["i"], "grid"), "is to be bound to 'grid'; there are block, vthread, warp, lane, thread"),
+        (
+            lambda s: s.bind(s.stage("C")["k"], "lane"),
+            "loop C.k cannot be bound to lane: its iterations add to the same elements",
+        ),
+        (
+            lambda s: (s.bind(s.stage("C")["i"], "block"), s.bind(s.stage("C")["j"], "block")),
+            "loop i of stage C is bound to block already",
+        ),
+        (
+            lambda s: (s.bind(s.stage("C")["i"], "thread"), s.bind(s.stage("C")["j"], "block")),
+            "loop j of stage C, bound to block, is inside of loop i, bound to thread",
+        ),
+        (
+            lambda s: (s.bind(s.stage("C")["i"], "thread"), s.bind(s.stage("C")["j"], "lane")),
+            "loop j of stage C, bound to lane, is inside of loop i, bound to thread",
+        ),
+        (lambda s: (s.bind(s.stage("C")["i"], "block"), s.parallel(s.stage("C")["i"])), "cannot be both bound and parallel"),
+        (lambda s: (s.unroll(s.stage("C")["j"]), s.bind(s.stage("C")["j"], "thread")), "cannot be both unrolled and bound"),
+        (lambda s: (s.bind(s.stage("C")["i"], "block"), s.split(s.stage("C")["i"], [2, 6])), "cannot be split after bind"),
         (lambda s: s.stage("Z"), "there is no stage 'Z'; there are A, B, C, D"),
         (lambda s: s.stage("A"), "A is an input"),
         (lambda s: s.split(s.stage("C")["x"], [None, 2]), "stage C has no loop x; it has i, j, k"),
@@ -326,3 +479,13 @@ def test_an_element_wise_stage_may_be_computed_in_a_tile() -> None:
         s.reverse_compute_at("B", local["i"])
 
     assert "alloc B_local_tile: float32[7]" in loops(steps, Task([a, b], WIDE))
+
+
+def test_a_tile_of_registers_around_two_sums() -> None:
+    def steps(s: Schedule) -> None:
+        local = s.cache_write("pool")
+        s.reorder(*(local[name] for name in ("z", "y", "b", "ry", "ch", "rx")))
+        s.reverse_compute_at("pool", local["rx"])
+        s.unroll([local[name] for name in ("ry", "ch", "rx")], max_steps=64)
+
+    assert "pool_local_tile[ch0_1] = max(pool_local_tile[ch0_1]" in loops(steps, Task(workloads.max_pool(1, 3, 9, 9), WIDE))

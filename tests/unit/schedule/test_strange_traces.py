@@ -40,7 +40,7 @@ def test_arguments_of_another_kind(method: str) -> None:
         ('s.vectorize(C["j"], lanes="8")', "vectorize takes a whole number as its lanes, not '8'"),
         ('s.parallel((C["i"],), depth=1.5)', "parallel takes a whole number or None as its depth, not 1.5"),
         ('s.stream(C, on="yes")', "stream takes a whole number as its on, not 'yes'"),
-        ("s.cache_write(C, name=5)", "cache_write takes a text as its name, not 5"),
+        ("s.cache_write(C, name=5)", "cache_write takes a name as its name, not 5"),
         ('s.cache_read(C, "B", at=C)', "cache_read takes a loop or None as its at, not <stage C: i j k>"),
         ("x = 1 // 0", "division or modulo by zero"),
         ('i0, i1 = s.split(C["i"], (None, 10000000000000000000000))', "a number that is larger than any in a trace"),

@@ -1,0 +1,129 @@
+"""From LLVM IR to PTX, and to what a GPU runs: by ``ptxas``, where there is one.
+
+The driver takes PTX, too, and then compiles it itself.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import llvmlite.binding as llvm
+
+from ansorlite.codegen.machine import machine
+from ansorlite.errors import TargetError
+from ansorlite.target import Target
+
+#: Environment variable: the ``ptxas`` to use.
+PTXAS_VARIABLE: Final = "ANSORLITE_PTXAS"
+#: Where the wheels nvidia-cuda-nvcc and nvidia-cuda-nvcc-cu12 have it, in the package ``nvidia``.
+_IN_WHEELS: Final = ("cu13/bin/ptxas", "cuda_nvcc/bin/ptxas")
+#: Seconds after which it is taken to hang.
+_LIMIT: Final = 120
+
+_INFO: Final = re.compile(
+    r"Compiling entry function '(?P<symbol>\w+)'.*?"
+    r"(?P<frame>\d+) bytes stack frame, (?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads.*?"
+    r"Used (?P<registers>\d+) registers",
+    re.S,
+)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What ``ptxas`` says of a kernel.
+
+    Attributes:
+        registers: of a thread.
+        spilled: bytes that a thread stores and loads because it has too few.
+        frame: bytes of memory of its own.
+    """
+
+    registers: int
+    spilled: int
+    frame: int
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """
+    Attributes:
+        cubin: what a GPU runs.
+        reports: by kernel.
+    """
+
+    cubin: bytes
+    reports: dict[str, Report]
+
+
+def to_ptx(text: str, target: Target) -> str:
+    """The PTX of an LLVM module."""
+    module = llvm.parse_assembly(text, llvm.create_context())
+    back_end = machine(target)
+    module.data_layout = str(back_end.target_data)
+    module.verify()
+    _passes().run(module, llvm.create_pass_builder(back_end, llvm.create_pipeline_tuning_options(speed_level=2)))
+    return str(back_end.emit_assembly(module))
+
+
+@cache
+def _passes() -> Any:
+    """Few, as the emitter itself hoists, shares and unrolls. Functions become parts of the kernels that call them."""
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
+    passes.add_sroa_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    return passes
+
+
+def _candidates() -> Iterator[str]:
+    if given := os.environ.get(PTXAS_VARIABLE):
+        yield given
+        return
+    if found := shutil.which("ptxas"):
+        yield found
+    package = importlib.util.find_spec("nvidia")
+    for folder in (package.submodule_search_locations or ()) if package else ():
+        yield from (str(Path(folder) / name) for name in _IN_WHEELS if (Path(folder) / name).is_file())
+
+
+@cache
+def ptxas() -> str | None:
+    """The program's path; ``None`` where there is none."""
+    return next(_candidates(), None)
+
+
+def assemble(ptx: str, processor: str) -> Assembled:
+    """Assemble ``ptx`` for ``processor``: ``"sm_90a"``.
+
+    Raises:
+        TargetError: there is no ``ptxas``, or it refuses the program.
+    """
+    program = ptxas()
+    if program is None:
+        raise TargetError(f"there is no ptxas: install nvidia-cuda-nvcc, or say where it is by {PTXAS_VARIABLE}")
+    with tempfile.TemporaryDirectory() as folder:
+        source, result = Path(folder) / "kernel.ptx", Path(folder) / "kernel.cubin"
+        source.write_text(ptx)
+        command = [program, f"-arch={processor}", "-v", str(source), "-o", str(result)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT, check=False)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise TargetError(f"ptxas did not run: {error}") from error
+        if done.returncode or not result.is_file():
+            raise TargetError(f"ptxas refuses the program: {(done.stderr or done.stdout).strip()[:500]}")
+        reports = {
+            found["symbol"]: Report(int(found["registers"]), int(found["stores"]) + int(found["loads"]), int(found["frame"]))
+            for found in _INFO.finditer(done.stderr + done.stdout)
+        }
+        return Assembled(result.read_bytes(), reports)

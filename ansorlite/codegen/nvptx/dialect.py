@@ -1,0 +1,213 @@
+"""What kernels for NVIDIA GPUs have of their own: blocks, threads, barriers, shared memory, shuffles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Final
+
+from ansorlite.alignment import aligned
+from ansorlite.codegen import control, memory, operators, types
+from ansorlite.codegen.builder import Builder
+from ansorlite.codegen.context import Body, Context, Storage
+from ansorlite.codegen.scope import Binding
+from ansorlite.errors import TargetError
+from ansorlite.loops.nodes import Buffer, Fold, For, Intrinsic, LoopKind, Scope
+from ansorlite.loops.phases import THREADS, barriers, obstacle, phases, trips
+from ansorlite.te import dtypes
+from ansorlite.te.expr import Var
+from ansorlite.te.ops import COMBINE
+
+#: Threads of a warp.
+WARP: Final = 32
+#: The name of a kernel's shared memory: the launch says how much there is.
+_SHARED: Final = "shared"
+#: What the address of each buffer is a multiple of: of a caller's arrays, and of ours.
+ALIGNED: Final = 16
+
+_INTRINSICS: Final = "llvm.nvvm"
+
+
+def threads_of(block: For) -> int:
+    """How many threads a block needs: what its widest phase does."""
+    return max((_threads_of(phase) for phase in phases(block.body)), default=1)
+
+
+def _threads_of(phase: For) -> int:
+    return trips(phase) * (WARP if phase.kind is LoopKind.WARP else 1)
+
+
+class Nvptx:
+    """Writes one kernel: one loop over blocks.
+
+    Attributes:
+        threads: of a block.
+        shared: bytes of shared memory that it has by now.
+    """
+
+    def __init__(self, b: Builder, block: For | None) -> None:
+        self.threads = 1 if block is None else threads_of(block)
+        gpu = b.module.target.gpu
+        if gpu is not None and self.threads > gpu.block_threads:
+            raise TargetError(f"the program needs blocks of {self.threads} threads; {gpu.name} has at most {gpu.block_threads}")
+        self.shared = 0
+        self._warps = False
+        self._block = block
+        self._barriers = frozenset[For]() if block is None else barriers(block)
+        if block is not None and any(phases(block.body)) and (reason := obstacle(block)) is not None:
+            raise TargetError(f"the program cannot run on a GPU: {reason}")
+        self._thread = _number(b, "tid", self.threads)
+        self._number = _number(b, "ctaid", 1 if block is None else trips(block))
+
+    def storage(self, c: Context, buffer: Buffer) -> Storage:
+        match buffer.scope:
+            case Scope.SHARED:
+                if not c.b.module.has(_SHARED):
+                    c.b.module.define(_SHARED, f"@{_SHARED} = external addrspace(3) global [0 x i8], align 1024")
+                base = f"ptr addrspacecast (ptr addrspace(3) @{_SHARED} to ptr)"
+                pointer = c.b.at_entry(f"getelementptr i8, {base}, i32 {self.shared}")
+                self.shared += aligned(buffer.nbytes)
+                gpu = c.target.gpu
+                if gpu is not None and self.shared > gpu.block_shared:
+                    room = f"{gpu.name} has at most {gpu.block_shared}"
+                    raise TargetError(f"the program needs {self.shared} bytes of shared memory in a block; {room}")
+                return Storage(pointer, buffer.strides, 0, c.b.module.new_scope(), padded=False, aligned=ALIGNED)
+            case Scope.PRIVATE:
+                # Each thread has its own elements alone: the first index does not count.
+                return _slot(c, buffer, replace(buffer, shape=buffer.shape[1:]).size, (0, *buffer.strides[1:]), register=True)
+            case Scope.LOCAL | Scope.REGISTER:
+                return _slot(c, buffer, buffer.size, buffer.strides, register=buffer.scope is Scope.REGISTER)
+        raise TargetError(f"{buffer.name}, of scope {buffer.scope.name}, cannot be allocated within a kernel of a GPU")
+
+    def loop(self, c: Context, loop: For, body: Body) -> bool:
+        match loop.kind:
+            case LoopKind.BLOCK if loop is self._block:
+                with _bound(c, loop.var, self._number, trips(loop)):
+                    body(c, loop.body)
+            case LoopKind.VTHREAD:
+                # Virtual threads are the same threads again: their loops are written out.
+                for number in range(trips(loop)):
+                    with control.bound(c, loop.var, str(number), (number, number)):
+                        body(c, loop.body)
+            case kind if kind in THREADS and self._block is not None:
+                self._threads_loop(c, loop, body)
+            case _:
+                return False
+        return True
+
+    def _threads_loop(self, c: Context, loop: For, body: Body) -> None:
+        if loop.kind is LoopKind.LANE and self._warps:
+            lane = _once(c, f"urem i64 {self._thread}, {WARP}")
+            self._threads_that(c, loop, lane, trips(loop) < WARP, body)
+            return
+        if loop in self._barriers:
+            c.b.module.declare(f"void @{_INTRINSICS}.barrier0()")
+            c.b.do(f"call void @{_INTRINSICS}.barrier0()")
+        if loop.kind is not LoopKind.WARP:
+            self._threads_that(c, loop, self._thread, trips(loop) < self.threads, body)
+            return
+        if any(inner.kind is LoopKind.LANE for inner in phases(loop.body)):
+            self._warps = True
+            try:
+                warp = _once(c, f"udiv i64 {self._thread}, {WARP}")
+                self._threads_that(c, loop, warp, trips(loop) * WARP < self.threads, body)
+            finally:
+                self._warps = False
+            return
+        raise TargetError("the program cannot run on a GPU: a loop over warps has none over their lanes")
+
+    def _threads_that(self, c: Context, loop: For, number: str, some: bool, body: Body) -> None:
+        """Write what threads do whose ``number`` is below the loop's extent; where not ``some``, it is for all of them."""
+        if some:
+            with (
+                control.conditional(c, c.b.op(f"icmp slt i64 {number}, {trips(loop)}")),
+                _bound(c, loop.var, number, trips(loop)),
+            ):
+                body(c, loop.body)
+            return
+        # What is loaded in a phase is loaded after its barrier, and what other threads store is loaded again.
+        with c.scope.inside(c.b.slot()), _bound(c, loop.var, number, trips(loop)):
+            body(c, loop.body)
+
+    def intrinsic(self, c: Context, stmt: Intrinsic, body: Body) -> None:
+        del body
+        does = stmt.does
+        if does.width > WARP:
+            raise TargetError(f"a GPU folds what at most {WARP} threads have in one operation, not {does.width}")
+        if does.source.shape[0] == self.threads:
+            _fold(c, does, self._thread)
+            return
+        with control.conditional(c, c.b.op(f"icmp slt i64 {self._thread}, {does.source.shape[0]}")):
+            _fold(c, does, self._thread)
+
+
+def _number(b: Builder, name: str, count: int) -> str:
+    """Which of ``count`` this is: of threads, or of blocks; an i64."""
+    full = f"{_INTRINSICS}.read.ptx.sreg.{name}.x"
+    b.module.declare(f"i32 @{full}()")
+    short = b.at_entry(f"call range(i32 0, {count}) i32 @{full}()" if count > 1 else "add i32 0, 0")
+    return b.at_entry(f"zext nneg i32 {short} to i64")
+
+
+def _once(c: Context, text: str) -> str:
+    """An instruction of what is known all over the kernel."""
+    known: str | None = c.scope.get(text)
+    if known is None:
+        known = c.b.at_entry(text)
+        c.scope.keep(text, known, 0)
+    return known
+
+
+@contextmanager
+def _bound(c: Context, var: Var, number: str, count: int) -> Iterator[None]:
+    """A variable that is the same all over the kernel, for the time of a ``with``."""
+    c.scope.variables[var] = Binding(number, 0, None)
+    c.ranges[var] = (0, count - 1)
+    yield
+    del c.scope.variables[var]
+
+
+def _slot(c: Context, buffer: Buffer, size: int, strides: tuple[int, ...], *, register: bool) -> Storage:
+    """Registers, or memory of the thread's own where an index is not known."""
+    pointer = c.b.at_entry(f"alloca [{size} x {types.MEMORY[buffer.dtype]}], align {ALIGNED}")
+    row = buffer.shape[-1] if buffer.shape else 1
+    return Storage(pointer, strides, 0, None, padded=False, register=register, row=row, aligned=ALIGNED)
+
+
+def _fold(c: Context, does: Fold, thread: str) -> None:
+    """By shuffles: each step joins what threads have that are twice as far from each other."""
+    b, dtype = c.b, does.source.dtype
+    value = memory.register_load(c, c.places[does.source], dtype, 1, 0).text
+    members = "-1"
+    if does.width < WARP:
+        short = b.op(f"trunc i64 {thread} to i32")
+        first = b.op(f"and i32 {short}, {WARP - does.width}")
+        members = b.op(f"shl i32 {(1 << does.width) - 1}, {first}")
+    distance = 1
+    while distance < does.width:
+        other = _shuffled(b, dtype, value, distance, members)
+        value = operators.binary(b, COMBINE[does.op], dtype, 1, value, other)
+        distance *= 2
+    memory.register_store(c, c.places[does.result], dtype, None, value, 0)
+    c.versions[does.result] += 1
+
+
+def _shuffled(b: Builder, dtype: str, value: str, distance: int, members: str) -> str:
+    """What the thread has whose number differs by ``distance``: a value of any type goes as words of 32 bits."""
+    kind = types.VALUE[dtype]
+    bits = 1 if dtype == "bool" else {"float": 32, "double": 64}.get(kind) or 8 * dtypes.size(dtype)
+    whole = b.op(f"bitcast {kind} {value} to i{bits}") if kind in ("float", "double") else value
+    if bits < 32:
+        whole = b.op(f"zext i{bits} {whole} to i32")
+    words = [whole]
+    if bits == 64:
+        words = [b.op(f"trunc i64 {whole} to i32"), b.op(f"trunc i64 {b.op(f'lshr i64 {whole}, 32')} to i32")]
+    arguments = [("i32", str(distance)), ("i32", str(WARP - 1))]
+    words = [b.call("i32", f"{_INTRINSICS}.shfl.sync.bfly.i32", ("i32", members), ("i32", word), *arguments) for word in words]
+    if bits == 64:
+        low, high = (b.op(f"zext i32 {word} to i64") for word in words)
+        result = b.op(f"or i64 {low}, {b.op(f'shl i64 {high}, 32')}")
+    else:
+        result = b.op(f"trunc i32 {words[0]} to i{bits}") if bits < 32 else words[0]
+    return b.op(f"bitcast i{bits} {result} to {kind}") if kind in ("float", "double") else result

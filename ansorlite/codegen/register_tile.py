@@ -1,0 +1,91 @@
+"""The order in which the update of a register tile is written out: the operand of fewer registers is held.
+
+An update of a register tile reads vectors along its rows, and elements that are each spread over a vector. Row by row, all
+vectors of a row are held from the first row to the last, beside one spread element. Where the vectors are more than the
+elements, vector by vector needs fewer registers beside the accumulators: the elements are held, and one vector at a time::
+
+    unrolled i in 0..2:
+        vectorized(8) j in 0..48:
+            tile[i, j] += A[i] * B[j]
+
+Of 16 registers, the tile of 12 leaves 4: row by row would need 7. It is straight-line code either way: no loop of the machine
+code is another one for it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import product
+
+from ansorlite.codegen import vectorized
+from ansorlite.codegen.context import Body, Context
+from ansorlite.codegen.control import bound
+from ansorlite.loops.nodes import For, Load, LoopKind, Role, Scope, Stmt, Store
+from ansorlite.loops.visit import loads
+from ansorlite.te.expr import Const
+from ansorlite.te.traversal import free_vars
+
+
+@dataclass(frozen=True)
+class Tile:
+    """The update of a register tile whose vectors are more than its spread elements.
+
+    Attributes:
+        rows: the unrolled loops, outermost first.
+        lane: the vectorized loop inside of them.
+        columns: how many elements that covers.
+    """
+
+    rows: tuple[For, ...]
+    lane: For
+    columns: int
+
+
+def match(c: Context, nest: For) -> Tile | None:
+    """The register tile that ``nest`` updates; ``None`` where it is none, or better written out row by row."""
+    rows: list[For] = []
+    stmt: Stmt = nest
+    while isinstance(stmt, For) and stmt.kind is LoopKind.UNROLLED and isinstance(stmt.extent, Const):
+        rows.append(stmt)
+        stmt = stmt.body
+    if not rows or not isinstance(stmt, For) or stmt.kind is not LoopKind.VECTORIZED or not isinstance(stmt.extent, Const):
+        return None
+    lane, update = stmt, stmt.body
+    if not isinstance(update, Store) or update.role is not Role.UPDATE or update.buffer.scope is not Scope.REGISTER:
+        return None
+    # Each element is updated in one vector alone, so that its updates stay in order.
+    accumulators = [load for load in loads(update.value) if load.buffer is update.buffer]
+    if lane.var not in update.indices or any(load.indices != update.indices for load in accumulators):
+        return None
+    tile = Tile(tuple(rows), lane, int(stmt.extent.value))
+    vectors = -(-tile.columns // vectorized.lanes_of(lane, c.target))
+    operands = [load for load in loads(update.value) if load.buffer is not update.buffer]
+    along = [load for load in operands if lane.var in free_vars(load)]
+    spread = [load for load in operands if lane.var not in free_vars(load)]
+    if vectors < 2 or any(_count(load, rows) > 1 for load in along):
+        return None
+    return tile if len(along) * vectors > sum(_count(load, rows) for load in spread) else None
+
+
+def emit(c: Context, tile: Tile, body: Body) -> None:
+    """Write it vector by vector; ``body`` writes the update in a context."""
+    for begin, lanes in vectorized.pieces(c, tile.lane, tile.columns):
+        for numbers in product(*(range(_trips(loop)) for loop in tile.rows)):
+            with ExitStack() as stack:
+                for loop, number in zip(tile.rows, numbers, strict=True):
+                    stack.enter_context(bound(c, loop.var, str(number), (number, number)))
+                vectorized.chunk(c, tile.lane, str(begin), (begin, begin), lanes, body)
+
+
+def _trips(loop: For) -> int:
+    assert isinstance(loop.extent, Const)
+    return int(loop.extent.value)
+
+
+def _count(load: Load, rows: Sequence[For]) -> int:
+    """How many elements, or vectors, of one row's position are read over the rows of a tile."""
+    variables = free_vars(load)
+    return math.prod(_trips(loop) for loop in rows if loop.var in variables)

@@ -1,0 +1,124 @@
+"""The phases of a block, and which of them need a barrier before them.
+
+A phase is an outermost loop of the block's threads: within it they run at once, and from phase to phase too unless a barrier is
+between the two. There must be one where a phase reads what another thread may have stored since the last barrier, or stores over
+what another thread may have read or stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from ansorlite.loops.nodes import Alloc, Block, Buffer, For, If, Intrinsic, LoopKind, Scope, Stmt, Store, children
+from ansorlite.loops.visit import loads, stores
+from ansorlite.te.expr import Const
+
+#: Kinds of loops over the threads of a block.
+THREADS: Final = (LoopKind.THREAD, LoopKind.WARP, LoopKind.LANE)
+#: Scopes of buffers that no other thread sees.
+_OWN: Final = (Scope.PRIVATE, Scope.LOCAL, Scope.REGISTER)
+
+
+def phases(stmt: Stmt) -> Iterator[For]:
+    """Those in a statement, in program order."""
+    if isinstance(stmt, For) and stmt.kind in THREADS:
+        yield stmt
+        return
+    for child in children(stmt):
+        yield from phases(child)
+
+
+def obstacle(block: For) -> str | None:
+    """Why the threads of ``block``, which has phases, cannot run it, as the end of a sentence; ``None``: they can.
+
+    All threads must take one way through it, and nothing may be done by the block as such.
+    """
+    return _obstacle(block.body)
+
+
+def _obstacle(stmt: Stmt) -> str | None:
+    match stmt:
+        case For() if stmt.kind in THREADS:
+            return None
+        case Store(buffer):
+            return f"{buffer.name} is stored in a block with threads, but by none of them"
+        case For(extent=decides) | If(cond=decides) if any(loads(decides)) and any(phases(stmt)):
+            return "what decides whether threads run is loaded"
+        case Alloc(buffer) if buffer.scope in (Scope.LOCAL, Scope.REGISTER) and any(phases(stmt)):
+            return f"{buffer.name}, of scope {buffer.scope.name}, belongs to a block, not to its threads"
+        case Intrinsic():
+            return None
+    return next((found for child in children(stmt) if (found := _obstacle(child)) is not None), None)
+
+
+def trips(loop: For) -> int:
+    """Of a loop whose extent is constant."""
+    assert isinstance(loop.extent, Const)
+    return int(loop.extent.value)
+
+
+@dataclass(frozen=True)
+class _Since:
+    """What was done since the last barrier, on some way here."""
+
+    read: frozenset[Buffer] = frozenset()
+    written: frozenset[Buffer] = frozenset()
+
+    def join(self, other: _Since) -> _Since:
+        return _Since(self.read | other.read, self.written | other.written)
+
+    def conflicts(self, phase: _Since) -> bool:
+        return not (self.written.isdisjoint(phase.read | phase.written) and self.read.isdisjoint(phase.written))
+
+
+def barriers(block: For) -> frozenset[For]:
+    """The phases of ``block``, a BLOCK loop, that need a barrier before them: on any of the ways that lead there."""
+    needed: frozenset[For] = frozenset()
+    while True:
+        walk = _Walk(needed)
+        walk.statement(block.body, _Since())
+        if walk.needed == needed:
+            return needed
+        needed = walk.needed
+
+
+class _Walk:
+    """Follows a block in program order; a loop is walked again from its end.
+
+    Attributes:
+        needed: the phases with a barrier, as far as is known.
+    """
+
+    def __init__(self, needed: frozenset[For]) -> None:
+        self.needed = needed
+
+    def statement(self, stmt: Stmt, since: _Since) -> _Since:
+        """What was done since the last barrier when ``stmt`` has run."""
+        match stmt:
+            case For() if stmt.kind in THREADS:
+                return self.phase(stmt, since)
+            case For():
+                once = since.join(self.statement(stmt.body, since))
+                return once.join(self.statement(stmt.body, once))
+            case If():
+                return since.join(self.statement(stmt.body, since))
+            case Alloc():
+                return self.statement(stmt.body, since)
+            case Block(body):
+                for part in body:
+                    since = self.statement(part, since)
+                return since
+            case _:
+                # Intrinsics of threads touch what is their own; nothing else has effects here.
+                return since
+
+    def phase(self, loop: For, since: _Since) -> _Since:
+        does = _Since(
+            frozenset(load.buffer for load in loads(loop.body) if load.buffer.scope not in _OWN),
+            frozenset(store.buffer for store in stores(loop.body) if store.buffer.scope not in _OWN),
+        )
+        if since.conflicts(does):
+            self.needed |= {loop}
+        return does if loop in self.needed else since.join(does)

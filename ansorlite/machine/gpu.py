@@ -1,0 +1,87 @@
+"""Facts of GPUs, from data sheets: what a block, and a multiprocessor, may have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU.
+
+    Attributes:
+        name: as its maker has it.
+        warp: threads that run in lockstep.
+        block_threads: threads of a block, at most.
+        block_shared: bytes of shared memory of a block, at most: above 49,152 its launch must ask for them.
+        thread_registers: registers of 32 bits of a thread, at most.
+        processors: how many multiprocessors there are.
+        shared, registers, threads, blocks: of one multiprocessor: bytes of shared memory, registers of 32 bits, and how many
+            threads and blocks it runs at once.
+        l2: bytes of the cache that all share.
+        bandwidth: of memory, bytes per second.
+        flops: of float32 without matrix units, operations per second.
+        load_bytes: that a thread loads by one instruction, at most.
+        async_copies: whether copies to shared memory may land later.
+    """
+
+    name: str
+    warp: int
+    block_threads: int
+    block_shared: int
+    thread_registers: int
+    processors: int
+    shared: int
+    registers: int
+    threads: int
+    blocks: int
+    l2: int
+    bandwidth: float
+    flops: float
+    load_bytes: int
+    async_copies: bool
+
+    @staticmethod
+    def of(facts: Mapping[str, Any]) -> Gpu:
+        """The inverse of ``dataclasses.asdict``."""
+        return Gpu(**facts)
+
+
+#: NVIDIA A100 Tensor Core GPU, data sheet of SXM with 80 GB; CUDA C++ Programming Guide, compute capability 8.0.
+A100: Final = Gpu(
+    name="NVIDIA A100-SXM4-80GB",
+    warp=32,
+    block_threads=1024,
+    block_shared=163 << 10,
+    thread_registers=255,
+    processors=108,
+    shared=164 << 10,
+    registers=65_536,
+    threads=2048,
+    blocks=32,
+    l2=40 << 20,
+    bandwidth=2.039e12,
+    flops=19.5e12,
+    load_bytes=16,
+    async_copies=True,
+)
+#: NVIDIA H100 Tensor Core GPU, data sheet of SXM; compute capability 9.0.
+H100: Final = Gpu(
+    name="NVIDIA H100 80GB HBM3",
+    warp=32,
+    block_threads=1024,
+    block_shared=227 << 10,
+    thread_registers=255,
+    processors=132,
+    shared=228 << 10,
+    registers=65_536,
+    threads=2048,
+    blocks=32,
+    l2=50 << 20,
+    bandwidth=3.35e12,
+    flops=66.9e12,
+    load_bytes=16,
+    async_copies=True,
+)

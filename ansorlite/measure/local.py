@@ -1,0 +1,172 @@
+"""Building and running in supervised processes of this machine."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from ansorlite.errors import TuningError
+from ansorlite.loops.arguments import argument
+from ansorlite.measure.limits import run_limits
+from ansorlite.measure.pool import Death, Job, Pool
+from ansorlite.measure.protocol import Answer, Build, Phase, Prepare, Run
+from ansorlite.measure.roles import Artifact, Built, Failure, Ran, Rival, Workers
+from ansorlite.measure.settings import BUILDER_ENVIRONMENT, RUNNER_ENVIRONMENT, MeasureSettings
+from ansorlite.measure.verdict import build_verdict, run_verdict
+from ansorlite.records.measurement import Outcome
+from ansorlite.runtime.memory import check_fits
+from ansorlite.sketch.candidate import Candidate
+from ansorlite.target import Target, check_runs
+from ansorlite.task import Task
+from ansorlite.writing import make_temporary_folder
+
+
+def local_workers(target: Target, settings: MeasureSettings) -> Workers:
+    """A builder and a runner on this machine.
+
+    Raises:
+        TargetError: code for ``target`` cannot run here.
+    """
+    check_runs(target)
+    return Workers(LocalBuilder(target, settings), [LocalRunner(target, settings)])
+
+
+class _Processes:
+    """A pool of workers, and a folder for what they read and write."""
+
+    def __init__(self, target: Target, settings: MeasureSettings, size: int, environment: Mapping[str, str]) -> None:
+        self.settings = settings
+        self.folder = make_temporary_folder()
+        self._files = itertools.count()
+        start = {"do": "start", "target": asdict(target), "settings": asdict(settings)}
+        self.pool = Pool(size, start, self.folder, settings.recycle, environment)
+
+    def close(self) -> None:
+        self.pool.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def new_file(self) -> Path:
+        return self.folder / str(next(self._files))
+
+    def removed(self, file: Path) -> TuningError:
+        """``file`` is gone. Nobody here removed it, and what else was in its folder is likely to be gone, too: candidates would
+        seem to fail."""
+        return TuningError(
+            f"{file} was removed while programs were measured; something cleans {self.folder.parent}, "
+            "so set TMPDIR to another folder"
+        )
+
+
+class LocalBuilder:
+    """A :class:`~ansorlite.measure.roles.Builder`: a process on each core. All candidates are compiled before the first is given:
+    a compiler on the next core would be in the numbers."""
+
+    def __init__(self, target: Target, settings: MeasureSettings) -> None:
+        self._processes = _Processes(target, settings, settings.builders, BUILDER_ENVIRONMENT)
+
+    @property
+    def size(self) -> int:
+        return self._processes.settings.builders
+
+    def close(self) -> None:
+        self._processes.close()
+
+    def build(self, task: Task, candidates: Sequence[Candidate]) -> Iterator[Built]:
+        when, settings = time.time(), self._processes.settings
+        orders = [Build(task.key, candidate, str(self._processes.new_file())) for candidate in candidates]
+        jobs = [Job(task, order, {Phase.WORKING: settings.build_seconds}) for order in orders]
+        try:
+            results = {id(job.order): result for job, result in self._processes.pool.run(jobs)}
+            for candidate, order in zip(candidates, orders, strict=True):
+                yield self._built(candidate, Path(order.artifact), results[id(order)], when)
+        finally:  # of those that nobody asked for
+            for order in orders:
+                Path(order.artifact).unlink(missing_ok=True)
+
+    def _built(self, candidate: Candidate, file: Path, result: Answer | Death, when: float) -> Built:
+        verdict, seconds = build_verdict(result), _spent(result)
+        if verdict.outcome is not Outcome.OK:
+            return Failure(candidate, verdict, seconds, when)
+        try:
+            code = file.read_bytes()
+        except FileNotFoundError:
+            raise self._processes.removed(file) from None
+        return Artifact(candidate, code, seconds, when)
+
+
+class LocalRunner:
+    """A :class:`~ansorlite.measure.roles.Runner`: one process, in which one program at a time runs.
+
+    Attributes:
+        machine: what it is called in records.
+    """
+
+    def __init__(self, target: Target, settings: MeasureSettings, machine: str = "") -> None:
+        self.machine = machine
+        self._processes = _Processes(target, settings, 1, RUNNER_ENVIRONMENT)
+        self._references: dict[str, Path] = {}
+        # The files of a task's programs that may be the next one's rival: those stay loaded.
+        self._files: dict[str, dict[Candidate, Path]] = {}
+
+    def revive(self) -> bool:
+        """It is never lost: dead processes are replaced."""
+        return True
+
+    def close(self) -> None:
+        self._processes.close()
+
+    def prepare(self, task: Task) -> None:
+        if task.key in self._references:
+            return
+        check_fits({tensor.name: argument(tensor).nbytes for tensor in (*task.dag.inputs, *task.dag.outputs)})
+        reference = self._processes.new_file()
+        order = Prepare(task.key, str(reference))
+        limits = {Phase.WORKING: self._processes.settings.prepare_seconds}
+        ((_, result),) = self._processes.pool.run([Job(task, order, limits)])
+        verdict = run_verdict(result)
+        if verdict.outcome is not Outcome.OK:
+            raise TuningError(f"the reference output of task {task.key} cannot be computed: {verdict.error}")
+        self._references[task.key] = reference
+
+    def run(self, task: Task, artifacts: Sequence[Artifact], rival: Rival | None) -> list[Ran]:
+        self.prepare(task)
+        return [self._run(task, artifact, rival) for artifact in artifacts]
+
+    def _run(self, task: Task, artifact: Artifact, rival: Rival | None) -> Ran:
+        self._forget(task, None if rival is None else rival.artifact.candidate)
+        if not self._references[task.key].exists():
+            raise self._processes.removed(self._references[task.key])
+        limits = run_limits(self._processes.settings, artifact, rival)
+        beat = limits.rival
+        order = Run(
+            task=task.key,
+            artifact=str(self._file(task, artifact)),
+            reference=str(self._references[task.key]),
+            best=beat.now if beat else None,
+            rival=str(self._file(task, beat.artifact)) if beat and beat.artifact.candidate != artifact.candidate else None,
+        )
+        ((_, result),) = self._processes.pool.run([Job(task, order, limits.seconds)])
+        if isinstance(result, Death):
+            return Ran(run_verdict(result), None, result.elapsed)
+        return Ran(run_verdict(result), result.latency, result.seconds, result.check_seconds)
+
+    def _file(self, task: Task, artifact: Artifact) -> Path:
+        """Where the worker finds the program. A file is never written twice: the worker knows programs by their files."""
+        files = self._files.setdefault(task.key, {})
+        if artifact.candidate not in files:
+            file = files[artifact.candidate] = self._processes.new_file()
+            file.write_bytes(artifact.code)
+        return files[artifact.candidate]
+
+    def _forget(self, task: Task, but: Candidate | None) -> None:
+        files = self._files.get(task.key, {})
+        for candidate in [candidate for candidate in files if candidate != but]:
+            files.pop(candidate).unlink(missing_ok=True)
+
+
+def _spent(result: Answer | Death) -> float:
+    return result.seconds if isinstance(result, Answer) else result.elapsed

@@ -1,0 +1,55 @@
+"""Programs for GPUs on machines without one: through LLVM's back end and the machine for PTX, beside ``ptxas``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ansorlite.codegen.builder import Module
+from ansorlite.codegen.nvptx import kernel
+from ansorlite.codegen.nvptx.assemble import Report, assemble, ptxas, to_ptx
+from ansorlite.codegen.nvptx.kernel import Kernel
+from ansorlite.loops.nodes import Function
+from ansorlite.loops.simplify import simplify
+from ansorlite.loops.verifier import verify
+from ansorlite.target import Target, resolve
+from ansorlite.te import dtypes
+from tests.ptx_machine import Counts, launch
+
+#: What programs are assembled for.
+PROCESSORS: Final = ("sm_80", "sm_90", "sm_90a")
+TARGET: Final = resolve("sm_80")
+
+
+def compiled(function: Function, target: Target = TARGET) -> tuple[str, tuple[Kernel, ...]]:
+    """The PTX of a function's kernels, and what they are."""
+    function = simplify(function)
+    verify(function)
+    module = Module(target)
+    _, statements = kernel.parts(function)
+    kernels = tuple(kernel.emit(module, f"k{number}", stmt) for number, stmt in enumerate(statements))
+    return to_ptx(module.text(), target), kernels
+
+
+def run(function: Function, arrays: Sequence[NDArray[Any]], target: Target = TARGET) -> list[Counts]:
+    """All kernels of ``function`` in order, on the machine for PTX; what each cost."""
+    ptx, kernels = compiled(function, target)
+    temporaries, _ = kernel.parts(function)
+    given = dict(zip(function.params, arrays, strict=True))
+    given |= {buffer: np.zeros(buffer.shape, dtypes.NUMPY[buffer.dtype]) for buffer in temporaries}
+    return [
+        launch(ptx, each.grid, [given[buffer] for buffer in each.buffers], shared=each.shared, kernel=each.symbol)
+        for each in kernels
+    ]
+
+
+def assembled(ptx: str, processor: str) -> Mapping[str, Report]:
+    """What ``ptxas`` says of a program."""
+    if ptxas() is None and not os.environ.get("CI"):
+        pytest.skip("there is no ptxas: pip install nvidia-cuda-nvcc")
+    return assemble(ptx, processor).reports

@@ -1,0 +1,363 @@
+"""Programs for NVIDIA GPUs: numpy = interpreter with threads shuffled = CPU = what the PTX does; and ptxas takes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ansorlite.errors import TargetError
+from ansorlite.loops.emulate import emulate
+from ansorlite.loops.interpreter import interpret
+from ansorlite.loops.intrinsics import fold
+from ansorlite.loops.nodes import Alloc, Buffer, For, Function, If, LoopKind, Scope, Stmt, block, index, statements
+from ansorlite.loops.phases import barriers, phases
+from ansorlite.loops.simplify import simplify
+from ansorlite.loops.verifier import verify
+from ansorlite.target import host
+from ansorlite.te.expr import Binary, Cast, Expr, Unary, Var, cast, const, select
+from ansorlite.te.numeric import apply, convert
+from ansorlite.te.ops import BINARY, UNARY, BinaryOp, ReduceOp, UnaryOp
+from tests import running
+from tests.gpu_programs import GOLDEN, SMALL, Program
+from tests.on_gpu import PROCESSORS, TARGET, assembled, compiled, run
+from tests.ptx_machine import PtxError, launch
+from tests.unit.codegen.test_operators import ALL, APPROXIMATE, assert_same, borders, kind, samples
+from tests.unit.loops.build import argument, load, loop, store
+
+BLOCK, THREAD, VECTORIZED = LoopKind.BLOCK, LoopKind.THREAD, LoopKind.VECTORIZED
+
+
+def check(program: Program, arrays: list[np.ndarray]) -> None:
+    outputs = program.function.outputs
+    expected = program.meaning(*arrays[:-outputs])
+    np.testing.assert_allclose(arrays[-1], expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_interpreted_with_threads_in_any_order(name: str) -> None:
+    program = SMALL[name]
+    for function in (program.function, simplify(program.function)):
+        verify(function)
+        arrays = program.arrays()
+        interpret(function, arrays, reorder=np.random.default_rng(5))
+        check(program, arrays)
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_emulated_on_a_cpu(name: str) -> None:
+    program = GOLDEN[name]
+    target = host(threads=2)
+    function = emulate(simplify(program.function), target)
+    verify(function)
+    arrays = program.arrays()
+    running.run(function, target, *arrays)
+    check(program, arrays)
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_on_the_machine_for_ptx(name: str) -> None:
+    program = GOLDEN[name]
+    arrays = program.arrays()
+    run(program.function, arrays)
+    check(program, arrays)
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_barriers_are_where_they_must_be_and_nowhere_else(name: str) -> None:
+    program = GOLDEN[name]
+    ptx, _ = compiled(program.function)
+    assert len(re.findall(r"bar(?:rier)?\.(?:cta\.)?sync", ptx)) == program.barriers
+
+
+@pytest.mark.parametrize("name", [name for name, program in SMALL.items() if program.barriers])
+def test_without_any_one_of_the_barriers_there_is_a_race(name: str) -> None:
+    program = SMALL[name]
+    ptx, kernels = compiled(program.function)
+    lines = ptx.splitlines()
+    for number in (n for n, line in enumerate(lines) if "bar.sync" in line):
+        arrays = program.arrays()
+        order = [arrays[program.function.params.index(buffer)] for buffer in kernels[0].buffers]
+        without = "\n".join(lines[:number] + lines[number + 1 :])
+        with pytest.raises(PtxError, match="race"):
+            launch(without, kernels[0].grid, order, shared=kernels[0].shared)
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+@pytest.mark.parametrize("name", GOLDEN)
+def test_ptxas_takes_them_without_spills(name: str, processor: str) -> None:
+    program = GOLDEN[name]
+    ptx, kernels = compiled(program.function, replace(TARGET, cpu=processor))
+    assert f".target {processor}\n" in ptx
+    assert f".reqntid {kernels[0].threads}" in ptx, "the number of threads is not in the PTX"
+    (report,) = assembled(ptx, processor).values()
+    assert report.spilled == report.frame == 0
+    assert report.registers <= program.most_registers
+
+
+def test_memory_is_accessed_in_whole_vectors_and_side_by_side() -> None:
+    ptx, _ = compiled(GOLDEN["product"].function)
+    assert "ld.global.nc.v4.b32" in ptx
+    assert "ld.shared.v4.b32" in ptx
+    assert "st.shared.v4.b32" in ptx
+    assert "st.global.v4.b32" in ptx
+    ptx, _ = compiled(GOLDEN["element_wise"].function)
+    assert "ld.global.nc.v4.b32" in ptx
+    for name in ("transpose", "softmax", "element_wise"):
+        program = GOLDEN[name]
+        (counts,) = run(program.function, program.arrays())
+        assert counts.sectors == counts.ideal_sectors, name
+        assert counts.wavefronts == counts.ideal_wavefronts, name
+
+
+# Barriers ---------------------------------------------------------------------------------------------------------------
+
+
+def _needs(*bodies: Callable[[Buffer, Var], Stmt], serial: bool = False) -> list[bool]:
+    """Which of some phases on a shared buffer need a barrier."""
+    shared = Buffer("S", (8,), "float32", Scope.SHARED)
+    inside = block(*(loop("t", 8, lambda t, body=body: body(shared, t), THREAD) for body in bodies))
+    nest = loop("b", 1, lambda _: Alloc(shared, loop("k", 3, lambda _: inside) if serial else inside), BLOCK)
+    needed = barriers(nest)
+    return [phase in needed for phase in phases(nest)]
+
+
+Y = argument("Y", 8)
+
+
+def _write(shared: Buffer, t: Expr) -> Stmt:
+    return store(shared, (t,), const(1.0, "float32"))
+
+
+def _read(shared: Buffer, t: Expr) -> Stmt:
+    return store(Y, (t,), load(shared, index(7) - t))
+
+
+def _neither(_: Buffer, t: Expr) -> Stmt:
+    return store(argument("Z", 8), (t,), const(1.0, "float32"))
+
+
+def test_barriers_follow_from_what_phases_read_and_store() -> None:
+    assert _needs(_write, _read) == [False, True]
+    assert _needs(_write, _neither, _read) == [False, False, True]
+    assert _needs(_write, _read, _read) == [False, True, True], "both store to Y"
+    assert _needs(_write, _read, _write) == [False, True, True]
+    # A second time around, the first phase stores over what the last one has read.
+    assert _needs(_write, _read, serial=True) == [True, True]
+    assert _needs(_neither, serial=True) == [True], "it stores where it stored before"
+
+
+def test_what_is_conditional_may_have_run_or_not() -> None:
+    shared = Buffer("S", (8,), "float32", Scope.SHARED)
+    first, second, last = (loop("t", 8, lambda t, body=body: body(shared, t), THREAD) for body in (_write, _read, _write))
+
+    def body(b: Var) -> Stmt:
+        return Alloc(shared, block(first, If(b < 1, second), last))
+
+    nest = loop("b", 2, body, BLOCK)
+    assert barriers(nest) == {second, last}
+
+
+def test_a_value_that_others_store_is_not_taken_from_before_the_loop() -> None:
+    """What a phase in a loop loads does not depend on the loop: still it is loaded after the barrier."""
+    x, y = argument("X", 64), argument("Y", 3, 64)
+    shared = Buffer("S", (64,), "float32", Scope.SHARED)
+
+    def body(_: Var) -> Stmt:
+        fill = loop("t", 64, lambda t: store(shared, (t,), load(x, t)), THREAD)
+        use = loop("k", 3, lambda k: loop("t", 64, lambda t: store(y, (k, t), load(shared, 5)), THREAD))
+        return Alloc(shared, block(fill, use))
+
+    function = Function("f", (x, y), 1, loop("b", 1, body, BLOCK))
+    values, out = np.arange(64, dtype=np.float32), np.zeros((3, 64), np.float32)
+    run(function, [values, out])
+    np.testing.assert_array_equal(out, 5.0)
+
+
+def test_threads_hand_on_what_they_stored_to_memory() -> None:
+    """Through an output, which is read again: the pointer must not promise that nobody else stores there."""
+    x, y, z = argument("X", 64), argument("Y", 64), argument("Z", 64)
+
+    def body(_: Var) -> Stmt:
+        first = loop("t", 64, lambda t: store(y, (t,), load(x, t) + 1.0), THREAD)
+        return block(first, loop("t", 64, lambda t: store(z, (t,), load(y, index(63) - t)), THREAD))
+
+    function = Function("f", (x, y, z), 2, loop("b", 1, body, BLOCK))
+    values, first, second = np.arange(64, dtype=np.float32), np.zeros(64, np.float32), np.zeros(64, np.float32)
+    run(function, [values, first, second])
+    np.testing.assert_array_equal(second, values[::-1] + 1)
+
+
+# What the emitter writes --------------------------------------------------------------------------------------------------
+
+
+def elements(n: int, body: Callable[[Expr], Stmt], lanes: int) -> Stmt:
+    """A thread for each element, or for each vector of them."""
+    threads = n // lanes
+
+    def mine(t: Var) -> Stmt:
+        return body(t) if lanes == 1 else loop("v", lanes, lambda v: body(t * lanes + v), VECTORIZED, lanes)
+
+    return loop("b", 1, lambda _: loop("t", threads, mine, THREAD), BLOCK)
+
+
+@pytest.mark.parametrize("lanes", [1, 4])
+@pytest.mark.parametrize("dtype", ALL)
+def test_operations(dtype: str, lanes: int) -> None:
+    """Every operation on every dtype: none of them needs a function that GPUs do not have."""
+    n, rng = 100, np.random.default_rng(2)
+    a, b = samples(dtype, n, rng), samples(dtype, n, rng)
+    binaries = [op for op, info in BINARY.items() if kind(dtype) in info.kinds and not (info.to_float and kind(dtype) == "i")]
+    unaries = [op for op, info in UNARY.items() if kind(dtype) in info.kinds]
+    whole = (UnaryOp.FLOOR, UnaryOp.CEIL, UnaryOp.ROUND)
+    unaries = [op for op in unaries if kind(dtype) == "f" or not (UNARY[op].to_float or op in whole)]
+    x, y = argument("X", n, dtype=dtype), argument("Y", n, dtype=dtype)
+    results = [argument(op.name, n, dtype="bool" if BINARY[op].boolean else dtype) for op in binaries]
+    others = [argument(op.name, n, dtype=dtype) for op in unaries]
+
+    def body(i: Expr) -> Stmt:
+        first = (store(z, (i,), Binary(op, load(x, i), load(y, i), z.dtype)) for op, z in zip(binaries, results, strict=True))
+        return block(*first, *(store(z, (i,), Unary(op, load(x, i), dtype)) for op, z in zip(unaries, others, strict=True)))
+
+    outputs = [*results, *others]
+    function = Function("f", (x, y, *outputs), len(outputs), elements(n, body, lanes))
+    found = [np.zeros(n, z.dtype if z.dtype != "bfloat16" else a.dtype) for z in outputs]
+    run(function, [a, b, *found])
+    with np.errstate(all="ignore"):
+        wanted: list[Any] = [apply(op, (a, b), dtype, z.dtype) for op, z in zip(binaries, results, strict=True)]
+        wanted += [apply(op, (a,), dtype, dtype) for op in unaries]
+    for op, got, expected in zip([*binaries, *unaries], found, wanted, strict=True):
+        assert_same(got, expected, APPROXIMATE.get(op, 0))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "int32", "uint32"])
+def test_amounts_of_shifts_that_differ_in_their_upper_half(dtype: str) -> None:
+    amounts = np.array([0, 1, 31, 32, 63, 64, 1 << 31, (1 << 32) - 1, 1 << 32, (1 << 32) + 1, 1 << 62, (1 << 63) - 1], np.uint64)
+    a, b = np.full(12, -37, np.int64).astype(dtype), amounts.astype(dtype)
+    x, y = argument("X", 12, dtype=dtype), argument("Y", 12, dtype=dtype)
+    outputs = [argument(op.name, 12, dtype=dtype) for op in (BinaryOp.SHL, BinaryOp.SHR)]
+
+    def body(i: Expr) -> Stmt:
+        shifts = (Binary(op, load(x, i), load(y, i), dtype) for op in (BinaryOp.SHL, BinaryOp.SHR))
+        return block(*(store(z, (i,), shift) for z, shift in zip(outputs, shifts, strict=True)))
+
+    left, right = np.zeros_like(a), np.zeros_like(a)
+    run(Function("f", (x, y, *outputs), 2, elements(12, body, 1)), [a, b, left, right])
+    np.testing.assert_array_equal(left, apply(BinaryOp.SHL, (a, b), dtype, dtype))
+    np.testing.assert_array_equal(right, apply(BinaryOp.SHR, (a, b), dtype, dtype))
+
+
+@pytest.mark.parametrize("source", ALL)
+def test_conversions(source: str) -> None:
+    a = np.concatenate([samples(source, 67, np.random.default_rng(4)), borders(source)])
+    x = argument("X", a.size, dtype=source)
+    outputs = [argument(target, a.size, dtype=target) for target in ALL]
+
+    def body(i: Expr) -> Stmt:
+        return block(*(store(z, (i,), Cast(load(x, i), z.dtype)) for z in outputs))
+
+    function = Function("f", (x, *outputs), len(outputs), elements(a.size, body, 1))
+    with np.errstate(all="ignore"):
+        wanted = [convert(a, target) for target in ALL]
+    found = [np.zeros_like(expected) for expected in wanted]
+    run(function, [a, *found])
+    for got, expected in zip(found, wanted, strict=True):
+        assert_same(got, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int32", "int64", "float16"])
+@pytest.mark.parametrize("op", ReduceOp)
+@pytest.mark.parametrize("width", [2, 8, 32])
+def test_folds(op: ReduceOp, dtype: str, width: int) -> None:
+    threads = 64 if width > 8 else 40
+    x, y = argument("X", threads, dtype=dtype), argument("Y", threads, dtype=dtype)
+    mine = Buffer("mine", (threads,), dtype, Scope.PRIVATE)
+
+    def body(_: Var) -> Stmt:
+        first = loop("t", threads, lambda t: store(mine, (t,), load(x, t)), THREAD)
+        last = loop("t", threads, lambda t: store(y, (t,), load(mine, t)), THREAD)
+        return Alloc(mine, block(first, fold(op, mine, mine, width), last))
+
+    function = Function("f", (x, y), 1, loop("b", 1, body, BLOCK))
+    values = np.random.default_rng(0).integers(-2, 3, threads).astype(dtype)
+    found, meant = np.zeros_like(values), np.zeros_like(values)
+    run(function, [values, found])
+    interpret(function, [values, meant])
+    np.testing.assert_array_equal(found, meant)
+
+
+def test_loads_behind_conditions_are_behind_branches() -> None:
+    x, y = argument("X", 60), argument("Y", 64)
+
+    def body(i: Expr) -> Stmt:
+        return store(y, (i,), select(i < 60, load(x, i) * 2.0, 0.0))
+
+    values, out = np.arange(60, dtype=np.float32), np.full(64, np.nan, np.float32)
+    function = Function("f", (x, y), 1, elements(64, body, 1))
+    run(function, [values, out])
+    np.testing.assert_array_equal(out, np.concatenate([values * 2, np.zeros(4)]))
+    assert "nowhere" not in compiled(function)[0]
+
+
+def test_an_index_that_is_loaded_reaches_memory_of_the_threads_own() -> None:
+    n, y = argument("N", 32, dtype="int32"), argument("Y", 32)
+
+    def mine(t: Var) -> Stmt:
+        table = Buffer("table", (4,), "float32", Scope.LOCAL)
+        fill = loop("i", 4, lambda i: store(table, (i,), cast(i * 10 + t, "float32")))
+        return Alloc(table, block(fill, store(y, (t,), load(table, cast(load(n, t), "int64")))))
+
+    function = Function("f", (n, y), 1, loop("b", 1, lambda _: loop("t", 32, mine, THREAD), BLOCK))
+    numbers, out = (np.arange(32) % 4).astype(np.int32), np.zeros(32, np.float32)
+    run(function, [numbers, out])
+    np.testing.assert_array_equal(out, numbers * 10 + np.arange(32))
+
+
+def test_what_is_no_block_is_done_by_one_thread() -> None:
+    """Kernels hand temporaries on in memory."""
+    x, y = argument("X", 8), argument("Y", 8)
+    between = Buffer("between", (8,), "float32", Scope.GLOBAL)
+    first = loop("i", 8, lambda i: store(between, (i,), load(x, i) + 1.0))
+    last = loop("b", 2, lambda b: loop("t", 4, lambda t: store(y, (b * 4 + t,), load(between, b * 4 + t) * 2.0), THREAD), BLOCK)
+    function = Function("f", (x, y), 1, Alloc(between, block(first, last)))
+    values, out = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
+    run(function, [values, out])
+    np.testing.assert_array_equal(out, (values + 1) * 2)
+    assert [(k.grid, k.threads) for k in compiled(function)[1]] == [(1, 1), (2, 4)]
+
+
+def _wrong(make: Callable[[Buffer, Buffer], Stmt]) -> Function:
+    private, local = Buffer("P", (64,), "float32", Scope.PRIVATE), Buffer("L", (4,), "float32", Scope.LOCAL)
+    return Function("f", (Y,), 1, loop("b", 1, lambda _: Alloc(private, make(private, local)), BLOCK))
+
+
+def _threads(body: Callable[[Var], Stmt], count: int = 64) -> Stmt:
+    return loop("t", count, body, THREAD)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (
+            _wrong(lambda p, _: block(_threads(lambda t: store(p, (t,), const(1.0, "float32"))), _write(Y, index(0)))),
+            "by none of them",
+        ),
+        (_wrong(lambda _, local: Alloc(local, _threads(lambda t: store(Y, (t % 8,), load(local, t % 4))))), "belongs to a block"),
+        (_wrong(lambda p, _: fold(ReduceOp.SUM, p, p, 64)), "at most 32 threads"),
+    ],
+)
+def test_what_no_gpu_can_run_is_told(function: Function, message: str) -> None:
+    with pytest.raises(TargetError, match=message):
+        compiled(function)
+
+
+def test_emulation_leaves_other_programs_as_they_are() -> None:
+    function = emulate(SMALL["product"].function, TARGET)
+    kinds = {stmt.kind for stmt in statements(function.body) if isinstance(stmt, For)}
+    assert kinds <= {LoopKind.PARALLEL, LoopKind.SERIAL, LoopKind.UNROLLED, LoopKind.VECTORIZED}
+    plain = emulate(function, TARGET)
+    assert plain.body is function.body

@@ -1,0 +1,71 @@
+"""Register tiles are written out so that the operand of fewer registers is held, and mean the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from ansorlite.codegen import assembly
+from ansorlite.loops.nodes import Alloc, Buffer, For, Function, LoopKind, Role, Scope, Store, block, index
+from ansorlite.platforms import build
+from ansorlite.target import host, resolve
+from ansorlite.te.expr import Var, const
+from tests.running import called
+from tests.unit.loops.build import argument, load, store
+
+#: With 16 registers of 8 elements.
+AVX = resolve("x86-64-v3")
+LANES = 8
+
+
+def product(rows: int, columns: int, *, other_row: bool = False) -> Function:
+    """``c[i, j] = sum over k of a[k, i] * b[k, j]``, in one register tile."""
+    a, b, c = argument("a", 5, rows), argument("b", 5, columns), argument("c", rows, columns)
+    tile = Buffer("tile", (rows, columns), "float32", Scope.REGISTER)
+    k = Var("k")
+
+    def nest(body: Callable[[Var, Var], Store]) -> For:
+        i, j = Var("i"), Var("j")
+        return For(i, index(rows), LoopKind.UNROLLED, For(j, index(columns), LoopKind.VECTORIZED, body(i, j), LANES))
+
+    def update(i: Var, j: Var) -> Store:
+        term = load(tile, 0 if other_row else i, j) + load(a, k, i) * load(b, k, j)
+        return Store(tile, (i, j), term, "c", Role.UPDATE)
+
+    body = block(
+        nest(lambda i, j: store(tile, (i, j), const(0.0, "float32"))),
+        For(k, index(5), LoopKind.SERIAL, nest(update)),
+        nest(lambda i, j: store(c, (i, j), load(tile, i, j))),
+    )
+    return Function("product", (a, b, c), 1, Alloc(tile, body))
+
+
+def on_the_stack(function: Function) -> int:
+    """How often the machine code of ``function`` speaks of its stack."""
+    return len(re.findall(r"\(%rsp\)", assembly(build(function, AVX), AVX)))
+
+
+def test_more_vectors_than_rows_fit_into_the_registers() -> None:
+    """2 x 6 vectors of accumulators, 2 spread elements and one vector are 15 registers; row by row they would be 19."""
+    assert on_the_stack(product(2, 6 * LANES)) == 0
+
+
+@pytest.mark.parametrize("columns", [6 * LANES, 6 * LANES + 2, 3 * LANES, 25, 31, LANES])
+@pytest.mark.parametrize("rows", [2, 6])
+def test_the_product_is_the_same(rows: int, columns: int) -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-8, 8, shape).astype(np.float32) for shape in ((5, rows), (5, columns)))
+    np.testing.assert_array_equal(called(product(rows, columns), host(threads=1), a, b), a.T @ b)
+
+
+def test_a_tile_that_reads_another_row_of_itself_keeps_its_order() -> None:
+    rng = np.random.default_rng(1)
+    a, b = (rng.integers(-2, 3, shape).astype(np.float32) for shape in ((5, 2), (5, 6 * LANES)))
+    expected = np.zeros((2, 6 * LANES), np.float32)
+    for k in range(5):
+        for i in range(2):
+            expected[i] = expected[0] + a[k, i] * b[k]
+    np.testing.assert_array_equal(called(product(2, 6 * LANES, other_row=True), host(threads=1), a, b), expected)
