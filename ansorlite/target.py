@@ -15,7 +15,7 @@ from ansorlite import processor
 from ansorlite.errors import TargetError
 from ansorlite.machine.constants import MachineConstants
 from ansorlite.machine.families import FAMILIES, MIDDLE, NARROW, WIDE
-from ansorlite.machine.gpu import A100, H100, Gpu
+from ansorlite.machine.gpu import A100, EMULATED, H100, Gpu
 from ansorlite.machine.kept import kept, machine_of
 from ansorlite.te import dtypes
 from ansorlite.te.ops import BinaryOp
@@ -49,7 +49,7 @@ class Target:
     """A machine as the search and the code generator see it.
 
     Attributes:
-        kind: ``"llvm"``: a CPU through LLVM; ``"cuda"``: an NVIDIA GPU.
+        kind: ``"llvm"``: a CPU through LLVM; ``"cuda"``: an NVIDIA GPU; ``"emulated"``: a CPU that stands in for a small GPU.
         triple, cpu, features: LLVM's names for the machine.
         vector_bytes: width of one vector register.
         vector_registers: how many of them there are.
@@ -107,9 +107,8 @@ class Target:
     @property
     def key(self) -> str:
         """A readable name under which records are kept: measurements of one target say nothing about another."""
-        if self.gpu is not None:
-            return f"{self.kind} {self.cpu} {self.gpu.name.replace(' ', '-')} {self.gpu.processors}"
-        return f"{self.kind} {self.architecture} {self.cpu} v{self.vector_bytes} t{self.threads}"
+        machine = f"{self.kind} {self.architecture} {self.cpu} v{self.vector_bytes} t{self.threads}"
+        return machine if self.gpu is None else f"{machine} {self.gpu.name.replace(' ', '-')} {self.gpu.processors}"
 
     @property
     def architecture(self) -> str:
@@ -237,7 +236,8 @@ def process_target() -> Target:
 
 
 def resolve(target: str | Target) -> Target:
-    """``"llvm"`` (see :func:`host`), a name in :data:`NAMED` or :data:`GPUS`, or a :class:`Target` as it is.
+    """``"llvm"`` (see :func:`host`), a name in :data:`NAMED` or :data:`GPUS`, or a :class:`Target` as it is; or ``"emulated"``:
+    this machine in the place of a GPU.
 
     Raises:
         TargetError: another name.
@@ -250,7 +250,12 @@ def resolve(target: str | Target) -> Target:
         return _named(target, None)
     if isinstance(target, str) and target in GPUS:
         return GPUS[target]
-    raise TargetError(f"unknown target {target!r}; the targets are: {', '.join(('llvm', *NAMED, *GPUS))}")
+    if target == "emulated":
+        return replace(this_machine(None), kind="emulated", gpu=EMULATED)
+    names = ", ".join(("llvm", *LEVELS, *GPUS, "emulated"))
+    raise TargetError(
+        f"unknown target {target!r}; the targets are: {names}, and names that LLVM has for processors, such as znver4"
+    )
 
 
 @cache

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ansorlite.codegen.builder import Module
 from ansorlite.codegen.nvptx import kernel
 from ansorlite.codegen.nvptx.assemble import Report, assemble, ptxas, to_ptx
-from ansorlite.codegen.nvptx.kernel import Kernel
+from ansorlite.codegen.nvptx.kernel import GpuKernel
 from ansorlite.loops.nodes import Function
 from ansorlite.loops.simplify import simplify
 from ansorlite.loops.verifier import verify
@@ -26,7 +26,7 @@ PROCESSORS: Final = ("sm_80", "sm_90", "sm_90a")
 TARGET: Final = resolve("sm_80")
 
 
-def compiled(function: Function, target: Target = TARGET) -> tuple[str, tuple[Kernel, ...]]:
+def compiled(function: Function, target: Target = TARGET) -> tuple[str, tuple[GpuKernel, ...]]:
     """The PTX of a function's kernels, and what they are."""
     function = simplify(function)
     verify(function)

@@ -22,6 +22,7 @@ from ansorlite.task_scheduler import SCHEDULERS, SchedulerMaker
 from ansorlite.tuner.cost_models import COST_MODELS, CostModelsMaker
 from ansorlite.tuner.loop import Measures
 from ansorlite.tuner.measurers import MEASURERS, Checked, MeasurerMaker, at_address
+from ansorlite.tuner.presets import PRESETS, Preset
 
 _Maker = TypeVar("_Maker", bound=Callable[..., Any])
 _Made = TypeVar("_Made")
@@ -102,6 +103,17 @@ COST_MODEL: Final[Part[CostModelsMaker]] = Part("cost model", "cost models", COS
 MEASURER: Final[Part[MeasurerMaker]] = Part(
     "measurer", "measurers", MEASURERS, ("target", "settings"), ("measure",), at_address, "ssh://USER@BOARD"
 )
+
+
+def preset(name: object) -> Preset:
+    """The preset of that name.
+
+    Raises:
+        ArgumentError: there is none.
+    """
+    if not isinstance(name, str) or name not in PRESETS:
+        raise ArgumentError(f"unknown preset {name!r}; the presets are: {', '.join(PRESETS)}")
+    return PRESETS[name]
 
 
 def cost_models(maker: CostModelsMaker, tasks: Sequence[Task], rng: np.random.Generator) -> tuple[CostModel, ...]:

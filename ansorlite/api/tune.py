@@ -22,6 +22,7 @@ from ansorlite.tuner.cost_models import CostModelsMaker
 from ansorlite.tuner.events import Calibrating
 from ansorlite.tuner.loop import Tuner
 from ansorlite.tuner.measurers import Elsewhere, MeasurerMaker
+from ansorlite.tuner.presets import DEFAULT
 from ansorlite.tuner.result import TuneResult
 from ansorlite.tuner.start import task_state
 from ansorlite.tuner.workload import Workload, parts_of, tasks_of
@@ -35,7 +36,8 @@ def tune(
     *,
     trials: int | None = None,
     database: Given = None,
-    strategy: str | StrategyMaker = "evolutionary",
+    preset: str = DEFAULT,
+    strategy: str | StrategyMaker | None = None,
     seed: int = 0,
     progress: bool | None = None,
     time_limit: float | None = None,
@@ -43,8 +45,8 @@ def tune(
     objective: str = "latency",
     goals: Sequence[Goal] | None = None,
     stop_below: float = 0.0,
-    scheduler: str | SchedulerMaker = "gradient",
-    cost_model: str | CostModelsMaker = "own",
+    scheduler: str | SchedulerMaker | None = None,
+    cost_model: str | CostModelsMaker | None = None,
     measurer: str | MeasurerMaker = "local",
 ) -> TuneResult:
     """Find fast programs by measuring on this machine.
@@ -60,6 +62,8 @@ def tune(
         workload: a task, a model, a module, or several of them: a task that several use is tuned once, and counts for each.
         trials: measurements in all, over all tasks, those in the database included; by default 64 for each task.
         database: where measurements are kept: a path, or an open database. ``None`` keeps them in memory only.
+        preset: which system to tune as: ``ansorlite.tuner.presets.PRESETS``. It has a strategy, a scheduler and a cost model,
+            which are taken where none is given.
         strategy: how to search: ``ansorlite.search.STRATEGIES``.
         seed: of every random draw.
         progress: whether to show progress on stderr; ``None`` shows it on a terminal only.
@@ -74,12 +78,12 @@ def tune(
         scheduler: which task of several gets the next trials: ``ansorlite.task_scheduler.SCHEDULERS``.
         cost_model: what tells fast programs from slow ones: ``ansorlite.tuner.cost_models.COST_MODELS``.
         measurer: what times programs: ``ansorlite.tuner.measurers.MEASURERS``; or the address of machines that do:
-            ``"ssh://pi@board"``, ``"ray://head:10001"`` (docs/clusters.md). What those tell is kept with their names; what one of
+            ``"ssh://pi@board"`` (docs/clusters.md). What those tell is kept with their names; what one of
             your own tells is kept as measured on this machine.
 
     Raises:
-        ArgumentError: no task, an unknown objective, goals that do not fit, a limit that is not positive, a number that is none;
-            a space, strategy, scheduler, cost model or measurer, that are not there, or are not what they should be.
+        ArgumentError: no task, an unknown preset or objective, goals that do not fit, a limit that is not positive, a number that
+            is none; a space, strategy, scheduler, cost model or measurer, that are not there, or are not what they should be.
         ScheduleError: a function of the space does not make a schedule.
         RecordsError: the database cannot be used.
         TuningError: no program runs at all.
@@ -99,8 +103,11 @@ def tune(
         raise ArgumentError(f"{len(goals)} goals are given for {len(parts)} models; give one for each")
     if not isinstance(objective, str):
         raise ArgumentError(f'objective is {objective!r}; it must be the name of one: "latency", "bounds" or "geomean"')
-    searching, schedule = makers.STRATEGY.chosen(strategy), makers.SCHEDULER.chosen(scheduler)
-    modelling, measuring = makers.COST_MODEL.chosen(cost_model), makers.MEASURER.chosen(measurer)
+    system = makers.preset(preset)
+    searching = makers.STRATEGY.chosen(system.strategy if strategy is None else strategy)
+    schedule = makers.SCHEDULER.chosen(system.scheduler if scheduler is None else scheduler)
+    modelling = makers.COST_MODEL.chosen(system.cost_model if cost_model is None else cost_model)
+    measuring = makers.MEASURER.chosen(measurer)
     scheduling = makers.SCHEDULER.checked(
         schedule([describe(task, uses) for task, uses in tasks], objective_of(objective, goals), stop_below)
     )
@@ -117,7 +124,7 @@ def tune(
             tasks = tuple((Task(task.dag, target), uses) for task, uses in tasks)
         models = makers.cost_models(modelling, [task for task, _ in tasks], stream)
         states = [
-            task_state(task, uses, searching, model, rng, own)
+            task_state(task, uses, searching, model, rng, own, system.draft)
             for (task, uses), model, rng in zip(tasks, models, streams, strict=True)
         ]
         for state in states:
@@ -131,5 +138,6 @@ def tune(
             open_measurer=lambda: makers.open_measurer(measuring, tasks[0][0].target, MeasureSettings(seed=seed)),
             listener=listen,
             elsewhere=elsewhere,
+            round_size=system.round,
         )
         return tuner.run()

@@ -23,6 +23,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "pack": "Write the best programs known of a model to a file that travels.",
     "report": "Write what a database tells as an HTML page.",
     "explain": "Say what bounds each statement of a program, by the analytical cost model.",
+    "presets": "List the systems that `ansorlite tune --preset` can tune as.",
     "calibrate": "Measure what instructions, caches and memory cost on this machine.",
 }
 

@@ -15,6 +15,7 @@ from ansorlite.cli.source import load
 from ansorlite.report.models import models, objective_value, verdict
 from ansorlite.report.screen import screen
 from ansorlite.report.tables import outcome, summary
+from ansorlite.tuner.presets import DEFAULT, PRESETS
 from ansorlite.tuner.result import TaskResult, TuneResult
 
 
@@ -26,9 +27,10 @@ from ansorlite.tuner.result import TaskResult, TuneResult
 @options.database(required=True)
 @options.target
 @options.space
-@parts.option("--strategy", makers.STRATEGY, "evolutionary", "How to search.")
-@parts.option("--scheduler", makers.SCHEDULER, "gradient", "Which task is next.")
-@parts.option("--cost-model", makers.COST_MODEL, "own", "What predicts.")
+@click.option("--preset", type=click.Choice(list(PRESETS)), default=DEFAULT, show_default=True, help="Which system to tune as.")
+@parts.option("--strategy", makers.STRATEGY, None, "How to search.")
+@parts.option("--scheduler", makers.SCHEDULER, None, "Which task is next.")
+@parts.option("--cost-model", makers.COST_MODEL, None, "What predicts.")
 @parts.option("--measurer", makers.MEASURER, "local", "What times programs.")
 @options.seed
 @click.option("--progress/--no-progress", default=None, help="Show progress on stderr. [default: on a terminal only]")
@@ -48,9 +50,10 @@ def command(
     database: Path,
     target: str,
     space: str | None,
-    strategy: str,
-    scheduler: str,
-    cost_model: str,
+    preset: str,
+    strategy: str | None,
+    scheduler: str | None,
+    cost_model: str | None,
     measurer: str,
     seed: int,
     progress: bool | None,
@@ -78,6 +81,7 @@ def command(
         trials=trials,
         time_limit=time_limit,
         database=database,
+        preset=preset,
         strategy=strategy,
         scheduler=scheduler,
         cost_model=cost_model,

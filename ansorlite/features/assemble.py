@@ -50,6 +50,7 @@ def assemble(s: StatementFacts, target: Target) -> list[Number]:
         _log(total(_strided_stores(a, n, s) for a, n in zip(s.accesses, loads, strict=True) if a.write)), _log(crossing),
         _log(total(moved.unique)), *map(_log, sums), _log(where(s.streamed, 0, written)),
         *(_log(work / maximum(t, 1)) for t in sums), *map(_log, moved.runs), _log(moved.pages),
+        _log(s.fetched),
     ]  # fmt: skip
     for number, access in enumerate(s.accesses[:ACCESSES]):
         unique = moved.unique[number]

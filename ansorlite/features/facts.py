@@ -81,6 +81,7 @@ class StatementFacts:
         in_registers: whether what it accumulates is in registers (0 where nothing is accumulated).
         accumulates: whether it is a reduction's step.
         streamed: whether what it stores goes past the caches.
+        fetched: how many lines are asked for ahead, in all.
         operations: by the accesses, as positions in ``accesses``, that the operands are made of.
     """
 
@@ -96,3 +97,4 @@ class StatementFacts:
     streamed: Number
     operations: Mapping[frozenset[int], Operations]
     accesses: tuple[AccessFacts, ...]
+    fetched: Number = 0

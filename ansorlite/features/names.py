@@ -48,6 +48,7 @@ _MEMORY = (
     "l1_runs",  # runs of neighbouring lines that are fetched into the first cache, in the innermost loop's order
     "l2_runs",
     "pages",  # whose addresses are looked for, because more of them are in use than a core remembers
+    "prefetches",  # lines that are asked for ahead, as the schedule says
 )
 _ACCESS = ("unique", "l1", "l2", "l3", "lane_stride", "write", "loads", "reuse")
 

@@ -16,19 +16,23 @@ from ansorlite.columns.arithmetic import (
     either,
     equal,
     every,
+    floor,
     largest,
+    maximum,
     minimum,
     negated,
+    product,
     select,
     total,
     where,
 )
 from ansorlite.columns.tape import Number
 from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
+from ansorlite.features.memory import LINE
 from ansorlite.features.operations import operations
 from ansorlite.loops.nodes import index
 from ansorlite.once import once_for_each
-from ansorlite.schedule.nest import Attached, Loop, Nest, Packed, Program
+from ansorlite.schedule.nest import Attached, Fetched, Loop, Nest, Packed, Program
 from ansorlite.schedule.padding import strides
 from ansorlite.schedule.regions import Box
 from ansorlite.te import dtypes
@@ -198,12 +202,44 @@ class _NestView:
         loops = _Loops(self.trips, self.parallel, self.unrolled, self.vector, reduce, axes, self.sizes, nest.lanes, self.steps)
         streamed = nest.streamed if nest.epilogue is None else 0
         packs = {p.tensor: p for p in nest.packed}
-        return self.statement(nest.anchor, loops, self.anchor_in_registers(), self.home(loops), packs=packs, streamed=streamed)
+        found = self.statement(nest.anchor, loops, self.anchor_in_registers(), self.home(loops), packs=packs, streamed=streamed)
+        return replace(found, fetched=total(self.fetched(each) for each in nest.fetched)) if nest.fetched else found
+
+    def fetched(self, ahead: Fetched) -> Number:
+        """How many lines are asked for ahead (``loops/fetch_ahead.py``)."""
+        nest, tensor = self.nest, ahead.tensor
+        (access,) = (access for access in accesses(nest.anchor) if access.tensor is tensor)
+        at = nest.loops[ahead.loop]
+        line = LINE // dtypes.size(tensor.dtype)
+        pack = next((pack for pack in nest.packed if pack.tensor is tensor), None)
+        copied = 0 if pack is None else pack.at <= at.band
+        between = strides(self.extents(tensor), self.pads.get(tensor, ()))
+        around = () if self.around is None else self.around.trips
+        count: Number = product((*around, *(loop.trip for loop in nest.loops[: ahead.loop + 1])))
+        within: Number = 1  # elements of the copy from one iteration of a loop to the next
+        for loop in reversed(nest.loops):
+            if loop.axis not in access.axes:
+                continue
+            # The last of two iterations may be shifted inwards.
+            step = loop.step if loop.name in nest.cut else minimum(loop.step, loop.span - loop.step)
+            moved = [form.coefficients.get(loop.axis, 0) if form is not None else 0 for form in access.dims]
+            plain = total(by * apart for by, apart in zip(moved, between, strict=True)) * step
+            if pack is not None:
+                within = within + pack.pads.get(loop.name, 0)
+            stride = maximum(where(copied, within, maximum(plain, 0 - plain)), 1)
+            held = maximum(floor(line / stride), 1)
+            lines = ceil(loop.trip / held) + (held > 1)
+            there = both(loop.trip > 1, stride * loop.trip > line)
+            if loop is not at and nest.loops.index(loop) > ahead.loop:
+                count = count * where(there, lines, 1)
+            if pack is not None:
+                within = within * where(pack.at <= loop.band, loop.trip, 1)
+        return where(at.trip > 1, count, 0)
 
     def home(self, loops: _Loops) -> AccessFacts | None:
         """Where the anchor's elements add up: in a tile indexed by loops, or (``None``) in the anchor's own buffer."""
         if self.nest.epilogue is None:
-            return None
+            return None if self.around is None else self.stored_in_box(self.nest.anchor, loops, len(self.around.trips))
         return self.loop_indexed(loops, self.nest.epilogue_at, self.space(), dtypes.size(self.nest.anchor.dtype), write=True)
 
     def space(self) -> list[bool]:
@@ -277,7 +313,12 @@ class _NestView:
         steps: list[Mapping[Axis, Number]] = [*self.steps_of_box(stage), *({} for _ in own)]
         sizes = {axis: self.region_sizes(stage, axis, own, outside) for axis in axes_of(tensor)}
         loops = _Loops(trips, parallel, unrolled, vector, reduce, tuple(axes), sizes, stage.lanes, steps)
-        return self.statement(tensor, loops, isinstance(tensor.body, Reduce))
+        return self.statement(tensor, loops, isinstance(tensor.body, Reduce), self.stored_in_box(tensor, loops, len(none)))
+
+    def stored_in_box(self, tensor: Tensor, loops: _Loops, around: int) -> AccessFacts:
+        """What a stage stores into its box. Seen from the corner of that, the ``around`` outer loops move nothing."""
+        home = self.write_facts(tensor, loops)
+        return replace(home, moves=[*(0 for _ in range(around)), *home.moves[around:]])
 
     def region_loops(self, stage: Attached) -> list[_OwnLoop]:
         """The loops over a box, as ``schedule/lower_region.py`` nests them."""

@@ -8,8 +8,9 @@ iterations, and the last one is counted and touches memory as any.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count, takewhile
 
@@ -20,7 +21,7 @@ from ansorlite.features.assemble import assemble
 from ansorlite.features.facts import ALWAYS, AccessFacts, StatementFacts
 from ansorlite.features.operations import operations
 from ansorlite.loops.kernel_module import KernelModule, When
-from ansorlite.loops.nodes import Alloc, Block, Buffer, For, Load, LoopKind, Role, Scope, Stmt, Store, children
+from ansorlite.loops.nodes import Alloc, Block, Buffer, For, Load, LoopKind, Prefetch, Role, Scope, Stmt, Store, children
 from ansorlite.loops.visit import loads, stores
 from ansorlite.target import Target
 from ansorlite.te import dtypes
@@ -38,7 +39,26 @@ def reference(module: KernelModule, names: Sequence[str], target: Target) -> NDA
     found = [list(_copies(main.body, name, (), {})) for name in names]
     every = list(stores(main.body))
     assert {store.stage for store in every if _is_main(store)} == set(names)
-    return np.array([[assemble(_facts(copies, every), target) for copies in found]], dtype=np.float64)
+    asked = list(_asked(main.body, ()))
+    facts = [
+        replace(_facts(copies, every), fetched=sum(lines for stage, lines in asked if stage == name))
+        for name, copies in zip(names, found, strict=True)
+    ]
+    return np.array([[assemble(each, target) for each in facts]], dtype=np.float64)
+
+
+def _asked(stmt: Stmt, around: tuple[For, ...]) -> Iterator[tuple[str, int]]:
+    """The stages for which something is asked for ahead, and how many lines in all, statement by statement."""
+    if isinstance(stmt, Prefetch):
+        yield stmt.stage, math.prod(_trips(around))
+    for child in children(stmt):
+        yield from _asked(child, (*around, stmt) if isinstance(stmt, For) else around)
+
+
+def _trips(loops: Sequence[For]) -> tuple[int, ...]:
+    """The longest run of each: with every outer loop at its start."""
+    starts = [{outer.var: np.zeros((), dtype=np.int64) for outer in loops[:position]} for position in range(len(loops))]
+    return tuple(int(_value(loop.extent, zero)) for loop, zero in zip(loops, starts, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,11 +85,7 @@ class _Copy:
     @cached_property
     def trips(self) -> tuple[int, ...]:
         """Of each loop, in the longest run: with every outer loop at its start."""
-        result = []
-        for position, loop in enumerate(self.loops):
-            zero = {outer.var: np.zeros((), dtype=np.int64) for outer in self.loops[:position]}
-            result.append(int(_value(loop.extent, zero)))
-        return tuple(result)
+        return _trips(self.loops)
 
 
 def _is_main(store: Store) -> bool:

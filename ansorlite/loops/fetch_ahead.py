@@ -16,7 +16,7 @@ Features see the loops that were meant; ``kernel.source("loops")`` shows the pre
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ansorlite.loops.copies import CACHE_LINE, Copy, copy_of, most
@@ -27,11 +27,15 @@ from ansorlite.target import Target
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Expr, Var
 from ansorlite.te.functions import minimum
+from ansorlite.te.index.form import flat
 from ansorlite.te.index.ranges import bounds
+from ansorlite.te.index.strides import step
 from ansorlite.te.traversal import free_vars, substitute
 
 #: With fewer iterations than this to share them, more lines are asked for at once than a core waits for.
 _LEAST_SHARES: Final = 4
+#: The number of a part that is the whole.
+_FIRST: Final = index(0)
 #: So many prefetches in a row are written out.
 _WRITTEN_OUT: Final = 8
 
@@ -88,7 +92,7 @@ def _with_fetches(reader: Stmt, copy: Copy, loop: For) -> Stmt:
     number: Expr = index(0)
     for each in chain:
         number = number * most(each.extent) + each.var
-    body = block(_share(copy, loop, number, shares), chain[-1].body)
+    body = block(fetches(copy.load, copy.loops, loop, 1, number, shares), chain[-1].body)
     for each in reversed(chain):
         body = For(each.var, each.extent, each.kind, body)
     return body
@@ -101,37 +105,45 @@ def _chain(stmt: Stmt) -> Iterator[For]:
         stmt = stmt.body
 
 
-def _share(copy: Copy, loop: For, number: Expr, shares: int) -> Stmt:
-    """The prefetches of the ``number``-th of so many parts of a copy, as the iteration of ``loop`` after this one makes it."""
-    following = minimum(loop.var + 1, loop.extent - 1)
-    steps = _steps(copy)
+def fetches(
+    load: Load, loops: Sequence[For], loop: For, distance: int, number: Expr = _FIRST, shares: int = 1, stage: str = ""
+) -> Stmt:
+    """The prefetches of a part of what ``load`` reads over ``loops``, so many iterations of ``loop`` later.
+
+    Args:
+        loops: that the load depends on, inside of ``loop``; outermost first.
+        number, shares: which part it is, of how many.
+    """
+    following = minimum(loop.var + distance, loop.extent - 1)
+    steps = _steps(load, loops)
     longest = max(steps, key=lambda each: most(each.extent) // steps[each], default=None)
-    values: dict[Var, Expr] = {loop.var: following} | {each.var: index(0) for each in copy.loops}
+    values: dict[Var, Expr] = {loop.var: following} | {each.var: index(0) for each in loops}
     nest: list[tuple[Var, int]] = []
-    for each, step in steps.items():
+    for each, held in steps.items():
         # The last element's line is one more where a run does not begin with a line.
-        count = -(-most(each.extent) // step) + (step > 1)
+        count = -(-most(each.extent) // held) + (held > 1)
         var = Var(each.var.name)
         place: Expr = var
         if each is longest:
             count = -(-count // shares)
             place = number * count + var
         nest.append((var, count))
-        values[each.var] = minimum(place * step, substitute(each.extent, values) - 1)
-    fetched = substitute(copy.load, values)
+        values[each.var] = minimum(place * held, substitute(each.extent, values) - 1)
+    fetched = substitute(load, values)
     assert isinstance(fetched, Load)
-    body: Stmt = Prefetch(fetched)
+    body: Stmt = Prefetch(fetched, stage)
     for var, count in reversed(nest):
         few = count <= _WRITTEN_OUT and isinstance(body, Prefetch)
         body = For(var, index(count), LoopKind.UNROLLED if few else LoopKind.SERIAL, body)
     return body
 
 
-def _steps(copy: Copy) -> dict[For, int]:
+def _steps(load: Load, loops: Sequence[For]) -> dict[For, int]:
     """The loops to visit for each line of the source to be met, each with how many of its iterations one line holds.
 
     Loops that stay within a line, or nearly, as those over the taps of a window do, are left out.
     """
-    line = CACHE_LINE // dtypes.size(copy.load.dtype)
-    strides = {loop: max(1, copy.read(loop)) for loop in copy.loops}
+    line = CACHE_LINE // dtypes.size(load.dtype)
+    address = flat(load, load.buffer.strides)
+    strides = {loop: max(1, abs(step(address, loop.var))) for loop in loops}
     return {loop: max(1, line // stride) for loop, stride in strides.items() if stride * most(loop.extent) > line}

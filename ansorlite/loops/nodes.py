@@ -196,9 +196,14 @@ class Alloc(Stmt):
 
 @dataclass(frozen=True, eq=False)
 class Prefetch(Stmt):
-    """A wish that what ``load`` reads be brought into the second cache: it will be read soon. It changes nothing."""
+    """A wish that what ``load`` reads be brought into the second cache: it will be read soon. It changes nothing.
+
+    Attributes:
+        stage: name of the schedule's stage that reads it; none where a pass has found it out.
+    """
 
     load: Load
+    stage: str = ""
 
 
 @dataclass(frozen=True)

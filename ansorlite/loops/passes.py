@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ansorlite.loops.emulate import emulate
 from ansorlite.loops.fetch_ahead import fetch_ahead
 from ansorlite.loops.interchange import interchange
 from ansorlite.loops.nodes import Function
@@ -25,6 +26,7 @@ class LoopPass:
     apply: Callable[[Function, Target], Function]
 
 
+EMULATE: Final = LoopPass("emulate", emulate)
 FETCH_AHEAD: Final = LoopPass("fetch_ahead", fetch_ahead)
 INTERCHANGE: Final = LoopPass("interchange", lambda function, _: interchange(function))
 PEEL: Final = LoopPass("peel", lambda function, _: peel(function))

@@ -100,7 +100,7 @@ class _Printer:
                 yield f"{indent}alloc {self.declaration(buffer)} in {buffer.scope.name}{'' if last else ':'}"
                 yield from self.statement(body, depth if last else depth + 1, last=True)
             case Prefetch(load):
-                yield f"{indent}prefetch {self.expression(load)}"
+                yield f"{indent}prefetch {self.expression(load)}" + (f"  # {stmt.stage}" if stmt.stage else "")
             case Intrinsic(does, body):
                 result, source = self.names.buffer(does.result), self.names.buffer(does.source)
                 yield f"{indent}{result} = fold {does.op.value} of {source} over {does.width} threads, which does:"

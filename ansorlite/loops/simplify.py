@@ -47,7 +47,7 @@ class _Simplifier:
             case Prefetch(load):
                 fetched = simple(load)
                 assert isinstance(fetched, Load)
-                return Prefetch(fetched)
+                return Prefetch(fetched, stmt.stage)
             case Intrinsic(does, body):
                 return Intrinsic(does, self.statement(body))
         raise TypeError(f"not a statement of the loop IR: {stmt!r}")

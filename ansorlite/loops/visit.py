@@ -91,7 +91,7 @@ def map_exprs(stmt: Stmt, fn: Callable[[Expr], Expr]) -> Stmt:
             case Prefetch(load):
                 fresh = fn(load)
                 assert isinstance(fresh, Load)
-                return None if fresh is load else Prefetch(fresh)
+                return None if fresh is load else Prefetch(fresh, node.stage)
         return None
 
     return map_stmt(stmt, rule)
@@ -127,7 +127,7 @@ def _copied(stmt: Stmt, values: dict[Var, Expr], buffers: dict[Buffer, Buffer]) 
         case Prefetch(load):
             other = fresh(load)
             assert isinstance(other, Load)
-            return Prefetch(other)
+            return Prefetch(other, stmt.stage)
         case Intrinsic(Fold() as does, body):
             source, result = (buffers.get(buffer, buffer) for buffer in (does.source, does.result))
             return Intrinsic(replace(does, source=source, result=result), _copied(body, values, buffers))

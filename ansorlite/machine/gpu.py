@@ -49,6 +49,24 @@ class Gpu:
         return Gpu(**facts)
 
 
+#: None that is sold: the one that a CPU stands in for. It is small, so that its programs are.
+EMULATED: Final = Gpu(
+    name="emulated",
+    warp=32,
+    block_threads=64,
+    block_shared=8 << 10,
+    thread_registers=255,
+    processors=2,
+    shared=16 << 10,
+    registers=65_536,
+    threads=128,
+    blocks=2,
+    l2=1 << 20,
+    bandwidth=1e10,
+    flops=1e10,
+    load_bytes=16,
+    async_copies=True,
+)
 #: NVIDIA A100 Tensor Core GPU, data sheet of SXM with 80 GB; CUDA C++ Programming Guide, compute capability 8.0.
 A100: Final = Gpu(
     name="NVIDIA A100-SXM4-80GB",

@@ -10,7 +10,7 @@ from ansorlite.codegen.limits import Limits
 from ansorlite.codegen.straight_line import least_values
 from ansorlite.cost_model.draft import Draft
 from ansorlite.errors import TargetError
-from ansorlite.loops.passes import FETCH_AHEAD, INTERCHANGE, PEEL, TRANSPOSING
+from ansorlite.loops.passes import EMULATE, FETCH_AHEAD, INTERCHANGE, PEEL, TRANSPOSING
 from ansorlite.platforms.platform import Platform
 from ansorlite.runtime.devices import DEVICES
 from ansorlite.sketch.constraint import Constraint
@@ -43,6 +43,25 @@ PLATFORMS: Final[Mapping[tuple[str, str], Platform]] = {
         passes=(FETCH_AHEAD, INTERCHANGE, PEEL, TRANSPOSING),
         emitter=cpu.compile,
         device=DEVICES["llvm", "aarch64"],
+    ),
+    # Programs with blocks and threads, on a CPU. As long as no rules make such, those of CPUs stand here.
+    ("emulated", "x86_64"): Platform(
+        rules=CPU_RULES,
+        limits=_CPU_LIMITS,
+        constraints=_CPU_CONSTRAINTS,
+        prior=Draft,
+        passes=(EMULATE, FETCH_AHEAD, INTERCHANGE, PEEL, TRANSPOSING),
+        emitter=cpu.compile,
+        device=DEVICES["emulated", "x86_64"],
+    ),
+    ("emulated", "aarch64"): Platform(
+        rules=CPU_RULES,
+        limits=_CPU_LIMITS,
+        constraints=_CPU_CONSTRAINTS,
+        prior=Draft,
+        passes=(EMULATE, FETCH_AHEAD, INTERCHANGE, PEEL, TRANSPOSING),
+        emitter=cpu.compile,
+        device=DEVICES["emulated", "aarch64"],
     ),
 }
 

@@ -15,6 +15,8 @@ from ansorlite.target import Target
 DEVICES: Final[Mapping[tuple[str, str], Callable[[Target], Device]]] = {
     ("llvm", "x86_64"): Cpu,
     ("llvm", "aarch64"): Cpu,
+    ("emulated", "x86_64"): Cpu,
+    ("emulated", "aarch64"): Cpu,
 }
 
 

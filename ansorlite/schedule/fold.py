@@ -41,12 +41,13 @@ from ansorlite.loops.nodes import LoopKind, Scope, may_nest
 from ansorlite.once import once_for_each
 from ansorlite.schedule.accumulators import check_starts, in_scope
 from ansorlite.schedule.bands import Depths, bands_around, bands_of, kept
-from ansorlite.schedule.nest import Attached, Loop, Nest, Packed, Program
+from ansorlite.schedule.nest import Attached, Fetched, Loop, Nest, Packed, Program
 from ansorlite.schedule.padding import paddings, wanted
 from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.regions import Region, regions
 from ansorlite.schedule.samples import Choose, Value, evaluate
 from ansorlite.schedule.structure import (
+    Ahead,
     Copied,
     Location,
     Sampled,
@@ -245,7 +246,8 @@ class _Fold:
         self.check_sums(nest, said, walks)
         attached = self.attached(nest, members, place, normalised, box is None)
         packed = tuple(self.packed(nest, copy, attached, lambda at: normalised(place(at)), box is None) for copy in said.copies)
-        return replace(nest, attached=attached, packed=packed)
+        fetched = tuple(self.fetched(nest, said, ahead, attached) for ahead in said.prefetched if ahead.loop in names)
+        return replace(nest, attached=attached, packed=packed, fetched=fetched)
 
     def factor(self, anchor: Tensor, epilogue: Tensor | None) -> Axis | None:
         """The axis whose outermost loop makes partial results, if the nest does."""
@@ -479,6 +481,18 @@ class _Fold:
                 stride = stride + pads[loop.name]
             stride = stride * where(inside, loop.trip, 1)
         return Packed(tensor, copy, at, prepared, copied.shared, pads)
+
+    def fetched(self, nest: Nest, said: StageLoops, ahead: Ahead, attached: Sequence[Attached]) -> Fetched:
+        tensor = self.tensors[ahead.tensor]
+        position = next(number for number, loop in enumerate(nest.loops) if loop.name == ahead.loop)
+        loop = nest.loops[position]
+        what = f"{tensor.name} cannot be asked for ahead in loop {ahead.loop} of stage {nest.anchor.name}"
+        if loop.bound is not None or (said.vector is not None and said.vector[0] == ahead.loop):
+            raise ScheduleError(f"{what}, whose iterations do not run one after another; name another loop")
+        self.require(nest.parallel <= position, f"{what}, whose iterations threads share; name a loop inside of those")
+        here = next((stage.at for stage in attached if stage.tensor is tensor), 0)
+        self.require(equal(here, 0), f"{what}: it is computed inside of these loops")
+        return Fetched(tensor, position, minimum(self.value(ahead.distance), maximum(loop.trip - 1, 1)))
 
     def check_shared(self, nest: Nest, name: str, at: Number, root: bool) -> None:
         """What the threads of a block share is made inside of some root loop, and outside of those over threads."""

@@ -23,16 +23,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ansorlite.analysis.access import axes_of
-from ansorlite.loops.nodes import Alloc, Buffer, Load, Role, Scope, Stmt, Store, block, index
+from ansorlite.loops.fetch_ahead import fetches
+from ansorlite.loops.nodes import Alloc, Buffer, For, Load, LoopKind, Role, Scope, Stmt, Store, block, index
 from ansorlite.schedule.coordinates import Level, Position, box_corner, levels, loops_over, nested
 from ansorlite.schedule.lower_region import RegionLowering, folded
-from ansorlite.schedule.nest import Attached, Nest, Packed, Program
+from ansorlite.schedule.nest import Attached, Fetched, Nest, Packed, Program
 from ansorlite.schedule.parallel import parallel_loop
 from ansorlite.schedule.reading import Reader, fixed, on_buffers, region
 from ansorlite.te.expr import Axis, Expr, Reduce, Var
 from ansorlite.te.index.ranges import Interval
 from ansorlite.te.reductions import combine, identity
 from ansorlite.te.tensor import Tensor
+from ansorlite.te.traversal import free_vars, reads
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,9 +125,38 @@ class NestLowering:
         inside = self.enter(band + 1, position)
         if band == 0:
             fused = self.parallel_levels
-            inside = nested(opened[fused:], inside)
+            inside = self.with_fetches(opened[fused:], inside, position)
             return parallel_loop([(var, level.trip) for level, var, _ in opened[:fused]], inside)
-        return nested(opened, inside)
+        return self.with_fetches(opened, inside, position)
+
+    def with_fetches(self, opened: list[tuple[Level, Var, Expr]], inside: Stmt, position: Position) -> Stmt:
+        """``inside`` in loops, each of which asks for what its later iterations read."""
+        for level, var, extent in reversed(opened):
+            loop = For(var, extent, LoopKind.SERIAL, inside)
+            here = [each for each in self.nest.fetched if self.nest.loops[each.loop].name == level.loop]
+            asked = [self.asked(each, level, loop, position) for each in here]
+            inside = nested([(level, var, extent)], block(*asked, inside))
+        return inside
+
+    def asked(self, fetched: Fetched, level: Level, loop: For, position: Position) -> Stmt:
+        """Prefetches of what is read of a tensor some iterations of ``loop`` later."""
+        tensor, below = fetched.tensor, self.levels.index(level) + 1
+        pack = next((pack for pack in self.nest.packed if pack.tensor is tensor and pack.at <= level.band), None)
+        assert self.nest.anchor.body is not None
+        read = next(read for read in reads(self.nest.anchor.body) if read.tensor is tensor)
+        used = free_vars(read)
+        chosen = [inner for inner in self.levels[below:] if inner.axis in used]
+        outside = Position(self.levels, {outer: position.at[outer] for outer in self.levels[:below]})
+        opened, at = loops_over(chosen, outside)
+        if pack is not None:
+            buffer, levels_of_copy = self.packs[tensor]
+            load: Expr = Load(buffer, tuple(at.at[each] for each in levels_of_copy), buffer.dtype)
+        else:
+            coordinates = {axis: self.element(axis, at) for axis in axes_of(self.nest.anchor) if axis in used}
+            load = on_buffers(read, coordinates, self.reads)
+        assert isinstance(load, Load)
+        loops = [For(var, extent, LoopKind.SERIAL, block()) for _, var, extent in opened]
+        return fetches(load, loops, loop, int(fetched.distance), stage=self.nest.anchor.name)
 
     @property
     def parallel_levels(self) -> int:

@@ -103,6 +103,21 @@ class Packed:
 
 
 @dataclass(frozen=True, eq=False)
+class Fetched:
+    """What the anchor reads that is asked for ahead.
+
+    Attributes:
+        tensor: what is read; from its packed copy, if that is made outside of the loop.
+        loop: the position of the loop whose iterations ask for it.
+        distance: how many iterations ahead.
+    """
+
+    tensor: Tensor
+    loop: int
+    distance: Number
+
+
+@dataclass(frozen=True, eq=False)
 class Nest:
     """A root loop nest, or the loops over the region of an attached stage: an anchor with its loops, and what is computed inside.
 
@@ -126,6 +141,7 @@ class Nest:
             is shifted inwards.
         mixed: the axes of which an inner level is walked outside of an outer one.
         written_out: how often the anchor's statement is written out in straight-line code, a vectorised loop counted as one.
+        fetched: what is asked for ahead.
     """
 
     anchor: Tensor
@@ -148,6 +164,7 @@ class Nest:
     written_out: Number
     attached: tuple[Attached, ...]
     packed: tuple[Packed, ...]
+    fetched: tuple[Fetched, ...] = ()
 
     @cached_property
     def all(self) -> tuple[Nest, ...]:

@@ -198,6 +198,11 @@ class Schedule:
         """See :class:`~ansorlite.schedule.primitives.places.DecomposeReduction`."""
         self.apply(p.DecomposeReduction(_stage(stage), at))
 
+    def prefetch(self, stage: Stage | str, tensor: Tensor | str, *, at: LoopRef, distance: Value = 1) -> None:
+        """See :class:`~ansorlite.schedule.primitives.prefetch.PrefetchRead`."""
+        source = Name(tensor if isinstance(tensor, str) else tensor.name)
+        self.apply(p.PrefetchRead(_stage(stage), source, _loop(at), distance))
+
     # Rewrites of the computation ----------------------------------------------------------------------------------
 
     def inline(self, stage: Stage | str) -> None:

@@ -109,6 +109,15 @@ class Started:
 
 
 @dataclass(frozen=True)
+class Ahead:
+    """What a stage reads of a tensor is asked for ``distance`` iterations of ``loop`` before it is read."""
+
+    tensor: str
+    loop: str
+    distance: Value
+
+
+@dataclass(frozen=True)
 class StageLoops:
     """What a schedule says of one stage.
 
@@ -129,6 +138,7 @@ class StageLoops:
         starts: where its accumulators start; ``None``: right before the first loop that adds up.
         aligned: dimensions of its buffer whose strides are padded.
         shared: whether all threads of a block see its buffer.
+        prefetched: what it reads that is asked for ahead.
     """
 
     axes: tuple[str, ...]
@@ -147,6 +157,7 @@ class StageLoops:
     scope: Scope | None = None
     aligned: tuple[Alignment, ...] = ()
     shared: bool = False
+    prefetched: tuple[Ahead, ...] = ()
 
     @property
     def is_plain(self) -> bool:
@@ -156,7 +167,8 @@ class StageLoops:
     @property
     def is_shaped(self) -> bool:
         """Whether its loops are others than those over its axes."""
-        return bool(self.loops != self.axes or self.splits or self.unrolled or self.bound or self.copies or self.starts)
+        own = self.splits or self.unrolled or self.bound or self.copies or self.starts or self.prefetched
+        return bool(self.loops != self.axes or own)
 
 
 @dataclass(frozen=True, eq=False)

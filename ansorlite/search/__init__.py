@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 from ansorlite import lazy
 
 if TYPE_CHECKING:
+    from ansorlite.search.asked import asking
     from ansorlite.search.default import default_candidate, default_candidates
     from ansorlite.search.evolutionary import EvolutionarySearch, EvolutionarySettings
     from ansorlite.search.log import RoundLog
@@ -21,6 +22,7 @@ __all__ = [
     "SearchProblem",
     "Strategy",
     "StrategyMaker",
+    "asking",
     "default_candidate",
     "default_candidates",
 ]
@@ -34,6 +36,7 @@ _HOMES: Final = {
     "SearchProblem": "ansorlite.search.protocol",
     "Strategy": "ansorlite.search.protocol",
     "StrategyMaker": "ansorlite.search.strategies",
+    "asking": "ansorlite.search.asked",
     "default_candidate": "ansorlite.search.default",
     "default_candidates": "ansorlite.search.default",
 }

@@ -1,13 +1,12 @@
 """Evolutionary search under a learned cost model, over all sketches of a task (Ansor, OSDI 2020, section 5).
 
 A round: the model is fitted to everything measured; the sketches share the batch by what they have earned; each breeds a
-population under the model, and its best unseen programs are proposed; a small share of the batch is drawn at random, so
-that the model also learns of what it does not like.
+population under the model, or has another explorer look for what the model likes, and its best unseen programs are proposed; a
+small share of the batch is drawn at random, so that the model also learns of what it does not like.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -18,9 +17,10 @@ from numpy.typing import NDArray
 from ansorlite import visible
 from ansorlite.cost_model import CostModel, Group
 from ansorlite.cost_model.protocol import predicted
-from ansorlite.evolution import EvolutionSettings, epsilon_greedy, evolve, keys, spread
+from ansorlite.evolution import epsilon_greedy, keys, spread
 from ansorlite.search.arm import Arm
 from ansorlite.search.bandit import shares
+from ansorlite.search.explorers import Evolving, ExplorerMaker
 from ansorlite.search.log import RoundLog
 from ansorlite.search.protocol import SearchProblem
 from ansorlite.search.round import Round
@@ -34,18 +34,14 @@ class EvolutionarySettings:
     """The knobs of the search.
 
     Attributes:
-        evolution: its population is that of all sketches together; they share it as they share the batch.
-        least_population: the smallest population of one sketch.
+        explorer: makes what looks for programs that the model likes, one a sketch.
         epsilon: the share of a batch that is drawn at random.
-        measured: how many of a population's first rows, as a share, may be the best ones measured.
         spread: in how many holes the programs that one sketch proposes at once differ at least, as far as there are such;
             1 is any. Where the model is wrong, a batch of near twins is wrong all together.
     """
 
-    evolution: EvolutionSettings = field(default_factory=EvolutionSettings)
-    least_population: int = 256
+    explorer: ExplorerMaker = field(default_factory=Evolving)
     epsilon: float = 0.05
-    measured: float = 0.1
     spread: int = 2
 
 
@@ -64,6 +60,7 @@ class EvolutionarySearch:
         self._rng = rng
         self._settings = settings
         self._arms = [Arm(each.space) for each in problem.spaces]
+        self._explorers = [settings.explorer(each.space, rng) for each in problem.spaces]
         self._rounds: list[Round] = []
         self._stale = True
         self._best = np.inf
@@ -143,25 +140,17 @@ class EvolutionarySearch:
         return batch
 
     def _breed(self, position: int, n: int, share: float, this: Round) -> NDArray[np.int64]:
-        """The ``n`` best rows of an evolution; none if the model has no preference."""
-        arm, settings = self._arms[position], self._settings
-        population = max(settings.least_population, round(share * settings.evolution.population))
+        """The ``n`` best rows that are found; none if the model has no preference."""
+        arm = self._arms[position]
 
         def score(rows: NDArray[np.int64]) -> NDArray[np.float64]:
             this.scored += len(rows)
             return predicted(self._model, self._problem.spaces[position].programs(rows).features)
 
-        rows, scores = evolve(
-            arm.space,
-            score,
-            arm.best(int(settings.measured * population)),
-            dataclasses.replace(settings.evolution, population=population),
-            self._rng,
-            arm.taken,
-        )
+        rows, scores = self._explorers[position](score, arm.best(len(arm.latencies)), share, arm.taken)
         if not len(scores) or np.ptp(scores) == 0:
             return rows[:0]
-        return rows[spread(rows, n, settings.spread)]
+        return rows[spread(rows, n, self._settings.spread)]
 
     def _propose(self, position: int, rows: NDArray[np.int64], this: Round) -> list[Candidate]:
         if not len(rows):

@@ -6,9 +6,47 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ansorlite.features.programs import ProgramSpace
+import numpy as np
+from numpy.typing import NDArray
+
 from ansorlite.search.log import RoundLog
 from ansorlite.sketch.candidate import Candidate
+from ansorlite.sketch.space import Space
+
+
+class Described(Protocol):
+    """What is known of the programs of some rows, ``n`` of them."""
+
+    @property
+    def features(self) -> NDArray[np.float64]:
+        """``(n, statements, features)``."""
+        ...
+
+    @property
+    def knobs(self) -> NDArray[np.float64]:
+        """``(n, d)``: coordinates in which near rows are similar programs."""
+        ...
+
+
+class SearchSpace(Protocol):
+    """The programs of one sketch: :class:`ansorlite.features.programs.ProgramSpace`, or those of a recorded table."""
+
+    @property
+    def space(self) -> Space:
+        """The rows that fill its holes."""
+        ...
+
+    def programs(self, rows: NDArray[np.int64]) -> Described:
+        """What is known of the programs of ``rows``, ``(n, holes)``."""
+        ...
+
+    def candidate(self, row: tuple[int, ...]) -> Candidate:
+        """The program of one row as what is measured and recorded."""
+        ...
+
+    def row_of(self, candidate: Candidate) -> tuple[int, ...] | None:
+        """The row of a program; ``None`` if it is none of this space."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -19,7 +57,7 @@ class SearchProblem:
         spaces: those of the task's sketches.
     """
 
-    spaces: tuple[ProgramSpace, ...]
+    spaces: tuple[SearchSpace, ...]
 
     def locate(self, candidate: Candidate) -> tuple[int, tuple[int, ...]] | None:
         """The position of the space that has a program, and its row there; ``None`` if none has."""

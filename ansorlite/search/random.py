@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ansorlite.cost_model import CostModel
 from ansorlite.search.arm import Arm
 from ansorlite.search.log import RoundLog
 from ansorlite.search.protocol import SearchProblem
@@ -46,3 +47,8 @@ class RandomSearch:
             if found is not None:
                 position, row = found
                 self._arms[position].observe(row, latency)
+
+
+def random_search(problem: SearchProblem, _: CostModel, rng: np.random.Generator) -> RandomSearch:
+    """A :class:`RandomSearch`, made as every strategy is; it asks no model."""
+    return RandomSearch(problem, rng)

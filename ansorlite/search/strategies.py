@@ -8,14 +8,25 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from ansorlite.cost_model import CostModel
+from ansorlite.search.ansor import ansor, autotvm
 from ansorlite.search.evolutionary import EvolutionarySearch
+from ansorlite.search.genetic import GeneticSearch
+from ansorlite.search.grid import GridSearch
+from ansorlite.search.local import Descent, LocalSearch, SimulatedAnnealing
 from ansorlite.search.protocol import SearchProblem, Strategy
-from ansorlite.search.random import RandomSearch
+from ansorlite.search.random import random_search
 
 #: What makes a strategy for the sketches of a task, of the cost model that they get and of the generator of all its random draws.
 StrategyMaker: TypeAlias = Callable[[SearchProblem, CostModel, np.random.Generator], Strategy]
 
 STRATEGIES: Final[dict[str, StrategyMaker]] = {
     "evolutionary": EvolutionarySearch,
-    "random": lambda problem, _, rng: RandomSearch(problem, rng),
+    "random": random_search,
+    "grid": GridSearch,
+    "genetic": GeneticSearch,
+    "annealing": SimulatedAnnealing,
+    "local": LocalSearch,
+    "descent": Descent,
+    "ansor": ansor,
+    "autotvm": autotvm,
 }

@@ -11,6 +11,7 @@ from ansorlite.cost_model.blend import BlendedModel
 from ansorlite.cost_model.gbdt import GBDT
 from ansorlite.cost_model.protocol import CostModel
 from ansorlite.cost_model.random import RandomModel
+from ansorlite.cost_model.shared import Pool, SharedModel
 from ansorlite.platforms.table import platform_of
 from ansorlite.task import Task
 
@@ -18,8 +19,16 @@ from ansorlite.task import Task
 #: share what they learn.
 CostModelsMaker: TypeAlias = Callable[[Sequence[Task], np.random.Generator], Sequence[CostModel]]
 
+
+def shared(tasks: Sequence[Task], _: np.random.Generator) -> list[CostModel]:
+    """One forest for all tasks, as Ansor has it; nothing is known before 100 programs were measured."""
+    pool = Pool()
+    return [SharedModel(pool, task.key) for task in tasks]
+
+
 COST_MODELS: Final[Mapping[str, CostModelsMaker]] = {
     "own": lambda tasks, _: [BlendedModel(platform_of(task.target).prior(task.target), GBDT()) for task in tasks],
     "gbdt": lambda tasks, _: [GBDT() for _ in tasks],
+    "shared": shared,
     "random": lambda tasks, rng: [RandomModel(each) for each in rng.spawn(len(tasks))],
 }

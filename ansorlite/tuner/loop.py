@@ -36,6 +36,11 @@ MIN_ROUND: Final = 4
 CONFIRMING: Final = 16
 
 
+def round_size(left: int, most: int = MAX_ROUND, tasks: int = 1) -> int:
+    """Programs of the next round where so many trials are left: few at the end, so that the last ones are well chosen."""
+    return min(left, max(MIN_ROUND, min(most, left // (2 * tasks))))
+
+
 class Measures(Protocol):
     """What the loop needs of ``measure.Measurer``."""
 
@@ -62,6 +67,7 @@ class Tuner:
         open_measurer: opens what measures; called only when there is something to measure.
         listener: told every event.
         elsewhere: whether programs are timed on another machine than this one: the records of such count, then, and no others.
+        round_size: the most programs of one round.
     """
 
     def __init__(
@@ -75,6 +81,7 @@ class Tuner:
         open_measurer: Callable[[], AbstractContextManager[Measures]],
         listener: Listener,
         elsewhere: bool = False,
+        round_size: int = MAX_ROUND,
     ) -> None:
         self._states = tuple(states)
         self._limit = trials
@@ -84,6 +91,7 @@ class Tuner:
         self._open_measurer = open_measurer
         self._listener = listener
         self._elsewhere = elsewhere
+        self._most = round_size
         self._clock = PhaseClock()
         self._history: list[Trial] = []
         self._restored = 0
@@ -219,13 +227,13 @@ class Tuner:
         """Rounds are short at first, so that every task of a model has something better than naive soon, and at the end."""
         if len(self._states) > 1 and state.trials < MIN_ROUND:
             return MIN_ROUND
-        return min(self._in_time(), max(MIN_ROUND, min(MAX_ROUND, left // (2 * len(self._states)))))
+        return min(self._in_time(), round_size(left, self._most, len(self._states)))
 
     def _in_time(self) -> int:
         """How many more trials the time limit leaves room for, at the pace so far."""
         fresh = len(self._history) - self._restored
         if self._time_limit is None or not fresh:
-            return MAX_ROUND
+            return self._most
         return max(1, int(self._time_left * fresh / self._clock.elapsed))
 
     def _measure(self, measurer: Measures, index: int, batch: Mapping[str, Candidate]) -> list[Measurement]:

@@ -21,14 +21,16 @@ def task_state(
     model: CostModel,
     rng: np.random.Generator,
     space: SpaceBuilder | None = None,
+    draft: bool = True,
 ) -> TaskState:
-    """``task`` before its first trial. Its default program is the first to be measured.
+    """``task`` before its first trial.
 
     Args:
         uses: how often each model runs it.
         strategy: what makes the strategy of its sketches.
         model: what the strategy may ask.
         space: what makes the sketches; by default the derivation rules of the target.
+        draft: whether its default program is the first to be measured.
     """
     sketches = sketches_of(task, space or Derived())
     problem = SearchProblem(tuple(map(ProgramSpace, sketches)))
@@ -37,5 +39,5 @@ def task_state(
         uses=uses,
         strategy=strategy(problem, model, rng),
         keys=ProgramKeys(task, problem),
-        first=(default_candidate(task, sketches),),
+        first=(default_candidate(task, sketches),) if draft else (),
     )

@@ -145,6 +145,10 @@ def _scramble_stage(s: Schedule, name: str, rng: np.random.Generator) -> None:
             layout = ("packed", "plain", "transposed")[rng.integers(3)]
             scope = None if rng.random() < 0.7 else "shared"
             s.cache_read(target, sources[rng.integers(len(sources))], at=place(s, rng, loops), layout=layout, scope=scope)
+    if sources and rng.random() < 0.5:
+        with refused:
+            source, loop = sources[rng.integers(len(sources))], loops[rng.integers(len(loops))]
+            s.prefetch(target, source, at=loop, distance=number(s, rng, (1, 2, 3)))
     for copy in s.structure.loops(target).copies:
         if rng.random() < 0.5:
             with refused:

@@ -17,7 +17,7 @@ from ansorlite.loops.visit import loads, stores
 
 
 @dataclass(frozen=True)
-class Kernel:
+class GpuKernel:
     """
     Attributes:
         symbol: of the kernel.
@@ -54,7 +54,7 @@ def parts(function: Function) -> tuple[tuple[Buffer, ...], tuple[Stmt, ...]]:
     return tuple(temporaries), tuple(found)
 
 
-def emit(module: Module, symbol: str, stmt: Stmt) -> Kernel:
+def emit(module: Module, symbol: str, stmt: Stmt) -> GpuKernel:
     """Define ``symbol`` as a kernel that does ``stmt``: a loop over blocks, else what one thread does alone.
 
     Raises:
@@ -75,7 +75,7 @@ def emit(module: Module, symbol: str, stmt: Stmt) -> Kernel:
     module.annotate("nvvm.annotations", f'!{{ptr @{symbol}, !"kernel", i32 1}}')
     sizes = ", ".join(f'!"reqntid{axis}", i32 {count}' for axis, count in (("x", dialect.threads), ("y", 1), ("z", 1)))
     module.annotate("nvvm.annotations", f"!{{ptr @{symbol}, {sizes}}}")
-    return Kernel(symbol, buffers, 1 if block is None else trips(block), dialect.threads, dialect.shared)
+    return GpuKernel(symbol, buffers, 1 if block is None else trips(block), dialect.threads, dialect.shared)
 
 
 def _outer_buffers(stmt: Stmt) -> Iterator[Buffer]:

@@ -17,7 +17,7 @@ from ansorlite.measure.board.bundle import BOOTSTRAP, bundle
 from ansorlite.measure.protocol import Phase
 
 #: Seconds beyond a limit that the board itself keeps, after which the connection is given up.
-_GRACE: Final = 10.0
+GRACE = 10.0
 #: Seconds to connect.
 _CONNECT: Final = 30.0
 #: Seconds that a process on a board is given to end by itself.
@@ -111,7 +111,7 @@ class Connection:
         try:
             self._channel.send({"do": do, "job": job, **fields})
             while True:
-                message = self._channel.receive(timeout=limits[phase] + _GRACE)
+                message = self._channel.receive(timeout=limits[phase] + GRACE)
                 event = message.get("event") if isinstance(message, dict) else None
                 if event == "done" and message.get("job") == job and isinstance(message.get("status"), str):
                     return dict(message)

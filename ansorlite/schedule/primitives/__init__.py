@@ -8,6 +8,7 @@ from typing import Final
 from ansorlite.schedule.primitives.annotations import Bind, Parallel, Stream, Unroll, Vectorize
 from ansorlite.schedule.primitives.loops import Reorder, Split
 from ansorlite.schedule.primitives.places import CacheRead, ComputeAt, ComputeRoot, DecomposeReduction, ReverseComputeAt
+from ansorlite.schedule.primitives.prefetch import PrefetchRead
 from ansorlite.schedule.primitives.rewrites import (
     CacheWrite,
     Convert,
@@ -48,6 +49,7 @@ PRIMITIVES: Final[Mapping[str, type[Step]]] = {
         Bind,
         Stream,
         StorageAlign,
+        PrefetchRead,
     )
 }
 
@@ -65,6 +67,7 @@ __all__ = [
     "Inline",
     "Parallel",
     "Polyphase",
+    "PrefetchRead",
     "Reorder",
     "Results",
     "ReverseComputeAt",

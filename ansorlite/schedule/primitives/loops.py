@@ -105,6 +105,7 @@ def _unused(structure: Structure, stage: StageLoops, loop: LoopRef) -> None:
         "parallel": stage.parallel is not None and loop.name in stage.parallel[0],
         "vectorize": stage.vector is not None and loop.name == stage.vector[0],
         "bind": loop.name in dict(stage.bound),
+        "prefetch": any(each.loop == loop.name for each in stage.prefetched),
         "unroll": stage.unrolled is not None and loop.name in stage.unrolled[0],
     }
     for other, of in structure.stages.items():

@@ -146,7 +146,7 @@ ILLEGAL = [
     (checks.parallel_iterations_do_not_collide, parallel(lambda _: add_to(Y, 0))),
     (checks.parallel_iterations_do_not_collide, parallel(lambda p: loop("j", 2, lambda j: add_to(Y, minimum(p * 2, 5) + j)))),
     (checks.parallel_iterations_do_not_collide, shared_temporary()),
-    (checks.scope_suits_the_place, function(Alloc(local(scope=Scope.SHARED), block()))),
+    (checks.scope_suits_the_place, function(Alloc(local(scope=Scope.PRIVATE), block()))),
     (
         checks.scope_suits_the_place,
         in_block(private(4), lambda _: threads(lambda _: Alloc(local(4, scope=Scope.SHARED), block()))),

@@ -6,22 +6,26 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from ansorlite import te, topi
+import ansorlite as al
+from ansorlite import te
 from ansorlite.errors import TargetError, TuningError
 from ansorlite.measure import Measurer, MeasureSettings
+from ansorlite.measure.board import connection, runner
 from ansorlite.measure.board.bundle import BOOTSTRAP
 from ansorlite.measure.board.connection import execnet_spec
 from ansorlite.measure.board.runner import open_workers
-from ansorlite.records import Measurement, Outcome
+from ansorlite.records import Database, Outcome
 from ansorlite.search.default import default_candidate
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.spaces.derivation import derive
-from ansorlite.target import NAMED, Target, process_target, resolve
+from ansorlite.target import Target, process_target, resolve
 from ansorlite.task import Task
+from ansorlite.topi.conv import conv
 from tests import emulated
 from tests.unit.measure import boards
 from tests.workloads import matmul
@@ -127,26 +131,29 @@ def _other_large() -> Task:
         ("zero", Outcome.CRASH, "latency is 0.0"),
         ("rubbish", Outcome.CRASH, "the board sent ['rubbish'"),
         ("dies", Outcome.CRASH, "its process on the board"),
-        ("noise", Outcome.CRASH, "its process on the board"),
+        ("noise", Outcome.RUN_TIMEOUT, "not done after"),
         ("hangs", Outcome.RUN_TIMEOUT, "not done after"),
     ],
 )
-def test_a_board_that_lies_dies_hangs_or_sends_rubbish_costs_records(lie: str, outcome: Outcome, words: str) -> None:
+def test_a_board_that_lies_dies_hangs_or_sends_rubbish_costs_records(
+    monkeypatch: pytest.MonkeyPatch, lie: str, outcome: Outcome, words: str
+) -> None:
+    monkeypatch.setattr(connection, "GRACE", 0.5)
     settings = replace(SETTINGS, check_seconds=1.0)
     task = Task(matmul(16, 16, 16), HERE)
     with opened(bootstrap=boards.LIAR.format(lie=lie), settings=settings) as measurer:
-        found = list(measurer.measure(task, programs(task)))
-    assert [m.outcome for m in found] == [outcome] * 2
-    assert all(m.latency is None and words in m.error for m in found)
+        (found,) = measurer.measure(task, [NAIVE])
+    assert (found.outcome, found.latency) == (outcome, None)
+    assert words in found.error
 
 
 def test_a_board_that_is_gone_is_waited_for_and_then_told() -> None:
     task = Task(matmul(16, 16, 16), HERE)
     with opened() as measurer:
-        runner = measurer._lanes[0].runner
+        board = measurer._lanes[0].runner
         (first,) = measurer.measure(task, [NAIVE])
-        runner._spec = "popen//python=/nowhere/python"  # type: ignore[attr-defined]
-        runner.close()
+        board._spec = "popen//python=/nowhere/python"  # type: ignore[attr-defined]
+        board.close()
         found = measurer.measure(task, programs(task))
         lost = next(found)
         assert lost.outcome is Outcome.CRASH
@@ -191,15 +198,34 @@ def test_addresses_are_not_commands(address: str) -> None:
 
 @pytest.mark.skipif(emulated.obstacle() is not None, reason=emulated.obstacle() or "")
 @pytest.mark.parametrize("kind", ["product", "convolution"])
-def test_an_aarch64_board_is_tuned(kind: str) -> None:
+def test_an_aarch64_board_is_tuned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """Machine code for AArch64, which qemu runs."""
+    monkeypatch.setattr(runner, "open_workers", partial(open_workers, bootstrap=boards.QEMU_BOARD))
+    address = f"popen://{sys.executable}"
     target = replace(resolve("aarch64"), threads=1)
     task = Task(matmul(24, 32, 40), target) if kind == "product" else _convolution(target)
-    with opened(target, boards.QEMU_BOARD) as measurer:
-        found: list[Measurement] = list(measurer.measure(task, programs(task)))
-    assert [(m.outcome, m.error) for m in found] == [(Outcome.OK, "")] * 2
-    assert NAMED["aarch64"].architecture == target.architecture == "aarch64"
+    tuned = al.tune(task, trials=16, measurer=address, database=tmp_path / "t.db", progress=False)
+    assert [trial.error for trial in tuned.history if trial.outcome.failed] == []
+    assert tuned.best_latency < tuned.naive_latency
+    again = al.tune(task, trials=16, measurer=address, database=tmp_path / "t.db", progress=False)
+    assert again.restored == 16
+    with Database(tmp_path / "t.db") as database:
+        measured = [record.measurement for record in database.records()]
+        assert {m.machine for m in measured} == {address}
+        assert database.best(task.key, target.key) is None, "it says nothing of this machine"
+    assert all(m.checked for m in measured if m.outcome is Outcome.OK)
 
 
 def _convolution(target: Target) -> Task:
     x, w = te.placeholder((1, 4, 10, 10), name="X"), te.placeholder((8, 4, 3, 3), name="W")
-    return Task([x, w, topi.conv2d(x, w)], target)
+    return Task([x, w, conv(x, w)], target)
+
+
+def test_two_boards_share_the_candidates() -> None:
+    address = f"popen://{sys.executable}"
+    task = Task(matmul(32, 48, 64), HERE)
+    with opened(address=f"{address},{address}", settings=replace(SETTINGS, alike=1e9)) as measurer:
+        found = list(measurer.measure(task, programs(task) * 4))
+        sessions = [lane.runner._session for lane in measurer._lanes]  # type: ignore[attr-defined]
+    assert [m.error for m in found if m.outcome.failed] == []
+    assert all(session.jobs for session in sessions)

@@ -36,7 +36,8 @@ def changed(monkeypatch: pytest.MonkeyPatch, **fields: object) -> None:
 
 
 def test_every_named_target_has_a_platform_and_a_device() -> None:
-    assert PLATFORMS.keys() == DEVICES.keys() == {target.platform for target in NAMED.values()}
+    cpus = {target.platform for target in NAMED.values()}
+    assert PLATFORMS.keys() == DEVICES.keys() == cpus | {("emulated", architecture) for _, architecture in cpus}
     for key, platform in PLATFORMS.items():
         assert platform.device is DEVICES[key]
         assert len({each.name for each in platform.passes}) == len(platform.passes)
@@ -45,7 +46,7 @@ def test_every_named_target_has_a_platform_and_a_device() -> None:
 def test_another_platform_is_refused_in_one_sentence() -> None:
     other = replace(LEVELS["aarch64"], triple="riscv64-unknown-linux-gnu")
     task = al.Task([a := te.placeholder((4,), name="a"), te.compute((4,), lambda i: a[i] + 1.0, name="b")], other)
-    with pytest.raises(TargetError, match=r"the platform llvm riscv64; the platforms are: llvm x86_64, llvm aarch64$"):
+    with pytest.raises(TargetError, match=r"the platform llvm riscv64; the platforms are: llvm x86_64, llvm aarch64, emulated"):
         derive(task)
 
 

@@ -15,6 +15,7 @@ from ansorlite.features.population import population_facts
 from ansorlite.features.reference import reference
 from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.kernel_module import kernel_module
+from ansorlite.loops.peel import peel
 from ansorlite.loops.printer import text
 from ansorlite.loops.verifier import verify
 from ansorlite.rewrites.winograd import winograd
@@ -155,7 +156,7 @@ def test_the_transform_of_constant_weights_is_prepared() -> None:
             prepare, main = (launch.function for launch in module.launches)
             assert [buffer.name for buffer in prepare.params] == ["w", "conv_filter0_packed"]
             assert [buffer.name for buffer in main.params] == ["x", "conv_filter0_packed", "out"]
-            np.testing.assert_allclose(features, reference(function, names, WIDE)[0], rtol=0, atol=1e-9)
+            np.testing.assert_allclose(features, reference(kernel_module(peel(function)), names, WIDE)[0], rtol=0, atol=1e-9)
             packed = np.empty(module.prepared[0].shape, np.float32)
             interpret(prepare, [arrays[1], packed], reorder=rng)
             found = np.full_like(expected, np.nan)
@@ -170,7 +171,7 @@ def test_features_see_what_the_programs_do() -> None:
     for sketch in (s for s in derive(Task(dag, WIDE), ANYWHERE) if has_winograd(s)):
         rows = TileSpace(sketch).sample(6, rng)
         names = [facts.name for facts in population_facts(sketch.fold(rows[0]))]
-        slow = np.concatenate([reference(sketch.lower(row), names, WIDE) for row in rows])
+        slow = np.concatenate([reference(kernel_module(peel(sketch.lower(row))), names, WIDE) for row in rows])
         np.testing.assert_allclose(extract(sketch, rows), slow, rtol=0, atol=1e-9)
 
 

@@ -332,6 +332,27 @@ def test_a_copy_of_a_window_that_slides() -> None:
     assert "alloc X_plain: float32[1, 1, 3, 9] in LOCAL" in printed
 
 
+LONG = Task(workloads.matmul_relu(12, 40, 20), WIDE)
+
+
+def test_what_is_read_later_is_asked_for() -> None:
+    def steps(s: Schedule, copied: bool, outer: bool) -> None:
+        c = s.stage("C")
+        j0, j1 = s.split(c["j"], [None, 20])
+        k0, k1 = s.split(c["k"], [None, 5])
+        s.reorder(j0, k0, c["i"], k1, j1)
+        if copied:
+            s.cache_read("C", "B", at=k0)
+        s.prefetch("C", "B", at=k0 if outer else k1, distance=2)
+
+    plain = loops(lambda s: steps(s, False, False), LONG)
+    assert "prefetch B[min(k1 + 2, 4) + k0 * 5, min(j1 * 16, 19) + j0_1 * 20]" in plain or "prefetch B[" in plain
+    assert "prefetch B_packed[" in loops(lambda s: steps(s, True, False), LONG), "what is read is the copy"
+    source = loops(lambda s: steps(s, True, True), LONG)
+    assert "prefetch B[" in source, "what is copied next"
+    assert "# C" in source
+
+
 def test_a_bound_loop_of_uneven_runs_is_a_condition_of_rows() -> None:
     s = Schedule(MATMUL_RELU.dag, WIDE)
     c = s.stage("C")
@@ -377,6 +398,18 @@ def test_a_bound_loop_of_uneven_runs_is_a_condition_of_rows() -> None:
         (
             lambda s: (s.reverse_compute_at("D", s.stage("C")["i"]), s.cache_read("D", "C", layout="plain")),
             "stage D follows C, whose tile it reads",
+        ),
+        (lambda s: s.prefetch("C", "B", at=s.stage("C")["i"]), "every iteration of loop C.i reads the same elements of B"),
+        (lambda s: s.prefetch("C", "B", at=s.stage("C")["k"], distance=0), "asked for 0 iterations ahead; one is the least"),
+        (lambda s: s.prefetch("D", "B", at=s.stage("D")["i"]), "stage D reads 0 elements of B at a time"),
+        (lambda s: s.prefetch("C", "B", at=s.stage("D")["i"]), "is asked for in its own loops, not in D.i"),
+        (
+            lambda s: (s.parallel(s.stage("C")["i"]), s.prefetch("C", "A", at=s.stage("C")["i"])),
+            "A cannot be asked for ahead in loop i of stage C, whose iterations threads share",
+        ),
+        (
+            lambda s: (s.bind(s.stage("C")["i"], "block"), s.prefetch("C", "A", at=s.stage("C")["i"])),
+            "whose iterations do not run one after another",
         ),
         (lambda s: s.bind(s.stage("C")["i"], "grid"), "is to be bound to 'grid'; there are block, vthread, warp, lane, thread"),
         (

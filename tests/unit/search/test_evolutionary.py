@@ -9,12 +9,13 @@ import pytest
 from ansorlite.cost_model import GBDT, BlendedModel
 from ansorlite.evolution import EvolutionSettings
 from ansorlite.search import EvolutionarySearch, EvolutionarySettings, RandomSearch, SearchProblem, Strategy
+from ansorlite.search.explorers import Evolving
 from ansorlite.sketch.candidate import Candidate
 from tests.unit.synthetic import Machine, OrdinalSpace, SyntheticProgramSpace
 
 SPACE = OrdinalSpace((6, 12, 12, 9, 10, 14))
 MACHINES = (Machine((4, 8, 3, 6, 2, 11)), Machine((1, 2, 9, 0, 7, 3), floor=4e-3))
-SETTINGS = EvolutionarySettings(EvolutionSettings(population=256, generations=3), least_population=64)
+SETTINGS = EvolutionarySettings(Evolving(EvolutionSettings(population=256, generations=3), least_population=64))
 FAST = SyntheticProgramSpace("fast", SPACE, lambda rows: MACHINES[0].features(SPACE.canonical(rows)))
 SLOW = SyntheticProgramSpace("slow", SPACE, lambda rows: MACHINES[1].features(SPACE.canonical(rows)) * 2)
 PROBLEM = SearchProblem((FAST, SLOW))

@@ -1,6 +1,9 @@
 """Every strategy keeps the same promises."""
 
+import json
+import re
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,18 +11,41 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansorlite.cost_model import GBDT, RandomModel
+from ansorlite.errors import ArgumentError
 from ansorlite.evolution import EvolutionSettings, keys
-from ansorlite.search import STRATEGIES, EvolutionarySearch, EvolutionarySettings, RandomSearch, SearchProblem, Strategy
+from ansorlite.search import STRATEGIES, EvolutionarySearch, EvolutionarySettings, SearchProblem, Strategy, asking
+from ansorlite.search.explorers import Annealing, Evolving, Generations
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from tests.unit.synthetic import Machine, OrdinalSpace, Rows, SyntheticProgramSpace
 
-QUICK = EvolutionarySettings(EvolutionSettings(population=32, generations=1), least_population=16)
-MAKERS: dict[str, Callable[[SearchProblem, int], Strategy]] = {
-    "evolutionary": lambda problem, seed: EvolutionarySearch(
-        problem, RandomModel(np.random.default_rng(seed)), np.random.default_rng(seed), QUICK
-    ),
-    "random": lambda problem, seed: RandomSearch(problem, np.random.default_rng(seed)),
+QUICK = EvolutionarySettings(Evolving(EvolutionSettings(population=32, generations=1), least_population=16))
+#: Searches under a model that look through fewer rows than they do by default.
+FAST: dict[str, EvolutionarySettings] = {
+    "evolutionary": QUICK,
+    "ansor": EvolutionarySettings(Generations(population=32, generations=1), spread=1),
+    "autotvm": EvolutionarySettings(Annealing(chains=16, steps=10), spread=1),
 }
+
+
+def maker(name: str) -> Callable[[SearchProblem, int], Strategy]:
+    def made(problem: SearchProblem, seed: int) -> Strategy:
+        model, rng = RandomModel(np.random.default_rng(seed)), np.random.default_rng(seed)
+        if name in FAST:
+            return EvolutionarySearch(problem, model, rng, FAST[name])
+        return {**STRATEGIES, **OTHERS}[name](problem, model, rng)
+
+    return made
+
+
+def random_rows(text: str) -> list[list[int]]:
+    """A proposer: rows that it makes up of what it is told."""
+    wanted, sizes = re.findall(r"Propose (\d+) rows.*below (\[.*?\])", text)[0]
+    rng = np.random.default_rng(len(text))
+    return rng.integers(json.loads(sizes), size=(int(wanted), len(json.loads(sizes)))).tolist()
+
+
+OTHERS = {"asked": asking(random_rows)}
+MAKERS: dict[str, Callable[[SearchProblem, int], Strategy]] = {name: maker(name) for name in (*STRATEGIES, *OTHERS)}
 MACHINE = Machine((3, 7, 2, 5))
 
 
@@ -41,10 +67,6 @@ def located(task: SearchProblem, candidate: Candidate) -> tuple[int, tuple[int, 
 def program(task: SearchProblem, candidate: Candidate) -> tuple[int, bytes]:
     position, row = located(task, candidate)
     return position, keys(task.spaces[position].space, np.asarray([row], np.int64))[0]
-
-
-def test_the_table_names_them_all() -> None:
-    assert set(STRATEGIES) == set(MAKERS)
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -134,3 +156,51 @@ def test_a_proposal_need_not_be_measured(name: str) -> None:
     strategy.observe([(first[0], 1.0)])
     assert not {program(task, c) for c in first} & {program(task, c) for c in strategy.propose(50)}
     assert strategy.propose(0) == []
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_failures_and_records_leave_a_strategy_that_goes_on(name: str) -> None:
+    """A strategy that is told of earlier measurements, half of them failures, proposes what is left and nothing else."""
+    space = OrdinalSpace((6, 7, 5))
+    task = problem(space)
+    rng = np.random.default_rng(3)
+    before = MAKERS[name](task, 0)
+    known = [(c, None if rng.random() < 0.5 else float(rng.random()) + 0.1) for c in before.propose(120)]
+    after = MAKERS[name](task, 1)
+    after.observe(known)
+    rest = []
+    while batch := after.propose(16):
+        after.observe([(candidate, 1.0) for candidate in batch])
+        rest += batch
+    every = keys(space, np.indices(space.extents).reshape(3, -1).T)
+    assert len({program(task, c) for c in [*(c for c, _ in known), *rest]}) == len(known) + len(rest) == len(set(every))
+
+
+RUBBISH = ("nothing", 3, [[1, 2]], [[1, 2, 3, 4]], [[0, 0, 99]], [[0, 0, -1]], [[0.5, 0, 0]], [["a"] * 3], [[1 << 80, 0, 0]])
+
+
+@pytest.mark.parametrize("rubbish", RUBBISH)
+def test_a_proposer_of_rubbish_is_told_so(rubbish: Any) -> None:
+    rng = np.random.default_rng(0)
+    strategy = asking(lambda _: rubbish)(problem(OrdinalSpace((6, 7, 5))), RandomModel(rng), rng)
+    with pytest.raises(ArgumentError, match=r"the proposer gave .*; it must give .* 3 whole numbers below \[6, 7, 5\]"):
+        strategy.propose(4)
+
+
+@pytest.mark.parametrize("name", ["genetic", "annealing", "local", "descent"])
+def test_a_strategy_that_learns_beats_random_on_a_valley(name: str) -> None:
+    task = problem(OrdinalSpace((9, 12, 8, 10)), OrdinalSpace((9, 12, 8, 10)))
+
+    def best_after(which: str, seed: int) -> float:
+        rng = np.random.default_rng(seed)
+        strategy = STRATEGIES[which](task, GBDT(), rng)
+        found: list[float] = []
+        while len(found) < 256:
+            batch = strategy.propose(16)
+            seconds = [float(MACHINE.latency(np.asarray([located(task, c)[1]]))[0]) for c in batch]
+            strategy.observe(list(zip(batch, seconds, strict=True)))
+            found += seconds
+        return min(found)
+
+    learnt, drawn = ([best_after(which, seed) for seed in range(3)] for which in (name, "random"))
+    assert np.median(learnt) < np.median(drawn)

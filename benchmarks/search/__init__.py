@@ -1,0 +1,1 @@
+"""Strategies judged on recorded tables: ``python -m benchmarks.search``."""

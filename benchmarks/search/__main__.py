@@ -1,0 +1,201 @@
+"""``python -m benchmarks.search``: record tables, import those of others, judge strategies on them, and write the page.
+
+    python -m benchmarks.search record --kind grid --seconds 600
+    python -m benchmarks.search import KERNEL/GPU.json.gz
+    python -m benchmarks.search run --preset default --preset random
+    python -m benchmarks.search page
+
+``record`` and ``run`` go on where they were stopped.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from pathlib import Path
+from typing import Final
+
+import click
+
+from ansorlite.errors import AnsorliteError
+from ansorlite.target import host
+from ansorlite.tuner.measurers import MEASURERS
+from ansorlite.tuner.presets import PRESETS
+from benchmarks.search import foreign, page, record, table
+from benchmarks.search.cases import CLOUDS, GRIDS, matching, task_of
+from benchmarks.search.judge import Bench
+from benchmarks.search.recording import Recording
+from benchmarks.search.results import Judged, Results, digest
+from benchmarks.search.table import Kind
+
+_ROOT: Final = Path(__file__).parents[2]
+TABLES: Final = Path(__file__).parent / "tables"
+RESULTS: Final = Path(__file__).parent / "results.jsonl"
+PAGE: Final = _ROOT / "docs" / "search_quality.md"
+
+_folder = click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=TABLES,
+    help="Of the tables.  [default: the repository's]",
+)
+
+_results = click.option(
+    "--results", type=click.Path(dir_okay=False, path_type=Path), default=RESULTS, help="Of runs.  [default: the repository's]"
+)
+
+
+class _Group(click.Group):
+    """A user's mistake is one sentence."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except AnsorliteError as error:
+            raise click.ClickException(str(error)) from error
+
+
+@click.group(cls=_Group)
+def main() -> None:
+    """Strategies judged on recorded tables."""
+
+
+@main.command("record")
+@click.option("--kind", type=click.Choice([Kind.GRID.value, Kind.CLOUD.value]), default=Kind.GRID.value, show_default=True)
+@click.option(
+    "--case", "texts", multiple=True, metavar="TEXT", help="Only cases with this in their name; may be given several times."
+)
+@click.option("--programs", type=click.IntRange(min=2), help="Of one table, at most.  [default: 4096 of a grid, 2048 of a cloud]")
+@click.option("--seconds", type=click.FloatRange(min=0), default=math.inf, help="Begin nothing else after so many.")
+@click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("--builders", type=click.IntRange(min=1), default=2, show_default=True, help="Programs compiled at once.")
+@click.option("--measurer", type=click.Choice(list(MEASURERS)), default="local", show_default=True)
+@click.option(
+    "--readings", type=click.Path(file_okay=False, path_type=Path), help="Of what was measured.  [default: with the tables]"
+)
+@_folder
+def _record(
+    kind: str,
+    texts: tuple[str, ...],
+    programs: int | None,
+    seconds: float,
+    threads: int,
+    builders: int,
+    measurer: str,
+    readings: Path | None,
+    folder: Path,
+) -> None:
+    """Measure grids or clouds of tasks. A recording that is stopped goes on; a cloud grows."""
+    what = Kind(kind)
+    until = time.monotonic() + seconds
+    cases = matching(GRIDS if what is Kind.GRID else CLOUDS, texts)
+    if not cases:
+        raise click.UsageError(f"no case of a {kind} has {' or '.join(map(repr, texts))} in its name")
+    for name, (suite, case) in cases.items():
+        path = record.path_of(folder, what, name)
+        if what is Kind.GRID and path.exists():
+            continue
+        if time.monotonic() >= until:
+            click.echo("the time is up; the same command goes on", err=True)
+            return
+        task = task_of(suite, case, host(threads))
+        recording = Recording((readings or folder / "readings") / what.value / f"{name}.jsonl")
+        begin = time.monotonic()
+        if what is Kind.CLOUD and path.exists() and not recording.readings:
+            recording.restore(table.read(path))
+        with record.Recorder(task, recording, MEASURERS[measurer], record.settings(builders), until) as recorder:
+            make = record.record_grid if what is Kind.GRID else record.record_cloud
+            made = make(task, f"{suite} {case}", recorder, programs or (4096 if what is Kind.GRID else 2048))
+        if made is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            table.write(made, path)
+        size = "not whole yet" if made is None else f"{len(made)} rows"
+        click.echo(f"{name}: {size}, {len(recording.readings)} readings ({time.monotonic() - begin:.0f} s)", err=True)
+
+
+@main.command("import")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@_folder
+def _import(files: tuple[Path, ...], folder: Path) -> None:
+    """Take tables of benchmark_hub (.json, .json.gz, or cut to arrays, .npz) into the tables' own format."""
+    for file in files:
+        made = foreign.imported(file)
+        path = record.path_of(folder, Kind.FOREIGN, file.name.split(".")[0])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        table.write(made, path)
+        click.echo(f"{path.stem}: {len(made)} rows, {int(made.ran.sum())} of them ran")
+
+
+@main.command("run")
+@click.option(
+    "--preset", "names", multiple=True, type=click.Choice(list(PRESETS)), help="May be given several times.  [default: all]"
+)
+@click.option(
+    "--table", "texts", multiple=True, metavar="TEXT", help="Only tables with this in their name; may be given several times."
+)
+@click.option("--seeds", type=click.IntRange(min=1), default=30, show_default=True)
+@click.option("--trials", type=click.IntRange(min=1), default=64, show_default=True)
+@click.option("--seconds", type=click.FloatRange(min=0), default=math.inf, help="Begin no other run after so many.")
+@_results
+@_folder
+def _run(
+    names: tuple[str, ...], texts: tuple[str, ...], seeds: int, trials: int, seconds: float, results: Path, folder: Path
+) -> None:
+    """Let presets search tables. What is known and unchanged is not run again."""
+    until = time.monotonic() + seconds
+    found = _paths(folder, (Kind.GRID, Kind.FOREIGN), texts)
+    kept = Results(results)
+    chosen = names or tuple(PRESETS)
+    digests = {(preset, name): digest(PRESETS[preset], path) for preset in chosen for name, path in found.items()}
+    known = {(*key, run.seed) for key, runs in kept.current(digests, trials).items() for run in runs}
+    benches: dict[str, Bench] = {}
+    made = 0
+    # Seed by seed, so that what there is when the time is up is of all of them.
+    for seed, (name, path), preset in itertools.product(range(seeds), found.items(), chosen):
+        if (preset, name, seed) in known:
+            continue
+        if time.monotonic() >= until:
+            click.echo("the time is up; the same command goes on", err=True)
+            break
+        if name not in benches:
+            benches[name] = Bench.of(table.read(path, features=True))
+        course = benches[name].run(PRESETS[preset], trials, seed)
+        kept.add(Judged.of(preset, name, seed, trials, digests[preset, name], course))
+        made += 1
+    click.echo(f"{made} runs, {len(known)} were known", err=True)
+
+
+@main.command("page")
+@click.option("--trials", type=click.IntRange(min=32), default=64, show_default=True)
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), default=PAGE, help="[default: docs/search_quality.md]")
+@_results
+@_folder
+def _page(trials: int, output: Path, results: Path, folder: Path) -> None:
+    """Write the page from the results."""
+    found = _paths(folder, (Kind.GRID, Kind.FOREIGN), ())
+    digests = {(preset, name): digest(PRESETS[preset], path) for preset in PRESETS for name, path in found.items()}
+    runs = Results(results).current(digests, trials)
+    tables = {name: table.read(path) for name, path in found.items()}
+    clouds = {name: table.read(path) for name, path in _paths(folder, (Kind.CLOUD,), ()).items()}
+    output.write_text(page.page(tables, runs, trials, clouds))
+
+
+def _paths(folder: Path, kinds: tuple[Kind, ...], texts: tuple[str, ...]) -> dict[str, Path]:
+    """The tables of these kinds by name."""
+    every = {
+        path.stem: path
+        for kind in kinds
+        for path in sorted((folder / kind.value).glob("*.npz"))
+        if path != table.features_path(path.with_name(path.name.replace(".features", "")))
+    }
+    found = {name: path for name, path in every.items() if not texts or any(text in name for text in texts)}
+    if not found and texts:
+        raise click.UsageError(
+            f"no table has {' or '.join(map(repr, texts))} in its name; they are: {', '.join(every) or 'none'}"
+        )
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""What runs came to: a file of JSON lines. A run that is known is not made again, unless what made it has changed."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import importlib.util
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from ansorlite.errors import AnsorliteError
+from ansorlite.search import STRATEGIES
+from ansorlite.tuner.presets import Preset
+from benchmarks.search.judge import Course
+from benchmarks.search.table import features_path
+
+#: The rooms whose code decides what a strategy proposes; what else it imports does not.
+_ROOMS: Final = ("ansorlite.search.", "ansorlite.evolution.", "ansorlite.cost_model.")
+#: Also in every digest: how a run goes, and what a table's space is.
+_ALWAYS: Final = (
+    "benchmarks.search.judge",
+    "benchmarks.search.space",
+    "benchmarks.search.measurer",
+    "ansorlite.tuner.cost_models",
+)
+#: Tables of names import all there is: what a preset uses of them is looked up.
+_TABLES: Final = ("ansorlite.search.strategies", "ansorlite.tuner.cost_models")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One run.
+
+    Attributes:
+        digest: of the table and of the code that made the run.
+        made: trials made; fewer than asked for where the space was at its end.
+        bests: the number of each trial that was faster than all before it, from 1, and its seconds.
+        seconds: of processor time that the strategy took.
+    """
+
+    preset: str
+    table: str
+    seed: int
+    trials: int
+    digest: str
+    made: int
+    bests: tuple[tuple[int, float], ...]
+    seconds: float
+
+    @staticmethod
+    def of(preset: str, table: str, seed: int, trials: int, digest: str, course: Course) -> Judged:
+        """The run that went as ``course``."""
+        bests: list[tuple[int, float]] = []
+        for number, latency in enumerate(course.latencies, 1):
+            if latency is not None and (not bests or latency < bests[-1][1]):
+                bests.append((number, float(f"{latency:.7g}")))
+        return Judged(preset, table, seed, trials, digest, len(course.latencies), tuple(bests), round(course.seconds, 3))
+
+
+class Results:
+    """The runs in a file."""
+
+    def __init__(self, path: Path) -> None:
+        """
+        Raises:
+            AnsorliteError: the file is there, but holds something else.
+        """
+        self._path = path
+        self.rows: list[Judged] = []
+        if path.exists():
+            try:
+                self.rows = [_judged(json.loads(line)) for line in path.read_text().splitlines()]
+            except (TypeError, ValueError, KeyError):
+                raise AnsorliteError(f"{path} does not hold results of this version; move it away") from None
+
+    def add(self, row: Judged) -> None:
+        """Keep a run; it is in the file when this returns."""
+        self.rows.append(row)
+        with self._path.open("a") as file:
+            file.write(json.dumps(asdict(row)) + "\n")
+
+    def current(self, digests: Mapping[tuple[str, str], str], trials: int) -> dict[tuple[str, str], list[Judged]]:
+        """By preset and table, the runs of so many trials whose digest is still that of ``digests``, one a seed."""
+        found: dict[tuple[str, str], dict[int, Judged]] = {}
+        for row in self.rows:
+            if digests.get((row.preset, row.table)) == row.digest and row.trials == trials:
+                found.setdefault((row.preset, row.table), {})[row.seed] = row
+        return {key: [runs[seed] for seed in sorted(runs)] for key, runs in found.items()}
+
+
+def _judged(facts: dict[str, Any]) -> Judged:
+    return Judged(**{**facts, "bests": tuple((int(number), float(seconds)) for number, seconds in facts["bests"])})
+
+
+def digest(preset: Preset, table: Path) -> str:
+    """Of all that a run of ``preset`` over ``table`` depends on."""
+    whole = hashlib.sha256(repr((preset.strategy, preset.cost_model, preset.round)).encode())
+    for name in sorted({*_ALWAYS, *_reached(STRATEGIES[preset.strategy].__module__), *_models(preset.cost_model)}):
+        whole.update(_source(name).encode())
+    whole.update(_content(table))
+    return whole.hexdigest()[:16]
+
+
+@functools.cache
+def _content(table: Path) -> bytes:
+    beside = features_path(table)
+    return table.read_bytes() + (beside.read_bytes() if beside.exists() else b"")
+
+
+def _models(name: str) -> set[str]:
+    """The modules of a cost model."""
+    modules = {"shared": ["shared"], "random": ["random"], "gbdt": ["gbdt"], "own": ["blend", "gbdt", "draft"]}
+    return set().union(*(_reached(f"ansorlite.cost_model.{each}") for each in modules[name]))
+
+
+@functools.cache
+def _reached(module: str) -> frozenset[str]:
+    """The modules of the search that ``module`` imports, by way of others too, and itself."""
+    found = {module}
+    waiting = [module]
+    while waiting:
+        for name in _imports(waiting.pop()):
+            if name not in found and name not in _TABLES and name.startswith(_ROOMS):
+                found.add(name)
+                waiting.append(name)
+    return frozenset(found)
+
+
+def _imports(module: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(_source(module))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names if _is_module(f"{node.module}.{alias.name}"))
+
+
+def _is_module(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+@functools.cache
+def _source(module: str) -> str:
+    spec = importlib.util.find_spec(module)
+    if spec is None or spec.origin is None:
+        raise AnsorliteError(f"{module} has no source to tell whether it has changed")
+    return Path(spec.origin).read_text()

@@ -1,0 +1,60 @@
+"""The target "emulated": a GPU's programs on this machine's CPU, by the whole way that programs take."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ansorlite as al
+from ansorlite import te
+from ansorlite.errors import TargetError
+from ansorlite.machine.gpu import A100, EMULATED, H100, Gpu
+from ansorlite.platforms import build, finished
+from ansorlite.platforms.table import platform_of
+from ansorlite.runtime.kernel import Kernel
+from ansorlite.target import GPUS, Target, resolve
+from tests.gpu_programs import GOLDEN
+
+TARGET = resolve("emulated")
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_kernels_of_programs_with_blocks_and_threads(name: str) -> None:
+    program = GOLDEN[name]
+    compiled = build(program.function, TARGET)
+    assert "thread " not in compiled.loops
+    kernel = Kernel(compiled, program.function.params, TARGET)
+    *inputs, _ = program.arrays()
+    np.testing.assert_allclose(kernel(*inputs), program.meaning(*inputs), rtol=1e-5, atol=1e-5)
+
+
+def test_tuning_goes_the_whole_way(tmp_path: Path) -> None:
+    x = te.placeholder((64, 64), name="x")
+    task = al.Task([x, te.compute((64, 64), lambda i, j: te.maximum(x[i, j], 0.0), name="y")], "emulated")
+    al.tune(task, trials=2, database=tmp_path / "tuning.db", progress=False)
+    array = np.random.default_rng(0).standard_normal((64, 64), dtype=np.float32)
+    np.testing.assert_array_equal(al.compile(task, database=tmp_path / "tuning.db")(array), np.maximum(array, 0))
+
+
+def test_targets_of_gpus_travel_as_plain_data() -> None:
+    for target in (*GPUS.values(), TARGET):
+        assert Target.of(json.loads(json.dumps(dataclasses.asdict(target)))) == target
+    assert len({target.key for target in (*GPUS.values(), TARGET, resolve("llvm"))}) == len(GPUS) + 2
+
+
+@pytest.mark.parametrize("gpu", [A100, H100, EMULATED])
+def test_a_block_has_no_more_than_its_multiprocessor(gpu: Gpu) -> None:
+    assert gpu.block_threads <= gpu.threads
+    assert gpu.block_shared <= gpu.shared
+    assert gpu.block_threads % gpu.warp == 0
+
+
+def test_no_programs_run_on_gpus_yet() -> None:
+    with pytest.raises(TargetError, match="no programs are made for the platform cuda nvptx64"):
+        platform_of(resolve("sm_80"))
+    with pytest.raises(TargetError, match="no programs are made for the platform cuda nvptx64"):
+        finished(GOLDEN["softmax"].function, resolve("sm_90"))
