@@ -27,7 +27,7 @@ def least_values(program: Program) -> Number:
     Of each nest these are the operations of the anchor's statement that every one of its unrolled iterations has for itself.
     """
     longest: Number = 1
-    for nest in program.nests:
+    for nest in (nest for each in program.nests for nest in each.all):
         longest = maximum(longest, nest.written_out * _of_one(nest))
     return longest
 

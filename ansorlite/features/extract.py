@@ -32,4 +32,4 @@ def extract(sketch: Sketch, rows: NDArray[np.int64]) -> NDArray[np.float64]:
 
         program = _PROGRAMS[sketch] = sketch.columns(features)
     columns = program.run(rows)
-    return columns.reshape(-1, NUM_FEATURES, columns.shape[1]).transpose(2, 0, 1)
+    return columns.reshape(len(columns) // NUM_FEATURES, NUM_FEATURES, columns.shape[1]).transpose(2, 0, 1)

@@ -49,7 +49,7 @@ class LoopTree:
     Attributes:
         kinds: of each node.
         names: of the loop, or of the stage or copy.
-        parents: ``(nodes,)`` int64: the node around each, which comes before it; -1 of the first of a nest.
+        parents: ``(nodes,)`` int64: the node around each, which comes before it; -1 of the first of a root nest.
         values: ``(n, nodes, len(NODE))`` float64, read-only.
     """
 
@@ -110,8 +110,9 @@ def _shape(sketch: Sketch) -> _Shape:
     return _Shape(tuple(nodes.kinds), tuple(nodes.names), tuple(nodes.parents), recorded)
 
 
-def _nest(nodes: _Nodes, nest: Nest) -> None:
-    first = parent = -1
+def _nest(nodes: _Nodes, nest: Nest, around: int = -1) -> None:
+    """``around``: the node of the stage whose loops these are, where it is computed inside of another nest."""
+    first = parent = around
     for position, loop in enumerate(nest.loops):
         innermost = position == len(nest.loops) - 1
         parent = nodes.add(
@@ -129,15 +130,17 @@ def _nest(nodes: _Nodes, nest: Nest) -> None:
         first = parent if position == 0 else first
     starts = [nest.band_start(band) for band in range(len(nest.bands) + 1)]
 
-    def here(kind: Kind, name: str, around: int, at: Number, elements: Number) -> None:
-        nodes.add(kind, name, around, place=select(starts, at), elements=log2(1 + elements))
+    def here(kind: Kind, name: str, around: int, at: Number, elements: Number) -> int:
+        return nodes.add(kind, name, around, place=select(starts, at), elements=log2(1 + elements))
 
     here(Kind.ANCHOR, nest.anchor.name, parent, len(nest.bands), 1)
     if nest.epilogue is not None:
         inside = (_inside(loop, nest.epilogue_at) for loop in nest.loops if not loop.reduce)
         here(Kind.EPILOGUE, nest.epilogue.name, first, nest.epilogue_at, product(inside))
     for stage in nest.attached:
-        here(Kind.ATTACHED, stage.tensor.name, first, stage.at, product(stage.lengths))
+        node = here(Kind.ATTACHED, stage.tensor.name, first, stage.at, product(stage.lengths))
+        if stage.nest is not None:
+            _nest(nodes, stage.nest, node)
     for pack in nest.packed:
         inside = (_inside(loop, pack.at) for loop in nest.loops if loop.axis in pack.copy.axes)
         here(Kind.COPY, pack.copy.name, first, pack.at, product(inside))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -32,7 +32,7 @@ from ansorlite.features.memory import LINE
 from ansorlite.features.operations import operations
 from ansorlite.loops.nodes import index
 from ansorlite.once import once_for_each
-from ansorlite.schedule.nest import Attached, Fetched, Nest, Packed, Program
+from ansorlite.schedule.nest import Attached, Fetched, Loop, Nest, Packed, Program
 from ansorlite.schedule.padding import strides
 from ansorlite.schedule.regions import Box
 from ansorlite.te import dtypes
@@ -50,16 +50,9 @@ def population_facts(program: Program) -> Iterator[StatementFacts]:
 
     What is prepared before the first call costs nothing, and is not among them.
     """
-    lengths = {stage.tensor: stage.lengths for nest in program.nests for stage in nest.attached}
     for nest in program.nests:
-        if nest.prepared:
-            continue
-        view = _NestView(nest, program, lengths)
-        yield from (view.attached(stage) for stage in nest.attached if not stage.prepared)
-        yield from (view.packed(pack) for pack in nest.packed if not pack.prepared)
-        yield view.anchor()
-        if nest.epilogue is not None:
-            yield view.epilogue()
+        if not nest.prepared:
+            yield from _NestView(nest, program).facts()
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +60,7 @@ class _Loops:
     """The loops around a statement, the axes that each walks, and by depth how much of each axis is left below.
 
     Attributes:
-        steps: by loop how much of an axis one iteration is, where that is not what is left below it.
+        steps: by loop, for axes: how far an iteration moves; without an entry, as far as what is left below.
     """
 
     trips: Numbers
@@ -78,10 +71,30 @@ class _Loops:
     axes: tuple[frozenset[Axis], ...]
     sizes: Mapping[Axis, Numbers]
     lanes: Number
-    steps: Mapping[Axis, Numbers] = field(default_factory=dict)
+    steps: Sequence[Mapping[Axis, Number]]
 
 
 _NONE: Final[Mapping[str, Number]] = {}
+
+
+@dataclass(frozen=True, eq=False)
+class _Around:
+    """The loops around the region of a stage, as its own nest sees them.
+
+    Attributes:
+        trips, parallel, unrolled, steps: by loop.
+        walks: by loop: which of the stage's axes the region moves along.
+        sizes: of the stage's axes, by depth.
+        places: of the regions that can be read there: the stage, and by loop whether it is around the region's place.
+    """
+
+    trips: Numbers
+    parallel: Numbers
+    unrolled: Numbers
+    steps: Sequence[Mapping[Axis, Number]]
+    walks: Sequence[frozenset[Axis]]
+    sizes: Mapping[Axis, Numbers]
+    places: Mapping[Tensor, tuple[Attached, Numbers]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,29 +108,67 @@ class _OwnLoop:
 
 
 class _NestView:
-    def __init__(self, nest: Nest, program: Program, lengths: Mapping[Tensor, tuple[Number, ...]]) -> None:
+    def __init__(self, nest: Nest, program: Program, around: _Around | None = None) -> None:
         self.nest = nest
+        self.program = program
         self.parts = program.parts
         self.pads = program.pads
-        self.lengths = lengths
+        self.around = around
         # A loop that is of one iteration in every program changes nothing but the time that this takes.
-        self.loops = [loop for loop in nest.loops if largest(loop.trip) > 1]
+        own = [loop for loop in nest.loops if largest(loop.trip) > 1]
+        # Those around the nest stand before all of its bands, and walk none of its axes.
+        before = [] if around is None else [_loop_around(trip) for trip in around.trips]
+        self.loops = [*before, *own]
         self.trips = [loop.trip for loop in self.loops]
-        self.steps = [loop.step for loop in self.loops]
         self.bands = [loop.band for loop in self.loops]
-        self.unrolled = [loop.unrolled for loop in self.loops]
-        self.vector = [both(nest.lanes > 1, depth == len(self.loops) - 1) for depth in range(len(self.loops))]
-        self.parallel = [nest.loops.index(loop) < nest.parallel for loop in self.loops]
-        self.places = {stage.tensor: stage.at for stage in nest.attached}
-        self.sizes = {axis: self.axis_sizes(axis) for axis in axes_of(nest.anchor)}
+        self.unrolled = [*(around.unrolled if around is not None else ()), *(loop.unrolled for loop in own)]
+        self.vector = [*(0 for _ in before), *(both(nest.lanes > 1, depth == len(own) - 1) for depth in range(len(own)))]
+        self.parallel = [
+            *(around.parallel if around is not None else ()),
+            *(nest.loops.index(loop) < nest.parallel for loop in own),
+        ]
+        self.steps: list[Mapping[Axis, Number]] = [
+            *(around.steps if around is not None else ()),
+            *({loop.axis: loop.step} if loop.axis in nest.mixed else {} for loop in own),
+        ]
+        self.walks = [*(around.walks if around is not None else ()), *(frozenset((loop.axis,)) for loop in own)]
+        self.places: dict[Tensor, tuple[Attached, Numbers]] = {}
         self.flags: dict[Number, Numbers] = {}
+        if around is not None:
+            self.places |= {tensor: (of, [*flags, *(0 for _ in own)]) for tensor, (of, flags) in around.places.items()}
+        self.places |= {stage.tensor: (stage, self.outside(stage.at)) for stage in nest.attached}
+        self.sizes = {axis: self.axis_sizes(axis) for axis in axes_of(nest.anchor)}
+
+    def facts(self) -> Iterator[StatementFacts]:
+        """The statements of the nest, and of those inside of it."""
+        for stage in self.nest.attached:
+            if stage.prepared:
+                continue
+            if stage.nest is None:
+                yield self.attached(stage)
+            else:
+                yield from _NestView(stage.nest, self.program, self.around_region(stage)).facts()
+        yield from (self.packed(pack) for pack in self.nest.packed if not pack.prepared)
+        yield self.anchor()
+        if self.nest.epilogue is not None:
+            yield self.epilogue()
+
+    def around_region(self, stage: Attached) -> _Around:
+        """The loops around the region of a stage."""
+        outside = self.outside(stage.at)
+        trips = [where(here, trip, 1) for here, trip in zip(outside, self.trips, strict=True)]
+        parallel = [both(flag, here) for flag, here in zip(self.parallel, outside, strict=True)]
+        unrolled = [both(flag, here) for flag, here in zip(self.unrolled, outside, strict=True)]
+        walks = [self.walked(stage, walk) for walk in self.walks]
+        sizes = {axis: self.region_sizes(stage, axis, (), outside) for axis in axes_of(stage.tensor)}
+        return _Around(trips, parallel, unrolled, self.steps_of_box(stage), walks, sizes, self.places)
 
     def axis_sizes(self, axis: Axis) -> Numbers:
         """By depth how much of an anchor's axis the loops below walk."""
         if axis in self.parts and not axis.reduce and self.nest.factor is not None:
             return [self.parts[axis], *[1 for _ in self.loops]]
-        result = [self.extent(axis)]
-        for loop in self.loops:
+        result = [self.extent(axis)] if self.around is None else list(self.around.sizes[axis])
+        for loop in self.loops[len(result) - 1 :]:
             result.append(self.nest.left(self.nest.loops.index(loop)) if loop.axis is axis else result[-1])
         return result
 
@@ -146,10 +197,9 @@ class _NestView:
     def anchor(self) -> StatementFacts:
         nest = self.nest
         # Accumulators of their own live only while the inner reduction runs: loops around it add to others.
-        reduce = [both(loop.reduce, negated(both(nest.apart, loop.band < nest.last_space - 1))) for loop in self.loops]
-        axes = tuple(frozenset((loop.axis,)) for loop in self.loops)
-        kinds = self.trips, self.parallel, self.unrolled, self.vector, reduce
-        loops = _Loops(*kinds, axes, self.sizes, nest.lanes, dict.fromkeys(nest.mixed, self.steps))
+        reduce = [both(loop.reduce, negated(both(nest.apart, loop.band < (nest.inner_reduction or 0)))) for loop in self.loops]
+        axes = tuple(self.walks)
+        loops = _Loops(self.trips, self.parallel, self.unrolled, self.vector, reduce, axes, self.sizes, nest.lanes, self.steps)
         streamed = nest.streamed if nest.epilogue is None else 0
         packs = {p.tensor: p for p in nest.packed}
         found = self.statement(nest.anchor, loops, self.anchor_in_registers(), self.home(loops), packs=packs, streamed=streamed)
@@ -164,7 +214,8 @@ class _NestView:
         pack = next((pack for pack in nest.packed if pack.tensor is tensor), None)
         copied = 0 if pack is None else pack.at <= at.band
         between = strides(self.extents(tensor), self.pads.get(tensor, ()))
-        count: Number = product(loop.trip for loop in nest.loops[: ahead.loop + 1])
+        around = () if self.around is None else self.around.trips
+        count: Number = product((*around, *(loop.trip for loop in nest.loops[: ahead.loop + 1])))
         within: Number = 1  # elements of the copy from one iteration of a loop to the next
         for loop in reversed(nest.loops):
             if loop.axis not in access.axes:
@@ -188,7 +239,7 @@ class _NestView:
     def home(self, loops: _Loops) -> AccessFacts | None:
         """Where the anchor's elements add up: in a tile indexed by loops, or (``None``) in the anchor's own buffer."""
         if self.nest.epilogue is None:
-            return None
+            return None if self.around is None else self.stored_in_box(self.nest.anchor, loops, len(self.around.trips))
         return self.loop_indexed(loops, self.nest.epilogue_at, self.space(), dtypes.size(self.nest.anchor.dtype), write=True)
 
     def space(self) -> list[bool]:
@@ -199,7 +250,7 @@ class _NestView:
         nest = self.nest
         if not isinstance(nest.anchor.body, Reduce):
             return 0
-        tile = (p for p, loop in enumerate(nest.loops) if not loop.reduce and loop.band == nest.last_space)
+        tile = (p for p, loop in enumerate(nest.loops) if not loop.reduce and loop.band >= nest.last_space)
         return where(nest.in_lanes, every(map(nest.expanded, tile)), either(nest.promoted, nest.tile_is_constant))
 
     def epilogue(self) -> StatementFacts:
@@ -215,8 +266,8 @@ class _NestView:
             for loop in self.loops
         )
         runs = [either(space, outside) for space, outside in zip(self.space(), self.outside(nest.epilogue_at), strict=True)]
-        loops = self.inside_nest(runs, self.parallel, self.unrolled, axes, sizes)
-        loops = replace(loops, steps={back[axis]: self.steps for axis in nest.mixed if axis in back})
+        steps = [{back[axis]: step for axis, step in each.items() if axis in back} for each in self.steps]
+        loops = replace(self.inside_nest(runs, self.parallel, self.unrolled, axes, sizes), steps=steps)
         return self.statement(epilogue, loops, 0, tile=nest.anchor, streamed=nest.streamed)
 
     def inside_nest(
@@ -233,7 +284,7 @@ class _NestView:
         vector = [both(flag, there) for flag, there in zip(self.vector, real, strict=True)]
         unrolled = [both(flag, there) for flag, there in zip(unrolled, real, strict=True)]
         lanes = where(vector[-1], self.nest.lanes, 1) if vector else self.nest.lanes
-        return _Loops(trips, parallel, unrolled, vector, [0] * len(trips), axes, sizes, lanes)
+        return _Loops(trips, parallel, unrolled, vector, [0] * len(trips), axes, sizes, lanes, self.steps)
 
     # Region stages and packed copies ----------------------------------------------------------------------------------
 
@@ -244,7 +295,7 @@ class _NestView:
         own = self.region_loops(stage)
         trips = [where(here, trip, 1) for here, trip in zip(outside, self.trips, strict=True)]
         parallel = [both(flag, here) for flag, here in zip(self.parallel, outside, strict=True)]
-        axes = [frozenset(a for a in tensor.axes if self.touches(stage, a, loop.axis)) for loop in self.loops]
+        axes = [self.walked(stage, walk) for walk in self.walks]
         none = [0] * len(trips)
         unrolled = [both(flag, here) for flag, here in zip(self.unrolled, outside, strict=True)]
         vector, reduce = list[Number](none), list[Number](none)
@@ -259,12 +310,15 @@ class _NestView:
             space_seen += space
             runs_on = every((loop.trip > 1, negated(vector[-1]), negated(parallel[-1])))
             unrolled.append(both(loop.axis in written_out, runs_on))
+        steps: list[Mapping[Axis, Number]] = [*self.steps_of_box(stage), *({} for _ in own)]
         sizes = {axis: self.region_sizes(stage, axis, own, outside) for axis in axes_of(tensor)}
-        loops = _Loops(trips, parallel, unrolled, vector, reduce, tuple(axes), sizes, stage.lanes)
-        # Seen from the corner of its box, the loops around it move nothing that it stores.
+        loops = _Loops(trips, parallel, unrolled, vector, reduce, tuple(axes), sizes, stage.lanes, steps)
+        return self.statement(tensor, loops, isinstance(tensor.body, Reduce), self.stored_in_box(tensor, loops, len(none)))
+
+    def stored_in_box(self, tensor: Tensor, loops: _Loops, around: int) -> AccessFacts:
+        """What a stage stores into its box. Seen from the corner of that, the ``around`` outer loops move nothing."""
         home = self.write_facts(tensor, loops)
-        home = replace(home, moves=[*none, *home.moves[len(none) :]])
-        return self.statement(tensor, loops, isinstance(tensor.body, Reduce), home)
+        return replace(home, moves=[*(0 for _ in range(around)), *home.moves[around:]])
 
     def region_loops(self, stage: Attached) -> list[_OwnLoop]:
         """The loops over a box, as ``schedule/lower_region.py`` nests them."""
@@ -284,10 +338,15 @@ class _NestView:
             loops.append(_OwnLoop(lane, where(vector, stage.lanes, 1), vector=True))
         return loops
 
-    def touches(self, stage: Attached, axis: Axis, outer: Axis) -> bool:
-        """Whether the corner of the stage's box moves along ``axis`` with a loop over the anchor's ``outer``."""
-        box = stage.region[positions(stage.tensor)[axis]]
-        return box is not None and any(term is outer for term, _ in box.terms)
+    def walked(self, stage: Attached, walk: frozenset[Axis]) -> frozenset[Axis]:
+        """The axes along which the corner of the stage's box moves with a loop that walks some of the anchor's."""
+        boxes = zip(stage.tensor.axes, stage.region, strict=True)
+        return frozenset(axis for axis, box in boxes if box is not None and any(term in walk for term, _ in box.terms))
+
+    def steps_of_box(self, stage: Attached) -> list[Mapping[Axis, Number]]:
+        """By loop of the nest, how far an iteration moves the stage's box, where that is not what is left below."""
+        terms = [(axis, box.terms) for axis, box in zip(stage.tensor.axes, stage.region, strict=True) if box is not None]
+        return [{axis: abs(c) * steps[term] for axis, all_ in terms for term, c in all_ if term in steps} for steps in self.steps]
 
     def region_sizes(self, stage: Attached, axis: Axis, own: Sequence[_OwnLoop], outside: Numbers) -> Numbers:
         """By depth how much of an axis of the stage is walked: boxes of the anchor's tiles first, then its own loops."""
@@ -297,7 +356,7 @@ class _NestView:
             d = positions(stage.tensor)[axis]
             box, extent, length = stage.region[d], stage.tensor.shape[d], stage.lengths[d]
             # Below the place the box is fixed, and so it is at the root, where all of the stage is computed.
-            fixed = (equal(stage.at, 0), *map(negated, outside))
+            fixed = (equal(stage.at, 0) if self.around is None else 0, *map(negated, outside))
             around: list[Number] = [extent] * len(fixed)
             if box is not None:
                 axes = [a for a, _ in box.terms]
@@ -315,9 +374,8 @@ class _NestView:
         runs = [either(used, here) for used, here in zip(uses, outside, strict=True)]
         parallel = self.packed_parallel(pack, [both(here, trip > 1) for here, trip in zip(runs, self.trips, strict=True)])
         unrolled = [both(flag, negated(shared)) for flag, shared in zip(self.unrolled, parallel, strict=True)]
-        axes = tuple(frozenset((loop.axis,)) & dims for loop in self.loops)
+        axes = tuple(walk & dims for walk in self.walks)
         loops = self.inside_nest(runs, parallel, unrolled, axes, self.sizes)
-        loops = replace(loops, steps=dict.fromkeys(self.nest.mixed, self.steps))
         element = _distinct(pack.copy)
         found = [self.read_facts(access, loops) for access in accesses(element)]
         found.append(self.loop_indexed(loops, pack.at, uses, dtypes.size(pack.tensor.dtype), write=True, pads=pack.pads))
@@ -328,8 +386,8 @@ class _NestView:
         at_root = every((self.nest.parallel > 0, total(real) > 1))
         result: list[Number] = []
         before: Number = 0
-        for flag, runs, here in zip(self.parallel, real, self.outside(pack.at), strict=True):
-            first = every((at_root, runs, equal(before, 0)))
+        for band, flag, runs, here in zip(self.bands, self.parallel, real, self.outside(pack.at), strict=True):
+            first = flag if band < 0 else every((at_root, runs, equal(before, 0)))
             result.append(where(equal(pack.at, 0), first, both(flag, here)))
             before = before + runs
         return result
@@ -370,8 +428,8 @@ class _NestView:
 
     def extents(self, tensor: Tensor) -> tuple[Number, ...]:
         """The extents of the buffer that holds what a statement reads or writes of ``tensor``."""
-        if tensor in self.lengths:
-            return self.lengths[tensor]
+        if tensor in self.places:
+            return self.places[tensor][0].lengths
         return tuple(self.extent(axis) for axis in tensor.axes) if tensor.axes else tensor.shape
 
     def sizes_in_box(self, tensor: Tensor, dim: int, form: Affine, loops: _Loops) -> Mapping[Axis, Numbers]:
@@ -379,8 +437,8 @@ class _NestView:
         found = self.moving_box(tensor, dim)
         if found is None:
             return loops.sizes
-        stage, moving = found
-        place = where(moving, total(self.outside(stage.at)), 0)
+        _, moving = found
+        place = where(moving, total(self.places[tensor][1]), 0)
         before = [depth < place for depth in range(len(loops.trips) + 1)]
 
         def at_the_place(sizes: Numbers) -> Numbers:
@@ -392,11 +450,11 @@ class _NestView:
 
     def moving_box(self, tensor: Tensor, dim: int) -> tuple[Attached, Number] | None:
         """The stage whose box ``tensor`` is, and whether that moves along with outer loops; ``None`` if it never does."""
-        stage = next((stage for stage in self.nest.attached if stage.tensor is tensor), None)
+        stage = self.places[tensor][0] if tensor in self.places else None
         box = None if stage is None else stage.region[dim]
         if stage is None or box is None or not box.terms or _sticks_out(box, tensor.shape[dim]):
             return None
-        return stage, both(stage.at > 0, stage.lengths[dim] < tensor.shape[dim])
+        return stage, both(either(stage.at > 0, self.around is not None), stage.lengths[dim] < tensor.shape[dim])
 
     def read_facts(self, access: Access, loops: _Loops, by_axes: tuple[Axis, ...] | None = None) -> AccessFacts:
         extents = self.extents(access.tensor)
@@ -424,8 +482,8 @@ class _NestView:
                 box = self.moving_box(access.tensor, position)
                 if box is not None:
                     # Seen from the corner of the box, nothing moves with the loops that move it.
-                    stage, moving = box
-                    fixed = [both(moving, flag) for flag in self.renewed(stage.at, loops)]
+                    _, moving = box
+                    fixed = [both(moving, flag) for flag in self.renewed(self.places[access.tensor][1], loops)]
                     here = [both(flag, negated(still)) for flag, still in zip(here, fixed, strict=True)]
                 if lane is not None and lane in form.variables:
                     lane_moves = True
@@ -433,14 +491,13 @@ class _NestView:
             moved = [either(a, b) for a, b in zip(moved, here, strict=True)]
         stride = where(both(loops.lanes > 1, lane_moves), where(equal(apart, 1), 1, 2), 0)
         moved = [both(flag, trip > 1) for flag, trip in zip(moved, loops.trips, strict=True)]
-        renewed = self.renewed(self.places.get(access.tensor, 0), loops)
+        renewed = self.renewed(self.places[access.tensor][1] if access.tensor in self.places else (), loops)
         item = dtypes.size(access.tensor.dtype)
         pitch = access.tensor.shape[-1] * item if access.tensor.body is None and len(extents) > 1 else 0
         return AccessFacts(tuple(widths), extents, item, pitch, moved, stride, False, renewed, pads)
 
-    def renewed(self, at: Number, loops: _Loops) -> Numbers:
-        """By loop: whether each iteration has a buffer of its own of what is computed at place ``at``."""
-        outside = self.outside(at)
+    def renewed(self, outside: Numbers, loops: _Loops) -> Numbers:
+        """By loop: whether each iteration has a buffer of its own; ``outside``: which loops of the nest are around that."""
         return [*outside, *[0] * (len(loops.trips) - len(outside))]
 
     def write_facts(self, tensor: Tensor, loops: _Loops) -> AccessFacts:
@@ -461,7 +518,7 @@ class _NestView:
         below.reverse()
         moved = [both(here, trip > 1) for here, trip in zip(inside, loops.trips, strict=True)]
         stride = both(loops.lanes > 1, inside[-1]) if inside else 0
-        renewed = self.renewed(at, loops)
+        renewed = self.renewed(self.outside(at), loops)
         if not pads:
             return AccessFacts((below,), (below[0],), item, 0, moved, stride, write, renewed)
         # A dimension for each loop: those that are not there are of one element.
@@ -469,6 +526,11 @@ class _NestView:
         widths = tuple([where(depth <= dim, extent, 1) for depth in range(len(below))] for dim, extent in enumerate(extents))
         behind = [0, *(pads.get(loop.name, 0) for loop in self.loops)][: len(extents)]
         return AccessFacts(widths, tuple(extents), item, 0, moved, stride, write, renewed, tuple(behind))
+
+
+def _loop_around(trip: Number) -> Loop:
+    """A loop around a nest, as one of a band before its first; it has no name there."""
+    return Loop("", Axis("around", extent=1), 0, -1, False, 1, 1, trip, 0)
 
 
 def _facts(
@@ -533,5 +595,6 @@ def _sticks_out(box: Box, extent: int) -> bool:
 
 def _moves(form: Affine, walked: Iterable[Axis], loops: _Loops, depth: int) -> Number:
     """Whether the form changes over the iterations of a loop that walks some of its axes, every other loop at its start."""
-    steps = {axis: loops.steps[axis][depth] if axis in loops.steps else loops.sizes[axis][depth + 1] for axis in walked}
+    own = loops.steps[depth]
+    steps = {axis: own[axis] if axis in own else loops.sizes[axis][depth + 1] for axis in walked}
     return moves(form, steps, loops.trips[depth])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, groupby
 from typing import TypeAlias
 
 from ansorlite.schedule.structure import Location, StageLoops, places
@@ -53,7 +53,8 @@ def bands_of(
         if not result or position in depths or result[-1][0] != walks[name].reduce:
             result.append((walks[name].reduce, []))
         result[-1][1].append(name)
-    if lane and not any(adds for adds, _ in result[-2:]):
+    runs = [adds for adds, _ in groupby(adds for adds, _ in result)]
+    if lane and not any(runs[-2:]):
         result.append((True, []))
     if reduces and (not result or result[-1][0]):
         result.append((False, []))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansorlite.analysis.access import positions
-from ansorlite.columns.arithmetic import equal, select, where
+from ansorlite.columns.arithmetic import both, equal, select, where
 from ansorlite.columns.tape import Number
 from ansorlite.schedule.nest import Nest, Program
 
@@ -13,7 +13,7 @@ from ansorlite.schedule.nest import Nest, Program
 def canonical(program: Program) -> list[Number]:
     """The program's numbers. Loops of one iteration vanish, and places are counted in the loops that are left."""
     pads = [pad for of in program.pads.values() for pad in of]
-    pads += [pad for nest in program.nests for pack in nest.packed for pad in pack.pads.values()]
+    pads += [pad for each in program.nests for nest in each.all for pack in nest.packed for pad in pack.pads.values()]
     return [number for nest in program.nests for number in _nest(nest)] + pads
 
 
@@ -35,10 +35,22 @@ def _nest(nest: Nest) -> list[Number]:
     result += [select(before, nest.parallel), nest.lanes, place(nest.epilogue_at), nest.streamed]
     # Which loops the promoted accumulators are around cannot be told from the loops when nothing walks the tile in between.
     result.append(where(nest.apart, 1 + place(nest.inner_reduction or 0), 0))
+    if nest.starts:
+        result.append(place(_started(nest)))
     for stage in nest.attached:
         result += [where(equal(stage.at, 0), 0, 1 + place(stage.at)), stage.lanes, stage.parallel]
+        if stage.nest is not None:
+            result += _nest(stage.nest)
     result += [where(nest.loops[each.loop].trip > 1, each.distance, 0) for each in nest.fetched]
     return result + [where(equal(pack.at, 0), 0, 1 + place(pack.at)) for pack in nest.packed]
+
+
+def _started(nest: Nest) -> Number:
+    """Where accumulators start; those in registers do where these are made, whatever is said further in."""
+    band = nest.inner_reduction
+    if band is None:
+        return nest.reduce_at
+    return where(both(nest.promoted, nest.reduce_at >= band), band, nest.reduce_at)
 
 
 def _in_front(flags: Sequence[Number], values: Sequence[Number]) -> list[Number]:

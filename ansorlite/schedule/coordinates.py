@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ansorlite.loops.nodes import For, LoopKind, Stmt, index
-from ansorlite.schedule.nest import Attached, Nest
+from ansorlite.schedule.nest import Attached, Loop, Nest
 from ansorlite.te import functions as te
 from ansorlite.te.expr import Axis, Expr, Var
 from ansorlite.te.index.ranges import Interval, bounds
@@ -23,6 +23,7 @@ class Level:
     Attributes:
         loop: the name that the schedule has for it.
         cut: whether its last iteration is cut short where the step does not divide the span; else it is shifted inwards.
+        depth: the place among the levels of its axis, whatever the order of the loops.
         exact: whether every run of it covers its whole span: true of what shifts.
     """
 
@@ -36,9 +37,15 @@ class Level:
     unrolled: bool
     lanes: int
     cut: bool
+    depth: int
     exact: bool
     loop: str = ""
     bound: LoopKind | None = None
+
+    @property
+    def uneven(self) -> bool:
+        """Whether its last iteration is short."""
+        return self.cut and self.trip * self.step != self.span
 
     def offset(self, var: Expr) -> Expr:
         """How far the iteration ``var`` stands from the start of the span; the last one is shifted inwards."""
@@ -47,12 +54,16 @@ class Level:
             return plain
         return te.minimum(plain, self.span - self.step)
 
-    def extent(self, corner: Expr) -> Expr:
-        """Iterations, when the span starts at ``corner``: fewer than ``trip`` in a last tile that is cut."""
+    def extent(self, position: Position) -> Expr:
+        """Iterations at ``position``: fewer than ``trip`` where a span that it is in, or its own, ends before."""
+        extent: Expr = index(self.trip)
         if self.exact:
-            return index(self.trip)
-        left = self.axis.extent - corner
-        return te.minimum(self.trip, left if self.step == 1 else (left + (self.step - 1)) // self.step)
+            return extent
+        for other in position.levels:
+            if other.axis is self.axis and other.uneven and other.depth <= self.depth:
+                left = other.span - position.within(other)
+                extent = te.minimum(extent, left if self.step == 1 else (left + (self.step - 1)) // self.step)
+        return extent
 
 
 def levels(nest: Nest) -> tuple[Level, ...]:
@@ -60,28 +71,25 @@ def levels(nest: Nest) -> tuple[Level, ...]:
     counts: Counter[Axis] = Counter()
     result = []
     lane_loop = nest.loops[-1] if nest.loops else None
-    for position, loop in enumerate(nest.loops):
+    for loop in nest.loops:
         if loop.trip == 1:
             continue
         lanes = int(nest.lanes) if loop is lane_loop else 1
         numbers = (int(loop.span), int(loop.step), int(loop.trip))
         cut = loop.name in nest.cut
-        exact = not cut or _exact(nest, position)
+        exact = not cut or _exact(nest, loop)
         name = f"{loop.axis.name}{counts[loop.axis]}"
         counts[loop.axis] += 1
-        result.append(
-            Level(
-                name, loop.axis, loop.band, loop.reduce, *numbers, bool(loop.unrolled), lanes, cut, exact, loop.name, loop.bound
-            )
-        )
+        unrolled, bound = bool(loop.unrolled), (loop.name, loop.bound)
+        depth = loop.depth
+        result.append(Level(name, loop.axis, loop.band, loop.reduce, *numbers, unrolled, lanes, cut, depth, exact, *bound))
     return tuple(result)
 
 
-def _exact(nest: Nest, position: int) -> bool:
-    """Whether no outer loop over the same axis has a cut last iteration."""
-    axis = nest.loops[position].axis
-    around = nest.loops if axis in nest.mixed else nest.loops[:position]
-    return all(loop.trip * loop.step == loop.span for loop in around if loop.axis is axis)
+def _exact(nest: Nest, loop: Loop) -> bool:
+    """Whether neither the loop nor an outer level of its axis has a short last iteration."""
+    around = (other for other in nest.loops if other.axis is loop.axis and other.depth <= loop.depth)
+    return all(other.name not in nest.cut or other.trip * other.step == other.span for other in around)
 
 
 class Position:
@@ -106,6 +114,15 @@ class Position:
                 total = term if total is index(0) else total + term
         return total
 
+    def within(self, level: Level) -> Expr:
+        """How far into a run of ``level`` the known loops over it and over deeper levels of its axis stand."""
+        total: Expr = index(0)
+        for other in self.levels:
+            if other.axis is level.axis and other.depth >= level.depth and other in self.at:
+                term = other.offset(self.at[other])
+                total = term if total is index(0) else total + term
+        return total
+
     def left(self, axis: Axis, band: int) -> int:
         """How many elements of ``axis`` the loops of ``band`` and those further in walk."""
         return next((level.span for level in self.levels if level.axis is axis and level.band >= band), 1)
@@ -116,7 +133,7 @@ def loops_over(chosen: Iterable[Level], position: Position) -> tuple[list[tuple[
     opened = []
     for level in chosen:
         var = Var(level.name)
-        opened.append((level, var, level.extent(position.corner(level.axis))))
+        opened.append((level, var, level.extent(position)))
         position = position.inside({level: var})
     return opened, position
 
@@ -135,18 +152,30 @@ def nested(opened: list[tuple[Level, Var, Expr]], body: Stmt, plain: bool = Fals
     return body
 
 
-def box_corner(stage: Attached, position: Position, lengths: tuple[int, ...], ranges: Mapping[Var, Interval]) -> tuple[Expr, ...]:
-    """The lower corner of the region of ``stage`` at its place: within the tensor, shifted inwards where it sticks out."""
+def box_corner(
+    stage: Attached,
+    nest: Nest,
+    position: Position,
+    base: Mapping[Axis, Expr],
+    lengths: tuple[int, ...],
+    ranges: Mapping[Var, Interval],
+) -> tuple[Expr, ...]:
+    """The lower corner of the region of ``stage`` at its place: within the tensor, shifted inwards where it sticks out.
+
+    ``base`` is the corner of what the nest around it computes, where that is a region itself.
+    """
     at = int(stage.at)
     corners: list[Expr] = []
     for box, extent, length in zip(stage.region, stage.tensor.shape, lengths, strict=True):
-        if at == 0 or box is None or length == extent:
+        if box is None or length == extent:
             corners.append(index(0))
             continue
         low: Expr = index(box.constant)
         for axis, coefficient in box.terms:
             end = position.corner(axis, below=at)
-            low = low + (end if coefficient > 0 else end + (position.left(axis, at) - 1)) * coefficient
+            end = base[axis] + end if axis in base else end
+            left = int(nest.sizes[at][axis]) if axis in nest.mixed else position.left(axis, at)
+            low = low + (end if coefficient > 0 else end + (left - 1)) * coefficient
         least, most = bounds(low, ranges)
         if most > extent - length:
             low = te.minimum(low, extent - length)

@@ -37,8 +37,9 @@ from ansorlite.columns.arithmetic import (
 )
 from ansorlite.columns.tape import Column, Number
 from ansorlite.errors import ScheduleError
-from ansorlite.loops.nodes import LoopKind, may_nest
+from ansorlite.loops.nodes import LoopKind, Scope, may_nest
 from ansorlite.once import once_for_each
+from ansorlite.schedule.accumulators import check_starts, in_scope
 from ansorlite.schedule.bands import Depths, bands_around, bands_of, kept
 from ansorlite.schedule.nest import Attached, Fetched, Loop, Nest, Packed, Program
 from ansorlite.schedule.padding import paddings, wanted
@@ -54,7 +55,7 @@ from ansorlite.schedule.structure import (
     Structure,
     places,
 )
-from ansorlite.schedule.walks import Walk, Walks, innermost, mixed_axes
+from ansorlite.schedule.walks import Walk, Walks, chain, innermost, mixed_axes
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis, Expr, Reduce
 from ansorlite.te.tensor import Tensor
@@ -82,6 +83,7 @@ class _Fold:
         self.constant = constant_stages(self.dag)
         self.parts: dict[Axis, Number] = {}
         self.walks = Walks(choose, self.parts)
+        self.valid: Number = 1
         self.follower: dict[str, str] = {}
         self.members: dict[str, list[Tensor]] = {}
         self.pads: dict[Tensor, tuple[Number, ...]] = {}
@@ -90,7 +92,7 @@ class _Fold:
         position = {tensor.name: i for i, tensor in enumerate(self.dag.tensors)}
         said = {t.name: self.structure.loops(t.name) for t in self.dag.computes}
         # A nest ends with its epilogue, which may read what other nests compute.
-        home = {name: self.structure.anchor(name) for name in said}
+        home = {name: self.home(name) for name in said}
         self.follower = {home[name] or "": name for name, of in said.items() if of.follows}
         for name, of in said.items():
             if of.boxed:
@@ -101,23 +103,45 @@ class _Fold:
         # Producers first: partial results are counted before the nest that folds them is shaped.
         nests = []
         for each in anchors:
-            nest = self.nest(self.tensors[each], said[each])
+            anchor = self.tensors[each]
+            nest = self.nest(anchor, said[each], {axis: axis.extent for axis in axes_of(anchor)})
             nests.append(nest)
             if nest.factor is not None and nest.epilogue is not None:
                 merge = next(c for c in self.dag.consumers(nest.epilogue))
                 counting = (nest.anchor.axes[0], nest.epilogue.axes[0], merge.reduce_axes[0])
                 self.parts |= dict.fromkeys(counting, nest.loops[0].trip)
-        return Program(self.dag, tuple(nests), self.parts, self.walks.valid, self.pads)
+        return Program(self.dag, tuple(nests), self.parts, both(self.valid, self.walks.valid), self.pads)
 
     def value(self, value: Value) -> Number:
         return evaluate(value, self.choose)
 
-    def nest(self, anchor: Tensor, said: StageLoops) -> Nest:
+    def home(self, name: str) -> str | None:
+        """The stage in whose nest a stage is computed. What is prepared has no loops around it: it stands before root loops."""
+        around = self.structure.around(name)[1:]
+        if not around:
+            return None
+        return around[-1] if self.tensors[name] in self.constant else around[0]
+
+    def inside(self, anchor: Tensor) -> dict[Tensor, Tensor]:
+        """All stages computed in a nest or in nests inside of it, each with the one of the nest itself that it is for."""
+        found: dict[Tensor, Tensor] = {}
+        for member in self.members.get(anchor.name, []):
+            found |= dict.fromkeys((member, *self.inside(member)), member)
+        return found
+
+    def nest(self, anchor: Tensor, said: StageLoops, extents: Mapping[Axis, Number], box: Number | None = None) -> Nest:
+        """
+        Args:
+            extents: of the axes that the loops walk.
+            box: the place of an attached stage, after so many bands of another nest; ``None`` of a root nest.
+        """
         follower = self.follower.get(anchor.name)
         epilogue = self.tensors[follower] if follower is not None else None
         factor = self.factor(anchor, epilogue)
         members = self.members.get(anchor.name, [])
-        walks = self.walks.of(anchor, said, factor, tiled=epilogue is not None)
+        # Partial results are counted by what is known only now.
+        known = {axis: self.parts.get(axis, extent) for axis, extent in extents.items()}
+        walks = self.walks.of(anchor, said, factor, epilogue is not None, known)
         names = kept(said.loops, walks)
         vector = said.vector[0] if said.vector is not None and said.vector[0] in names else None
         if vector is not None and names[-1] != vector:
@@ -130,8 +154,13 @@ class _Fold:
                 f"loop {vector} of stage {anchor.name} is vectorized, but its iterations are several elements apart: "
                 f"vectorize the innermost of the loops that the axis was split into"
             )
-        inside = [self.structure.loops(t.name).at for t in members] + [copy.at for copy in said.copies]
+        own = (member for member in members if self.structure.anchor(member.name) == anchor.name)
+        inside = [self.structure.loops(member.name).at for member in own] + [copy.at for copy in said.copies]
         inside += [self.structure.loops(follower).at] if follower is not None else []
+        starts = said.starts
+        if starts is not None:
+            check_starts(anchor, said, walks, starts.at)
+            inside.append(starts.at)
         if vector is not None and LoopRef(anchor.name, vector) in {place for at in inside for place in places(at)}:
             raise ScheduleError(
                 f"something is computed inside of loop {vector} of stage {anchor.name}, which is vectorized; "
@@ -139,9 +168,10 @@ class _Fold:
             )
         depths = Depths(said, names, inside)
         grouped = bands_of(names, walks, depths.all, vector, isinstance(anchor.body, Reduce))
+        depth = {name: number for number, name in enumerate(chain(said))}
         bound = dict(said.bound)
         loops = tuple(
-            Loop(name, walk.axis, number, walk.reduce, walk.span, walk.step, walk.trip, 0, bound.get(name))
+            Loop(name, walk.axis, depth[name], number, walk.reduce, walk.span, walk.step, walk.trip, 0, bound.get(name))
             for number, (_, band) in enumerate(grouped)
             for name, walk in ((name, walks[name]) for name in band)
         )
@@ -173,24 +203,49 @@ class _Fold:
             lane_axis, lanes = walks[vector].axis, minimum(self.value(said.vector[1]), loops[-1].trip)
         mixed = mixed_axes(said, walks)
         parallel = self.parallel(said, [loop.trip for loop in loops], anchor.name, names)
+        if box is not None:
+            parallel = where(equal(box, 0), parallel, 0)
         self.check_bound(anchor.name, loops, cut, mixed)
         loops, written = self.unrolled(loops, said, cut, mixed, lanes, parallel)
         stored = anchor if epilogue is None else epilogue
-        self.padded(stored, [self.parts.get(axis, axis.extent) for axis in stored.axes])
+        if box is None:
+            self.padded(stored, [self.parts.get(axis, axis.extent) for axis in stored.axes])
         if stored is not anchor and said.aligned:
             raise ScheduleError(
                 f"stage {anchor.name} is a tile of accumulators: storage_align is of stages that are stored, and of copies"
             )
         prepared = stored in self.constant
-        streamed = self.streamed(stored, loops, lanes)
-        numbers = epilogue_at, ended
+        streamed = self.streamed(stored, loops, lanes) if box is None else 0
+        reduce_at: Number = ended
+        if starts is not None:
+            # Of a local tile no further out than where that is made; and no further in than where the reduction begins.
+            begin = maximum(normalised(minimum(place(starts.at), ended)), epilogue_at)
+            reduce_at = where(equal(begin, normalised(ended)), ended, begin)
+        numbers = epilogue_at, reduce_at, starts is not None
         nest = Nest(
-            anchor, loops, bands, factor, epilogue, *numbers, lane_axis, lanes, parallel, prepared, streamed, cut, mixed,
-            written, (), (),
-        )  # fmt: skip
+            anchor,
+            extents,
+            loops,
+            bands,
+            factor,
+            epilogue,
+            *numbers,
+            lane_axis,
+            lanes,
+            parallel,
+            prepared,
+            said.scope,
+            streamed,
+            cut,
+            mixed,
+            written,
+            (),
+            (),
+        )
+        self.valid = both(self.valid, in_scope(nest))
         self.check_sums(nest, said, walks)
-        attached = self.attached(nest, members, place, normalised)
-        packed = tuple(self.packed(nest, copy, attached, lambda at: normalised(place(at))) for copy in said.copies)
+        attached = self.attached(nest, members, place, normalised, box is None)
+        packed = tuple(self.packed(nest, copy, attached, lambda at: normalised(place(at)), box is None) for copy in said.copies)
         fetched = tuple(self.fetched(nest, said, ahead, attached) for ahead in said.prefetched if ahead.loop in names)
         return replace(nest, attached=attached, packed=packed, fetched=fetched)
 
@@ -321,15 +376,23 @@ class _Fold:
     # What is computed inside of a nest -------------------------------------------------------------------------------
 
     def attached(
-        self, nest: Nest, members: Sequence[Tensor], place: Callable[[Location], Number], normalised: Callable[[Number], Number]
+        self,
+        nest: Nest,
+        members: Sequence[Tensor],
+        place: Callable[[Location], Number],
+        normalised: Callable[[Number], Number],
+        root: bool,
     ) -> tuple[Attached, ...]:
         """The stages computed in ``nest``, producers first; none further in than one of its consumers."""
-        forms = regions(self.dag, nest.anchor, nest.epilogue, members)
+        inside = self.inside(nest.anchor)
+        forms = regions(self.dag, nest.anchor, nest.epilogue, list(inside))
         at_of: dict[Tensor, Number] = {}
         result: list[Attached] = []
         for tensor in reversed(members):
-            at = place(self.structure.loops(tensor.name).at)
-            for consumer in self.dag.consumers(tensor):
+            fixed = tensor in self.constant
+            at: Number = 0 if fixed else place(self.structure.loops(tensor.name).at)
+            consumers = [inside.get(consumer, consumer) for consumer in self.dag.consumers(tensor)]
+            for consumer in consumers:
                 if consumer not in at_of and consumer not in (nest.anchor, nest.epilogue):
                     raise ScheduleError(
                         f"stage {tensor.name} is computed in loops of {nest.anchor.name}, but {consumer.name} reads it outside "
@@ -340,22 +403,38 @@ class _Fold:
                 elif consumer is nest.epilogue:
                     at = minimum(at, nest.epilogue_at)
             # What is prepared has no loops around it.
-            at = at_of[tensor] = 0 if tensor in self.constant else normalised(at)
+            at = at_of[tensor] = 0 if fixed else normalised(at)
             # The boxes of a stage further in are of full length, whatever is left for the last run of a reduction loop.
-            read_inside = any(consumer in at_of for consumer in self.dag.consumers(tensor))
+            read_inside = any(consumer in at_of for consumer in consumers)
             tiles = nest.reaches if read_inside else nest.sizes
             if self.structure.loops(tensor.name).shared:
-                self.check_shared(nest, tensor.name, at)
-            result.append(self.region_stage(tensor, forms[tensor], at, tiles))
+                self.check_shared(nest, tensor.name, at, root)
+            result.append(self.region_stage(tensor, forms[tensor], at, tiles, root))
         return tuple(reversed(result))
 
-    def region_stage(self, tensor: Tensor, region: Region, at: Number, tiles: Sequence[Mapping[Axis, Number]]) -> Attached:
+    def region_stage(
+        self, tensor: Tensor, region: Region, at: Number, tiles: Sequence[Mapping[Axis, Number]], root: bool
+    ) -> Attached:
         """``tiles``: for each number of bands entered, how much of the anchor's axes the region is to hold."""
         said = self.structure.loops(tensor.name)
+        if said.scope is Scope.REGISTER or said.scope is Scope.GLOBAL:
+            raise ScheduleError(
+                f"stage {tensor.name} is to be in {said.scope.name.lower()} memory, but is computed inside of another one's "
+                f"loops, into local memory"
+            )
         lengths: list[Number] = []
         for extent, box in zip(tensor.shape, region, strict=True):
-            per_band = [extent, *(extent if box is None else box.length(sizes, extent) for sizes in tiles[1:])]
+            per_band = [extent if box is None else box.length(sizes, extent) for sizes in tiles]
+            if root:
+                # At the root all of it is computed.
+                per_band[0] = extent
             lengths.append(select(per_band, at))
+        self.padded(tensor, lengths)
+        if said.is_shaped or tensor.name in self.members:
+            extents = {axis: axis.extent for axis in tensor.reduce_axes} | dict(zip(tensor.axes, lengths, strict=True))
+            nest = self.nest(tensor, said, extents, at if root else 1)
+            shape = nest.lane_axis, nest.lanes, nest.parallel
+            return Attached(tensor, region, at, tuple(lengths), *shape, tensor in self.constant, said.shared, nest)
         number, lane_axis = positions(tensor), None
         lanes: Number = 1
         if said.vector is not None:
@@ -365,9 +444,9 @@ class _Fold:
         order = region_loops(tensor, lane_axis)
         trips = [lengths[number[axis]] for axis in order]
         shared = self.parallel(said, trips, tensor.name, [axis.name for axis in order])
-        parallel = where(equal(at, 0), shared, 0)
-        self.padded(tensor, lengths)
-        return Attached(tensor, region, at, tuple(lengths), lane_axis, lanes, parallel, tensor in self.constant, said.shared)
+        parallel = where(equal(at, 0), shared, 0) if root else 0
+        shape = lane_axis, lanes, parallel
+        return Attached(tensor, region, at, tuple(lengths), *shape, tensor in self.constant, said.shared, None)
 
     def padded(self, tensor: Tensor, extents: Sequence[Number]) -> None:
         """Notes the padding of a buffer, if it has some."""
@@ -376,16 +455,19 @@ class _Fold:
             number = {axis.name: dim for dim, axis in enumerate(tensor.axes)}
             self.pads[tensor] = paddings(extents, {number[name]: wish for name, wish in wishes.items()})
 
-    def packed(self, nest: Nest, copied: Copied, attached: Sequence[Attached], place: Callable[[Location], Number]) -> Packed:
+    def packed(
+        self, nest: Nest, copied: Copied, attached: Sequence[Attached], place: Callable[[Location], Number], root: bool
+    ) -> Packed:
         tensor = self.tensors[copied.tensor]
         copy = _copy(nest.anchor, tensor, copied.name, copied.computed)
         assert copy.body is not None
-        prepared = follows_from_constants(self.dag, copy.body)
+        # What one box reads is copied with it, in every call.
+        prepared = root and follows_from_constants(self.dag, copy.body)
         # What is computed inside of the nest can be copied no further out than there.
         there: Number = next((stage.at for stage in attached if stage.tensor is tensor), 0)
         at = 0 if prepared else maximum(place(copied.at), there)
         if copied.shared:
-            self.check_shared(nest, copied.name, at)
+            self.check_shared(nest, copied.name, at, root)
         wishes = wanted(copied.aligned, self.choose)
         pads: dict[str, Number] = {}
         stride: Number = 1
@@ -403,10 +485,8 @@ class _Fold:
     def fetched(self, nest: Nest, said: StageLoops, ahead: Ahead, attached: Sequence[Attached]) -> Fetched:
         tensor = self.tensors[ahead.tensor]
         position = next(number for number, loop in enumerate(nest.loops) if loop.name == ahead.loop)
-        loop, what = (
-            nest.loops[position],
-            f"{tensor.name} cannot be asked for ahead in loop {ahead.loop} of stage {nest.anchor.name}",
-        )
+        loop = nest.loops[position]
+        what = f"{tensor.name} cannot be asked for ahead in loop {ahead.loop} of stage {nest.anchor.name}"
         if loop.bound is not None or (said.vector is not None and said.vector[0] == ahead.loop):
             raise ScheduleError(f"{what}, whose iterations do not run one after another; name another loop")
         self.require(nest.parallel <= position, f"{what}, whose iterations threads share; name a loop inside of those")
@@ -414,8 +494,13 @@ class _Fold:
         self.require(equal(here, 0), f"{what}: it is computed inside of these loops")
         return Fetched(tensor, position, minimum(self.value(ahead.distance), maximum(loop.trip - 1, 1)))
 
-    def check_shared(self, nest: Nest, name: str, at: Number) -> None:
-        """What the threads of a block share is made inside of some loop, and outside of those over threads."""
+    def check_shared(self, nest: Nest, name: str, at: Number, root: bool) -> None:
+        """What the threads of a block share is made inside of some root loop, and outside of those over threads."""
+        if not root:
+            raise ScheduleError(
+                f"{name} is to be shared by the threads of a block, but {nest.anchor.name} is itself computed in another one's "
+                f"loops: make {name} in those"
+            )
         threads = [loop for loop in nest.loops if loop.bound not in (None, LoopKind.BLOCK)]
         outside = every(either(at <= loop.band, equal(loop.trip, 1)) for loop in threads)
         self.require(

@@ -17,7 +17,7 @@ from ansorlite.loops.arguments import argument
 from ansorlite.loops.nodes import Alloc, Buffer, Function, Scope, Stmt, block
 from ansorlite.loops.simplify import simplify
 from ansorlite.schedule.lower_nest import NestLowering, padding
-from ansorlite.schedule.nest import Program
+from ansorlite.schedule.nest import Attached, Program
 from ansorlite.schedule.reading import Reader, whole
 from ansorlite.te.tensor import Tensor
 
@@ -28,7 +28,7 @@ def lower_program(program: Program, name: str = "kernel") -> Function:
     arguments = (*dag.inputs, *dag.outputs)
     buffers = {t: argument(t) for t in arguments}
     tiles = {nest.anchor for nest in program.nests if nest.epilogue is not None}
-    computed = {pack.tensor for nest in program.nests for pack in nest.packed if not pack.copies}
+    computed = {pack.tensor for each in program.nests for nest in each.all for pack in nest.packed if not pack.copies}
     outside = [t for t in dag.computes if t not in buffers and t not in tiles | computed and _at_root(program, t)]
     constant = constant_stages(dag)
     scopes = {t: Scope.PREPARED if t in constant else Scope.GLOBAL for t in outside}
@@ -48,7 +48,19 @@ def lower_program(program: Program, name: str = "kernel") -> Function:
 
 def _at_root(program: Program, tensor: Tensor) -> bool:
     """Whether all of ``tensor`` is in memory at once: it is not computed region by region."""
-    return all(stage.at == 0 for nest in program.nests for stage in nest.attached if stage.tensor is tensor)
+    inside = (stage for nest in program.nests for stage in nest.attached)
+    return all(_home_is_root(stage, tensor) for stage in inside)
+
+
+def _home_is_root(stage: Attached, tensor: Tensor) -> bool:
+    """Whether ``tensor`` is neither computed region by region as the attached stage, nor inside of its loops."""
+    if stage.tensor is tensor:
+        return bool(stage.at == 0)
+    return stage.nest is None or not any(_computes(inner, tensor) for inner in stage.nest.attached)
+
+
+def _computes(stage: Attached, tensor: Tensor) -> bool:
+    return stage.tensor is tensor or (stage.nest is not None and any(_computes(inner, tensor) for inner in stage.nest.attached))
 
 
 def _shape(program: Program, tensor: Tensor) -> tuple[int, ...]:

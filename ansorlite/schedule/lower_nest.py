@@ -20,7 +20,7 @@ has accumulators of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ansorlite.analysis.access import axes_of
 from ansorlite.loops.fetch_ahead import fetches
@@ -37,16 +37,40 @@ from ansorlite.te.tensor import Tensor
 from ansorlite.te.traversal import free_vars, reads
 
 
+@dataclass(frozen=True, eq=False)
+class Region:
+    """The region of a stage that a nest computes.
+
+    Attributes:
+        corner: the lower one, in the stage's coordinates.
+        ranges: of the variables in it.
+        at_root: whether no loops are around it.
+    """
+
+    corner: tuple[Expr, ...]
+    ranges: Mapping[Var, Interval]
+    at_root: bool
+
+
 class NestLowering:
-    """One nest of one program.
+    """One nest of one program: of root loops, or of those over the region of an attached stage.
 
     Attributes:
         root_packs: packed copies made at the root, whose buffers the whole kernel must allocate.
     """
 
-    def __init__(self, nest: Nest, program: Program, buffers: Mapping[Tensor, Buffer], reads: Mapping[Tensor, Reader]) -> None:
+    def __init__(
+        self,
+        nest: Nest,
+        program: Program,
+        buffers: Mapping[Tensor, Buffer],
+        reads: Mapping[Tensor, Reader],
+        region: Region | None = None,
+    ) -> None:
         self.program = program
         self.nest = nest
+        self.region = region
+        self.base: Mapping[Axis, Expr] = {} if region is None else dict(zip(nest.anchor.axes, region.corner, strict=True))
         self.levels = levels(nest)
         self.extents = {axis: int(count) for axis, count in program.parts.items()}
         self.buffers = buffers
@@ -55,7 +79,7 @@ class NestLowering:
         self.epilogue_at = int(nest.epilogue_at)
         self.reduce_at = int(nest.reduce_at)
         self.root_packs: list[Buffer] = []
-        self.ranges: dict[Var, Interval] = {}
+        self.ranges: dict[Var, Interval] = {} if region is None else dict(region.ranges)
         self.packs: dict[Tensor, tuple[Buffer, list[Level]]] = {}
         # Accumulators: in a tile inside the nest, or in the anchor's own buffer, where no levels index them.
         self.tile_levels: list[Level] | None = None
@@ -128,7 +152,7 @@ class NestLowering:
             buffer, levels_of_copy = self.packs[tensor]
             load: Expr = Load(buffer, tuple(at.at[each] for each in levels_of_copy), buffer.dtype)
         else:
-            coordinates = {axis: self.coordinate(axis, at) for axis in axes_of(self.nest.anchor) if axis in used}
+            coordinates = {axis: self.element(axis, at) for axis in axes_of(self.nest.anchor) if axis in used}
             load = on_buffers(read, coordinates, self.reads)
         assert isinstance(load, Load)
         loops = [For(var, extent, LoopKind.SERIAL, block()) for _, var, extent in opened]
@@ -178,11 +202,16 @@ class NestLowering:
         return tuple(position.at[level] for level in self.tile_levels)
 
     def coordinate(self, axis: Axis, position: Position) -> Expr:
-        """Where ``position`` stands on an axis of the anchor; the part's number for the axis that counts parts."""
+        """Where ``position`` stands in the nest on an axis of the anchor; the part's number for the axis that counts parts."""
         if axis in self.extents and not axis.reduce:
             factor = next((level for level in self.levels if level.axis is self.nest.factor and level.band == 0), None)
             return position.at[factor] if factor is not None and not factor.reduce else index(0)
         return position.corner(axis)
+
+    def element(self, axis: Axis, position: Position) -> Expr:
+        """Where ``position`` stands on an axis of the anchor."""
+        here = self.coordinate(axis, position)
+        return self.base[axis] + here if axis in self.base else here
 
     def start_tile(self, band: int, position: Position) -> Stmt:
         """Every accumulator below ``band`` set to the reduction's start."""
@@ -209,7 +238,7 @@ class NestLowering:
     def in_registers(self, band: int, position: Position) -> Stmt:
         """The reduction ``band`` with its innermost tile in registers: the tile's own, or a buffer that it is moved to."""
         name, dtype = self.nest.anchor.name, self.nest.anchor.dtype
-        inner = [level for level in self.levels if level.band > band and not level.reduce]
+        inner = self.inner_levels(band)
         starts_here = self.reduce_at >= band
         if self.lane_level is not None:
             return self.in_lanes(inner, self.lane_level, band, position)
@@ -254,13 +283,13 @@ class NestLowering:
     def statement(self, position: Position) -> Stmt:
         """What the innermost loop of the anchor does."""
         anchor = self.nest.anchor
-        coordinates = {axis: self.coordinate(axis, position) for axis in axes_of(anchor)}
+        coordinates = {axis: self.element(axis, position) for axis in axes_of(anchor)}
         if not isinstance(self.body, Reduce):
             assert self.body is not None
             value = on_buffers(self.body, coordinates, self.local_reads(position))
             if self.tile_levels is not None:
                 return self.tile_store(position, value, Role.COMPUTE)
-            out = tuple(coordinates[axis] for axis in anchor.axes)
+            out = self.tile_indices(position)
             return Store(self.buffers[anchor], out, value, anchor.name, streamed=bool(self.nest.streamed))
         value = on_buffers(self.body.body, coordinates, self.local_reads(position))
         if self.registers is None:
@@ -289,31 +318,45 @@ class NestLowering:
     def attach(self, stage: Attached, position: Position, before: list[Stmt], local: list[Buffer]) -> None:
         """Computes the region of ``stage`` that the loops below ``position`` need."""
         lengths = tuple(int(length) for length in stage.lengths)
-        corner = box_corner(stage, position, lengths, self.ranges)
-        if stage.at == 0:
+        corner = box_corner(stage, self.nest, position, self.base, lengths, self.ranges)
+        at_root = stage.at == 0 and self.region is None
+        if at_root:
             buffer = self.buffers[stage.tensor]
         else:
-            scope = Scope.SHARED if stage.shared else Scope.LOCAL
+            scope = Scope.SHARED if stage.shared else self.scope(int(stage.at))
             buffer = Buffer(stage.tensor.name, lengths, stage.tensor.dtype, scope, padding(self.program, stage.tensor))
             local.append(buffer)
-        before.append(RegionLowering(stage, corner, buffer, self.reads, self.extents).lower())
-        if stage.at > 0:
+        if stage.nest is None:
+            before.append(RegionLowering(stage, corner, buffer, self.reads, self.extents).lower())
+        else:
+            box = Region(corner, self.ranges, at_root)
+            buffers = {**self.buffers, stage.tensor: buffer}
+            before.append(NestLowering(stage.nest, self.program, buffers, self.reads, box).lower())
+        if not at_root:
             self.reads[stage.tensor] = region(buffer, corner)
+
+    def scope(self, band: int) -> Scope:
+        """Of a temporary after so many bands: all threads see what is there before any loop."""
+        if band > 0 or (self.region is not None and not self.region.at_root):
+            return Scope.LOCAL
+        return Scope.PREPARED if self.nest.prepared else Scope.GLOBAL
 
     def pack(self, pack: Packed, position: Position, before: list[Stmt], local: list[Buffer]) -> None:
         """Copies or computes what the loops below ``position`` read of a tensor, in the order in which they read it."""
         band = int(pack.at)
         chosen = [level for level in self.levels if level.band >= band and level.axis in pack.copy.axes]
-        inside = Scope.SHARED if pack.shared else Scope.LOCAL
-        scope = Scope.PREPARED if pack.prepared else Scope.GLOBAL if band == 0 else inside
+        scope = Scope.PREPARED if pack.prepared else Scope.SHARED if pack.shared else self.scope(band)
         # What is behind one iteration of a loop is behind a run along the next dimension.
         pads = tuple(int(pack.pads.get(name, 0)) for name in ("", *(level.loop for level in chosen[:-1]))) if pack.pads else ()
         buffer = Buffer(pack.copy.name, tuple(level.trip for level in chosen), pack.tensor.dtype, scope, pads[: len(chosen)])
-        (self.root_packs if band == 0 else local).append(buffer)
-        opened, here = loops_over(chosen, position)
-        indices = tuple(here.at[level] for level in chosen)
+        (self.root_packs if band == 0 and self.region is None else local).append(buffer)
+        opened, inside = loops_over(chosen, position)
+        indices = tuple(inside.at[level] for level in chosen)
         assert pack.copy.body is not None
-        element = on_buffers(pack.copy.body, {axis: here.corner(axis) for axis in pack.copy.axes}, self.reads)
+        corners = {axis: inside.corner(axis) for axis in pack.copy.axes}
+        element = on_buffers(
+            pack.copy.body, corners | {a: self.base[a] + at for a, at in corners.items() if a in self.base}, self.reads
+        )
         copy = Store(buffer, indices, element, pack.copy.name)
         if band == 0 and self.nest.parallel > 0 and len(opened) > 1:
             (level, var, _), *rest = opened

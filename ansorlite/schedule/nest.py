@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from ansorlite.analysis.access import axes_of
-from ansorlite.columns.arithmetic import both, either, equal, every, minimum, negated, total
+from ansorlite.columns.arithmetic import both, either, equal, every, floor, minimum, negated
 from ansorlite.columns.tape import Number
-from ansorlite.loops.nodes import LoopKind
+from ansorlite.loops.nodes import LoopKind, Scope
 from ansorlite.schedule.regions import Region
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Axis, Read, Reduce
@@ -26,6 +25,7 @@ class Loop:
 
     Attributes:
         axis: the anchor's axis that the loop walks.
+        depth: the place among the levels of its axis, the outermost first, whatever the order of the loops.
         band: which band of like loops it belongs to.
         reduce: whether its iterations add to the same elements.
         span: how many elements of the axis one run of the loop covers.
@@ -37,6 +37,7 @@ class Loop:
 
     name: str
     axis: Axis
+    depth: int
     band: int
     reduce: bool
     span: Number
@@ -59,6 +60,7 @@ class Attached:
         parallel: how many of its outermost loops are fused and parallel; 0 unless at the root.
         prepared: whether it is computed once, before the first call; then it is at the root.
         shared: whether all threads of a block see it.
+        nest: its loops over the region, where they are shaped; else they are those over its axes.
     """
 
     tensor: Tensor
@@ -70,6 +72,7 @@ class Attached:
     parallel: Number
     prepared: bool
     shared: bool
+    nest: Nest | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,19 +119,23 @@ class Fetched:
 
 @dataclass(frozen=True, eq=False)
 class Nest:
-    """One root loop nest: an anchor with its loops, and what is computed inside of them.
+    """A root loop nest, or the loops over the region of an attached stage: an anchor with its loops, and what is computed inside.
 
     Attributes:
+        extents: how much of each axis the loops walk: all of it, or of the region.
         loops: outermost first.
         bands: for each band whether it is a reduction's.
         factor: the axis whose first loop makes partial results, when the anchor is an rfactor.
         epilogue: the element-wise consumer that runs tile by tile after the anchor, if any.
         epilogue_at: after how many bands; 0 without an epilogue.
-        reduce_at: the first band that really reduces; the number of bands if none does. Accumulators start here.
+        reduce_at: the band before whose loops accumulators start: where nothing is said, the first one that really reduces, or
+            the number of bands if none does.
+        starts: whether that is said: it may be further out.
         lane_axis: the axis of the innermost loop.
         lanes: vector width of the innermost loop, 1 when it is scalar.
         parallel: how many of the outermost loops are fused and parallel.
         prepared: whether it runs once, before the first call.
+        scope: the memory that its tile of accumulators must be in; ``None``: registers where that can be.
         streamed: whether what it stores, the epilogue's elements or the anchor's, goes past the caches.
         cut: the names of the loops whose last iteration is cut short where the step does not divide the span; that of the others
             is shifted inwards.
@@ -138,16 +145,19 @@ class Nest:
     """
 
     anchor: Tensor
+    extents: Mapping[Axis, Number]
     loops: tuple[Loop, ...]
     bands: tuple[bool, ...]
     factor: Axis | None
     epilogue: Tensor | None
     epilogue_at: Number
     reduce_at: Number
+    starts: bool
     lane_axis: Axis | None
     lanes: Number
     parallel: Number
     prepared: bool
+    scope: Scope | None
     streamed: Number
     cut: frozenset[str]
     mixed: frozenset[Axis]
@@ -156,20 +166,33 @@ class Nest:
     packed: tuple[Packed, ...]
     fetched: tuple[Fetched, ...] = ()
 
+    @cached_property
+    def all(self) -> tuple[Nest, ...]:
+        """The nest, and those of the stages computed in it, in theirs, and so on."""
+        inside = (stage.nest for stage in self.attached if stage.nest is not None)
+        return (self, *(each for nest in inside for each in nest.all))
+
     def band_start(self, band: int) -> int:
         """The position of the first loop of ``band``, or the number of loops."""
         return next((i for i, loop in enumerate(self.loops) if loop.band >= band), len(self.loops))
 
     @cached_property
     def last_space(self) -> int:
-        """The band of the innermost space loops: the innermost tile."""
-        return max((band for band, reduces in enumerate(self.bands) if not reduces), default=0)
+        """The first band of the innermost run of space loops: of the innermost tile. Places may cut a run into several bands."""
+        last = max((band for band, reduces in enumerate(self.bands) if not reduces), default=0)
+        return self._run(last)
 
     @cached_property
     def inner_reduction(self) -> int | None:
-        """The reduction band right around the innermost tile, if there is one."""
+        """The first band of the run of reduction loops right around the innermost tile, if there is one."""
         band = self.last_space - 1
-        return band if isinstance(self.anchor.body, Reduce) and band >= 0 and self.bands[band] else None
+        return self._run(band) if isinstance(self.anchor.body, Reduce) and band >= 0 and self.bands[band] else None
+
+    def _run(self, band: int) -> int:
+        """The first band of the run of like ones that ends with ``band``."""
+        while band > 0 and self.bands[band - 1] == self.bands[band]:
+            band -= 1
+        return band
 
     @cached_property
     def vector(self) -> Number:
@@ -193,7 +216,7 @@ class Nest:
         band = self.inner_reduction
         if band is None:
             return 0
-        straight = every(self.expanded(position) for position, loop in enumerate(self.loops) if loop.band > band)
+        straight = every(self.expanded(position) for position, loop in enumerate(self.loops) if loop.band >= self.last_space)
         runs: Number = 0
         for loop in self.loops:
             if loop.band >= band and loop.reduce:
@@ -203,7 +226,7 @@ class Nest:
     @cached_property
     def tile_is_constant(self) -> Number:
         """Whether every index of the local tile of accumulators is constant, so that it is registers itself."""
-        if self.epilogue is None:
+        if self.epilogue is None or self.scope is Scope.LOCAL:
             return 0
         space = (position for position, loop in enumerate(self.loops) if not loop.reduce)
         return every(either(self.expanded(position), self.loops[position].band < self.epilogue_at) for position in space)
@@ -216,7 +239,7 @@ class Nest:
     @cached_property
     def sizes(self) -> tuple[dict[Axis, Number], ...]:
         """For each number of bands entered, how much of each axis is left below: ``sizes[0]`` is everything."""
-        current: dict[Axis, Number] = {axis: axis.extent for axis in axes_of(self.anchor)}
+        current: dict[Axis, Number] = dict(self.extents)
         result = [dict(current)]
         for band in range(len(self.bands)):
             for position, loop in enumerate(self.loops):
@@ -230,9 +253,18 @@ class Nest:
         loop = self.loops[position]
         if loop.axis not in self.mixed:
             return loop.step
-        inside = [other for other in self.loops[position + 1 :] if other.axis is loop.axis]
-        reach = total((other.trip - 1) * other.step if other.name in self.cut else other.span - other.step for other in inside)
-        return minimum(1 + reach, loop.axis.extent)
+        # From the outermost level in: as far as each goes, and as the spans that it is in allow.
+        inside = set(self.loops[position + 1 :])
+        reach: Number = 0
+        room: Number = self.extents[loop.axis] - 1
+        for level in sorted((other for other in self.loops if other.axis is loop.axis), key=lambda other: other.depth):
+            room = minimum(room, level.span - 1)
+            if level in inside and level.name in self.cut:
+                here = minimum(level.trip - 1, floor(room / level.step)) * level.step
+                reach, room = reach + here, room - here
+            elif level in inside:
+                reach, room = reach + level.span - level.step, level.step - 1
+        return 1 + reach
 
     @cached_property
     def reaches(self) -> tuple[dict[Axis, Number], ...]:

@@ -194,9 +194,13 @@ class Schedule:
         """See :class:`~ansorlite.schedule.primitives.storage.StorageAlign`."""
         self.apply(p.StorageAlign(Name(buffer if isinstance(buffer, str) else buffer.name), _loop(loop), factor, offset))
 
+    def decompose_reduction(self, stage: Stage | str, at: Location) -> None:
+        """See :class:`~ansorlite.schedule.primitives.places.DecomposeReduction`."""
+        self.apply(p.DecomposeReduction(_stage(stage), at))
+
     def prefetch(self, stage: Stage | str, tensor: Tensor | str, *, at: LoopRef, distance: Value = 1) -> None:
         """See :class:`~ansorlite.schedule.primitives.prefetch.PrefetchRead`."""
-        source = tensor if isinstance(tensor, str) else tensor.name
+        source = Name(tensor if isinstance(tensor, str) else tensor.name)
         self.apply(p.PrefetchRead(_stage(stage), source, _loop(at), distance))
 
     # Rewrites of the computation ----------------------------------------------------------------------------------
@@ -205,10 +209,10 @@ class Schedule:
         """See :class:`~ansorlite.schedule.primitives.rewrites.Inline`."""
         self.apply(p.Inline(_stage(stage)))
 
-    def cache_write(self, stage: Stage | str, *, name: str | None = None) -> Stage:
+    def cache_write(self, stage: Stage | str, *, scope: str | None = None, at: Location = None, name: str | None = None) -> Stage:
         """See :class:`~ansorlite.schedule.primitives.rewrites.CacheWrite`."""
         ref = _stage(stage)
-        return _one_stage(self.apply(p.CacheWrite(ref, Name(name or f"{ref.name}_local"))))
+        return _one_stage(self.apply(p.CacheWrite(ref, Name(name or f"{ref.name}_local"), scope, at)))
 
     def rfactor(self, loop: LoopRef, *, name: str | None = None) -> Stage:
         """See :class:`~ansorlite.schedule.primitives.rewrites.Rfactor`."""

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from ansorlite.analysis.access import axes_of
 from ansorlite.errors import ScheduleError
-from ansorlite.loops.nodes import LoopKind
+from ansorlite.loops.nodes import LoopKind, Scope
 from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.samples import Hole, Value
 from ansorlite.te.dag import ComputeDAG
@@ -102,6 +102,13 @@ class Copied:
 
 
 @dataclass(frozen=True)
+class Started:
+    """Where the accumulators of a reduction get their first value: inside of a loop, or before all loops (``None``)."""
+
+    at: Location
+
+
+@dataclass(frozen=True)
 class Ahead:
     """What a stage reads of a tensor is asked for ``distance`` iterations of ``loop`` before it is read."""
 
@@ -126,7 +133,9 @@ class StageLoops:
         bound: loops that are bound to what a GPU has, each with that.
         unrolled: the loops that are unrolled, from the innermost outward, and the most vector statements of straight-line code.
         streamed: whether what it stores goes past the caches.
+        scope: the memory that its elements are in until another stage has copied them; ``None``: where they fit.
         copies: the copies that it reads instead of tensors.
+        starts: where its accumulators start; ``None``: right before the first loop that adds up.
         aligned: dimensions of its buffer whose strides are padded.
         shared: whether all threads of a block see its buffer.
         prefetched: what it reads that is asked for ahead.
@@ -144,6 +153,8 @@ class StageLoops:
     unrolled: tuple[tuple[str, ...], Value] | None = None
     streamed: Value = 0
     copies: tuple[Copied, ...] = ()
+    starts: Started | None = None
+    scope: Scope | None = None
     aligned: tuple[Alignment, ...] = ()
     shared: bool = False
     prefetched: tuple[Ahead, ...] = ()
@@ -152,6 +163,12 @@ class StageLoops:
     def is_plain(self) -> bool:
         """Whether nothing was said of it yet, so that its computation may still be rewritten."""
         return self == StageLoops(self.axes, self.axes)
+
+    @property
+    def is_shaped(self) -> bool:
+        """Whether its loops are others than those over its axes."""
+        own = self.splits or self.unrolled or self.bound or self.copies or self.starts or self.prefetched
+        return bool(self.loops != self.axes or own)
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,6 +254,21 @@ class Structure:
         """Of all tensors and copies."""
         return frozenset(self.tensors) | {copy.name for of in self.stages.values() for copy in of.copies}
 
+    def renamed(self, old: str, new: str) -> Structure:
+        """What was said of the stage ``old``, said of ``new``: its loops, and all places in them."""
+
+        def moved(at: Location) -> Location:
+            if isinstance(at, Sampled):
+                return replace(at, places=tuple(LoopRef(new, p.name) if p and p.stage == old else p for p in at.places))
+            return LoopRef(new, at.name) if at is not None and at.stage == old else at
+
+        stages = {}
+        for name, said in self.stages.items():
+            copies = tuple(replace(copy, at=moved(copy.at)) for copy in said.copies)
+            starts = None if said.starts is None else Started(moved(said.starts.at))
+            stages[new if name == old else name] = replace(said, at=moved(said.at), copies=copies, starts=starts)
+        return replace(self, stages=stages)
+
     def rewritten(self, dag: ComputeDAG) -> Structure:
         """The structure over a computation that was rewritten."""
         return replace(self, dag=dag)
@@ -253,7 +285,7 @@ class Structure:
         return tensor
 
     def anchor(self, name: str) -> str | None:
-        """The stage in whose loops, or right before them, the stage is computed; ``None`` of one with loops of its own."""
+        """The stage in whose loops, or right before them, the stage is computed; ``None`` of one with root loops of its own."""
         said = self.stages.get(name)
         if said is None or not (said.boxed or said.follows):
             return None
@@ -261,6 +293,17 @@ class Structure:
         return named or next(iter(self.users(name)), None)
 
     def users(self, name: str) -> tuple[str, ...]:
-        """The stages with loops of their own in whose nests the stage is read."""
+        """The stages with root loops of their own in whose nests the stage is read."""
         consumers = self.dag.consumers(self.tensor(name))
-        return tuple(dict.fromkeys(self.anchor(consumer.name) or consumer.name for consumer in consumers))
+        return tuple(dict.fromkeys(self.root(consumer.name) for consumer in consumers))
+
+    def around(self, name: str) -> tuple[str, ...]:
+        """The stage, the one in whose loops it is computed, the one in whose loops that is, and so on."""
+        found = [name]
+        while (anchor := self.anchor(found[-1])) is not None:
+            found.append(anchor)
+        return tuple(found)
+
+    def root(self, name: str) -> str:
+        """The stage with root loops in whose nest the stage is computed."""
+        return self.around(name)[-1]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ansorlite.analysis.access import axes_of
-from ansorlite.columns.arithmetic import both, ceil, either, equal, minimum, product
+from ansorlite.columns.arithmetic import both, ceil, equal, minimum, product
 from ansorlite.columns.tape import Column, Number
 from ansorlite.errors import ScheduleError
 from ansorlite.schedule.samples import Choose, Hole, Trip, Value, evaluate
@@ -36,7 +36,7 @@ class Walks:
     """Makes the numbers of the loops of stages.
 
     Attributes:
-        valid: flag: whether all splits so far cover their loops, and end where they may.
+        valid: flag: whether all splits so far cover their loops.
     """
 
     def __init__(self, choose: Choose, parts: Mapping[Axis, Number]) -> None:
@@ -49,26 +49,29 @@ class Walks:
         self.parts = parts
         self.valid: Number = 1
 
-    def of(self, anchor: Tensor, said: StageLoops, factor: Axis | None, tiled: bool) -> dict[str, Walk]:
-        """The numbers of the loops of a stage, by name."""
+    def of(
+        self, anchor: Tensor, said: StageLoops, factor: Axis | None, tiled: bool, extents: Mapping[Axis, Number]
+    ) -> dict[str, Walk]:
+        """The numbers of the loops of a stage, by name; ``extents``: of the axes of its box."""
         found: dict[str, Walk] = {}
         by_name = {axis.name: axis for axis in axes_of(anchor)}
         outside = _adds_outside(anchor, said)
         for name in said.axes:
             axis = by_name[name]
-            extent = self.parts.get(axis, axis.extent)
+            extent = extents[axis]
             cut = axis.reduce or (not tiled and name in outside)
             found[name] = Walk(axis, extent, 1, extent, axis.reduce, cut)
+        divided = frozenset(split.loop for split in said.splits)
         for split in said.splits:
             whole = found.pop(split.loop)
-            parts = self.split(anchor.name, whole, split)
+            parts = self.split(anchor.name, whole, split, divided)
             for level, (name, part) in enumerate(zip(split.parts, parts, strict=True)):
                 makes_parts = whole.axis is factor and level == 0 and split.loop == whole.axis.name
                 found[name] = replace(part, reduce=part.reduce and not makes_parts)
         return found
 
-    def split(self, stage: str, whole: Walk, split: Splitting) -> list[Walk]:
-        """The loops that a loop becomes."""
+    def split(self, stage: str, whole: Walk, split: Splitting, divided: frozenset[str]) -> list[Walk]:
+        """The loops that a loop becomes; ``divided`` are all those that are split."""
         if split.tail is Tail.SHIFT and whole.cut:
             raise ScheduleError(
                 f"loop {split.loop} of stage {stage} adds up what its last iterations cover: shifted inwards, they would add "
@@ -80,30 +83,16 @@ class Walks:
             table = hole.table
             spans = [self.choose(hole, table.spans[:, level]) for level in range(table.parts + 1)]
             trips = [self.choose(hole, table.trips[:, level]) for level in range(table.parts)]
-            cut, even = cut and (whole.reduce or not table.perfect), table.perfect
+            # Of an axis that is split by these tiles alone nothing is cut.
+            alone = split.loop == whole.axis.name and divided.isdisjoint(split.parts)
+            cut, even = cut and (whole.reduce or not table.perfect or not alone), table.perfect
         else:
             spans = self.chain(stage, whole, split)
             trips = [ceil(spans[level] / spans[level + 1]) for level in range(len(split.factors))]
-            if cut:
-                self.check_cuts(stage, whole, split, spans, trips)
         return [
             replace(whole, span=spans[level], step=spans[level + 1], trip=trips[level], cut=cut, even=even)
             for level in range(len(split.factors))
         ]
-
-    def check_cuts(self, stage: str, whole: Walk, split: Splitting, spans: Sequence[Number], trips: Sequence[Number]) -> None:
-        """What is cut short ends where the axis ends: of a part of it, it would reach into the next part."""
-        extent = self.parts.get(whole.axis, whole.axis.extent)
-        for level, trip in enumerate(trips):
-            even = either(equal(trip * spans[level + 1], spans[level]), equal(spans[level], extent))
-            if isinstance(even, Column):
-                self.valid = both(self.valid, even)
-            elif not even:
-                raise ScheduleError(
-                    f"loop {split.parts[level]} of stage {stage} walks {spans[level]} of the {extent} elements of "
-                    f"{whole.axis.name} in steps of {spans[level + 1]}, which do not divide them, and cannot be shifted inwards, "
-                    f"as it would add twice; choose factors that divide all but the outermost loop"
-                )
 
     def chain(self, stage: str, whole: Walk, split: Splitting) -> list[Number]:
         """The spans of the loops that a loop becomes, from the outermost in, and the step of the innermost."""
@@ -151,7 +140,9 @@ def _told(numbers: Sequence[Number | None]) -> str:
 
 
 def _adds_outside(anchor: Tensor, said: StageLoops) -> frozenset[str]:
-    """The space axes of which a part is walked inside of a loop that adds up: a shifted tile of these would be added to twice."""
+    """The space axes of which a part is walked inside of a loop that adds up, or may be after accumulators have started: a
+    shifted tile of these would be added to twice.
+    """
     parents = {part: split.loop for split in said.splits for part in split.parts}
 
     def axis(name: str) -> str:
@@ -160,6 +151,9 @@ def _adds_outside(anchor: Tensor, said: StageLoops) -> frozenset[str]:
         return name
 
     reduce = {each.name for each in anchor.reduce_axes}
+    if said.starts is not None:
+        # Wherever that is, so that all choices of a place have the same loops.
+        return frozenset(said.axes) - reduce
     first = next((position for position, name in enumerate(said.loops) if axis(name) in reduce), len(said.loops))
     return frozenset(axis(name) for name in said.loops[first:] if axis(name) not in reduce)
 
@@ -174,12 +168,18 @@ def innermost(said: StageLoops) -> frozenset[str]:
     return frozenset(map(level, said.axes))
 
 
-def mixed_axes(said: StageLoops, walks: Mapping[str, Walk]) -> frozenset[Axis]:
-    """The axes of which an inner level is walked outside of an outer one."""
+def chain(said: StageLoops) -> list[str]:
+    """All loops, those of each axis from its outermost level in, whatever the order that they stand in."""
     levels = list(said.axes)
     for split in said.splits:
         place = levels.index(split.loop)
         levels[place : place + 1] = split.parts
+    return levels
+
+
+def mixed_axes(said: StageLoops, walks: Mapping[str, Walk]) -> frozenset[Axis]:
+    """The axes of which an inner level is walked outside of an outer one."""
+    levels = chain(said)
     outward: dict[Axis, int] = {}
     found = set()
     for name in said.loops:

@@ -3,37 +3,59 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from ansorlite.api.replay import replay
 from ansorlite.errors import ScheduleError
 from ansorlite.features import NAMES, extract
 from ansorlite.features.population import population_facts
 from ansorlite.features.reference import reference
 from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.kernel_module import kernel_module
+from ansorlite.loops.nodes import Function
 from ansorlite.loops.peel import peel
 from ansorlite.loops.printer import text
 from ansorlite.loops.verifier import verify
 from ansorlite.schedule.refs import LoopRef
+from ansorlite.schedule.samples import Value
 from ansorlite.schedule.schedule import Schedule
+from ansorlite.schedule.structure import Location
 from ansorlite.schedule.trace_reader import read
+from ansorlite.sketch.program import sketch_of
 from ansorlite.sketch.sketch import Sketch
-from ansorlite.target import process_target
+from ansorlite.sketch.tile_space import TileSpace
 from ansorlite.task import Task
-from ansorlite.te import dtypes
 from ansorlite.te.evaluate import evaluate
 from tests.contracts.cases import NAMED, named_dag, times
+from tests.contracts.test_right_numbers import compiled, finished_and_interpreted, poisoned
 from tests.strategies import arrays_for, assert_close
 from tests.targets import NARROW, WIDE
 
 #: Schedules in a test: the fewer, the more tests run side by side.
 _EACH = 25
-#: One in so many is also compiled, for this machine, and run.
-_COMPILED = 8
 _FACTORS = (1, 2, 3, 4, 5, 7, 8)
+_LANES = (2, 4, 8)
+
+
+#: Of what has holes so many rows are looked at.
+_ROWS = 3
+#: Of so many schedules one is compiled, too.
+_COMPILED = 4
+
+
+def number(s: Schedule, rng: np.random.Generator, choices: tuple[int, ...]) -> Value:
+    """One of the choices; or a sample, which stands for any."""
+    return s.sample(choices) if rng.random() < 0.2 else int(rng.choice(choices))
+
+
+def place(s: Schedule, rng: np.random.Generator, loops: Sequence[LoopRef]) -> Location:
+    """One of the loops, or none; or a sample of both."""
+    choices = [*loops, None]
+    some = [choices[n] for n in rng.integers(len(choices), size=3)]
+    return s.sample(some) if rng.random() < 0.3 else some[0]
 
 
 def scramble(s: Schedule, rng: np.random.Generator) -> None:
@@ -43,6 +65,14 @@ def scramble(s: Schedule, rng: np.random.Generator) -> None:
             _scramble_stage(s, tensor.name, rng)
 
 
+def factors(s: Schedule, rng: np.random.Generator, loop: LoopRef) -> Sequence[Value | None]:
+    if rng.random() < 0.2:
+        return s.sample_tile(loop, parts=int(rng.integers(1, 4)))
+    found: list[Value | None] = [number(s, rng, _FACTORS) for _ in range(rng.integers(1, 4))]
+    found.insert(int(rng.integers(len(found) + 1)), None)
+    return found
+
+
 def _scramble_stage(s: Schedule, name: str, rng: np.random.Generator) -> None:
     target, local, refused = name, None, contextlib.suppress(ScheduleError)
     match rng.integers(5):
@@ -50,13 +80,14 @@ def _scramble_stage(s: Schedule, name: str, rng: np.random.Generator) -> None:
             with refused:
                 s.inline(name)
                 return
-        case 1 if s.structure.users(name):
-            places = s.stage(s.structure.users(name)[0]).loops
+        case 1 | 4 if s.structure.users(name):
+            readers = [*s.structure.users(name), *(reader.name for reader in s.dag.consumers(s.structure.tensor(name)))]
+            places = s.stage(readers[rng.integers(len(readers))]).loops
             with refused:
-                s.compute_at(name, places[rng.integers(len(places))])
+                s.compute_at(name, place(s, rng, places))
         case 2:
             with refused:
-                local = s.cache_write(name)
+                local = s.cache_write(name, scope=[None, "register", "local", "global"][rng.integers(4)])
                 target = local.name
     axes = s.stage(target).tensor.axes
     if len(axes) > 1 and rng.random() < 0.3:
@@ -64,18 +95,17 @@ def _scramble_stage(s: Schedule, name: str, rng: np.random.Generator) -> None:
             dim = rng.integers(len(axes) - 1)
             s.storage_align(target, LoopRef(target, axes[dim].name), int(rng.choice(_FACTORS)), int(rng.integers(3)))
     said = s.structure.loops(target)
-    if said.boxed or said.follows:
+    if said.follows or (said.boxed and rng.random() < 0.3):
         with refused:
             loops = s.stage(target).loops
-            s.vectorize(loops[rng.integers(len(loops))], lanes=int(rng.choice([2, 4, 8])))
+            s.vectorize(loops[rng.integers(len(loops))], lanes=number(s, rng, _LANES))
         return
     for _ in range(rng.integers(5)):
-        factors: list[int | None] = [int(rng.choice(_FACTORS)) for _ in range(rng.integers(1, 4))]
-        factors.insert(int(rng.integers(len(factors) + 1)), None)
         loops = s.stage(target).loops
         if loops:
             with refused:
-                s.split(loops[rng.integers(len(loops))], factors)
+                loop = loops[rng.integers(len(loops))]
+                s.split(loop, factors(s, rng, loop))
     loops = s.stage(target).loops
     if not loops:
         return
@@ -83,18 +113,27 @@ def _scramble_stage(s: Schedule, name: str, rng: np.random.Generator) -> None:
         with refused:
             s.reorder(*(loops[n] for n in rng.permutation(len(loops))))
     loops = s.stage(target).loops
+    if s.stage(target).tensor.reduce_axes and rng.random() < 0.4:
+        with refused:
+            s.decompose_reduction(target, place(s, rng, loops))
     if local is not None:
         with refused:
-            s.reverse_compute_at(name, loops[rng.integers(len(loops))])
+            s.reverse_compute_at(name, place(s, rng, loops))
     if rng.random() < 0.5:
         with refused:
-            s.vectorize(loops[-1], lanes=int(rng.choice([2, 4, 8])))
+            s.vectorize(loops[-1], lanes=number(s, rng, _LANES))
     if rng.random() < 0.5:
         with refused:
-            s.unroll(loops[rng.integers(len(loops)) :], max_steps=int(rng.choice([4, 16, 64])))
+            s.unroll(loops[rng.integers(len(loops)) :], max_steps=number(s, rng, (4, 16, 64)))
+    if local is None and rng.random() < 0.2:
+        with refused:
+            scope = [None, "register", "local"][rng.integers(3)]
+            local = s.cache_write(target, scope=scope, at=place(s, rng, loops))
+            target = local.name
+            loops = local.loops
     if rng.random() < 0.5:
         with refused:
-            s.parallel(loops[: rng.integers(1, len(loops) + 1)], depth=int(rng.integers(3)))
+            s.parallel(loops[: rng.integers(1, len(loops) + 1)], depth=number(s, rng, (0, 1, 2)))
     if rng.random() < 0.5:
         for loop, to in zip(loops, rng.permutation(["block", "vthread", "warp", "lane", "thread"]), strict=False):
             if rng.random() < 0.5:
@@ -103,18 +142,18 @@ def _scramble_stage(s: Schedule, name: str, rng: np.random.Generator) -> None:
     sources = [source.name for source in s.dag.producers(s.structure.tensor(target))]
     if sources and rng.random() < 0.3:
         with refused:
-            at = loops[rng.integers(len(loops))] if rng.random() < 0.7 else None
             layout = ("packed", "plain", "transposed")[rng.integers(3)]
             scope = None if rng.random() < 0.7 else "shared"
-            s.cache_read(target, sources[rng.integers(len(sources))], at=at, layout=layout, scope=scope)
+            s.cache_read(target, sources[rng.integers(len(sources))], at=place(s, rng, loops), layout=layout, scope=scope)
     if sources and rng.random() < 0.5:
         with refused:
             source, loop = sources[rng.integers(len(sources))], loops[rng.integers(len(loops))]
-            s.prefetch(target, source, at=loop, distance=int(rng.integers(1, 4)))
+            s.prefetch(target, source, at=loop, distance=number(s, rng, (1, 2, 3)))
     for copy in s.structure.loops(target).copies:
         if rng.random() < 0.5:
             with refused:
-                s.storage_align(copy.name, loops[rng.integers(len(loops))], int(rng.choice(_FACTORS)), int(rng.integers(3)))
+                along = loops[rng.integers(len(loops))]
+                s.storage_align(copy.name, along, number(s, rng, _FACTORS), number(s, rng, (0, 1, 2)))
 
 
 def check(seed: int) -> bool:
@@ -125,32 +164,54 @@ def check(seed: int) -> bool:
     s = Schedule(task.dag, machine)
     scramble(s, rng)
     sketch = Sketch(s.structure, s.trace, machine)
+    space = TileSpace(sketch)
     try:
-        function = sketch.lower(())
+        assert str(read(task.dag, sketch.text).trace) == sketch.text
+        rows = space.sample(_ROWS if sketch.holes else 1, rng)
+        rows = rows[space.valid(rows)]
+        keys, features = space.canonical(rows), extract(sketch, rows)
     except ScheduleError:
         return False
-    try:
-        verify(function)
-        again = read(task.dag, str(s.trace))
-        assert str(again.trace) == str(s.trace)
-        assert text(Sketch(again.structure, again.trace, machine).lower(())) == text(function)
-        inputs = arrays_for(task.dag, rng)
-        outputs = [np.zeros(t.shape, dtypes.NUMPY[t.dtype]) for t in task.dag.outputs]
-        interpret(function, [*inputs, *outputs], reorder=rng)
-        assert_close(task.dag, outputs, evaluate(task.dag, inputs))
-        if seed % _COMPILED == 0:
-            kernel = replay(Task(task.dag, process_target()), str(s.trace))
-            found = kernel(*inputs)
-            assert_close(task.dag, list(found) if isinstance(found, tuple) else [found], evaluate(task.dag, inputs))
-        fast = extract(sketch, np.zeros((1, 0), np.int64))[0]
-        statements = [facts.name for facts in population_facts(sketch.fold(()))]
-        (slow,) = reference(kernel_module(peel(function)), statements, machine)
-        wrong = ~np.isclose(fast, slow, rtol=0.0, atol=1e-9)
-        assert not wrong.any(), [(statements[n], NAMES[f], fast[n, f], slow[n, f]) for n, f in np.argwhere(wrong)]
-    except Exception as error:
-        error.add_note(f"{name}, seed {seed}:\n{s.trace}\n{text(function)}")
-        raise
-    return True
+    known: dict[str, bytes] = {}
+    for number, (row, key, fast) in enumerate(zip(rows, keys, features, strict=True)):
+        function = sketch.lower(row)
+        try:
+            check_row(task, sketch, row, function, fast, rng)
+            if seed % _COMPILED == 0 and number == 0:
+                check_compiled(task, function, rng)
+            assert known.setdefault(text(function), key.tobytes()) == key.tobytes()
+        except Exception as error:
+            error.add_note(f"{name}, seed {seed}:\n{s.trace}\nrow {row}:\n{sketch.candidate(row).trace}\n{text(function)}")
+            raise
+    assert len(set(known.values())) == len(known)
+    return len(rows) > 0
+
+
+def check_row(
+    task: Task, sketch: Sketch, row: NDArray[np.int64], function: Function, fast: NDArray[np.float64], rng: np.random.Generator
+) -> None:
+    """The program of a row computes what is written, is made again by its trace, and has the features of its loops."""
+    verify(function)
+    again = sketch_of(task, sketch.candidate(row))
+    assert again.text == sketch.candidate(row).trace
+    assert text(again.lower(())) == text(function)
+    inputs = arrays_for(task.dag, rng)
+    outputs = poisoned(task.dag)
+    interpret(function, [*inputs, *outputs], reorder=rng)
+    assert_close(task.dag, outputs, evaluate(task.dag, inputs))
+    statements = [facts.name for facts in population_facts(sketch.fold(row))]
+    (slow,) = reference(kernel_module(peel(function)), statements, task.target)
+    wrong = ~np.isclose(fast, slow, rtol=0.0, atol=1e-9)
+    assert not wrong.any(), [(statements[n], NAMES[f], fast[n, f], slow[n, f]) for n, f in np.argwhere(wrong)]
+
+
+def check_compiled(task: Task, function: Function, rng: np.random.Generator) -> None:
+    """The loops that run, and their code, compute the same."""
+    inputs = arrays_for(task.dag, rng)
+    expected = evaluate(task.dag, inputs)
+    assert_close(task.dag, finished_and_interpreted(task.dag, function, inputs, task.target), expected)
+    if (made := compiled(task.dag, function, inputs)) is not None:
+        assert_close(task.dag, made, expected)
 
 
 @pytest.mark.parametrize("begin", range(0, times(12) * _EACH, _EACH))

@@ -7,7 +7,7 @@ from typing import Final
 
 from ansorlite.schedule.primitives.annotations import Bind, Parallel, Stream, Unroll, Vectorize
 from ansorlite.schedule.primitives.loops import Reorder, Split
-from ansorlite.schedule.primitives.places import CacheRead, ComputeAt, ComputeRoot, ReverseComputeAt
+from ansorlite.schedule.primitives.places import CacheRead, ComputeAt, ComputeRoot, DecomposeReduction, ReverseComputeAt
 from ansorlite.schedule.primitives.prefetch import PrefetchRead
 from ansorlite.schedule.primitives.rewrites import (
     CacheWrite,
@@ -42,6 +42,7 @@ PRIMITIVES: Final[Mapping[str, type[Step]]] = {
         ComputeRoot,
         ReverseComputeAt,
         CacheRead,
+        DecomposeReduction,
         Parallel,
         Vectorize,
         Unroll,
@@ -60,6 +61,7 @@ __all__ = [
     "ComputeAt",
     "ComputeRoot",
     "Convert",
+    "DecomposeReduction",
     "Divide",
     "FuseDimensions",
     "Inline",

@@ -87,8 +87,6 @@ class Unroll(Step):
         if not loops:
             raise ScheduleError("unroll was given no loops; name those that are to be straight-line code")
         stage = one_stage(loops, "unroll")
-        if structure.loops(stage).boxed:
-            raise ScheduleError(f"stage {stage} is computed inside of another one's loops: its own cannot be unrolled")
         for loop in loops:
             _only(structure, loop, "unrolled")
         return structure.with_stage(stage, unrolled=(tuple(loop.name for loop in loops), self.max_steps))

@@ -94,11 +94,6 @@ def shapeable(structure: Structure, loop: LoopRef, what: str) -> LoopRef:
     stage = structure.loops(loop.stage)
     if stage.follows:
         raise ScheduleError(f"stage {loop.stage} runs in the loops of another stage, which it follows: {what} loops of that one")
-    if stage.boxed:
-        raise ScheduleError(
-            f"stage {loop.stage} is computed inside of another one's loops, region by region, in loops over its axes: "
-            f"{what} is not possible; compute it at the root (compute_root) to shape its loops"
-        )
     if what == "split":
         _unused(structure, stage, loop)
     return loop
@@ -115,6 +110,7 @@ def _unused(structure: Structure, stage: StageLoops, loop: LoopRef) -> None:
     }
     for other, of in structure.stages.items():
         said[f"compute_at of {other}"] = loop in places(of.at)
+        said[f"decompose_reduction of {other}"] = of.starts is not None and loop in places(of.starts.at)
         said |= {f"storage_align of {c.name}": True for c in of.copies if other == loop.stage and loop.name in _aligned(c)}
         said |= {f"cache_read of {copy.tensor}": loop in places(copy.at) for copy in of.copies}
     for what, here in said.items():

@@ -11,7 +11,7 @@ from ansorlite.errors import ScheduleError
 from ansorlite.rewrites.stages import cache_read
 from ansorlite.schedule.primitives.step import Results, Step
 from ansorlite.schedule.refs import Name, StageRef
-from ansorlite.schedule.structure import Copied, Location, Structure, places
+from ansorlite.schedule.structure import Copied, Location, Started, Structure, places
 from ansorlite.te.tensor import Tensor
 
 _UNNAMED: Final = Name("")
@@ -24,7 +24,8 @@ class ComputeAt(Step):
 
         for i: B[i] = ...; for i: C[i] = f(B[i])      ->      for i: { B[i] = ...; C[i] = f(B[i]) }       # compute_at(B, i)
 
-    The part is a box, found from what the stages read; the loops over it are the stage's axes. Of several places, a choice
+    The part is a box, found from what the stages read; its loops are over the box, and can be shaped like any others, with
+    other stages computed in them. Of several places, a choice
     further in than a consumer's is projected onto the consumer's. With ``at=None`` all of the stage is computed before the loops
     that need it.
     """
@@ -40,13 +41,21 @@ class ComputeAt(Step):
             raise ScheduleError(f"stage {tensor.name} is an output: it is computed whole, at the root (compute_root)")
         users = structure.users(tensor.name)
         anchor = _anchor(structure, self.stage.name, self.at) or users[0]
-        if structure.anchor(anchor) is not None:
+        if structure.loops(anchor).follows:
             raise ScheduleError(
-                f"stage {tensor.name} cannot be computed in loops of {anchor}, which itself runs in another one's loops; "
-                f"name a loop of that one"
+                f"stage {tensor.name} cannot be computed in loops of {anchor}, which runs in the loops of another one, which it "
+                f"follows; name a loop of that one"
             )
+        if structure.anchor(anchor) is not None and None in places(self.at):
+            raise ScheduleError(
+                f"stage {tensor.name} may be computed in loops of {anchor}, which is computed in another one's loops, or at the "
+                f"root (None): choose from loops of {anchor} alone"
+            )
+        follower = _follower(structure, tensor.name)
+        if follower is not None:
+            raise ScheduleError(f"stage {tensor.name} has {follower} following it in its loops: these stay at the root")
         for consumer in structure.dag.consumers(tensor):
-            if consumer.name != anchor and structure.anchor(consumer.name) != anchor:
+            if anchor not in structure.around(consumer.name):
                 raise ScheduleError(
                     f"stage {tensor.name} cannot be computed in loops of {anchor}: {consumer.name} reads it too, and would read "
                     f"what is not there yet; compute {consumer.name} in loops of {anchor} first, or {tensor.name} at the root"
@@ -88,7 +97,7 @@ class ReverseComputeAt(Step):
     def apply(self, structure: Structure) -> Structure:
         tensor = _placeable(structure, self.stage)
         leader = _anchor(structure, self.stage.name, self.at)
-        if leader is None:
+        if leader is None or None in places(self.at):
             raise ScheduleError(f"stage {tensor.name} is to follow another one: name a loop of that, not the root (None)")
         if structure.anchor(leader) is not None:
             raise ScheduleError(f"stage {tensor.name} cannot follow {leader}, which itself runs in another one's loops")
@@ -97,9 +106,9 @@ class ReverseComputeAt(Step):
                 f"stage {tensor.name} cannot follow {leader}: it must be its only consumer, an element-wise one over the same "
                 f"axes that reads the element of {leader} at its own; compute it at the root instead"
             )
-        for other, said in structure.stages.items():
-            if said.follows and other != tensor.name and structure.anchor(other) == leader:
-                raise ScheduleError(f"stage {other} follows {leader} already; only one stage can")
+        other = _follower(structure, leader)
+        if other not in (None, tensor.name):
+            raise ScheduleError(f"stage {other} follows {leader} already; only one stage can")
         return structure.with_stage(self.stage.name, at=self.at, follows=True)
 
 
@@ -184,6 +193,34 @@ class CacheRead(Step):
         return after.with_stage(self.name, shared=self.scope is not None)
 
 
+@dataclass(frozen=True)
+class DecomposeReduction(Step):
+    """The accumulators of a reduction get their first value in loops of their own, at the beginning of loop ``at``::
+
+        for i: for j: { C[i, j] = 0; for k: C[i, j] += ... }
+        ->      for i: { for j: C[i, j] = 0; for j: for k: C[i, j] += ... }       # decompose_reduction(C, i)
+
+    With ``at=None`` they start before all loops. Where nothing is said, they start right before the first loop that adds up.
+    Those in a local tile (``reverse_compute_at``, ``cache_write``) start no further out than where the tile is made.
+    """
+
+    method: ClassVar = "decompose_reduction"
+    positional: ClassVar = 2
+    stage: StageRef
+    at: Location
+
+    def apply(self, structure: Structure) -> Structure:
+        tensor = structure.computed(self.stage.name)
+        said = structure.loops(tensor.name)
+        if not tensor.reduce_axes:
+            raise ScheduleError(f"stage {tensor.name} adds nothing up: it has no accumulators that could start apart")
+        if said.starts is not None:
+            raise ScheduleError(f"it is said already where the accumulators of stage {tensor.name} start; say it once")
+        if _anchor(structure, tensor.name, self.at) not in (None, tensor.name):
+            raise ScheduleError(f"the accumulators of stage {tensor.name} start in its own loops; name one of these, or None")
+        return structure.with_stage(tensor.name, starts=Started(self.at))
+
+
 def _anchor(structure: Structure, stage: str, at: Location) -> str | None:
     """The stage that the places are loops of; ``None`` if all there is is the root."""
     loops = [structure.live(place) for place in places(at) if place is not None]
@@ -195,15 +232,24 @@ def _anchor(structure: Structure, stage: str, at: Location) -> str | None:
     return anchors.pop() if anchors else None
 
 
+def _follower(structure: Structure, leader: str) -> str | None:
+    """The stage that runs in the loops of another one."""
+    return next((name for name, said in structure.stages.items() if said.follows and structure.anchor(name) == leader), None)
+
+
 def _placeable(structure: Structure, stage: StageRef) -> Tensor:
     tensor = structure.computed(stage.name)
     said = structure.loops(stage.name)
-    if said.splits or said.loops != said.axes or said.copies:
+    if said.is_shaped or any(name != stage.name and structure.anchor(name) == stage.name for name in _boxed(structure)):
         raise ScheduleError(
             f"stage {stage.name} has loops of its own already, which its place in another stage would undo; "
             f"say where it is computed before its loops are shaped"
         )
     return tensor
+
+
+def _boxed(structure: Structure) -> list[str]:
+    return [name for name, said in structure.stages.items() if said.boxed and any(place is not None for place in places(said.at))]
 
 
 def _only_read_by(structure: Structure, tensor: Tensor, stage: Tensor) -> None:

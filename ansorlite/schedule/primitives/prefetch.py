@@ -10,7 +10,7 @@ from ansorlite.analysis.predicates import packable
 from ansorlite.errors import ScheduleError
 from ansorlite.schedule.primitives.loops import shapeable
 from ansorlite.schedule.primitives.step import Step
-from ansorlite.schedule.refs import LoopRef, StageRef
+from ansorlite.schedule.refs import LoopRef, Name, StageRef
 from ansorlite.schedule.samples import Value, least
 from ansorlite.schedule.structure import Ahead, Structure
 from ansorlite.te.expr import Axis
@@ -30,7 +30,7 @@ class PrefetchRead(Step):
     method: ClassVar = "prefetch"
     positional: ClassVar = 2
     stage: StageRef
-    tensor: str
+    tensor: Name
     at: LoopRef
     distance: Value = 1
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from ansorlite.analysis.conversion import convertible
 from ansorlite.analysis.dot import dot_products
 from ansorlite.analysis.short_convolution import short_convolution
 from ansorlite.errors import ExpressionError, ScheduleError
+from ansorlite.loops.nodes import Scope
 from ansorlite.rewrites.conversion import convert_once
 from ansorlite.rewrites.divide import Division, divide
 from ansorlite.rewrites.dot import dot_words
@@ -17,10 +18,13 @@ from ansorlite.rewrites.stages import cache_write, fuse, fusible_axes, rfactor, 
 from ansorlite.rewrites.winograd import winograd
 from ansorlite.schedule.primitives.step import Results, Step
 from ansorlite.schedule.refs import LoopRef, Name, StageRef
-from ansorlite.schedule.structure import Structure
+from ansorlite.schedule.structure import Location, Structure, places
 from ansorlite.te.expr import Axis
 from ansorlite.te.ops import DOTS
 from ansorlite.te.rewriting import inline, with_unique_names
+
+#: What caches may be in, by the names that schedules have for it.
+_SCOPES: Final = {"register": Scope.REGISTER, "local": Scope.LOCAL, "global": Scope.GLOBAL}
 
 
 @dataclass(frozen=True)
@@ -52,20 +56,73 @@ class CacheWrite(Step):
     """The stage is computed into another one, ``name``, and copied from there::
 
     C[i] = sum(A[i, k])      ->      C_local[i] = sum(A[i, k]); C[i] = C_local[i]       # cache_write(C)
+
+    With ``at``, a loop of the stage, its loops become those of the new stage, which computes into a tile that is indexed by the
+    loops inside of ``at``, and copied back at the end of each iteration; of a loop that adds up, after it has ended::
+
+    for i: for j: C[i, j] = f(...)
+    ->      for i: { for j: C_local[j] = f(...); for j: C[i, j] = C_local[j] }       # cache_write(C, at=i)
+
+    ``scope`` says which memory it is computed into: "register", where all loops over the tile are straight-line code, "local"
+    memory of a thread, or "global" memory, whole. Else a tile is in registers where it can be.
     """
 
     method: ClassVar = "cache_write"
     stage: StageRef
     name: Name
+    scope: str | None = None
+    at: Location = None
 
     def apply(self, structure: Structure) -> Structure:
-        tensor = structure.untouched(self.stage.name)
+        scope = self._scope()
+        if self.at is None:
+            structure.untouched(self.stage.name)
+        else:
+            self._check_place(structure, self.at)
         _fresh(structure, self.name)
-        after = structure.rewritten(cache_write(structure.dag, tensor.name, self.name))
+        stage = self.stage.name
+        after = structure.rewritten(cache_write(structure.dag, stage, self.name))
         partials = dict(structure.partials)
-        if tensor.name in partials:
-            partials[self.name] = partials[tensor.name]
-        return replace(after, partials=partials)
+        if stage in partials:
+            partials[self.name] = partials[stage]
+        after = replace(after, partials=partials)
+        if self.at is not None:
+            at = structure.with_stage(stage, at=self.at).renamed(stage, self.name).loops(self.name).at
+            said = structure.loops(stage)
+            # What is stored is the stage itself.
+            after = after.renamed(stage, self.name).with_stage(self.name, streamed=0, aligned=())
+            after = after.with_stage(stage, follows=True, at=at, streamed=said.streamed, aligned=said.aligned)
+        return after if scope is None else after.with_stage(self.name, scope=scope)
+
+    def _scope(self) -> Scope | None:
+        if self.scope is not None and self.scope not in _SCOPES:
+            raise ScheduleError(
+                f"the cache of stage {self.stage.name} is to be of scope {self.scope!r}; it is one of {', '.join(_SCOPES)}"
+            )
+        if self.scope == "global" and self.at is not None:
+            raise ScheduleError(
+                f"the cache of stage {self.stage.name} is to be in global memory, whole, and copied back in a loop; leave out one"
+            )
+        return None if self.scope is None else _SCOPES[self.scope]
+
+    def _check_place(self, structure: Structure, at: Location) -> None:
+        stage = structure.computed(self.stage.name).name
+        loops = [None if place is None else structure.live(place) for place in places(at)]
+        if any(loop is None or loop.stage != stage for loop in loops):
+            raise ScheduleError(
+                f"the cache of stage {stage} is copied back in a loop of its own; name one of these, not the root"
+            )
+        said = structure.loops(stage)
+        if said.boxed or said.follows:
+            raise ScheduleError(f"stage {stage} is computed in another one's loops already; cache_write it before")
+        follower = next(
+            (name for name in structure.stages if structure.loops(name).follows and structure.anchor(name) == stage), None
+        )
+        if follower is not None:
+            raise ScheduleError(f"stage {follower} follows {stage}, and reads its tile: that is its cache already")
+        reader = next((name for name, of in structure.stages.items() if any(copy.tensor == stage for copy in of.copies)), None)
+        if reader is not None:
+            raise ScheduleError(f"stage {reader} reads {stage} from a copy; cache_write it before cache_read")
 
     def results(self, after: Structure) -> Results:  # noqa: ARG002
         return (StageRef(self.name),)

@@ -18,6 +18,7 @@ from ansorlite.schedule.schedule import Schedule
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.program import sketch_of
 from ansorlite.sketch.sketch import Sketch
+from ansorlite.sketch.tile_space import TileSpace
 from ansorlite.task import Task
 from ansorlite.te import dtypes
 from ansorlite.te.evaluate import evaluate
@@ -95,6 +96,69 @@ def test_uneven_splits_are_shifted_inwards_or_cut() -> None:
     assert "min(5, 12 - i0 * 5)" in loops(cut)
 
 
+def test_a_reduction_is_split_unevenly_inside_of_an_uneven_split() -> None:
+    def steps(s: Schedule) -> None:
+        _, k1 = s.split(s.stage("C")["k"], [None, 5])
+        s.split(k1, [None, 2])
+
+    assert "for k2 in 0..min(min(2, 9 - k0 * 5 - k1 * 2), 5 - k1 * 2):" in loops(steps)
+
+
+def test_accumulators_start_where_it_is_said() -> None:
+    def steps(at: str | None) -> STEPS:
+        return lambda s: s.decompose_reduction("C", None if at is None else s.stage("C")[at])
+
+    assert "for i0 in 0..12:\n        for j0 in 0..20:\n            C[i0, j0] = 0.0  # C.init" in loops(steps("i"))
+    assert loops(steps("j")) == loops(lambda _: None)
+    assert heads(loops(steps(None)))[:4] == ["i0 in 0..12", "j0 in 0..20", "i0_1 in 0..12", "j0_1 in 0..20"]
+
+
+def test_accumulators_of_a_tile_start_in_it() -> None:
+    def steps(s: Schedule) -> None:
+        s.reverse_compute_at("D", s.stage("C")["i"])
+        s.decompose_reduction("C", None)
+
+    inside = "alloc C_tile: float32[20] in LOCAL\n        for j0 in 0..20:\n            C_tile[j0] = 0.0"
+    assert f"    for i0 in 0..12:\n        {inside}" in loops(steps)
+
+
+def test_a_stage_is_computed_into_registers_and_copied_back_in_a_loop() -> None:
+    def steps(s: Schedule) -> None:
+        c = s.stage("C")
+        i0, i1 = s.split(c["i"], [None, 2])
+        j0, j1 = s.split(c["j"], [None, 4])
+        s.reorder(i0, j0, c["k"], i1, j1)
+        s.unroll((i1, j1))
+        local = s.cache_write("C", scope="register", at=j0)
+        assert [loop.name for loop in local.loops] == ["i0", "j0", "k", "i1", "j1"]
+
+    printed = loops(steps)
+    assert "alloc C_local_tile: float32[2, 4] in REGISTER" in printed
+    assert "C[i0 * 2 + i1_2, j0 * 4 + j1_2] = C_local_tile[i1_2, j1_2]  # C" in printed
+
+
+def test_a_cache_is_in_the_memory_that_it_is_said_to_be_in() -> None:
+    def steps(scope: str) -> STEPS:
+        def made(s: Schedule) -> None:
+            s.unroll(s.stage("C")["j"])
+            s.cache_write("C", scope=scope, at=s.stage("C")["i"])
+
+        return made
+
+    assert "alloc C_local_tile: float32[20] in REGISTER" in loops(steps("register"))
+    assert "alloc C_local_tile: float32[20] in LOCAL" in loops(steps("local"))
+    assert "alloc C_local: float32[12, 20] in GLOBAL" in loops(lambda s: s.cache_write("C", scope="global"))
+
+
+def test_rows_whose_cache_would_not_be_in_registers_are_not_valid() -> None:
+    s = Schedule(MATMUL_RELU.dag, MATMUL_RELU.target)
+    _, j1 = s.split(s.stage("C")["j"], [s.sample((1, 5)), None])
+    s.unroll(j1, max_steps=8)
+    s.cache_write("C", scope="register", at=s.stage("C").loops[1])
+    space = TileSpace(Sketch(s.structure, s.trace, MATMUL_RELU.target))
+    np.testing.assert_array_equal(space.valid(np.array([[0], [1]])), [False, True])
+
+
 def test_places_are_loops() -> None:
     def steps(s: Schedule) -> None:
         i0, _ = s.split(s.stage("C")["i"], [None, 4])
@@ -109,6 +173,55 @@ def test_places_are_loops() -> None:
 def test_a_producer_is_computed_where_its_consumer_needs_it() -> None:
     inside = loops(lambda s: s.compute_at("padded", s.stage("depthwise")["y"]), DEPTHWISE)
     assert "alloc padded: float32[1, 1, 3, 11] in LOCAL" in inside
+
+
+def test_loops_over_a_region_are_shaped() -> None:
+    def steps(s: Schedule) -> None:
+        y0, _ = s.split(s.stage("depthwise")["y"], [None, 4])
+        s.compute_at("padded", y0)
+        p = s.stage("padded")
+        z0, z1 = s.split(p.loops[3], [None, 4])
+        s.reorder(z0, p.loops[2], z1)
+        s.unroll(p.loops[2])
+        s.vectorize(z1, lanes=4)
+
+    printed = loops(steps, DEPTHWISE)
+    assert "alloc padded: float32[1, 1, 6, 11] in LOCAL" in printed
+    assert "vectorized(4)" in printed
+    # What is left for the last run is computed again, within the region.
+    assert "min(z0 * 4, 7)" in printed
+
+
+def softmax(steps: STEPS) -> str:
+    return loops(steps, Task(workloads.softmax(6, 10), WIDE))
+
+
+def test_a_stage_is_computed_in_the_loops_of_one_that_is_computed_in_another_ones() -> None:
+    def steps(s: Schedule) -> None:
+        out = s.dag.outputs[0].name
+        s.compute_at("total", s.stage(out).loops[0])
+        s.compute_at("exp", s.stage(out).loops[0])
+        s.compute_at("largest", s.stage("exp").loops[0])
+        s.decompose_reduction("largest", s.stage("largest").loops[0])
+
+    printed = softmax(steps)
+    assert printed.index("alloc exp: float32[1, 10] in LOCAL") < printed.index("alloc largest: float32[1] in LOCAL")
+
+
+def test_a_reduction_in_a_region_adds_up_in_registers() -> None:
+    def steps(s: Schedule) -> None:
+        d = s.stage("D")
+        i0, i1 = s.split(d["i"], [None, 4])
+        j0, j1 = s.split(d["j"], [None, 5])
+        s.reorder(i0, j0, i1, j1)
+        s.compute_at("C", j0)
+        c = s.stage("C")
+        s.reorder(c["k"], *c.axes)
+        s.unroll(c.axes)
+
+    printed = loops(steps)
+    assert "alloc C: float32[4, 5] in LOCAL" in printed
+    assert "alloc C_reg: float32[4, 5] in REGISTER" in printed
 
 
 def test_rfactor_tensorize_and_parallel() -> None:
@@ -330,7 +443,6 @@ def test_a_bound_loop_of_uneven_runs_is_a_condition_of_rows() -> None:
         (lambda s: s.split(s.stage("C")["i"], [None, 0]), "a loop has at least one iteration"),
         (lambda s: s.split(s.stage("C")["i"], []), "cannot be split into no loops"),
         (lambda s: s.split(s.stage("C")["i"], [None, 2], tail="wrap"), "it is one of shift, cut"),
-        (lambda s: s.split(s.split(s.stage("C")["k"], [None, 5])[1], [None, 2]), "divide all but the outermost"),
         (lambda s: s.reorder(s.stage("C")["i"], s.stage("D")["i"]), "reorder takes loops of one stage"),
         (lambda s: s.reorder(s.stage("C")["i"], s.stage("C")["i"]), "one is named twice"),
         (lambda s: s.parallel(s.stage("C")["k"]), "its iterations add to the same elements; rfactor it first"),
@@ -345,6 +457,27 @@ def test_a_bound_loop_of_uneven_runs_is_a_condition_of_rows() -> None:
         (
             lambda s: s.tensorize(s.stage("C")["k"], "dot_of_nothing"),
             "loop C.k is to be tensorized by 'dot_of_nothing'; there are",
+        ),
+        (lambda s: s.decompose_reduction("D", None), "stage D adds nothing up"),
+        (lambda s: s.decompose_reduction("C", s.stage("C")["k"]), "cannot start inside of loop k: loop k adds up there"),
+        (lambda s: s.decompose_reduction("C", s.stage("D")["i"]), "start in its own loops"),
+        (lambda s: s.reverse_compute_at("D", s.sample((s.stage("C")["i"], None))), "name a loop of that, not the root"),
+        (lambda s: s.cache_write("C", scope="shared"), "it is one of register, local, global"),
+        (lambda s: s.cache_write("C", scope="register"), "nothing copies it from there in its loops"),
+        (
+            lambda s: s.cache_write("C", scope="register", at=s.stage("C")["i"]),
+            "of the loops over its tile j are no straight-line",
+        ),
+        (lambda s: s.cache_write("C", scope="global", at=s.stage("C")["i"]), "leave out one"),
+        (lambda s: s.cache_write("C", at=s.stage("D")["i"]), "copied back in a loop of its own"),
+        (lambda s: (s.reverse_compute_at("D", s.stage("C")["i"]), s.cache_write("C", at=s.stage("C")["i"])), "stage D follows C"),
+        (
+            lambda s: (s.split(s.stage("C")["i"], [None, 4]), s.compute_at("C", s.stage("D")["i"])),
+            "stage C has loops of its own already",
+        ),
+        (
+            lambda s: (s.reverse_compute_at("D", s.stage("C")["i"]), s.compute_at("C", None)),
+            "stage C has D following it in its loops",
         ),
         (lambda s: s.rfactor(s.stage("C")["i"]), "only a reduction's loop can be rfactored"),
         (lambda s: s.winograd("C", (2,)), "is no short convolution"),
