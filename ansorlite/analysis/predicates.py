@@ -122,6 +122,13 @@ def packable(access: Access) -> bool:
     return True
 
 
+def fetchable(access: Access) -> bool:
+    """Whether what is read some iterations later can be told: packable, with indices that are sums of multiples of axes."""
+    plain = all(form is not None and all(isinstance(term, Axis) for term in form.variables) for form in access.dims)
+    linear = plain and all(isinstance(term, Axis) for form in access.dims if form is not None for term, _ in form.terms)
+    return packable(access) and linear
+
+
 def reused_over(tensor: Tensor, access: Access) -> tuple[Axis, ...]:
     """The axes of ``tensor`` that ``access`` does not depend on: along these one element is read again and again."""
     return tuple(a for a in tensor.axes + tensor.reduce_axes if a.extent > 1 and a not in access.axes)

@@ -130,6 +130,9 @@ def _facts(copies: Sequence[_Copy], every: Sequence[Store]) -> StatementFacts:
     kinds = [loop.kind for loop in main.loops]
     update = store.role is Role.UPDATE
     target_vars = frozenset().union(*(free_vars(i) for i in store.indices)) if store.indices else frozenset()
+    # Of a loop of two iterations, one of which stands apart, no index has the variable.
+    at = [[(copy, copy.store.indices[dim]) for copy in copies] for dim in range(len(store.indices))]
+    split = {depth for depth, loop in enumerate(main.loops) if loop in ended and any(_changes(dim, depth) for dim in at)}
     assert all(copy.last and len(copy.reads) == len(main.reads) for copy in apart)
     accesses = [
         _access([(copy, copy.reads[position].indices) for copy in copies], load.buffer, written, write=False)
@@ -149,7 +152,7 @@ def _facts(copies: Sequence[_Copy], every: Sequence[Store]) -> StatementFacts:
         [kind is LoopKind.UNROLLED for kind in kinds],
         [kind is LoopKind.VECTORIZED for kind in kinds],
         [
-            update and depth >= main.born.get(store.buffer, 0) and loop.var not in target_vars
+            update and depth >= main.born.get(store.buffer, 0) and loop.var not in target_vars and depth not in split
             for depth, loop in enumerate(main.loops)
         ],
         lanes,

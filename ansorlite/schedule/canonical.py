@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ansorlite.analysis.access import positions
 from ansorlite.columns.arithmetic import both, equal, select, where
 from ansorlite.columns.tape import Number
+from ansorlite.loops.nodes import BINDINGS
 from ansorlite.schedule.nest import Nest, Program
 
 
@@ -27,6 +28,10 @@ def _nest(nest: Nest) -> list[Number]:
     axes = 2 * len(number)
     values = [loop.step * axes + (2 * number[loop.axis] + loop.unrolled) for loop in nest.loops]
     result = _in_front(real, [1 + value for value in values])
+    if any(loop.bound is not None for loop in nest.loops):
+        bindings = [0 if loop.bound is None else 1 + BINDINGS.index(loop.bound) for loop in nest.loops]
+        # Of an axis in several loops the one that is left may be bound or not.
+        result += _in_front(real, bindings)
     starts = [before[nest.band_start(band)] for band in range(len(nest.bands) + 1)]
 
     def place(bands: Number) -> Number:

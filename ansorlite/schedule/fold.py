@@ -18,9 +18,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorlite.analysis.access import axes_of, positions
+from ansorlite.analysis.access import accesses, axes_of, positions
 from ansorlite.analysis.branches import region_loops
 from ansorlite.analysis.constants import constant_stages, follows_from_constants
+from ansorlite.analysis.predicates import fetchable
 from ansorlite.columns.arithmetic import (
     both,
     ceil,
@@ -483,7 +484,13 @@ class _Fold:
         return Packed(tensor, copy, at, prepared, copied.shared, pads)
 
     def fetched(self, nest: Nest, said: StageLoops, ahead: Ahead, attached: Sequence[Attached]) -> Fetched:
-        tensor = self.tensors[ahead.tensor]
+        read = [access for access in accesses(nest.anchor) if access.tensor.name == ahead.tensor]
+        if len(read) != 1 or not fetchable(read[0]):
+            raise ScheduleError(
+                f"stage {nest.anchor.name} reads {ahead.tensor} in another way than when it was to be asked for ahead; "
+                f"rewrite the computation before prefetch"
+            )
+        tensor = read[0].tensor
         position = next(number for number, loop in enumerate(nest.loops) if loop.name == ahead.loop)
         loop = nest.loops[position]
         what = f"{tensor.name} cannot be asked for ahead in loop {ahead.loop} of stage {nest.anchor.name}"

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ansorlite.errors import ScheduleError
+from ansorlite.schedule.schedule import Schedule
 from ansorlite.schedule.trace_names import renamed
 from ansorlite.spaces.derivation import derive
 from ansorlite.task import Task
@@ -38,6 +39,24 @@ def test_traces_of_derived_rows(name: str) -> None:
             trace, expected = ours.candidate(row).trace, theirs.candidate(row).trace
             assert renamed(trace, dag, twin) == expected
             assert renamed(expected, twin, dag) == trace
+
+
+def test_what_is_copied_started_and_asked_for() -> None:
+    dag = ComputeDAG.of(workloads.matmul_relu(12, 20, 9))
+    twin = with_other_names(dag)
+    s = Schedule(dag, WIDE)
+    (i, j, k), source = s.stage("C").loops, s.dag.inputs[1].name
+    i0, _ = s.split(i, [None, 4])
+    s.decompose_reduction("C", i0)
+    cache = s.cache_write("C", scope="local", at=i0)
+    s.cache_read(cache, source, at=cache[k.name], name=s.free(f"{source}_copy"))
+    s.prefetch(cache, source, at=cache[k.name])
+    s.parallel(cache[i0.name])
+    s.vectorize(cache[j.name], lanes=4)
+    trace = str(s.trace)
+    theirs = renamed(trace, dag, twin)
+    assert theirs != trace
+    assert renamed(theirs, twin, dag) == trace
 
 
 def test_text_that_is_no_trace_of_the_computation_is_refused() -> None:

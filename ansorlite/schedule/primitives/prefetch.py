@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ansorlite.analysis.access import accesses
-from ansorlite.analysis.predicates import packable
+from ansorlite.analysis.predicates import fetchable
 from ansorlite.errors import ScheduleError
 from ansorlite.schedule.primitives.loops import shapeable
 from ansorlite.schedule.primitives.step import Step
 from ansorlite.schedule.refs import LoopRef, Name, StageRef
 from ansorlite.schedule.samples import Value, least
 from ansorlite.schedule.structure import Ahead, Structure
-from ansorlite.te.expr import Axis
 
 
 @dataclass(frozen=True)
@@ -45,9 +44,7 @@ class PrefetchRead(Step):
                 f"stage {stage.name} reads {len(read)} elements of {self.tensor} at a time; one can be asked for ahead"
             )
         (access,) = read
-        plain = all(form is not None and all(isinstance(term, Axis) for term in form.variables) for form in access.dims)
-        linear = plain and all(isinstance(term, Axis) for form in access.dims if form is not None for term, _ in form.terms)
-        if not packable(access) or not linear:
+        if not fetchable(access):
             raise ScheduleError(
                 f"stage {stage.name} reads {self.tensor} through a window that slides or is guarded: it cannot be asked for "
                 f"ahead; copy it (cache_read with layout='plain'), and have the copy read it"
