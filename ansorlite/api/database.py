@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TypeAlias
@@ -47,6 +47,8 @@ def given_to_read(databases: GivenToRead) -> tuple[_One, ...]:
     Raises:
         RecordsError: of several, one is neither a path nor a database.
     """
+    if databases is not None and not isinstance(databases, str | os.PathLike | Database | Iterable):
+        raise RecordsError(f"a database is given by the path of its file, not by {databases!r}")
     several = (databases,) if databases is None or isinstance(databases, str | os.PathLike | Database) else tuple(databases)
     found: list[_One] = []
     for one in several:

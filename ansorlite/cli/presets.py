@@ -15,7 +15,13 @@ from ansorlite.tuner.presets import PRESETS
 @click.command("presets")
 @options.as_json
 def command(as_json: bool) -> None:
-    """List the systems that `ansorlite tune --preset` can tune as, and what each is put together from."""
+    """List the systems that `ansorlite tune --preset` can tune as, and what each is put together from.
+
+    \b
+    Example:
+        ansorlite presets
+        ansorlite tune model.onnx --preset autotvm
+    """
     if as_json:
         options.print_json({name: asdict(preset) for name, preset in PRESETS.items()})
         return

@@ -30,7 +30,7 @@ SQUEEZENET = Path(onnx.__file__).parent / "backend/test/data/light/light_squeeze
         ("tune kernels.py:scale --space nowhere.py:space", "there is no file nowhere.py"),
         ("tune kernels.py:scale --space broken.py:space", "broken.py:2 is no Python: expected ':'; correct it"),
         ("tune kernels.py:scale --space kernels.py:space", "kernels.py has no 'space'; it has: matmul, scale, wrong"),
-        ("tune kernels.py:scale --strategy annealing", "'annealing' is none of evolutionary, random, nor FILE.py:NAME"),
+        ("tune kernels.py:scale --strategy tabu", "'tabu' is none of evolutionary, random, "),
         ("tune kernels.py:scale --scheduler nowhere.py:S", "there is no file nowhere.py"),
         ("tune kernels.py:scale --cost-model kernels.py:Model", "kernels.py has no 'Model'; it has: matmul"),
         ("tune kernels.py:scale --cost-model kernels.py:scale", "kernels.py:scale takes (), but it is called with (tasks, rng)"),
