@@ -18,9 +18,7 @@ def command(as_json: bool) -> None:
     """List the systems that `ansorlite tune --preset` can tune as, and what each is put together from.
 
     \b
-    Example:
-        ansorlite presets
-        ansorlite tune model.onnx --preset autotvm
+    ansorlite presets --json
     """
     if as_json:
         options.print_json({name: asdict(preset) for name, preset in PRESETS.items()})
