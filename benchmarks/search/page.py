@@ -29,6 +29,7 @@ thirty seeds cost seconds and every preset answers the same question. Made by `p
 `record` and `import` of that command made, and runs that `run` made. Each goes on where it was stopped.
 
 * A **grid** is a sub-space of one of our tasks, measured whole, on one thread: a few values of each hole of one or two sketches.
+  One value in three is one that the draft and the default's own search liked, so grids favour the default; foreign tables do not.
   A **foreign** table was measured by others, on GPUs. It has no features: there a preset means its strategy on the knobs, with
   trees in the place of a cost model that reads features. A **cloud** is programs of a task's whole space, for models; no strategy
   runs on it.
