@@ -28,7 +28,7 @@ from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
 from ansorlite.features.operations import operations
 from ansorlite.loops.nodes import index
 from ansorlite.once import once_for_each
-from ansorlite.schedule.nest import Attached, Nest, Packed, Program
+from ansorlite.schedule.nest import Attached, CopyLoop, Nest, Packed, Program
 from ansorlite.schedule.regions import Box
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis, Reduce
@@ -59,8 +59,10 @@ def population_facts(program: Program) -> Iterator[StatementFacts]:
 
 @dataclass(frozen=True, eq=False)
 class _Loops:
-    """The loops around a statement, the axes that each walks, and by depth how much of each axis is left below."""
+    """The loops around a statement, the bands of the nest that the first of them are of, the axes that each walks, and by depth
+    how much of each axis is left below."""
 
+    bands: Sequence[int]
     trips: Numbers
     parallel: Numbers
     unrolled: Numbers
@@ -133,7 +135,7 @@ class _NestView:
         # Accumulators of their own live only while the inner reduction runs: loops around it add to others.
         reduce = [both(loop.reduce, negated(both(nest.apart, loop.band < nest.last_space - 1))) for loop in self.loops]
         axes = tuple(frozenset((loop.axis,)) for loop in self.loops)
-        loops = _Loops(self.trips, self.parallel, self.unrolled, self.vector, reduce, axes, self.sizes, nest.lanes)
+        loops = _Loops(self.bands, self.trips, self.parallel, self.unrolled, self.vector, reduce, axes, self.sizes, nest.lanes)
         streamed = nest.streamed if nest.epilogue is None else 0
         packs = {p.tensor: p for p in nest.packed}
         return self.statement(nest.anchor, loops, self.anchor_in_registers(), self.home(loops), packs=packs, streamed=streamed)
@@ -185,7 +187,7 @@ class _NestView:
         vector = [both(flag, there) for flag, there in zip(self.vector, real, strict=True)]
         unrolled = [both(flag, there) for flag, there in zip(unrolled, real, strict=True)]
         lanes = where(vector[-1], self.nest.lanes, 1) if vector else self.nest.lanes
-        return _Loops(trips, parallel, unrolled, vector, [0] * len(trips), axes, sizes, lanes)
+        return _Loops(self.bands, trips, parallel, unrolled, vector, [0] * len(trips), axes, sizes, lanes)
 
     # Region stages and packed copies ----------------------------------------------------------------------------------
 
@@ -212,7 +214,7 @@ class _NestView:
             runs_on = every((loop.trip > 1, negated(vector[-1]), negated(parallel[-1])))
             unrolled.append(both(loop.axis in written_out, runs_on))
         sizes = {axis: self.region_sizes(stage, axis, own, outside) for axis in axes_of(tensor)}
-        loops = _Loops(trips, parallel, unrolled, vector, reduce, tuple(axes), sizes, stage.lanes)
+        loops = _Loops(self.bands, trips, parallel, unrolled, vector, reduce, tuple(axes), sizes, stage.lanes)
         return self.statement(tensor, loops, isinstance(tensor.body, Reduce))
 
     def region_loops(self, stage: Attached) -> list[_OwnLoop]:
@@ -257,30 +259,61 @@ class _NestView:
         return result
 
     def packed(self, pack: Packed) -> StatementFacts:
-        """A packed copy runs in the loops before its place, then in the loops below that its operand depends on."""
-        outside = self.outside(pack.at)
-        dims = frozenset(pack.copy.axes)
-        uses = [loop.axis in dims for loop in self.loops]
-        runs = [either(used, here) for used, here in zip(uses, outside, strict=True)]
-        parallel = self.packed_parallel(pack, [both(here, trip > 1) for here, trip in zip(runs, self.trips, strict=True)])
-        unrolled = [both(flag, negated(shared)) for flag, shared in zip(self.unrolled, parallel, strict=True)]
-        axes = tuple(frozenset((loop.axis,)) & dims for loop in self.loops)
-        loops = self.inside_nest(runs, parallel, unrolled, axes, self.sizes)
-        element = _distinct(pack.copy)
-        found = [self.read_facts(access, loops) for access in accesses(element)]
-        found.append(self.loop_indexed(loops, pack.at, uses, dtypes.size(pack.tensor.dtype), write=True))
-        return _facts(pack.copy.name, element, loops, 0, False, tuple(found))
+        """A packed copy runs in the loops before its place, then in loops of its own."""
+        walked, dims = self.nest.loops, frozenset(pack.copy.axes)
+        own = [loop for loop in pack.loops if any(largest(walked[position].trip) > 1 for position, _ in loop.parts)]
+        trips, parallel, unrolled = list[Number](), list[Number](), list[Number]()
+        sizes = {axis: [self.sizes[axis][0]] for axis in pack.copy.axes}
+        for loop in own:
+            position = loop.parts[0][0]
+            around = 0 if loop.moved else walked[position].band < pack.at
+            trips.append(where(around, walked[position].trip, loop.trip))
+            parallel.append(where(around, position < self.nest.parallel, loop.parallel))
+            unrolled.append(both(where(around, walked[position].unrolled, loop.unrolled), trips[-1] > 1))
+            left = {axis: found[-1] for axis, found in sizes.items()}
+            for position, here in loop.parts:
+                axis = walked[position].axis
+                if axis in dims:
+                    # One of a single iteration may stay where one outside of it is moved.
+                    walks = both(either(here, around), here == 1 or walked[position].trip > 1)
+                    left[axis] = where(walks, self.nest.left(position), left[axis])
+            for axis, by_depth in sizes.items():
+                by_depth.append(left[axis])
+        vector = [both(loop.lanes > 1, trip > 1) for loop, trip in zip(own, trips, strict=True)]
+        lanes: Number = 1
+        for loop, flag in zip(own, vector, strict=True):
+            lanes = where(flag, loop.lanes, lanes)
+        bands = [len(self.nest.bands) if loop.moved else walked[loop.parts[0][0]].band for loop in own]
+        axes = tuple(frozenset(walked[position].axis for position, _ in loop.parts) & dims for loop in own)
+        loops = _Loops(bands, trips, parallel, unrolled, vector, [0] * len(trips), axes, sizes, lanes)
+        element, lane = _distinct(pack.copy), walked[-1].axis if walked and walked[-1].axis in dims else None
+        found = [self.read_facts(access, loops, lane=lane) for access in accesses(element)]
+        found = [replace(facts, lane_stride=where(pack.transposed, 1, facts.lane_stride)) for facts in found]
+        return _facts(pack.copy.name, element, loops, 0, False, (*found, self.stored_copy(pack, own, loops)))
 
-    def packed_parallel(self, pack: Packed, real: Numbers) -> Numbers:
-        """A copy inside the parallel loops is one of their iterations; one at the root is parallel in its first loop."""
-        at_root = every((self.nest.parallel > 0, total(real) > 1))
-        result: list[Number] = []
-        before: Number = 0
-        for flag, runs, here in zip(self.parallel, real, self.outside(pack.at), strict=True):
-            first = every((at_root, runs, equal(before, 0)))
-            result.append(where(equal(pack.at, 0), first, both(flag, here)))
-            before = before + runs
-        return result
+    def stored_copy(self, pack: Packed, own: Sequence[CopyLoop], loops: _Loops) -> AccessFacts:
+        """Where a packed copy is stored: a dimension is a loop of the nest, whichever loop walks it."""
+        walkers: dict[int, list[tuple[int, Number]]] = {}
+        for depth, copying in enumerate(own):
+            for position, here in copying.parts:
+                walkers.setdefault(position, []).append((depth, here))
+        dims = frozenset(pack.copy.axes)
+        extents: list[Number] = []
+        widths: list[Numbers] = []
+        moved: list[Number] = [0] * len(own)
+        for position, by in sorted(walkers.items()):
+            loop = self.nest.loops[position]
+            if loop.axis not in dims:
+                continue
+            trip = where(loop.band >= pack.at, loop.trip, 1)
+            below = [total(here for walker, here in by if walker >= depth) for depth in range(len(own) + 1)]
+            widths.append([where(flag, trip, 1) for flag in below])
+            extents.append(trip)
+            for depth, here in by:
+                moved[depth] = either(moved[depth], both(here, trip > 1))
+        stride = where(loops.lanes > 1, where(pack.transposed, 2, 1), 0)
+        item = dtypes.size(pack.tensor.dtype)
+        return AccessFacts(tuple(widths), tuple(extents), item, 0, moved, stride, True, self.renewed(pack.at, loops))
 
     # Accesses ---------------------------------------------------------------------------------------------------------
 
@@ -345,9 +378,13 @@ class _NestView:
             return None
         return stage, both(stage.at > 0, stage.lengths[dim] < tensor.shape[dim])
 
-    def read_facts(self, access: Access, loops: _Loops, by_axes: tuple[Axis, ...] | None = None) -> AccessFacts:
+    def read_facts(
+        self, access: Access, loops: _Loops, by_axes: tuple[Axis, ...] | None = None, lane: Axis | None = None
+    ) -> AccessFacts:
+        """``lane``: the axis of the lanes, if that is not the one of the last loop."""
         extents = self.extents(access.tensor)
-        lane = next(iter(loops.axes[-1]), None) if loops.axes else None
+        if lane is None and loops.axes:
+            lane = next(iter(loops.axes[-1]), None)
         forms = access.dims if by_axes is None else tuple(Affine(((axis, 1),), 0) for axis in by_axes)
         widths: list[Numbers] = []
         lane_moves = False
@@ -385,8 +422,7 @@ class _NestView:
 
     def renewed(self, at: Number, loops: _Loops) -> Numbers:
         """By loop: whether each iteration has a buffer of its own of what is computed at place ``at``."""
-        outside = self.outside(at)
-        return [*outside, *[0] * (len(loops.trips) - len(outside))]
+        return [*(band < at for band in loops.bands), *[0] * (len(loops.trips) - len(loops.bands))]
 
     def write_facts(self, tensor: Tensor, loops: _Loops) -> AccessFacts:
         facts = self.read_facts(Access(tensor, (), frozenset(tensor.axes)), loops, by_axes=tensor.axes)

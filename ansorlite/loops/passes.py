@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from ansorlite.loops.fetch_ahead import fetch_ahead
-from ansorlite.loops.interchange import interchange
 from ansorlite.loops.nodes import Function
 from ansorlite.loops.peel import peel
-from ansorlite.loops.transposing import transposing
 from ansorlite.target import Target
 
 
@@ -26,9 +24,7 @@ class LoopPass:
 
 
 FETCH_AHEAD: Final = LoopPass("fetch_ahead", fetch_ahead)
-INTERCHANGE: Final = LoopPass("interchange", lambda function, _: interchange(function))
 PEEL: Final = LoopPass("peel", lambda function, _: peel(function))
-TRANSPOSING: Final = LoopPass("transposing", transposing)
 
 
 def run(function: Function, passes: Sequence[LoopPass], target: Target) -> Function:

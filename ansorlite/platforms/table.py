@@ -9,7 +9,7 @@ from ansorlite.codegen import compile as cpu
 from ansorlite.codegen.limits import Limits
 from ansorlite.cost_model.draft import Draft
 from ansorlite.errors import TargetError
-from ansorlite.loops.passes import FETCH_AHEAD, INTERCHANGE, PEEL, TRANSPOSING
+from ansorlite.loops.passes import FETCH_AHEAD, PEEL
 from ansorlite.platforms.platform import Platform
 from ansorlite.runtime.devices import DEVICES
 from ansorlite.sketch.rules import CPU_RULES
@@ -24,7 +24,7 @@ PLATFORMS: Final[Mapping[tuple[str, str], Platform]] = {
         rules=CPU_RULES,
         limits=_CPU_LIMITS,
         prior=Draft,
-        passes=(FETCH_AHEAD, INTERCHANGE, PEEL, TRANSPOSING),
+        passes=(FETCH_AHEAD, PEEL),
         emitter=cpu.compile,
         device=DEVICES["llvm", "x86_64"],
     ),
@@ -32,7 +32,7 @@ PLATFORMS: Final[Mapping[tuple[str, str], Platform]] = {
         rules=CPU_RULES,
         limits=_CPU_LIMITS,
         prior=Draft,
-        passes=(FETCH_AHEAD, INTERCHANGE, PEEL, TRANSPOSING),
+        passes=(FETCH_AHEAD, PEEL),
         emitter=cpu.compile,
         device=DEVICES["llvm", "aarch64"],
     ),

@@ -21,11 +21,13 @@ class Level:
     """One real loop (of more than one iteration) of one program.
 
     Attributes:
+        position: of the nest's loop that it is.
         cut: whether its last iteration is cut short where the step does not divide the span; else it is shifted inwards.
         exact: whether every run of it covers its whole span: true of what shifts.
     """
 
     name: str
+    position: int
     axis: Axis
     band: int
     reduce: bool
@@ -66,7 +68,7 @@ def levels(nest: Nest) -> tuple[Level, ...]:
         exact = not cut or _exact(nest, position)
         name = f"{loop.axis.name}{counts[loop.axis]}"
         counts[loop.axis] += 1
-        result.append(Level(name, loop.axis, loop.band, loop.reduce, *numbers, bool(loop.unrolled), lanes, cut, exact))
+        result.append(Level(name, position, loop.axis, loop.band, loop.reduce, *numbers, bool(loop.unrolled), lanes, cut, exact))
     return tuple(result)
 
 

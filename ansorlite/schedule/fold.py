@@ -27,6 +27,7 @@ from ansorlite.errors import ScheduleError
 from ansorlite.once import once_for_each
 from ansorlite.schedule.bands import Depths, bands_around, bands_of, kept
 from ansorlite.schedule.nest import Attached, Loop, Nest, Packed, Program
+from ansorlite.schedule.packing import copy_loops
 from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.regions import Region, regions
 from ansorlite.schedule.samples import Choose, Value, evaluate
@@ -164,7 +165,7 @@ class _Fold:
             anchor, loops, bands, factor, epilogue, *numbers, lane_axis, lanes, parallel, prepared, streamed, cut, mixed, (), ()
         )
         attached = self.attached(nest, members, place, normalised)
-        packed = tuple(self.packed(anchor, copy, attached, lambda at: normalised(place(at))) for copy in said.copies)
+        packed = tuple(self.packed(nest, copy, attached, lambda at: normalised(place(at))) for copy in said.copies)
         return replace(nest, attached=attached, packed=packed)
 
     def factor(self, anchor: Tensor, epilogue: Tensor | None) -> Axis | None:
@@ -286,14 +287,15 @@ class _Fold:
         parallel = where(equal(at, 0), shared, 0)
         return Attached(tensor, region, at, tuple(lengths), lane_axis, lanes, parallel, tensor in self.constant)
 
-    def packed(self, anchor: Tensor, copied: Copied, attached: Sequence[Attached], place: Callable[[Location], Number]) -> Packed:
+    def packed(self, nest: Nest, copied: Copied, attached: Sequence[Attached], place: Callable[[Location], Number]) -> Packed:
         tensor = self.tensors[copied.tensor]
-        copy = _copy(anchor, tensor, copied.name, copied.computed)
+        copy = _copy(nest.anchor, tensor, copied.name, copied.computed)
         assert copy.body is not None
         prepared = follows_from_constants(self.dag, copy.body)
         # What is computed inside of the nest can be copied no further out than there.
         there: Number = next((stage.at for stage in attached if stage.tensor is tensor), 0)
-        return Packed(tensor, copy, 0 if prepared else maximum(place(copied.at), there), prepared)
+        at = 0 if prepared else maximum(place(copied.at), there)
+        return Packed(tensor, copy, at, prepared, *copy_loops(nest, copy, at))
 
 
 def _table(numbers: Sequence[int]) -> NDArray[np.int64]:

@@ -24,11 +24,11 @@ from dataclasses import replace
 
 from ansorlite.analysis.access import axes_of
 from ansorlite.columns.tape import Number
-from ansorlite.loops.nodes import Alloc, Buffer, Load, Role, Scope, Stmt, Store, block, index
+from ansorlite.loops.nodes import Alloc, Buffer, For, Load, LoopKind, Role, Scope, Stmt, Store, block, index
 from ansorlite.schedule.coordinates import Level, Position, box_corner, levels, loops_over, nested
 from ansorlite.schedule.lower_region import RegionLowering, folded
 from ansorlite.schedule.nest import Attached, Nest, Packed
-from ansorlite.schedule.parallel import parallel_loop
+from ansorlite.schedule.parallel import fused_loop, parallel_loop
 from ansorlite.schedule.reading import Reader, fixed, on_buffers, region
 from ansorlite.te.expr import Axis, Expr, Reduce, Var
 from ansorlite.te.index.ranges import Interval
@@ -277,16 +277,26 @@ class NestLowering:
         scope = Scope.PREPARED if pack.prepared else Scope.GLOBAL if band == 0 else Scope.LOCAL
         buffer = Buffer(pack.copy.name, tuple(level.trip for level in chosen), pack.tensor.dtype, scope)
         (self.root_packs if band == 0 else local).append(buffer)
-        opened, inside = loops_over(chosen, position)
+        by_position = {level.position: level for level in chosen}
+        loops = [[by_position[p] for p, here in loop.parts if here and p in by_position] for loop in pack.loops]
+        opened, inside = loops_over([level for parts in loops for level in parts], position)
+        bound = {level: (var, extent) for level, var, extent in opened}
         indices = tuple(inside.at[level] for level in chosen)
         assert pack.copy.body is not None
         element = on_buffers(pack.copy.body, {axis: inside.corner(axis) for axis in pack.copy.axes}, self.reads)
-        copy = Store(buffer, indices, element, pack.copy.name)
-        if band == 0 and self.nest.parallel > 0 and len(opened) > 1:
-            (level, var, _), *rest = opened
-            before.append(parallel_loop([(var, level.trip)], nested(rest, copy)))
-        else:
-            before.append(nested(opened, copy))
+        body: Stmt = Store(buffer, indices, element, pack.copy.name)
+        shared: list[tuple[Var, int]] = []
+        for loop, parts in reversed(list(zip(pack.loops, loops, strict=True))):
+            counted = [(bound[level][0], level.trip) for level in parts]
+            if loop.parallel:
+                shared = counted + shared
+                continue
+            kind = LoopKind.VECTORIZED if loop.lanes > 1 else LoopKind.UNROLLED if loop.unrolled else LoopKind.SERIAL
+            if len(parts) == 1:
+                body = For(*bound[parts[0]], kind, body, int(loop.lanes))
+            else:
+                body = fused_loop(counted, body, kind, int(loop.lanes))
+        before.append(parallel_loop(shared, body))
         self.packs[pack.tensor] = (buffer, chosen)
 
     def local_reads(self, position: Position) -> dict[Tensor, Reader]:

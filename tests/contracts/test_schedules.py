@@ -12,10 +12,9 @@ from ansorlite.features import NAMES, extract
 from ansorlite.features.population import population_facts
 from ansorlite.features.reference import reference
 from ansorlite.loops.interpreter import interpret
-from ansorlite.loops.kernel_module import kernel_module
-from ansorlite.loops.peel import peel
 from ansorlite.loops.printer import text
 from ansorlite.loops.verifier import verify
+from ansorlite.platforms import finished
 from ansorlite.schedule.schedule import Schedule
 from ansorlite.schedule.trace_reader import read
 from ansorlite.sketch.sketch import Sketch
@@ -115,7 +114,7 @@ def check(seed: int) -> bool:
         assert_close(task.dag, outputs, evaluate(task.dag, inputs))
         fast = extract(sketch, np.zeros((1, 0), np.int64))[0]
         statements = [facts.name for facts in population_facts(sketch.fold(()))]
-        (slow,) = reference(kernel_module(peel(function)), statements, machine)
+        (slow,) = reference(finished(function, machine), statements, machine)
         wrong = ~np.isclose(fast, slow, rtol=0.0, atol=1e-9)
         assert not wrong.any(), [(statements[n], NAMES[f], fast[n, f], slow[n, f]) for n, f in np.argwhere(wrong)]
     except Exception as error:
