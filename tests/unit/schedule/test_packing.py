@@ -10,6 +10,7 @@ import pytest
 import ansorlite as al
 from ansorlite import te
 from ansorlite.schedule.schedule import Schedule
+from ansorlite.sketch.sketch import Sketch
 from ansorlite.target import host
 from ansorlite.task import Task
 
@@ -57,6 +58,47 @@ def copy_of(task: Task, space: Callable[[Schedule], None], tensor: str) -> str:
 def test_panels_come_last_where_they_are_whole_cache_lines() -> None:
     found = copy_of(product(8, 128, 24), tiled("B", (2, 4), (4, 32), (3, 8)), "B")
     assert found.startswith("parallel k0_k1 in 0..24:\nfor j0 in 0..4:\nvectorized(8) j1 in 0..32:\n")
+
+
+def padded(tensor: str, loop: str, factor: int, offset: int) -> Callable[[Schedule], None]:
+    """As ``tiled``, with the copy padded along a loop of the product."""
+
+    def schedule(s: Schedule) -> None:
+        tiled(tensor, (2, 4), (4, 32), (3, 8))(s)
+        along = next(each for each in s.stage("C").loops if each.name == loop)
+        s.storage_align(f"{tensor}_packed", along, factor, offset)
+
+    return schedule
+
+
+def test_panels_of_padded_lines_come_last_where_the_pads_are_whole_lines_too() -> None:
+    moved = copy_of(product(8, 128, 24), padded("B", "k1", 48, 0), "B")
+    assert moved.startswith("parallel k0_k1 in 0..24:\nfor j0 in 0..4:\nvectorized(8) j1 in 0..32:\n")
+    stays = copy_of(product(8, 128, 24), padded("B", "k1", 32, 1), "B")
+    assert stays.startswith("parallel j0_k0_k1 in 0..96:\nvectorized(8) j1 in 0..32:\n")
+
+
+def test_padded_steps_that_are_not_even_are_no_run() -> None:
+    even = copy_of(product(16, 128, 24), padded("A", "k1", 8, 1), "A")
+    assert even.splitlines()[-3:-1] == ["unrolled i1 in 0..4:", "vectorized(8) k0_k1 in 0..24:"]
+    uneven = copy_of(product(16, 128, 24), padded("A", "k0", 8, 1), "A")
+    assert uneven.splitlines()[-3:-1] == ["unrolled i1 in 0..4:", "vectorized(8) k1 in 0..8:"]
+
+
+def test_what_threads_copy_together_stays_in_the_order_of_the_copy() -> None:
+    def schedule(bound: bool) -> Sketch:
+        s = Schedule(product(8, 128, 24).dag, TARGET)
+        c = s.stage("C")
+        j0, j1 = s.split(c["j"], (None, 32))
+        s.reorder(j0, c["k"], c["i"], j1)
+        if bound:
+            s.bind(j0, "block")
+        s.cache_read("C", "B", at=None, layout="packed")
+        return Sketch(s.structure, s.trace, TARGET)
+
+    (free,), (held,) = (schedule(bound).fold(()).nests[0].packed for bound in (False, True))
+    assert any(loop.moved and loop.trip > 1 for loop in free.loops)
+    assert not any(loop.moved for loop in held.loops)
 
 
 def test_panels_of_parts_of_lines_stay_in_the_order_of_the_copy() -> None:
