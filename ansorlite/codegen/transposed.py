@@ -1,13 +1,14 @@
 """Stores across the lanes: vectors of neighbouring rows, transposed in registers, are stored as pieces of neighbours.
 
-Where memory is contiguous along an unrolled loop, and strided along the vectorized one inside of it::
+Where memory is contiguous along a loop, and strided along the vectorized one inside of it::
 
     unrolled i in 0..8:
         vectorized(16) j in 0..16:
             C[j, i] = ...
 
 the 8 vectors are shuffled into 16 of 8 elements, a store each, in the place of 128 stores of one element: a scatter
-stores its elements one by one.
+stores its elements one by one. Longer loops are taken in blocks of so many rows and columns; where blocks do not divide the
+columns, the last one is moved inwards.
 """
 
 from __future__ import annotations
@@ -15,11 +16,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from ansorlite.codegen import addresses, casts, memory, types, vectorized
+from ansorlite.codegen import addresses, casts, control, memory, types, vectorized
 from ansorlite.codegen.architecture import architecture_of
 from ansorlite.codegen.builder import Builder
 from ansorlite.codegen.context import Context, Lanes, Storage
-from ansorlite.codegen.control import bound
 from ansorlite.codegen.expressions import evaluate, spread, spread_over
 from ansorlite.codegen.scope import dependence
 from ansorlite.loops.nodes import For, Load, LoopKind, Stmt, Store
@@ -27,6 +27,7 @@ from ansorlite.target import Target
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Const, Var
 from ansorlite.te.index.form import flat
+from ansorlite.te.index.ranges import Interval
 from ansorlite.te.traversal import walk
 
 #: Bytes of a vector whose halves AVX works on.
@@ -35,18 +36,18 @@ _TWO_HALVES: Final = 32
 
 @dataclass(frozen=True)
 class Across:
-    """Unrolled iterations of vectors that are stored across them.
+    """Iterations of vectors that are stored across them.
 
     Attributes:
-        var: counts the iterations.
+        loop: over the rows.
         rows: how many there are.
         inner: the vectorized loop.
-        columns: how many elements it covers, in whole vectors.
+        columns: how many elements it covers, a whole vector at least.
         lanes: of each vector.
         store: the statement.
     """
 
-    var: Var
+    loop: For
     rows: int
     inner: For
     columns: int
@@ -57,15 +58,14 @@ class Across:
 def match(c: Context, loop: For) -> Across | None:
     """What ``loop`` stores across the lanes; ``None`` where it does something else."""
     inner = loop.body
-    if loop.kind is not LoopKind.UNROLLED or not isinstance(inner, For) or inner.kind is not LoopKind.VECTORIZED:
+    if loop.kind is LoopKind.PARALLEL or not isinstance(inner, For) or inner.kind is not LoopKind.VECTORIZED:
         return None
     rows, columns, store = loop.extent, inner.extent, inner.body
     if not isinstance(rows, Const) or not isinstance(columns, Const) or not isinstance(store, Store):
         return None
-    found = Across(loop.var, int(rows.value), inner, int(columns.value), vectorized.lanes_of(inner, c.target), store)
-    few = found.columns <= vectorized.UNROLLED_CHUNKS * found.lanes
-    whole = found.rows > 1 and found.lanes > 1 and found.columns % found.lanes == 0
-    return found if whole and few and c.lanes is None and c.guard is None and _strides(c, found) else None
+    found = Across(loop, int(rows.value), inner, int(columns.value), vectorized.lanes_of(inner, c.target), store)
+    whole = found.rows > 1 and found.columns >= found.lanes > 1
+    return found if whole and c.lanes is None and c.guard is None and _strides(c, found) else None
 
 
 def _strides(c: Context, found: Across) -> bool:
@@ -76,24 +76,48 @@ def _strides(c: Context, found: Across) -> bool:
     form = flat(store, place.strides)
     steps = {atom: coefficient for atom, coefficient in form.terms if isinstance(atom, Var)}
     others = [atom for atom, _ in form.terms if not isinstance(atom, Var)]
-    even = all(dependence(atom).variables.isdisjoint((found.var, found.inner.var)) for atom in others)
-    return even and steps.get(found.var) == 1 and abs(steps.get(found.inner.var, 0)) > 1
+    even = all(dependence(atom).variables.isdisjoint((found.loop.var, found.inner.var)) for atom in others)
+    return even and steps.get(found.loop.var) == 1 and abs(steps.get(found.inner.var, 0)) > 1
 
 
 def emit(c: Context, across: Across) -> None:
     """Write it, at most as many iterations at once as a vector has elements."""
     native = memory.masks_natively(c.target, [across.store.buffer.dtype])
+    whole = across.rows // across.lanes * across.lanes
     begin = 0
+    if across.loop.kind is LoopKind.SERIAL and whole > across.lanes:
+        values = (0, whole - across.lanes)
+        control.counted(
+            c, "0", str(whole), across.lanes, True, across.loop, lambda base: _rows(c, across, base, values, across.lanes)
+        )
+        begin = whole
     while begin < across.rows:
         many = min(across.lanes, across.rows - begin)
         many = many if native else 1 << (many.bit_length() - 1)
-        for first in range(0, across.columns, across.lanes):
-            _block(c, across, range(begin, begin + many), first)
+        _rows(c, across, str(begin), (begin, begin), many)
         begin += many
 
 
-def _block(c: Context, across: Across, rows: range, first: int) -> None:
-    """The vectors that begin at ``first`` of these iterations."""
+def _rows(c: Context, across: Across, row: str, values: Interval, many: int) -> None:
+    """``many`` rows from ``row`` on, which lies between ``values``."""
+    whole, rest = divmod(across.columns, across.lanes)
+
+    def block(first: str, between: Interval) -> None:
+        _block(c, across, row, values, many, first, between)
+
+    if whole <= vectorized.UNROLLED_CHUNKS:
+        for number in range(whole):
+            block(str(number * across.lanes), (number * across.lanes, number * across.lanes))
+    else:
+        end = whole * across.lanes
+        control.counted(c, "0", str(end), across.lanes, True, across.inner, lambda base: block(base, (0, end - across.lanes)))
+    if rest:
+        last = across.columns - across.lanes
+        block(str(last), (last, last))
+
+
+def _block(c: Context, across: Across, row: str, rows: Interval, many: int, first: str, columns: Interval) -> None:
+    """The vectors that begin at ``first``, which lies between ``columns``, of ``many`` rows."""
     store, lanes = across.store, Lanes(across.inner.var, across.lanes)
     place, dtype = c.places[store.buffer], store.buffer.dtype
     values: list[str] = []
@@ -109,9 +133,10 @@ def _block(c: Context, across: Across, rows: range, first: int) -> None:
                 pointer = addresses.base(c, place, dtype, at.terms)[0]
                 corner.append((addresses.element(c, pointer, dtype, at.constant), at.stride))
 
-    for row in rows:
-        with bound(c, across.var, str(row), (row, row)):
-            vectorized.chunk(c, across.inner, str(first), (first, first), lanes, value)
+    for number in range(many):
+        at_row = str(int(row) + number) if row[0] != "%" else c.b.op(f"add nsw i64 {row}, {number}") if number else row
+        with control.bound(c, across.loop.var, at_row, (rows[0] + number, rows[1] + number)):
+            vectorized.chunk(c, across.inner, first, columns, lanes, value)
     c.versions[store.buffer] += 1
     ((pointer, stride),) = corner
     _store(c, place, dtype, values, lanes.count, pointer, stride)

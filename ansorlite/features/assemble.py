@@ -123,12 +123,21 @@ def _loads(access: AccessFacts, s: StatementFacts, vectors: Number) -> Number:
 
 
 def _strided_stores(access: AccessFacts, stores: Number, s: StatementFacts) -> Number:
-    """Vectors whose elements are stored apart from each other; unrolled iterations that store neighbours store them as one."""
+    """Vectors whose elements are stored apart from each other.
+
+    Iterations that store neighbours, unrolled ones or of the loop right around the vectorised one, store them as one.
+    """
     if not access.widths or access.lane_stride == 0:
         return 0
     inner = access.widths[-1]
-    along = [where(flag, inner[depth] / inner[depth + 1], 1) for depth, flag in enumerate(s.unrolled)]
-    return where(equal(access.lane_stride, 2), stores / minimum(product(along), s.lanes), 0)
+    neighbours: Number = 1
+    inside: Number = 1
+    for depth in reversed(range(len(s.trips))):
+        real = both(s.trips[depth] > 1, negated(s.vector[depth]))
+        joined = both(real, either(s.unrolled[depth], both(inside, negated(s.parallel[depth]))))
+        neighbours = neighbours * where(joined, inner[depth] / inner[depth + 1], 1)
+        inside = both(inside, negated(real))
+    return where(equal(access.lane_stride, 2), stores / minimum(neighbours, s.lanes), 0)
 
 
 def _crossing(access: AccessFacts, loads: Number, lanes: Number) -> Number:

@@ -32,7 +32,7 @@ from ansorlite.features.memory import LINE
 from ansorlite.features.operations import operations
 from ansorlite.loops.nodes import index
 from ansorlite.once import once_for_each
-from ansorlite.schedule.nest import Attached, Fetched, Loop, Nest, Packed, Program
+from ansorlite.schedule.nest import Attached, CopyLoop, Fetched, Loop, Nest, Packed, Program
 from ansorlite.schedule.padding import strides
 from ansorlite.schedule.regions import Box
 from ansorlite.te import dtypes
@@ -60,9 +60,11 @@ class _Loops:
     """The loops around a statement, the axes that each walks, and by depth how much of each axis is left below.
 
     Attributes:
+        numbers: by loop, the outermost first, as far as they are those of the nest: which of these each is.
         steps: by loop, for axes: how far an iteration moves; without an entry, as far as what is left below.
     """
 
+    numbers: Sequence[int]
     trips: Numbers
     parallel: Numbers
     unrolled: Numbers
@@ -121,6 +123,7 @@ class _NestView:
         self.loops = [*before, *own]
         self.trips = [loop.trip for loop in self.loops]
         self.bands = [loop.band for loop in self.loops]
+        self.numbers = range(len(self.loops))
         self.unrolled = [*(around.unrolled if around is not None else ()), *(loop.unrolled for loop in own)]
         self.vector = [*(0 for _ in before), *(both(nest.lanes > 1, depth == len(own) - 1) for depth in range(len(own)))]
         self.parallel = [
@@ -198,8 +201,8 @@ class _NestView:
         nest = self.nest
         # Accumulators of their own live only while the inner reduction runs: loops around it add to others.
         reduce = [both(loop.reduce, negated(both(nest.apart, loop.band < (nest.inner_reduction or 0)))) for loop in self.loops]
-        axes = tuple(self.walks)
-        loops = _Loops(self.trips, self.parallel, self.unrolled, self.vector, reduce, axes, self.sizes, nest.lanes, self.steps)
+        kinds = (self.trips, self.parallel, self.unrolled, self.vector, reduce)
+        loops = _Loops(self.numbers, *kinds, tuple(self.walks), self.sizes, nest.lanes, self.steps)
         streamed = nest.streamed if nest.epilogue is None else 0
         packs = {p.tensor: p for p in nest.packed}
         found = self.statement(nest.anchor, loops, self.anchor_in_registers(), self.home(loops), packs=packs, streamed=streamed)
@@ -284,7 +287,7 @@ class _NestView:
         vector = [both(flag, there) for flag, there in zip(self.vector, real, strict=True)]
         unrolled = [both(flag, there) for flag, there in zip(unrolled, real, strict=True)]
         lanes = where(vector[-1], self.nest.lanes, 1) if vector else self.nest.lanes
-        return _Loops(trips, parallel, unrolled, vector, [0] * len(trips), axes, sizes, lanes, self.steps)
+        return _Loops(self.numbers, trips, parallel, unrolled, vector, [0] * len(trips), axes, sizes, lanes, self.steps)
 
     # Region stages and packed copies ----------------------------------------------------------------------------------
 
@@ -312,7 +315,8 @@ class _NestView:
             unrolled.append(both(loop.axis in written_out, runs_on))
         steps: list[Mapping[Axis, Number]] = [*self.steps_of_box(stage), *({} for _ in own)]
         sizes = {axis: self.region_sizes(stage, axis, own, outside) for axis in axes_of(tensor)}
-        loops = _Loops(trips, parallel, unrolled, vector, reduce, tuple(axes), sizes, stage.lanes, steps)
+        kinds = (trips, parallel, unrolled, vector, reduce)
+        loops = _Loops(self.numbers, *kinds, tuple(axes), sizes, stage.lanes, steps)
         return self.statement(tensor, loops, isinstance(tensor.body, Reduce), self.stored_in_box(tensor, loops, len(none)))
 
     def stored_in_box(self, tensor: Tensor, loops: _Loops, around: int) -> AccessFacts:
@@ -367,30 +371,88 @@ class _NestView:
         return result
 
     def packed(self, pack: Packed) -> StatementFacts:
-        """A packed copy runs in the loops before its place, then in the loops below that its operand depends on."""
-        outside = self.outside(pack.at)
-        dims = frozenset(pack.copy.axes)
-        uses = [loop.axis in dims for loop in self.loops]
-        runs = [either(used, here) for used, here in zip(uses, outside, strict=True)]
-        parallel = self.packed_parallel(pack, [both(here, trip > 1) for here, trip in zip(runs, self.trips, strict=True)])
-        unrolled = [both(flag, negated(shared)) for flag, shared in zip(self.unrolled, parallel, strict=True)]
-        axes = tuple(walk & dims for walk in self.walks)
-        loops = self.inside_nest(runs, parallel, unrolled, axes, self.sizes)
-        element = _distinct(pack.copy)
-        found = [self.read_facts(access, loops) for access in accesses(element)]
-        found.append(self.loop_indexed(loops, pack.at, uses, dtypes.size(pack.tensor.dtype), write=True, pads=pack.pads))
-        return _facts(pack.copy.name, element, loops, 0, False, tuple(found))
+        """A packed copy runs in the loops before its place, then in loops of its own."""
+        walked, dims = self.nest.loops, frozenset(pack.copy.axes)
+        own = [loop for loop in pack.loops if any(largest(walked[position].trip) > 1 for position, _ in loop.parts)]
+        further = 0 if self.around is None else len(self.around.trips)
+        trips, parallel = list(self.trips[:further]), list(self.parallel[:further])
+        unrolled = [both(flag, trip > 1) for flag, trip in zip(self.unrolled, trips, strict=False)]
+        sizes = {axis: list(self.sizes[axis][: further + 1]) for axis in pack.copy.axes}
+        steps = list(self.steps[:further])
+        for loop in own:
+            position = loop.parts[0][0]
+            around = 0 if loop.moved else walked[position].band < pack.at
+            trips.append(where(around, walked[position].trip, loop.trip))
+            parallel.append(where(around, position < self.nest.parallel, loop.parallel))
+            unrolled.append(both(where(around, walked[position].unrolled, loop.unrolled), trips[-1] > 1))
+            left = {axis: found[-1] for axis, found in sizes.items()}
+            step: dict[Axis, Number] = {}
+            for position, here in loop.parts:
+                axis = walked[position].axis
+                if axis in self.nest.mixed:
+                    step[axis] = where(either(here, around), walked[position].step, step.get(axis, 0))
+                if axis in dims:
+                    # One of a single iteration may stay where one outside of it is moved.
+                    walks = both(either(here, around), here == 1 or walked[position].trip > 1)
+                    left[axis] = where(walks, self.nest.left(position), left[axis])
+            for axis, by_depth in sizes.items():
+                by_depth.append(left[axis])
+            steps.append(step)
+        none: Numbers = [0] * further
+        vector = [*none, *(both(loop.lanes > 1, trip > 1) for loop, trip in zip(own, trips[further:], strict=True))]
+        lanes: Number = 1
+        for loop, flag in zip(own, vector[further:], strict=True):
+            lanes = where(flag, loop.lanes, lanes)
+        by_loop = (frozenset(walked[position].axis for position, _ in loop.parts) & dims for loop in own)
+        axes = (*(walk & dims for walk in self.walks[:further]), *by_loop)
+        kinds = (trips, parallel, unrolled, vector, [0] * len(trips))
+        loops = _Loops(self.copy_numbers(own, further), *kinds, axes, sizes, lanes, steps)
+        element, lane = _distinct(pack.copy), walked[-1].axis if walked and walked[-1].axis in dims else None
+        found = [self.read_facts(access, loops, lane=lane) for access in accesses(element)]
+        found = [replace(facts, lane_stride=where(pack.transposed, 1, facts.lane_stride)) for facts in found]
+        return _facts(pack.copy.name, element, loops, 0, False, (*found, self.stored_copy(pack, own, loops, further)))
 
-    def packed_parallel(self, pack: Packed, real: Numbers) -> Numbers:
-        """A copy inside the parallel loops is one of their iterations; one at the root is parallel in its first loop."""
-        at_root = every((self.nest.parallel > 0, total(real) > 1))
-        result: list[Number] = []
-        before: Number = 0
-        for band, flag, runs, here in zip(self.bands, self.parallel, real, self.outside(pack.at), strict=True):
-            first = flag if band < 0 else every((at_root, runs, equal(before, 0)))
-            result.append(where(equal(pack.at, 0), first, both(flag, here)))
-            before = before + runs
-        return result
+    def copy_numbers(self, own: Sequence[CopyLoop], further: int) -> Sequence[int]:
+        """Which loops of the nest those of a packed copy are; one that is moved is where the next one is."""
+        number = {loop.name: number for number, loop in enumerate(self.loops) if number >= further}
+        result: list[int] = []
+        for loop in reversed(own):
+            if not loop.moved:
+                result.append(number[self.nest.loops[loop.parts[0][0]].name])
+            elif result:
+                result.append(result[-1])
+        return [*range(further), *reversed(result)]
+
+    def stored_copy(self, pack: Packed, own: Sequence[CopyLoop], loops: _Loops, further: int) -> AccessFacts:
+        """Where a packed copy is stored: a dimension is a loop of the nest, whichever loop walks it.
+
+        ``further`` loops are around the nest.
+        """
+        walkers: dict[int, list[tuple[int, Number]]] = {}
+        for depth, copying in enumerate(own, further):
+            for position, here in copying.parts:
+                walkers.setdefault(position, []).append((depth, here))
+        dims = frozenset(pack.copy.axes)
+        extents: list[Number] = []
+        widths: list[Numbers] = []
+        behind: list[Number] = [0]
+        moved: list[Number] = [0] * len(loops.trips)
+        for position, by in sorted(walkers.items()):
+            loop = self.nest.loops[position]
+            if loop.axis not in dims:
+                continue
+            trip = where(loop.band >= pack.at, loop.trip, 1)
+            below = [total(here for walker, here in by if walker >= depth) for depth in range(len(loops.trips) + 1)]
+            widths.append([where(flag, trip, 1) for flag in below])
+            extents.append(trip)
+            behind.append(pack.pads.get(loop.name, 0))
+            for depth, here in by:
+                moved[depth] = either(moved[depth], both(here, trip > 1))
+        stride = where(loops.lanes > 1, where(pack.transposed, 2, 1), 0)
+        item = dtypes.size(pack.tensor.dtype)
+        pads = tuple(behind[: len(extents)]) if pack.pads else ()
+        renewed = self.renewed(self.outside(pack.at), loops)
+        return AccessFacts(tuple(widths), tuple(extents), item, 0, moved, stride, True, renewed, pads)
 
     # Accesses ---------------------------------------------------------------------------------------------------------
 
@@ -438,7 +500,7 @@ class _NestView:
         if found is None:
             return loops.sizes
         _, moving = found
-        place = where(moving, total(self.places[tensor][1]), 0)
+        place = where(moving, total(self.renewed(self.places[tensor][1], loops)), 0)
         before = [depth < place for depth in range(len(loops.trips) + 1)]
 
         def at_the_place(sizes: Numbers) -> Numbers:
@@ -456,9 +518,13 @@ class _NestView:
             return None
         return stage, both(either(stage.at > 0, self.around is not None), stage.lengths[dim] < tensor.shape[dim])
 
-    def read_facts(self, access: Access, loops: _Loops, by_axes: tuple[Axis, ...] | None = None) -> AccessFacts:
+    def read_facts(
+        self, access: Access, loops: _Loops, by_axes: tuple[Axis, ...] | None = None, lane: Axis | None = None
+    ) -> AccessFacts:
+        """``lane``: the axis of the lanes, if that is not the one of the last loop."""
         extents = self.extents(access.tensor)
-        lane = next(iter(loops.axes[-1]), None) if loops.axes else None
+        if lane is None and loops.axes:
+            lane = next(iter(loops.axes[-1]), None)
         forms = access.dims if by_axes is None else tuple(Affine(((axis, 1),), 0) for axis in by_axes)
         widths: list[Numbers] = []
         lane_moves = False
@@ -498,7 +564,8 @@ class _NestView:
 
     def renewed(self, outside: Numbers, loops: _Loops) -> Numbers:
         """By loop: whether each iteration has a buffer of its own; ``outside``: which loops of the nest are around that."""
-        return [*outside, *[0] * (len(loops.trips) - len(outside))]
+        numbers = loops.numbers if outside else ()
+        return [*(outside[number] for number in numbers), *[0] * (len(loops.trips) - len(numbers))]
 
     def write_facts(self, tensor: Tensor, loops: _Loops) -> AccessFacts:
         facts = self.read_facts(Access(tensor, (), frozenset(tensor.axes)), loops, by_axes=tensor.axes)

@@ -1,4 +1,4 @@
-"""Copies: nests of loops around one statement that stores what it loads, which passes may put into another order."""
+"""Copies: nests of loops around one statement that stores what it loads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from ansorlite.te.expr import Expr
 from ansorlite.te.index.form import flat
 from ansorlite.te.index.ranges import bounds
 from ansorlite.te.index.strides import step
-from ansorlite.te.traversal import free_vars
 
 #: Bytes.
 CACHE_LINE: Final = 64
@@ -20,7 +19,7 @@ CACHE_LINE: Final = 64
 
 @dataclass(frozen=True, eq=False)
 class Copy:
-    """``store`` in ``loops``, each of which has an index of the copy to itself: they may run in any order.
+    """``store`` in ``loops``.
 
     Attributes:
         loops: outermost first. An extent may depend on the variables of loops further out.
@@ -35,10 +34,6 @@ class Copy:
         """Elements of the source from the first iteration of ``loop`` to the second, all others at their first."""
         return abs(step(flat(self.load, self.load.buffer.strides), loop.var))
 
-    def written(self, loop: For) -> int:
-        """Elements of the copy from one iteration of ``loop`` to the next."""
-        return abs(step(flat(self.store, self.store.buffer.strides), loop.var))
-
 
 def copy_of(stmt: Stmt) -> Copy | None:
     """``stmt`` as a copy into a temporary; ``None`` where it is something else."""
@@ -48,13 +43,11 @@ def copy_of(stmt: Stmt) -> Copy | None:
         stmt = stmt.body
     if not loops or not isinstance(stmt, Store) or not isinstance(stmt.value, Load):
         return None
-    variables = frozenset(loop.var for loop in loops)
     looked_up = any(True for at in stmt.value.indices for _ in loads(at))
     endless = any(math.isinf(bounds(loop.extent)[1]) for loop in loops)
     if looked_up or endless or stmt.buffer.scope not in (Scope.GLOBAL, Scope.PREPARED, Scope.LOCAL, Scope.SHARED):
         return None
-    alone = all(at in variables or free_vars(at).isdisjoint(variables) for at in stmt.indices)
-    return Copy(tuple(loops), stmt, stmt.value) if alone and variables.issubset(stmt.indices) else None
+    return Copy(tuple(loops), stmt, stmt.value)
 
 
 def most(extent: Expr) -> int:

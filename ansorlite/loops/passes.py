@@ -11,10 +11,8 @@ from typing import Final
 
 from ansorlite.loops.emulate import emulate
 from ansorlite.loops.fetch_ahead import fetch_ahead
-from ansorlite.loops.interchange import interchange
 from ansorlite.loops.nodes import Function
 from ansorlite.loops.peel import peel
-from ansorlite.loops.transposing import transposing
 from ansorlite.target import Target
 
 
@@ -28,9 +26,7 @@ class LoopPass:
 
 EMULATE: Final = LoopPass("emulate", emulate)
 FETCH_AHEAD: Final = LoopPass("fetch_ahead", fetch_ahead)
-INTERCHANGE: Final = LoopPass("interchange", lambda function, _: interchange(function))
 PEEL: Final = LoopPass("peel", lambda function, _: peel(function))
-TRANSPOSING: Final = LoopPass("transposing", transposing)
 
 
 def run(function: Function, passes: Sequence[LoopPass], target: Target) -> Function:

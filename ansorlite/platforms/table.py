@@ -10,7 +10,7 @@ from ansorlite.codegen.limits import Limits
 from ansorlite.codegen.straight_line import least_values
 from ansorlite.cost_model.draft import Draft
 from ansorlite.errors import TargetError
-from ansorlite.loops.passes import EMULATE, FETCH_AHEAD, INTERCHANGE, PEEL, TRANSPOSING
+from ansorlite.loops.passes import EMULATE, FETCH_AHEAD, PEEL
 from ansorlite.platforms.platform import Platform
 from ansorlite.runtime.devices import DEVICES
 from ansorlite.sketch.constraint import Constraint
@@ -31,7 +31,7 @@ PLATFORMS: Final[Mapping[tuple[str, str], Platform]] = {
         limits=_CPU_LIMITS,
         constraints=_CPU_CONSTRAINTS,
         prior=Draft,
-        passes=(FETCH_AHEAD, INTERCHANGE, PEEL, TRANSPOSING),
+        passes=(FETCH_AHEAD, PEEL),
         emitter=cpu.compile,
         device=DEVICES["llvm", "x86_64"],
     ),
@@ -40,7 +40,7 @@ PLATFORMS: Final[Mapping[tuple[str, str], Platform]] = {
         limits=_CPU_LIMITS,
         constraints=_CPU_CONSTRAINTS,
         prior=Draft,
-        passes=(FETCH_AHEAD, INTERCHANGE, PEEL, TRANSPOSING),
+        passes=(FETCH_AHEAD, PEEL),
         emitter=cpu.compile,
         device=DEVICES["llvm", "aarch64"],
     ),
@@ -50,7 +50,7 @@ PLATFORMS: Final[Mapping[tuple[str, str], Platform]] = {
         limits=_CPU_LIMITS,
         constraints=_CPU_CONSTRAINTS,
         prior=Draft,
-        passes=(EMULATE, FETCH_AHEAD, INTERCHANGE, PEEL, TRANSPOSING),
+        passes=(EMULATE, FETCH_AHEAD, PEEL),
         emitter=cpu.compile,
         device=DEVICES["emulated", "x86_64"],
     ),
@@ -59,7 +59,7 @@ PLATFORMS: Final[Mapping[tuple[str, str], Platform]] = {
         limits=_CPU_LIMITS,
         constraints=_CPU_CONSTRAINTS,
         prior=Draft,
-        passes=(EMULATE, FETCH_AHEAD, INTERCHANGE, PEEL, TRANSPOSING),
+        passes=(EMULATE, FETCH_AHEAD, PEEL),
         emitter=cpu.compile,
         device=DEVICES["emulated", "aarch64"],
     ),

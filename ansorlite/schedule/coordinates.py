@@ -21,13 +21,14 @@ class Level:
     """One real loop (of more than one iteration) of one program.
 
     Attributes:
-        loop: the name that the schedule has for it.
+        position: of the nest's loop that it is.
         cut: whether its last iteration is cut short where the step does not divide the span; else it is shifted inwards.
         depth: the place among the levels of its axis, whatever the order of the loops.
         exact: whether every run of it covers its whole span: true of what shifts.
     """
 
     name: str
+    position: int
     axis: Axis
     band: int
     reduce: bool
@@ -39,7 +40,6 @@ class Level:
     cut: bool
     depth: int
     exact: bool
-    loop: str = ""
     bound: LoopKind | None = None
 
     @property
@@ -71,7 +71,7 @@ def levels(nest: Nest) -> tuple[Level, ...]:
     counts: Counter[Axis] = Counter()
     result = []
     lane_loop = nest.loops[-1] if nest.loops else None
-    for loop in nest.loops:
+    for position, loop in enumerate(nest.loops):
         if loop.trip == 1:
             continue
         lanes = int(nest.lanes) if loop is lane_loop else 1
@@ -80,9 +80,9 @@ def levels(nest: Nest) -> tuple[Level, ...]:
         exact = not cut or _exact(nest, loop)
         name = f"{loop.axis.name}{counts[loop.axis]}"
         counts[loop.axis] += 1
-        unrolled, bound = bool(loop.unrolled), (loop.name, loop.bound)
-        depth = loop.depth
-        result.append(Level(name, loop.axis, loop.band, loop.reduce, *numbers, unrolled, lanes, cut, depth, exact, *bound))
+        flags = (cut, loop.depth, exact)
+        bands = (loop.axis, loop.band, loop.reduce)
+        result.append(Level(name, position, *bands, *numbers, bool(loop.unrolled), lanes, *flags, loop.bound))
     return tuple(result)
 
 

@@ -43,6 +43,7 @@ from ansorlite.once import once_for_each
 from ansorlite.schedule.accumulators import check_starts, in_scope
 from ansorlite.schedule.bands import Depths, bands_around, bands_of, kept
 from ansorlite.schedule.nest import Attached, Fetched, Loop, Nest, Packed, Program
+from ansorlite.schedule.packing import copy_loops
 from ansorlite.schedule.padding import paddings, wanted
 from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.regions import Region, regions
@@ -481,7 +482,7 @@ class _Fold:
                 pads[loop.name] = where(there, modulo(offset - stride, factor), 0)
                 stride = stride + pads[loop.name]
             stride = stride * where(inside, loop.trip, 1)
-        return Packed(tensor, copy, at, prepared, copied.shared, pads)
+        return Packed(tensor, copy, at, prepared, copied.shared, pads, *copy_loops(nest, copy, at, pads))
 
     def fetched(self, nest: Nest, said: StageLoops, ahead: Ahead, attached: Sequence[Attached]) -> Fetched:
         read = [access for access in accesses(nest.anchor) if access.tensor.name == ahead.tensor]

@@ -28,7 +28,7 @@ from ansorlite.loops.nodes import Alloc, Buffer, For, Load, LoopKind, Role, Scop
 from ansorlite.schedule.coordinates import Level, Position, box_corner, levels, loops_over, nested
 from ansorlite.schedule.lower_region import RegionLowering, folded
 from ansorlite.schedule.nest import Attached, Fetched, Nest, Packed, Program
-from ansorlite.schedule.parallel import parallel_loop
+from ansorlite.schedule.parallel import fused_loop, parallel_loop
 from ansorlite.schedule.reading import Reader, fixed, on_buffers, region
 from ansorlite.te.expr import Axis, Expr, Reduce, Var
 from ansorlite.te.index.ranges import Interval
@@ -133,7 +133,7 @@ class NestLowering:
         """``inside`` in loops, each of which asks for what its later iterations read."""
         for level, var, extent in reversed(opened):
             loop = For(var, extent, LoopKind.SERIAL, inside)
-            here = [each for each in self.nest.fetched if self.nest.loops[each.loop].name == level.loop]
+            here = [each for each in self.nest.fetched if each.loop == level.position]
             asked = [self.asked(each, level, loop, position) for each in here]
             inside = nested([(level, var, extent)], block(*asked, inside))
         return inside
@@ -347,22 +347,34 @@ class NestLowering:
         chosen = [level for level in self.levels if level.band >= band and level.axis in pack.copy.axes]
         scope = Scope.PREPARED if pack.prepared else Scope.SHARED if pack.shared else self.scope(band)
         # What is behind one iteration of a loop is behind a run along the next dimension.
-        pads = tuple(int(pack.pads.get(name, 0)) for name in ("", *(level.loop for level in chosen[:-1]))) if pack.pads else ()
-        buffer = Buffer(pack.copy.name, tuple(level.trip for level in chosen), pack.tensor.dtype, scope, pads[: len(chosen)])
+        behind = (0, *(int(pack.pads.get(self.nest.loops[level.position].name, 0)) for level in chosen[:-1]))
+        pads = behind[: len(chosen)] if pack.pads else ()
+        buffer = Buffer(pack.copy.name, tuple(level.trip for level in chosen), pack.tensor.dtype, scope, pads)
         (self.root_packs if band == 0 and self.region is None else local).append(buffer)
-        opened, inside = loops_over(chosen, position)
+        by_position = {level.position: level for level in chosen}
+        loops = [[by_position[p] for p, here in loop.parts if here and p in by_position] for loop in pack.loops]
+        opened, inside = loops_over([level for parts in loops for level in parts], position)
+        bound = {level: (var, extent) for level, var, extent in opened}
         indices = tuple(inside.at[level] for level in chosen)
         assert pack.copy.body is not None
         corners = {axis: inside.corner(axis) for axis in pack.copy.axes}
         element = on_buffers(
             pack.copy.body, corners | {a: self.base[a] + at for a, at in corners.items() if a in self.base}, self.reads
         )
-        copy = Store(buffer, indices, element, pack.copy.name)
-        if band == 0 and self.nest.parallel > 0 and len(opened) > 1:
-            (level, var, _), *rest = opened
-            before.append(parallel_loop([(var, level.trip)], nested(rest, copy)))
-        else:
-            before.append(nested(opened, copy))
+        body: Stmt = Store(buffer, indices, element, pack.copy.name)
+        shared: list[tuple[Var, int]] = []
+        for loop, parts in reversed(list(zip(pack.loops, loops, strict=True))):
+            counted = [(bound[level][0], level.trip) for level in parts]
+            if loop.parallel:
+                shared = counted + shared
+                continue
+            kind = LoopKind.VECTORIZED if loop.lanes > 1 else LoopKind.UNROLLED if loop.unrolled else LoopKind.SERIAL
+            if len(parts) == 1:
+                kind = parts[0].bound if kind is LoopKind.SERIAL and parts[0].bound is not None else kind
+                body = For(*bound[parts[0]], kind, body, int(loop.lanes))
+            else:
+                body = fused_loop(counted, body, kind, int(loop.lanes))
+        before.append(parallel_loop(shared, body))
         self.packs[pack.tensor] = (buffer, chosen)
 
     def local_reads(self, position: Position) -> dict[Tensor, Reader]:

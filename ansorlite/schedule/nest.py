@@ -76,6 +76,27 @@ class Attached:
 
 
 @dataclass(frozen=True, eq=False)
+class CopyLoop:
+    """One loop of a packed copy: a loop of the anchor, or several of them fused.
+
+    Attributes:
+        parts: positions of loops of the anchor, outermost first, each with the flag whether this loop walks it.
+        trip: iterations.
+        unrolled: flag.
+        lanes: vector width, 1 where it is not vectorised.
+        parallel: flag: whether it is one of the fused parallel ones.
+        moved: whether it comes in another place than its parts.
+    """
+
+    parts: tuple[tuple[int, Number], ...]
+    trip: Number
+    unrolled: Number
+    lanes: Number
+    parallel: Number
+    moved: bool = False
+
+
+@dataclass(frozen=True, eq=False)
 class Packed:
     """What the anchor reads of a tensor, laid out in order of use: a copy of an input, or of a stage that has a place of its own,
     or the computation of a stage that has none.
@@ -87,6 +108,8 @@ class Packed:
         prepared: whether the copy is made once, before the first call; then that is at the root.
         shared: whether all threads of a block see it.
         pads: by loop that is a dimension of the copy: elements behind what one iteration of it has.
+        loops: that make the copy inside of its place, outermost first.
+        transposed: flag: whether it takes vectors along its source and stores across them.
     """
 
     tensor: Tensor
@@ -95,6 +118,8 @@ class Packed:
     prepared: bool
     shared: bool
     pads: Mapping[str, Number]
+    loops: tuple[CopyLoop, ...]
+    transposed: Number
 
     @property
     def copies(self) -> bool:

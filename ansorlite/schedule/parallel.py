@@ -1,4 +1,4 @@
-"""Fusing loops into one parallel loop."""
+"""Fusing loops into one."""
 
 from __future__ import annotations
 
@@ -9,18 +9,23 @@ from ansorlite.te.traversal import substitute
 
 
 def parallel_loop(loops: list[tuple[Var, int]], body: Stmt) -> Stmt:
-    """Loops fused into one parallel loop; their variables become its quotients and remainders."""
+    """Loops fused into one parallel loop."""
+    return fused_loop(loops, body, LoopKind.PARALLEL)
+
+
+def fused_loop(loops: list[tuple[Var, int]], body: Stmt, kind: LoopKind, lanes: int = 1) -> Stmt:
+    """Loops fused into one; their variables become its quotients and remainders."""
     if not loops:
         return body
     if len(loops) == 1:
-        return For(loops[0][0], index(loops[0][1]), LoopKind.PARALLEL, body)
+        return For(loops[0][0], index(loops[0][1]), kind, body, lanes)
     fused = Var("_".join(var.name for var, _ in loops))
     total = 1
     for var, trip in reversed(loops):
         value = fused // total if total > 1 else fused
         body = let(var, value % trip if var is not loops[0][0] else value, body)
         total *= trip
-    return For(fused, index(total), LoopKind.PARALLEL, body)
+    return For(fused, index(total), kind, body, lanes)
 
 
 def let(var: Var, value: Expr, body: Stmt) -> Stmt:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Final
+
 import numpy as np
+import pytest
 from hypothesis import given
 
+from ansorlite import te
 from ansorlite.features import NAMES, extract
 from ansorlite.features.population import population_facts
 from ansorlite.features.reference import reference
-from ansorlite.loops.kernel_module import kernel_module
-from ansorlite.loops.peel import peel
+from ansorlite.platforms import finished
 from ansorlite.target import Target
 from ansorlite.te.dag import ComputeDAG
+from tests import workloads
 from tests.contracts.cases import (
     Drawn,
     budget,
@@ -25,7 +30,14 @@ from tests.contracts.cases import (
     targets,
     times,
 )
-from tests.targets import WIDE
+from tests.targets import NARROW, WIDE
+
+LARGER: Final[Mapping[str, Callable[[], list[te.Tensor]]]] = {
+    "matmul": lambda: workloads.matmul(64, 96, 48),
+    "transpose add": lambda: workloads.transpose_add(96, 72),
+    "convolution": lambda: workloads.conv2d_bias_relu(1, 8, 14, 14, 16, 3, 1, 1, 1, 1),
+    "batch matmul": lambda: workloads.batch_matmul(2, 32, 48, 32),
+}
 
 
 def check(dag: ComputeDAG, target: Target, count: int, seed: int) -> None:
@@ -37,7 +49,7 @@ def check(dag: ComputeDAG, target: Target, count: int, seed: int) -> None:
         assert fast.shape == (len(rows), len(statements), len(NAMES))
         for features, row in zip(fast, rows, strict=True):
             with reproducer(dag, sketch, row):
-                (slow,) = reference(kernel_module(peel(sketch.lower(row))), statements, target)
+                (slow,) = reference(finished(sketch.lower(row), target), statements, target)
                 wrong = ~np.isclose(features, slow, rtol=0.0, atol=1e-9)
                 assert not wrong.any(), "\n".join(
                     f"{statements[s]}: {NAMES[f]} is {features[s, f]} in the population, {slow[s, f]} in the loop IR"
@@ -48,6 +60,13 @@ def check(dag: ComputeDAG, target: Target, count: int, seed: int) -> None:
 @named
 def test_named_computations(name: str) -> None:
     check(named_dag(name), WIDE, times(12), seed=4)
+
+
+@pytest.mark.parametrize("name", LARGER)
+def test_beyond_the_first_cache(name: str) -> None:
+    """Where copies take whole vectors and cache lines, and what loops that are fused touch does not fit."""
+    for target in (WIDE, NARROW):
+        check(ComputeDAG.of(LARGER[name]()), target, times(8), seed=5)
 
 
 @budget(50)

@@ -14,11 +14,10 @@ from ansorlite.features import NAMES, extract
 from ansorlite.features.population import population_facts
 from ansorlite.features.reference import reference
 from ansorlite.loops.interpreter import interpret
-from ansorlite.loops.kernel_module import kernel_module
 from ansorlite.loops.nodes import Function
-from ansorlite.loops.peel import peel
 from ansorlite.loops.printer import text
 from ansorlite.loops.verifier import verify
+from ansorlite.platforms import finished
 from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.samples import Value
 from ansorlite.schedule.schedule import Schedule
@@ -200,7 +199,7 @@ def check_row(
     interpret(function, [*inputs, *outputs], reorder=rng)
     assert_close(task.dag, outputs, evaluate(task.dag, inputs))
     statements = [facts.name for facts in population_facts(sketch.fold(row))]
-    (slow,) = reference(kernel_module(peel(function)), statements, task.target)
+    (slow,) = reference(finished(function, task.target), statements, task.target)
     wrong = ~np.isclose(fast, slow, rtol=0.0, atol=1e-9)
     assert not wrong.any(), [(statements[n], NAMES[f], fast[n, f], slow[n, f]) for n, f in np.argwhere(wrong)]
 

@@ -2,7 +2,7 @@
 
 A transposed operand is contiguous along another axis than the result. Whichever of the two a vector runs along, the elements of
 the other lie a row apart, and each of its lines is come back to once for every element of it. A copy of the tile, made right
-before its use, reads whole lines, and is transposed on the way (``loops/transposing.py``). The sketch without the copy stays.
+before its use, reads whole lines, and is transposed on the way (``schedule/packing.py``). The sketch without the copy stays.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ wraps, so it is a ring, and the form is always exact.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Protocol
@@ -117,21 +117,30 @@ def division(node: Expr) -> tuple[BinaryOp, Expr, int] | None:
     return None
 
 
-def rejoined(form: Affine, of: Callable[[Expr], Affine] = form_of) -> Affine:
+def rejoined(form: Affine, of: Callable[[Expr], Affine] = form_of, nested: bool = False) -> Affine:
     """``a // n * n + a % n`` is ``a``: what splitting a fused loop leaves, and an index that two dimensions share.
 
     Args:
         of: gives the form of ``a``.
+        nested: whether ``a // (m * n)`` is known for the quotient of ``a // m``, too.
     """
     for term, coefficient in form.terms:
         if isinstance(term, Binary) and term.op is BinaryOp.MOD and (found := division(term)) is not None:
             _, dividend, divisor = found
-            # Nodes are hash-consed: an equal quotient is this very node.
-            quotient = Binary(BinaryOp.FLOORDIV, term.a, term.b, term.dtype)
-            if form.coefficients.get(quotient) == coefficient * divisor:
-                both = Affine(((quotient, divisor), (term, 1)), 0)
-                return rejoined(form.plus(both, -coefficient).plus(of(dividend), coefficient), of)
+            for quotient in _quotients(term, dividend, divisor, nested):
+                if form.coefficients.get(quotient) == coefficient * divisor:
+                    both = Affine(((quotient, divisor), (term, 1)), 0)
+                    return rejoined(form.plus(both, -coefficient).plus(of(dividend), coefficient), of, nested)
     return form
+
+
+def _quotients(remainder: Binary, dividend: Expr, divisor: int, nested: bool) -> Iterator[Expr]:
+    """What goes with a remainder, as it may be written: ``a // n``; of ``x // m``, where ``nested``, ``x // (m * n)`` too."""
+    # Nodes are hash-consed: an equal quotient is the very same node.
+    yield Binary(BinaryOp.FLOORDIV, remainder.a, remainder.b, remainder.dtype)
+    inner = division(dividend) if nested else None
+    if inner is not None and inner[0] is BinaryOp.FLOORDIV:
+        yield Binary(BinaryOp.FLOORDIV, inner[1], Const(inner[2] * divisor, dtypes.INDEX), dtypes.INDEX)
 
 
 class Indexed(Protocol):
@@ -147,4 +156,4 @@ def flat(access: Indexed, strides: tuple[int, ...]) -> Affine:
     total = Affine((), 0)
     for index, stride in zip(access.indices, strides, strict=True):
         total = total.plus(form_of(index), stride)
-    return rejoined(total)
+    return rejoined(total, nested=True)

@@ -27,8 +27,9 @@ _PROT_NONE = 0
 @contextmanager
 def edge_array(n: int, dtype: str) -> Iterator[np.ndarray]:
     """An array whose last element ends where unreadable memory begins, and whose first follows unreadable memory."""
-    page = mmap.PAGESIZE
-    memory = mmap.mmap(-1, 3 * page)
+    page, size = mmap.PAGESIZE, n * np.dtype(dtype).itemsize
+    end = -(-size // page) * page + page
+    memory = mmap.mmap(-1, end + page)
     base = np.frombuffer(memory, np.uint8)
     address = base.ctypes.data
     libc = ctypes.CDLL(None, use_errno=True)
@@ -36,14 +37,13 @@ def edge_array(n: int, dtype: str) -> Iterator[np.ndarray]:
     def protect(offset: int, protection: int) -> None:
         assert libc.mprotect(ctypes.c_void_p(address + offset), ctypes.c_size_t(page), protection) == 0
 
-    size = n * np.dtype(dtype).itemsize
     protect(0, _PROT_NONE)
-    protect(2 * page, _PROT_NONE)
+    protect(end, _PROT_NONE)
     try:
-        yield base[2 * page - size : 2 * page].view(dtype)
+        yield base[end - size : end].view(dtype)
     finally:
         protect(0, mmap.PROT_READ | mmap.PROT_WRITE)
-        protect(2 * page, mmap.PROT_READ | mmap.PROT_WRITE)
+        protect(end, mmap.PROT_READ | mmap.PROT_WRITE)
 
 
 def run(function: Function, *arrays: np.ndarray) -> None:

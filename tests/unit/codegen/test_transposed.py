@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ansorlite.codegen import assembly
-from ansorlite.codegen.vectorized import UNROLLED_CHUNKS, lanes_of
+from ansorlite.codegen.vectorized import lanes_of
 from ansorlite.loops.nodes import Function, LoopKind, Stmt
 from ansorlite.platforms import build
 from ansorlite.target import host, resolve
@@ -18,23 +18,24 @@ from tests.unit.loops.build import argument, load, loop, store
 TARGET = host(threads=1)
 
 
-def across(rows: int, columns: int, lanes: int, dtype: str) -> Function:
+def across(rows: int, columns: int, lanes: int, dtype: str, kind: LoopKind = LoopKind.UNROLLED) -> Function:
     """``Z[j, i] = X[i, j] + X[i, j]``, a vector of ``j`` at a time."""
     x, z = argument("X", rows, columns, dtype=dtype), argument("Z", columns, rows, dtype=dtype)
 
     def row(i: Expr) -> Stmt:
         return loop("j", columns, lambda j: store(z, (j, i), load(x, i, j) + load(x, i, j)), LoopKind.VECTORIZED, lanes)
 
-    return Function("f", (x, z), 1, loop("i", rows, row, LoopKind.UNROLLED))
+    return Function("f", (x, z), 1, loop("i", rows, row, kind))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "float16"])
-@pytest.mark.parametrize("rows", [2, 3, 7, 8, 9, 14, 16, 17, 21])
-@pytest.mark.parametrize(("columns", "lanes"), [(8, 8), (16, 16), (24, 8)])
-def test_transposed(rows: int, columns: int, lanes: int, dtype: str) -> None:
-    function = across(rows, columns, lanes, dtype)
+@pytest.mark.parametrize("rows", [2, 3, 7, 8, 9, 14, 16, 17, 41])
+@pytest.mark.parametrize(("columns", "lanes"), [(8, 8), (16, 16), (24, 8), (37, 16), (200, 8)])
+@pytest.mark.parametrize("kind", [LoopKind.UNROLLED, LoopKind.SERIAL])
+def test_transposed(rows: int, columns: int, lanes: int, dtype: str, kind: LoopKind) -> None:
+    function = across(rows, columns, lanes, dtype, kind)
     compiled = build(function, TARGET)
-    if columns <= UNROLLED_CHUNKS * lanes_of(function.body.body, TARGET):
+    if columns >= lanes_of(function.body.body, TARGET):
         assert "shufflevector" in compiled.llvm
         assert "scatter" not in compiled.llvm
     with edge_array(rows * columns, dtype) as out:

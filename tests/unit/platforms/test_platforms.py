@@ -14,8 +14,8 @@ from ansorlite.codegen.object import Object
 from ansorlite.errors import ProgramSizeError, TargetError
 from ansorlite.loops.interpreter import interpret, interpret_module
 from ansorlite.loops.kernel_module import KernelModule, Launch, When
-from ansorlite.loops.nodes import Alloc, Buffer, Function, LoopKind, Scope, block
-from ansorlite.loops.passes import PEEL, TRANSPOSING, LoopPass, run
+from ansorlite.loops.nodes import Alloc, Buffer, Function, LoopKind, Scope, Stmt, block, index
+from ansorlite.loops.passes import FETCH_AHEAD, PEEL, LoopPass, run
 from ansorlite.loops.printer import text
 from ansorlite.loops.verifier import verify
 from ansorlite.platforms import PLATFORMS, build, finished, platform_of
@@ -24,6 +24,7 @@ from ansorlite.runtime.devices import DEVICES
 from ansorlite.spaces.derivation import derive
 from ansorlite.target import LEVELS, NAMED, Target, host
 from ansorlite.te import dtypes
+from ansorlite.te.expr import Var
 from tests.running import run_compiled
 from tests.unit.loops.build import argument, load, loop, store
 
@@ -51,11 +52,15 @@ def test_another_platform_is_refused_in_one_sentence() -> None:
 
 
 def packing() -> Function:
-    """A copy across rows, which is transposed in registers."""
-    x, t, y = argument("X", 32, 32), Buffer("T", (32, 32), "float32", Scope.GLOBAL), argument("Y", 32, 32)
-    copy = loop("i", 32, lambda i: loop("j", 32, lambda j: store(t, (i, j), load(x, j, i))))
-    use = loop("i", 32, lambda i: loop("j", 32, lambda j: store(y, (i, j), load(t, i, j) * 2.0)))
-    return Function("packing", (x, y), 1, Alloc(t, block(copy, use)))
+    """Through a copy, with tiles of 8 of which the last one, which is cut, is peeled."""
+    x, t, y = argument("X", 37), Buffer("T", (37,), "float32", Scope.GLOBAL), argument("Y", 37)
+
+    def tile(i: Var) -> Stmt:
+        extent = te.minimum(8, index(37) - i * 8)
+        return loop("j", extent, lambda j: store(t, (i * 8 + j,), load(x, i * 8 + j)), LoopKind.VECTORIZED, 8)
+
+    use = loop("j", 37, lambda j: store(y, (j,), load(t, j) * 2.0))
+    return Function("packing", (x, y), 1, Alloc(t, block(loop("i", 5, tile), use)))
 
 
 def test_the_source_shows_the_loops_that_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,7 +70,7 @@ def test_the_source_shows_the_loops_that_run(monkeypatch: pytest.MonkeyPatch) ->
     assert text(after) == text(run(function, platform_of(TARGET).passes, TARGET)) != text(function)
     assert build(function, TARGET).loops == text(after)
     verify(after)
-    array = np.random.default_rng(0).random((32, 32), dtype=np.float32)
+    array = np.random.default_rng(0).random(37, dtype=np.float32)
     plain, found = np.empty_like(array), np.empty_like(array)
     interpret(function, [array, plain])
     interpret_module(module, [array, found])
@@ -84,10 +89,10 @@ def test_passes_run_in_the_order_of_the_row(monkeypatch: pytest.MonkeyPatch) -> 
 
         return LoopPass(each.name, apply)
 
-    passes = [noting(each) for each in (TRANSPOSING, PEEL)]
+    passes = [noting(each) for each in (PEEL, FETCH_AHEAD)]
     changed(monkeypatch, passes=tuple(passes))
     finished(packing(), TARGET)
-    assert asked == ["transposing", "peel"]
+    assert asked == ["peel", "fetch_ahead"]
 
 
 def test_the_limits_are_those_of_the_row(monkeypatch: pytest.MonkeyPatch) -> None:

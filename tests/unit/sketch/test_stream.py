@@ -12,9 +12,8 @@ from ansorlite.features import extract
 from ansorlite.features.population import population_facts
 from ansorlite.features.reference import reference
 from ansorlite.loops.interpreter import interpret
-from ansorlite.loops.kernel_module import kernel_module
-from ansorlite.loops.peel import peel
 from ansorlite.loops.visit import stores
+from ansorlite.platforms import finished
 from ansorlite.schedule.primitives import Stream
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.tile_space import TileSpace
@@ -87,13 +86,11 @@ def test_features_are_those_of_the_loops_and_the_model_prefers_it() -> None:
     task = Task(scaled(64, 512), SMALL)
     (sketch,) = derive(task)
     rows = TileSpace(sketch).sample(30, np.random.default_rng(4))
-    # Loops that are fused are one loop in the loop IR: a depth between them has no counterpart there.
-    rows[:, [hole.name.endswith(".parallel") for hole in sketch.holes].index(True)] = 1
     plain, past = _choices(sketch, rows)
     names = [facts.name for facts in population_facts(sketch.fold(past[0]))]
     fast = extract(sketch, past)
     for features, row in zip(fast, past, strict=True):
-        slow = reference(kernel_module(peel(sketch.lower(row))), names, SMALL)
+        slow = reference(finished(sketch.lower(row), SMALL), names, SMALL)
         np.testing.assert_allclose(features, slow[0], rtol=0, atol=1e-9)
     draft = Draft(SMALL)
     without, with_ = draft.seconds(extract(sketch, plain)), draft.seconds(fast)

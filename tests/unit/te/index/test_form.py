@@ -67,6 +67,12 @@ def test_a_quotient_and_its_remainder_are_the_dividend(expr: Expr, joined: Expr)
     assert rejoined(form_of(expr)).expr() is joined
 
 
+def test_quotients_of_quotients_are_joined_where_asked_for() -> None:
+    assert rejoined(form_of(I // 12 * 12 + I // 4 % 3 * 4 + I % 4), nested=True).expr() is I
+    apart = I // 12 * 12 + I // 4 % 6 * 4 + I % 4
+    assert rejoined(form_of(apart), nested=True).expr() is apart
+
+
 def test_divisions_are_by_positive_literals_of_indices() -> None:
     assert division(I // 3) == (BinaryOp.FLOORDIV, I, 3)
     assert division((I + J) % 4) == (BinaryOp.MOD, I + J, 4)
