@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansorlite.analysis.access import positions
-from ansorlite.columns.arithmetic import both, equal, select, where
+from ansorlite.columns.arithmetic import both, equal, every, select, where
 from ansorlite.columns.tape import Number
 from ansorlite.loops.nodes import BINDINGS
-from ansorlite.schedule.nest import Nest, Program
+from ansorlite.schedule.nest import Nest, Packed, Program
 
 
 def canonical(program: Program) -> list[Number]:
@@ -47,7 +47,21 @@ def _nest(nest: Nest) -> list[Number]:
         if stage.nest is not None:
             result += _nest(stage.nest)
     result += [where(nest.loops[each.loop].trip > 1, each.distance, 0) for each in nest.fetched]
-    return result + [where(equal(pack.at, 0), 0, 1 + place(pack.at)) for pack in nest.packed]
+    result += [where(equal(pack.at, 0), 0, 1 + place(pack.at)) for pack in nest.packed]
+    for pack in nest.packed:
+        result += [*_in_front(real, _copying(nest, pack)), pack.transposed]
+    return result
+
+
+def _copying(nest: Nest, pack: Packed) -> list[Number]:
+    """By loop of the nest, how a copy walks it: that depends on which of an axis's loops it is, which else cannot be told."""
+    marks: list[Number] = [0] * len(nest.loops)
+    for loop in pack.loops:
+        mark = int(loop.moved) + 2 * loop.parallel + 4 * loop.unrolled
+        for position, here in loop.parts:
+            real = every((here, loop.trip > 1, nest.loops[position].trip > 1))
+            marks[position] = marks[position] + where(real, mark, 0)
+    return marks
 
 
 def _started(nest: Nest) -> Number:
