@@ -17,8 +17,8 @@ PYTEST := $(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal
 # The levels in ansorlite/target.py, and the tests that compile for what ANSORLITE_TARGET names.
 TARGETS ?= x86-64-v2 x86-64-v3 x86-64-v4 aarch64 aarch64+dotprod aarch64+sve
 COMPILING := tests/unit/codegen tests/contracts/test_right_numbers.py tests/contracts/test_dot_products.py tests/contracts/test_conversions.py tests/golden tests/fuzz/test_computations.py
-# What this tests is the same for every target.
-ALIKE := tests/golden/test_frozen.py
+# What these test is the same for every target: loop IR, and kernels for GPUs, which this processor emulates.
+ALIKE := tests/golden/test_frozen.py tests/unit/codegen/test_nvptx.py
 
 .PHONY: demo test targets check clean $(TARGETS:%=target-%)
 
@@ -31,7 +31,7 @@ test: $(INSTALLED)
 targets: $(TARGETS:%=target-%)
 
 $(TARGETS:%=target-%): target-%: $(INSTALLED)
-	ANSORLITE_TARGET=$* ANSORLITE_FUZZ=0.5 $(PYTEST) $(COMPILING) --ignore=$(ALIKE)
+	ANSORLITE_TARGET=$* ANSORLITE_FUZZ=0.5 $(PYTEST) $(COMPILING) $(ALIKE:%=--ignore=%)
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .
