@@ -24,6 +24,7 @@ from ansorlite.tuner.measurers import MEASURERS
 from ansorlite.tuner.presets import PRESETS
 from benchmarks.search import foreign, page, record, table
 from benchmarks.search.cases import CLOUDS, GRIDS, matching, task_of
+from benchmarks.search.describing import described
 from benchmarks.search.judge import Bench
 from benchmarks.search.recording import Recording
 from benchmarks.search.results import Judged, Results, digest
@@ -127,6 +128,16 @@ def _import(files: tuple[Path, ...], folder: Path) -> None:
         click.echo(f"{path.stem}: {len(made)} rows, {int(made.ran.sum())} of them ran")
 
 
+@main.command("describe")
+@_folder
+def _describe(folder: Path) -> None:
+    """Make the features of our tables anew, as today's code has them, from the traces of their programs."""
+    for kind in (Kind.GRID, Kind.CLOUD):
+        for name, path in _paths(folder, (kind,), ()).items():
+            table.write(described(table.read(path)), path)
+            click.echo(f"{kind.value}: {name}")
+
+
 @main.command("run")
 @click.option(
     "--preset", "names", multiple=True, type=click.Choice(list(PRESETS)), help="May be given several times.  [default: all]"
@@ -182,7 +193,7 @@ def _page(trials: int, output: Path, results: Path, folder: Path) -> None:
 
 
 def _paths(folder: Path, kinds: tuple[Kind, ...], texts: tuple[str, ...]) -> dict[str, Path]:
-    """The tables of these kinds by name."""
+    """The tables of these kinds by name; a grid and a cloud of one task have the same name."""
     every = {
         path.stem: path
         for kind in kinds

@@ -9,6 +9,7 @@ import numpy as np
 
 from ansorlite.cost_model import GBDT, CostModel, RandomModel
 from ansorlite.cost_model.shared import Pool, SharedModel
+from ansorlite.features import NAMES
 from ansorlite.search import STRATEGIES
 from ansorlite.search.protocol import SearchProblem
 from ansorlite.target import Target
@@ -19,7 +20,7 @@ from ansorlite.tuner.loop import round_size
 from ansorlite.tuner.presets import Preset
 from benchmarks.search.measurer import Noise, TableMeasurer
 from benchmarks.search.space import problem_of
-from benchmarks.search.table import Table
+from benchmarks.search.table import Table, TableError
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,11 @@ class Bench:
     @staticmethod
     def of(table: Table) -> Bench:
         meta = table.meta
+        if meta.dag and meta.features != NAMES:
+            raise TableError(
+                f"the table {meta.name} was recorded with other features than today's; `python -m benchmarks.search describe` "
+                "makes them anew"
+            )
         task = Task(load(dict(meta.dag)), Target.of(meta.target)) if meta.dag else None
         return Bench(table, problem_of(table), task)
 

@@ -101,12 +101,12 @@ def test_a_blamed_witness_is_wrong_and_ansorlite_is_right(blamed: Witness, node:
             told = _is_right(evaluator(blamed, proto, node.opset, inputs, {})(inputs)[-1], right)
         except SilentError:
             pytest.fail("it refuses, and need not be blamed")
-        assert told == (blamed in witnesses(node))
+        by_chance = any(fault.by_chance and fault.witness is blamed and fault.blames(node) for fault in FAULTS)
+        assert by_chance or told == (blamed in witnesses(node))
     model = onnx.shape_inference.infer_shapes(node_model(proto, node.opset, inputs, {}))
     assert _is_right(KERNELS["meaning"](model)(inputs)[proto.output[-1]], right)
 
 
 def test_each_fault_has_a_case() -> None:
     for fault in FAULTS:
-        cases = [node for witness, node, _ in CASES if witness is fault.witness and node.operator in fault.operators]
-        assert any(fault.when(node) for node in cases), fault.reason
+        assert any(fault.blames(node) for witness, node, _ in CASES if witness is fault.witness), fault.reason

@@ -296,6 +296,7 @@ class Fault:
         when: of which nodes.
         reason: what it does instead.
         mended: the first version of the witness that does not any more.
+        by_chance: whether what it gives depends on what its memory held, and may be right.
     """
 
     witness: Witness
@@ -303,11 +304,16 @@ class Fault:
     when: Condition
     reason: str
     mended: str = ""
+    by_chance: bool = False
 
     @property
     def stands(self) -> bool:
         """Whether the witness that is installed does so still."""
         return not self.mended or installed(self.witness) < Version(self.mended)
+
+    def blames(self, node: Node) -> bool:
+        """Whether the witness, in a version of which this stands, gets ``node`` wrong."""
+        return node.operator in self.operators and self.when(node)
 
 
 #: The newest versions of the witnesses of which it is known what they get wrong.
@@ -435,6 +441,7 @@ FAULTS: Final[tuple[Fault, ...]] = (
         frozenset(("QuantizeLinear",)),
         lambda node: node.data.dtype == np.float16 and _infinite(node),
         "makes integers of infinite quotients of float16 before it limits them",
+        mended="1.32",
     ),
     Fault(
         _REFERENCE,
@@ -442,7 +449,13 @@ FAULTS: Final[tuple[Fault, ...]] = (
         _infinite,
         "makes integers of infinite quotients before it limits them",
     ),
-    Fault(_ORT, frozenset(("MatMulInteger",)), lambda node: node.data.shape[-1] == 0, "leaves sums of nothing as they were"),
+    Fault(
+        _ORT,
+        frozenset(("MatMulInteger",)),
+        lambda node: node.data.shape[-1] == 0,
+        "leaves sums of nothing as they were",
+        by_chance=True,
+    ),
     Fault(
         _ORT,
         frozenset(("ReduceLogSumExp",)),
@@ -544,5 +557,5 @@ FAULTS: Final[tuple[Fault, ...]] = (
 
 def witnesses(node: Node) -> Sequence[Witness]:
     """Whom to ask what the node gives, the best first."""
-    wrong = {fault.witness for fault in FAULTS if fault.stands and node.operator in fault.operators and fault.when(node)}
+    wrong = {fault.witness for fault in FAULTS if fault.stands and fault.blames(node)}
     return [witness for witness in Witness if witness not in wrong]

@@ -1,6 +1,7 @@
 """The judge: what a space, a measurer, a metric and a run over a table say."""
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from ansorlite.search import Strategy, asking
 from ansorlite.search.protocol import SearchProblem
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.target import host
+from ansorlite.te.serialize import dump
 from ansorlite.tuner.measurers import MEASURERS
 from ansorlite.tuner.presets import PRESETS, Preset
 from benchmarks.kernels.operators.matmul import Matmul
@@ -22,7 +24,7 @@ from benchmarks.search.record import Recorder, record_cloud, record_grid, settin
 from benchmarks.search.recording import Recording
 from benchmarks.search.results import Judged, Results, digest
 from benchmarks.search.space import TableSpace, problem_of
-from benchmarks.search.table import Kind, read, write
+from benchmarks.search.table import Kind, TableError, read, write
 from tests.unit.benchmarks.search.support import small_table
 
 
@@ -102,6 +104,13 @@ def test_every_preset_searches_tables_as_it_should(name: str, kind: Kind) -> Non
     assert sum(latency is None for latency in courses[0].latencies) == 9
     if name != "autotvm-grid":
         assert courses[0].names != courses[2].names
+
+
+def test_features_of_another_day_are_refused() -> None:
+    table = small_table()
+    meta = replace(table.meta, dag=dump(al.Task(Matmul(8, 8, 8).tensors(), host(1)).dag))
+    with pytest.raises(TableError, match="describe"):
+        Bench.of(replace(table, meta=meta))
 
 
 def test_runs_are_kept_until_what_made_them_changes(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from ansorlite.tuner.presets import PRESETS
 from benchmarks.search import metrics
 from benchmarks.search.__main__ import TABLES
+from benchmarks.search.describing import described
 from benchmarks.search.judge import Bench
 from benchmarks.search.results import Judged
 from benchmarks.search.table import Kind, read
@@ -26,6 +27,14 @@ def test_a_table_is_whole(path: Path) -> None:
     assert (table.meta.kind is Kind.FOREIGN) == bool(table.meta.licence)
     if table.meta.kind is not Kind.FOREIGN:
         assert len(table.traces) == len(table)
+
+
+def test_features_are_those_of_today() -> None:
+    """Of one table; whatever changes the features of another one changes these, too, or is rare."""
+    table = read(TABLES / f"{SMALL[0]}.npz", features=True)
+    again = described(table)
+    assert again.meta == table.meta, "run `python -m benchmarks.search describe`"
+    np.testing.assert_array_equal(again.features, table.features, "run `python -m benchmarks.search describe`")
 
 
 def test_they_are_below_ten_megabytes() -> None:
