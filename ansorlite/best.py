@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeAlias, TypeVar
 from ansorlite import measure, search, sketch, spaces, visible
 from ansorlite.cache import disk as caches
 from ansorlite.cache.disk import Cache, NoCache, default_cache
-from ansorlite.errors import BrokenProgramWarning, MemoryLimitError, RecordsError, TargetError, TuningError
+from ansorlite.errors import BrokenProgramWarning, MemoryLimitError, ProgramSizeError, RecordsError, TargetError, TuningError
 from ansorlite.measure import replaying
 from ansorlite.programs.build import build_candidate, kernel_of, pack, unpack
 from ansorlite.records.database import Database
@@ -195,7 +195,11 @@ class Programs:
                 if origin.candidate == NAIVE:
                     raise
                 failed.add(origin.candidate)
-                self._warn_of(task, origin.candidate, error)
+                if isinstance(error, ProgramSizeError) and origin.latency is None:
+                    # A limit, not a fault: how much a program unrolls to is known when it is compiled.
+                    _log.info("the next best default program of task %r is taken: %s", task.key[:80], error)
+                else:
+                    self._warn_of(task, origin.candidate, error)
         raise AssertionError("the loops as written are among the programs of every task")
 
     def _warn_of(self, task: Task, candidate: Candidate, error: Exception) -> None:

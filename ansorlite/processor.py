@@ -52,6 +52,8 @@ _SETS: Final = {
     "avxvnni": "avx_vnni",
     "avxvnniint8": "avx_vnni_int8",
     "avxvnniint16": "avx_vnni_int16",
+    "amx-bf16": "amx_bf16",
+    "amx-int8": "amx_int8",
     "amx-tile": "amx_tile",
     "neon": "asimd",
     "lse": "atomics",

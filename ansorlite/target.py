@@ -175,7 +175,7 @@ def _processor(name: str, level: str, features: str, l1: int, l2: int, l3: int) 
 
 
 _ICE: Final = "+avx512bitalg,+avx512ifma,+avx512vbmi,+avx512vbmi2,+avx512vnni,+avx512vpopcntdq,+gfni"
-_SAPPHIRE: Final = f"{_ICE},+amx-tile,+avx512bf16,+avx512fp16,+avxvnni"
+_SAPPHIRE: Final = f"{_ICE},+amx-tile,+amx-bf16,+amx-int8,+avx512bf16,+avx512fp16,+avxvnni"
 
 #: Processors by LLVM's names: all that constants are shipped for. The last cache is that of a common model.
 PROCESSORS: Final[Mapping[str, Target]] = {

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from string import Template
 from typing import Final
 
 from ansorlite import processor
@@ -50,7 +51,7 @@ def compiled_here(compiled: Object, here: Target) -> Object:
         else:
             # LLVM ends the process on an intrinsic that the processor has no instruction for.
             assert f"{kind}.{bits}" in _HERE, f"{name} has no stand-in"
-    text = _in_halves(text, here)
+    text = _without_tiles(_in_halves(text, here))
     with without_strength_reduction():
         code = machine(here).emit_object(optimise(text, here, compiled.promotes))
     return replace(compiled, code=code, target=here.key)
@@ -104,6 +105,179 @@ def _in_halves(text: str, here: Target) -> str:
         if f"@llvm.masked.{access}.v{half}{kind}.p0" not in "".join(each[0] for each in _MASKED.finditer(text)):
             text += f"\n{declared}\n"
     return text
+
+
+_TILES: Final = re.compile(
+    r"^declare void @llvm\.x86\.(ldtilecfg|tilerelease|tileloadd64|tilestored64|tdp\w+)\(.*\)$", re.MULTILINE
+)
+_FUNCTION: Final = re.compile(r"^(define .*\{\nentry:\n)((?:.*\n)*?)\}$", re.MULTILINE)
+
+#: The state of the registers: their configuration, then each with its 16 rows of 64 bytes.
+_STATE: Final = "[9 x [1024 x i8]]"
+
+#: Bytes of a row, and rows, of a register.
+_SHAPE: Final = """  %s = getelementptr i8, ptr %state, i64 16
+  %wide = zext i8 %register to i64
+  %pb = getelementptr i16, ptr %s, i64 %wide
+  %bytes = load i16, ptr %pb
+  %length = zext i16 %bytes to i64
+  %t = getelementptr i8, ptr %state, i64 48
+  %pr = getelementptr i8, ptr %t, i64 %wide
+  %rows = load i8, ptr %pr
+  %last = zext i8 %rows to i64
+  %after = add i64 %wide, 1
+  %offset = mul i64 %after, 1024
+  %tile = getelementptr i8, ptr %state, i64 %offset"""
+
+#: A tile is copied row by row; what is loaded is 0 beyond its shape.
+_TILE_COPY: Final = Template("""define internal void @stand_in.$name(ptr %state, i8 %register, ptr %p, i64 %stride) noinline #0 {
+entry:
+$shape
+  $clear
+  br label %loop
+loop:
+  %row = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %inside = mul i64 %row, 64
+  %outside = mul i64 %row, %stride
+  %a = getelementptr i8, ptr %tile, i64 %inside
+  %b = getelementptr i8, ptr %p, i64 %outside
+  call void @llvm.memcpy.p0.p0.i64(ptr $to, ptr $source, i64 %length, i1 false)
+  %next = add i64 %row, 1
+  %again = icmp ult i64 %next, %last
+  br i1 %again, label %loop, label %done
+done:
+  ret void
+}""")
+
+#: Of every row, word and column: the products of the pieces of two words are added, one after the other.
+_TILE_PRODUCT: Final = Template("""define internal void @stand_in.$name(ptr %state, i8 %register, i8 %x_, i8 %y_) noinline #0 {
+entry:
+$shape
+  %ns = udiv i64 %length, 4
+  %xw = zext i8 %x_ to i64
+  %xb = getelementptr i16, ptr %s, i64 %xw
+  %xn = load i16, ptr %xb
+  %kb = zext i16 %xn to i64
+  %ks = udiv i64 %kb, 4
+  %xa = add i64 %xw, 1
+  %xo = mul i64 %xa, 1024
+  %left = getelementptr i8, ptr %state, i64 %xo
+  %yw = zext i8 %y_ to i64
+  %ya = add i64 %yw, 1
+  %yo = mul i64 %ya, 1024
+  %right = getelementptr i8, ptr %state, i64 %yo
+  %some = mul i64 %ns, %ks
+  %all = mul i64 %last, %some
+  br label %loop
+loop:
+  %step = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %m = udiv i64 %step, %some
+  %inner = urem i64 %step, %some
+  %k = udiv i64 %inner, %ns
+  %n = urem i64 %inner, %ns
+  %m16 = mul i64 %m, 16
+  %k16 = mul i64 %k, 16
+  %at = add i64 %m16, %n
+  %mk = add i64 %m16, %k
+  %kn = add i64 %k16, %n
+  %pt = getelementptr i32, ptr %tile, i64 %at
+  %px = getelementptr i32, ptr %left, i64 %mk
+  %py = getelementptr i32, ptr %right, i64 %kn
+  %x = load <$count x $piece>, ptr %px, align 4
+  %y = load <$count x $piece>, ptr %py, align 4
+  %total = load $sums, ptr %pt, align 4
+$terms
+  store $sums %sum, ptr %pt, align 4
+  %next = add i64 %step, 1
+  %again = icmp ult i64 %next, %all
+  br i1 %again, label %loop, label %done
+done:
+  ret void
+}""")
+
+#: What extends the pieces of the two factors to 32 bits.
+_SIGNS: Final = {"s": "sext", "u": "zext"}
+
+
+def _without_tiles(text: str) -> str:
+    """Matrix registers as memory of each function that uses some, which is handed to functions in place of instructions."""
+    names = {found[1]: found[0] for found in _TILES.finditer(text)}
+    if not names:
+        return text
+
+    def with_state(found: re.Match[str]) -> str:
+        head, body = found.groups()
+        own = "" if "@llvm.x86.tile" not in body else f"  %state = alloca {_STATE}, align 64\n"
+        return f"{head}{own}{body}}}"
+
+    text = _FUNCTION.sub(with_state, text)
+    for name, declared in names.items():
+        text = text.replace(declared, _TILE_MEANING[name]() if name in _TILE_MEANING else _tile_product(name))
+        text = re.sub(rf"@llvm\.x86\.{name}\((?=.)", f"@stand_in.{name}(ptr %state, ", text)
+        text = text.replace(f"@stand_in.{name}(ptr %state, )", f"@stand_in.{name}(ptr %state)")
+    return text + "\n".join(
+        (
+            "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
+            "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
+            "declare float @llvm.fma.f32(float, float, float)",
+            "",
+        )
+    )
+
+
+def _tile_copy(name: str, clear: str, to: str, source: str) -> Callable[[], str]:
+    return lambda: _TILE_COPY.substitute(name=name, shape=_SHAPE, clear=clear, to=to, source=source)
+
+
+_TILE_MEANING: Final[dict[str, Callable[[], str]]] = {
+    "ldtilecfg": lambda: (
+        "define internal void @stand_in.ldtilecfg(ptr %state, ptr %p) noinline #0 {\n"
+        "  call void @llvm.memcpy.p0.p0.i64(ptr %state, ptr %p, i64 64, i1 false)\n  ret void\n}"
+    ),
+    "tilerelease": lambda: "define internal void @stand_in.tilerelease(ptr %state) noinline #0 {\n  ret void\n}",
+    "tileloadd64": _tile_copy(
+        "tileloadd64", "call void @llvm.memset.p0.i64(ptr %tile, i8 0, i64 1024, i1 false)", to="%a", source="%b"
+    ),
+    "tilestored64": _tile_copy("tilestored64", "", to="%b", source="%a"),
+}
+
+
+def _tile_product(name: str) -> str:
+    floats = name == "tdpbf16ps"
+    lines = []
+    total = "%total"
+    for number in range(2 if floats else 4):
+        for factor, sign in zip("xy", name[4:6], strict=True):
+            kind = "<2 x i16>" if floats else "<4 x i8>"
+            lines.append(f"%{factor}{number} = extractelement {kind} %{factor}, i64 {number}")
+            if floats:
+                # A bfloat16 is the upper half of a float; what is subnormal is 0.
+                lines += [
+                    f"%{factor}e{number} = and i16 %{factor}{number}, {0x7F80}",
+                    f"%{factor}z{number} = icmp eq i16 %{factor}e{number}, 0",
+                    f"%{factor}n{number} = select i1 %{factor}z{number}, i16 0, i16 %{factor}{number}",
+                    f"%{factor}w{number} = zext i16 %{factor}n{number} to i32",
+                    f"%{factor}u{number} = shl i32 %{factor}w{number}, 16",
+                    f"%{factor}v{number} = bitcast i32 %{factor}u{number} to float",
+                ]
+            else:
+                lines.append(f"%{factor}v{number} = {_SIGNS[sign]} i8 %{factor}{number} to i32")
+        if floats:
+            fused = f"float %xv{number}, float %yv{number}, float {total}"
+            lines.append(f"%s{number} = call float @llvm.fma.f32({fused})")
+        else:
+            lines += [f"%p{number} = mul i32 %xv{number}, %yv{number}", f"%s{number} = add i32 {total}, %p{number}"]
+        total = f"%s{number}"
+    sums = "float" if floats else "i32"
+    lines.append(f"%sum = bitcast {sums} {total} to {sums}")
+    return _TILE_PRODUCT.substitute(
+        name=name,
+        shape=_SHAPE,
+        count=2 if floats else 4,
+        piece="i16" if floats else "i8",
+        sums=sums,
+        terms="\n".join(f"  {line}" for line in lines),
+    )
 
 
 #: Intrinsics that every processor with AVX2 has instructions for.

@@ -151,8 +151,12 @@ class Builder:
         """An instruction that runs once, when the function is entered; its name."""
         self._names += 1
         name = f"%t{self._names}"
-        self._entry.append(f"  {name} = {text}")
+        self.do_at_entry(f"{name} = {text}")
         return name
+
+    def do_at_entry(self, text: str) -> None:
+        """As :meth:`at_entry`, of an instruction without a result."""
+        self._entry.append(f"  {text}")
 
     def slot(self) -> Slot:
         """Keep a place here, at the end of the body so far, for instructions that are found to belong here later."""

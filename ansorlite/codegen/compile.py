@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ansorlite.alignment import aligned
-from ansorlite.codegen import statements, streaming
+from ansorlite.codegen import matrix_tile, statements, streaming
 from ansorlite.codegen.builder import Builder, Module
 from ansorlite.codegen.context import Context, Storage
 from ansorlite.codegen.cpu import CPU
@@ -19,7 +19,7 @@ from ansorlite.codegen.workspace import layout
 from ansorlite.llvm_option import without_strength_reduction
 from ansorlite.loops import printer
 from ansorlite.loops.kernel_module import KernelModule, When
-from ansorlite.loops.nodes import Buffer, Function, Role, Scope, Store
+from ansorlite.loops.nodes import Buffer, For, Function, LoopKind, Role, Scope, Store
 from ansorlite.loops.nodes import statements as statements_of
 from ansorlite.target import Target
 from ansorlite.te.words import WORD
@@ -69,7 +69,7 @@ def emit(module: Module, symbol: str, function: Function, given: Arguments) -> i
     target = module.target
     b = Builder(module, f"void @{symbol}(ptr noalias %arguments) #0")
     plan = layout(function, target)
-    c = Context(b, target, plan, "", CPU)
+    c = Context(b, target, plan, "", CPU, starts_teams=target.threads > 1 and _has_parallel_loop(function))
     needed = given.temporary_bytes + plan.total(target.threads)
     count = len(given.positions)
     block = _argument(b, count + 1, given.prepared_bytes) if given.prepared_bytes else ""
@@ -90,9 +90,14 @@ def emit(module: Module, symbol: str, function: Function, given: Arguments) -> i
         c.workspace = _argument(b, count, max(1, needed))
     statements.emit(c, function.body)
     streaming.fence(c)
+    matrix_tile.release(c)
     b.do("ret void")
     module.define(symbol, b.text())
     return needed
+
+
+def _has_parallel_loop(function: Function) -> bool:
+    return any(isinstance(stmt, For) and stmt.kind is LoopKind.PARALLEL for stmt in statements_of(function.body))
 
 
 def _argument(b: Builder, number: int, nbytes: int) -> str:

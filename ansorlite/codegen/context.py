@@ -110,6 +110,21 @@ class Stream:
         return within and sum(end - begin for begin, end in self.loads) >= self.step > 0
 
 
+@dataclass(frozen=True)
+class Tiles:
+    """What matrix registers hold: sums of products of ``rows`` rows of ``words`` words and as many rows of ``columns``.
+
+    Attributes:
+        down, across: how many registers of sums there are.
+    """
+
+    rows: int
+    columns: int
+    words: int
+    down: int
+    across: int
+
+
 #: Writes a statement in a context.
 Body = Callable[["Context", Stmt], None]
 
@@ -142,6 +157,8 @@ class Context:
         registers: what is known of the register buffers.
         stored: the buffer that the statement being written stores to.
         streams_out: whether the function so far stores past the caches.
+        starts_teams: whether it calls teams, so that others' functions run on its thread, too.
+        tiles: what its matrix registers are configured for; ``None``: it has used none so far.
     """
 
     b: Builder
@@ -160,6 +177,8 @@ class Context:
     versions: collections.Counter[Buffer] = field(default_factory=collections.Counter)
     stored: Buffer | None = None
     streams_out: bool = False
+    starts_teams: bool = False
+    tiles: Tiles | None = None
 
     def __post_init__(self) -> None:
         self.registers = Registers(self.b)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from ansorlite.codegen import control, streaming, team
+from ansorlite.codegen import control, matrix_tile, streaming, team
 from ansorlite.codegen.builder import Builder
 from ansorlite.codegen.context import Body, Context, Storage
 from ansorlite.codegen.scope import LayerStack
@@ -66,6 +66,7 @@ def emit(c: Context, loop: For, extent: int, body: Body) -> None:
     else:
         control.counted(inner, "%begin", "%end", 1, True, loop, iteration)
     streaming.fence(inner)
+    matrix_tile.release(inner)
     inner.b.do("ret void")
     c.b.module.define(name, inner.b.text())
     array = captures.store()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ansorlite.codegen import addresses, control, memory, prefetch, register_tile, streaming, transposed, vectorized
+from ansorlite.codegen import addresses, control, matrix_tile, memory, prefetch, register_tile, streaming, transposed, vectorized
 from ansorlite.codegen.context import Context, Lanes, Storage
 from ansorlite.codegen.expressions import Spread, conjunction, evaluate, spread, spread_over
 from ansorlite.loops.nodes import Alloc, Block, Buffer, For, If, Intrinsic, LoopKind, Prefetch, Stmt, Store
@@ -110,8 +110,10 @@ def _loop(c: Context, loop: For) -> None:
     with c.scope.layer(statement=True):
         extent = evaluate(c, loop.extent)
     low, high = bounds(loop.extent, c.ranges)
-    across, tile = transposed.match(c, loop), register_tile.match(c, loop)
-    if across is not None:
+    across, tile, matrix = transposed.match(c, loop), register_tile.match(c, loop), matrix_tile.match(c, loop)
+    if matrix is not None:
+        matrix_tile.emit(c, matrix)
+    elif across is not None:
         transposed.emit(c, across)
     elif tile is not None:
         register_tile.emit(c, tile, emit)

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import ansorlite as al
 from ansorlite.best import Programs
 from ansorlite.codegen.object import Object
-from ansorlite.errors import BrokenProgramWarning
+from ansorlite.errors import BrokenProgramWarning, ProgramSizeError
 from ansorlite.measure.native import build
 from ansorlite.measure.referee import Referee, Turn
 from ansorlite.measure.replay import main as replay
@@ -362,6 +362,20 @@ def test_a_default_that_does_not_compile_is_shown_by_a_command(monkeypatch: pyte
     assert "recorded:  compile_error: LLVM IR parsing error" in shown.stdout
     assert DEFAULT.trace in shown.stdout
     assert "now:       ok" in shown.stdout  # as it is only here that it does not compile
+
+
+def test_a_default_beyond_the_limit_of_its_size_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a warning, which is an error in these tests: that is no fault to report."""
+
+    def build_small(task: Task, candidate: Candidate) -> Object:
+        if candidate == DEFAULT:
+            raise ProgramSizeError("the program unrolls to more than 30000 instructions")
+        return build_candidate(task, candidate)
+
+    monkeypatch.setattr("ansorlite.best.build_candidate", build_small)
+    kernel = Programs(None, cache=Counted()).kernel(TASK)
+    assert kernel.origin is not None
+    assert kernel.origin.candidate != DEFAULT
 
 
 def test_where_nothing_compiles_the_error_of_the_loops_as_written_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,158 @@
+"""Register tiles of dot products on matrix units (Intel's AMX), run here with functions in place of its instructions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import ansorlite as al
+from ansorlite.best import Programs
+from ansorlite.cache.disk import NoCache
+from ansorlite.codegen import assembly
+from ansorlite.loops.interpreter import interpret
+from ansorlite.loops.nodes import Alloc, Buffer, For, Function, LoopKind, Role, Scope, Stmt, Store, block, index
+from ansorlite.platforms import build
+from ansorlite.sketch import lower
+from ansorlite.target import Target, resolve
+from ansorlite.te import dtypes
+from ansorlite.te.evaluate import evaluate
+from ansorlite.te.expr import Binary, Var, const
+from ansorlite.te.ops import DOTS, BinaryOp
+from tests import workloads
+from tests.contracts.test_right_numbers import compiled
+from tests.running import called
+from tests.strategies import arrays_for, assert_close
+from tests.unit.loops.build import argument, load, store
+
+SAPPHIRE = resolve("sapphirerapids")
+LANES = 16
+
+
+def product(
+    op: BinaryOp, shape: tuple[int, int, int], *, swapped: bool = False, images: int = 1, across: bool = False
+) -> Function:
+    """``c[h, i, j] = sum over k of a[h, i, k] * b[k, j]`` in words, in one register tile.
+
+    Args:
+        shape: rows, columns, words.
+        swapped: the words of the columns are the first operand of the dot product.
+        images: a loop around the rows.
+        across: the words of a row lie beneath each other.
+    """
+    rows, columns, words = shape
+    a = argument("a", images, *((words, rows) if across else (rows, words)), dtype="int32")
+    b = argument("b", words, columns, dtype="int32")
+    sums = DOTS[op][0].sums
+    c = argument("c", images, rows, columns, dtype=sums)
+    tile = Buffer("tile", (images, rows, columns), sums, Scope.REGISTER)
+    k = Var("k")
+
+    def nest(body: Callable[[Var, Var, Var], Store]) -> Stmt:
+        h, i, j = Var("h"), Var("i"), Var("j")
+        lane = For(j, index(columns), LoopKind.VECTORIZED, body(h, i, j), LANES)
+        return For(h, index(images), LoopKind.UNROLLED, For(i, index(rows), LoopKind.UNROLLED, lane))
+
+    def update(h: Var, i: Var, j: Var) -> Store:
+        factors = load(a, h, *((k, i) if across else (i, k))), load(b, k, j)
+        dot = Binary(op, *(reversed(factors) if swapped else factors), sums)
+        return Store(tile, (h, i, j), load(tile, h, i, j) + dot, "c", Role.UPDATE)
+
+    body = block(
+        nest(lambda h, i, j: store(tile, (h, i, j), const(1, sums))),
+        For(k, index(words), LoopKind.SERIAL, nest(update)),
+        nest(lambda h, i, j: store(c, (h, i, j), load(tile, h, i, j))),
+    )
+    return Function("product", (a, b, c), 1, Alloc(tile, body))
+
+
+def instructions(function: Function, target: Target = SAPPHIRE) -> list[str]:
+    """The products of tiles in the machine code."""
+    return re.findall(r"\b(tdp\w+)", assembly(build(function, target), target))
+
+
+CASES = [
+    (BinaryOp.DOT_U8S8, False, "tdpbusd"),
+    (BinaryOp.DOT_U8S8, True, "tdpbsud"),
+    (BinaryOp.DOT_U8S7, False, "tdpbusd"),
+    (BinaryOp.DOT_S8S8, False, "tdpbssd"),
+    (BinaryOp.DOT_U8U8, True, "tdpbuud"),
+    (BinaryOp.DOT_BF16, False, "tdpbf16ps"),
+    (BinaryOp.DOT_BF16, True, "tdpbf16ps"),
+]
+#: Rows, columns, words: of one register each; of more in each direction; of six in a row; of three in a column.
+SHAPES = [(16, 16, 16), (18, 20, 36), (8, 96, 16), (39, 9, 48), (5, 33, 15)]
+
+
+def words_of(op: BinaryOp, shape: tuple[int, ...], side: int, rng: np.random.Generator) -> np.ndarray:
+    """Words of whatever pieces the operand of ``op`` has."""
+    pieces = DOTS[op][side]
+    if pieces.floats:
+        numbers = rng.standard_normal((*shape, 2)).astype(dtypes.NUMPY["bfloat16"])
+        return np.ascontiguousarray(numbers).view(np.int32)[..., 0]
+    least, greatest = pieces.range
+    dtype = np.int8 if least < 0 else np.uint8
+    return rng.integers(least, greatest + 1, (*shape, 4)).astype(dtype).view(np.int32)[..., 0]
+
+
+def check(function: Function, op: BinaryOp, swapped: bool) -> None:
+    rng = np.random.default_rng(3)
+    a, b, c = function.params
+    given = [words_of(op, p.shape, side, rng) for p, side in ((a, int(swapped)), (b, int(not swapped)))]
+    expected = np.empty(c.shape, dtypes.NUMPY[c.dtype])
+    interpret(function, [*given, expected])
+    found = called(function, SAPPHIRE, *given)
+    if DOTS[op][0].floats:
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+    else:
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "x".join(map(str, shape)))
+@pytest.mark.parametrize(("op", "swapped", "name"), CASES)
+def test_products_of_tiles(op: BinaryOp, swapped: bool, name: str, shape: tuple[int, int, int]) -> None:
+    function = product(op, shape, swapped=swapped)
+    assert set(instructions(function)) == {name}
+    check(function, op, swapped)
+
+
+def test_loops_around_the_rows() -> None:
+    function = product(BinaryOp.DOT_U8S8, (8, 16, 40), images=3)
+    assert set(instructions(function)) == {"tdpbusd"}
+    check(function, BinaryOp.DOT_U8S8, swapped=False)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        product(BinaryOp.DOT_U8S8, (2, 16, 16)),  # the vectors of so few rows are as fast
+        product(BinaryOp.DOT_U8S8, (16, 16, 37)),  # no equal pieces
+        product(BinaryOp.DOT_U8S8, (48, 48, 16)),  # nine registers of accumulators
+        product(BinaryOp.DOT_U8S8, (16, 16, 16), across=True),  # a row's words are apart
+        product(BinaryOp.DOT_S16S16, (16, 16, 16)),  # no such instruction
+    ],
+)
+def test_what_tiles_do_not_fit_is_done_by_vectors(function: Function) -> None:
+    assert not instructions(function)
+
+
+def test_processors_without_them_use_vectors() -> None:
+    assert not instructions(product(BinaryOp.DOT_U8S8, (16, 16, 16)), resolve("icelake-server"))
+
+
+@pytest.mark.parametrize(
+    ("task", "name"),
+    [
+        (al.Task(workloads.quantised_matmul(32, 96, 128), replace(SAPPHIRE, threads=2)), "tdpbusd"),
+        (al.Task(workloads.widened_matmul(32, 96, 128), replace(SAPPHIRE, threads=1)), "tdpbf16ps"),
+    ],
+)
+def test_default_programs_of_products(task: al.Task, name: str) -> None:
+    with Programs(None, cache=NoCache()) as programs:
+        function = lower(task, programs.candidate(task))
+    assert set(instructions(function, task.target)) == {name}
+    inputs = arrays_for(task.dag, np.random.default_rng(5))
+    assert_close(task.dag, compiled(task.dag, function, inputs, task.target), evaluate(task.dag, inputs))
