@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Final, TypeAlias
 
 from ansorlite.analysis.access import Access, accesses, axes_of, positions
 from ansorlite.analysis.branches import branch_axes, region_loops
@@ -28,12 +28,14 @@ from ansorlite.columns.arithmetic import (
 )
 from ansorlite.columns.tape import Number
 from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
+from ansorlite.features.fused import joined
 from ansorlite.features.memory import LINE
 from ansorlite.features.operations import operations
 from ansorlite.loops.nodes import index
 from ansorlite.once import once_for_each
 from ansorlite.schedule.nest import Attached, CopyLoop, Fetched, Loop, Nest, Packed, Program
 from ansorlite.schedule.padding import strides
+from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.regions import Box
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis, Reduce
@@ -55,13 +57,18 @@ def population_facts(program: Program) -> Iterator[StatementFacts]:
             yield from _NestView(nest, program).facts()
 
 
+#: By axis how far an iteration of a loop moves, and the span that its last one is shifted into; ``None`` where that is not.
+Steps: TypeAlias = Mapping[Axis, tuple[Number, Number | None]]
+
+
 @dataclass(frozen=True, eq=False)
 class _Loops:
     """The loops around a statement, the axes that each walks, and by depth how much of each axis is left below.
 
     Attributes:
         numbers: by loop, the outermost first, as far as they are those of the nest: which of these each is.
-        steps: by loop, for axes: how far an iteration moves; without an entry, as far as what is left below.
+        steps: by loop, for axes: how far it moves; without an entry, as far as what is left below.
+        fused: by loop: the fused loop that it is a part of.
     """
 
     numbers: Sequence[int]
@@ -73,7 +80,8 @@ class _Loops:
     axes: tuple[frozenset[Axis], ...]
     sizes: Mapping[Axis, Numbers]
     lanes: Number
-    steps: Sequence[Mapping[Axis, Number]]
+    steps: Sequence[Steps]
+    fused: Sequence[LoopRef | None]
 
 
 _NONE: Final[Mapping[str, Number]] = {}
@@ -84,7 +92,7 @@ class _Around:
     """The loops around the region of a stage, as its own nest sees them.
 
     Attributes:
-        trips, parallel, unrolled, steps: by loop.
+        trips, parallel, unrolled, steps, fused: by loop.
         walks: by loop: which of the stage's axes the region moves along.
         sizes: of the stage's axes, by depth.
         places: of the regions that can be read there: the stage, and by loop whether it is around the region's place.
@@ -93,7 +101,8 @@ class _Around:
     trips: Numbers
     parallel: Numbers
     unrolled: Numbers
-    steps: Sequence[Mapping[Axis, Number]]
+    steps: Sequence[Steps]
+    fused: Sequence[LoopRef | None]
     walks: Sequence[frozenset[Axis]]
     sizes: Mapping[Axis, Numbers]
     places: Mapping[Tensor, tuple[Attached, Numbers]]
@@ -130,10 +139,11 @@ class _NestView:
             *(around.parallel if around is not None else ()),
             *(nest.loops.index(loop) < nest.parallel for loop in own),
         ]
-        self.steps: list[Mapping[Axis, Number]] = [
+        self.steps: list[Steps] = [
             *(around.steps if around is not None else ()),
-            *({loop.axis: loop.step} if loop.axis in nest.mixed else {} for loop in own),
+            *({loop.axis: (loop.step, None if loop.name in nest.cut else loop.span)} for loop in own),
         ]
+        self.fused = [*(around.fused if around is not None else ()), *(loop.fused for loop in own)]
         self.walks = [*(around.walks if around is not None else ()), *(frozenset((loop.axis,)) for loop in own)]
         self.places: dict[Tensor, tuple[Attached, Numbers]] = {}
         self.flags: dict[Number, Numbers] = {}
@@ -164,7 +174,7 @@ class _NestView:
         unrolled = [both(flag, here) for flag, here in zip(self.unrolled, outside, strict=True)]
         walks = [self.walked(stage, walk) for walk in self.walks]
         sizes = {axis: self.region_sizes(stage, axis, (), outside) for axis in axes_of(stage.tensor)}
-        return _Around(trips, parallel, unrolled, self.steps_of_box(stage), walks, sizes, self.places)
+        return _Around(trips, parallel, unrolled, self.steps_of_box(stage), self.fused, walks, sizes, self.places)
 
     def axis_sizes(self, axis: Axis) -> Numbers:
         """By depth how much of an anchor's axis the loops below walk."""
@@ -202,7 +212,7 @@ class _NestView:
         # Accumulators of their own live only while the inner reduction runs: loops around it add to others.
         reduce = [both(loop.reduce, negated(both(nest.apart, loop.band < (nest.inner_reduction or 0)))) for loop in self.loops]
         kinds = (self.trips, self.parallel, self.unrolled, self.vector, reduce)
-        loops = _Loops(self.numbers, *kinds, tuple(self.walks), self.sizes, nest.lanes, self.steps)
+        loops = _Loops(self.numbers, *kinds, tuple(self.walks), self.sizes, nest.lanes, self.steps, self.fused)
         streamed = nest.streamed if nest.epilogue is None else 0
         packs = {p.tensor: p for p in nest.packed}
         found = self.statement(nest.anchor, loops, self.anchor_in_registers(), self.home(loops), packs=packs, streamed=streamed)
@@ -287,7 +297,9 @@ class _NestView:
         vector = [both(flag, there) for flag, there in zip(self.vector, real, strict=True)]
         unrolled = [both(flag, there) for flag, there in zip(unrolled, real, strict=True)]
         lanes = where(vector[-1], self.nest.lanes, 1) if vector else self.nest.lanes
-        return _Loops(self.numbers, trips, parallel, unrolled, vector, [0] * len(trips), axes, sizes, lanes, self.steps)
+        return _Loops(
+            self.numbers, trips, parallel, unrolled, vector, [0] * len(trips), axes, sizes, lanes, self.steps, self.fused
+        )
 
     # Region stages and packed copies ----------------------------------------------------------------------------------
 
@@ -313,10 +325,11 @@ class _NestView:
             space_seen += space
             runs_on = every((loop.trip > 1, negated(vector[-1]), negated(parallel[-1])))
             unrolled.append(both(loop.axis in written_out, runs_on))
-        steps: list[Mapping[Axis, Number]] = [*self.steps_of_box(stage), *({} for _ in own)]
+        steps: list[Steps] = [*self.steps_of_box(stage), *({} for _ in own)]
         sizes = {axis: self.region_sizes(stage, axis, own, outside) for axis in axes_of(tensor)}
         kinds = (trips, parallel, unrolled, vector, reduce)
-        loops = _Loops(self.numbers, *kinds, tuple(axes), sizes, stage.lanes, steps)
+        fused = [*self.fused, *(None for _ in own)]
+        loops = _Loops(self.numbers, *kinds, tuple(axes), sizes, stage.lanes, steps, fused)
         return self.statement(tensor, loops, isinstance(tensor.body, Reduce), self.stored_in_box(tensor, loops, len(none)))
 
     def stored_in_box(self, tensor: Tensor, loops: _Loops, around: int) -> AccessFacts:
@@ -347,10 +360,18 @@ class _NestView:
         boxes = zip(stage.tensor.axes, stage.region, strict=True)
         return frozenset(axis for axis, box in boxes if box is not None and any(term in walk for term, _ in box.terms))
 
-    def steps_of_box(self, stage: Attached) -> list[Mapping[Axis, Number]]:
+    def steps_of_box(self, stage: Attached) -> list[Steps]:
         """By loop of the nest, how far an iteration moves the stage's box, where that is not what is left below."""
         terms = [(axis, box.terms) for axis, box in zip(stage.tensor.axes, stage.region, strict=True) if box is not None]
-        return [{axis: abs(c) * steps[term] for axis, all_ in terms for term, c in all_ if term in steps} for steps in self.steps]
+
+        def scaled(by: int, step: Number, span: Number | None) -> tuple[Number, Number | None]:
+            # The span is that of the corner: a step more than its last place.
+            return by * step, None if span is None else by * span
+
+        return [
+            {axis: scaled(abs(c), *steps[term]) for axis, all_ in terms for term, c in all_ if term in steps}
+            for steps in self.steps
+        ]
 
     def region_sizes(self, stage: Attached, axis: Axis, own: Sequence[_OwnLoop], outside: Numbers) -> Numbers:
         """By depth how much of an axis of the stage is walked: boxes of the anchor's tiles first, then its own loops."""
@@ -386,11 +407,11 @@ class _NestView:
             parallel.append(where(around, position < self.nest.parallel, loop.parallel))
             unrolled.append(both(where(around, walked[position].unrolled, loop.unrolled), trips[-1] > 1))
             left = {axis: found[-1] for axis, found in sizes.items()}
-            step: dict[Axis, Number] = {}
+            step: dict[Axis, tuple[Number, Number | None]] = {}
             for position, here in loop.parts:
                 axis = walked[position].axis
                 if axis in self.nest.mixed:
-                    step[axis] = where(either(here, around), walked[position].step, step.get(axis, 0))
+                    step[axis] = where(either(here, around), walked[position].step, step[axis][0] if axis in step else 0), None
                 if axis in dims:
                     # One of a single iteration may stay where one outside of it is moved.
                     walks = both(either(here, around), here == 1 or walked[position].trip > 1)
@@ -406,7 +427,8 @@ class _NestView:
         by_loop = (frozenset(walked[position].axis for position, _ in loop.parts) & dims for loop in own)
         axes = (*(walk & dims for walk in self.walks[:further]), *by_loop)
         kinds = (trips, parallel, unrolled, vector, [0] * len(trips))
-        loops = _Loops(self.copy_numbers(own, further), *kinds, axes, sizes, lanes, steps)
+        fused = [*self.fused[:further], *(None if loop.moved else walked[loop.parts[0][0]].fused for loop in own)]
+        loops = _Loops(self.copy_numbers(own, further), *kinds, axes, sizes, lanes, steps, fused)
         element, lane = _distinct(pack.copy), walked[-1].axis if walked and walked[-1].axis in dims else None
         found = [self.read_facts(access, loops, lane=lane) for access in accesses(element)]
         found = [replace(facts, lane_stride=where(pack.transposed, 1, facts.lane_stride)) for facts in found]
@@ -612,7 +634,8 @@ def _facts(
     assert distinct.body is not None
     counts = operations(distinct.body, {read: position for position, read in enumerate(reads(distinct.body))})
     kinds = (loops.trips, loops.parallel, loops.unrolled, loops.vector, loops.reduce)
-    return StatementFacts(name, *kinds, loops.lanes, in_registers, accumulates, streamed, counts, found)
+    facts = StatementFacts(name, *kinds, loops.lanes, in_registers, accumulates, streamed, counts, found)
+    return joined(facts, loops.fused)
 
 
 @once_for_each
@@ -662,6 +685,11 @@ def _sticks_out(box: Box, extent: int) -> bool:
 
 def _moves(form: Affine, walked: Iterable[Axis], loops: _Loops, depth: int) -> Number:
     """Whether the form changes over the iterations of a loop that walks some of its axes, every other loop at its start."""
-    own = loops.steps[depth]
-    steps = {axis: own[axis] if axis in own else loops.sizes[axis][depth + 1] for axis in walked}
-    return moves(form, steps, loops.trips[depth])
+    own, trip = loops.steps[depth], loops.trips[depth]
+
+    def by(axis: Axis) -> tuple[Number, Number]:
+        step, span = own.get(axis, (loops.sizes[axis][depth + 1], None))
+        last = (trip - 1) * step
+        return step, last if span is None else minimum(last, span - step)
+
+    return moves(form, {axis: by(axis) for axis in walked})

@@ -89,8 +89,12 @@ def _extent(structure: Structure, loop: LoopRef) -> int:
     tensor = structure.tensors.get(loop.stage)
     if tensor is None or tensor.body is None:
         return 0
-    parents = {part: split.loop for split in structure.loops(loop.stage).splits for part in split.parts}
-    name = loop.name
-    while name in parents:
-        name = parents[name]
-    return next((axis.extent for axis in (*tensor.axes, *tensor.reduce_axes) if axis.name == name), 0)
+    said = structure.loops(loop.stage)
+    parents = {part: split.loop for split in said.splits for part in split.parts}
+    extents = {axis.name: axis.extent for axis in (*tensor.axes, *tensor.reduce_axes)}
+    result = 1
+    for name in said.parts(loop.name):
+        while name in parents:
+            name = parents[name]
+        result *= extents.get(name, 0)
+    return result

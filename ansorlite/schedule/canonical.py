@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansorlite.analysis.access import positions
-from ansorlite.columns.arithmetic import both, equal, every, select, where
+from ansorlite.columns.arithmetic import both, either, equal, every, negated, select, where
 from ansorlite.columns.tape import Number
 from ansorlite.loops.nodes import BINDINGS
 from ansorlite.schedule.nest import Nest, Packed, Program
+from ansorlite.schedule.refs import LoopRef
 
 
 def canonical(program: Program) -> list[Number]:
@@ -32,6 +33,8 @@ def _nest(nest: Nest) -> list[Number]:
         bindings = [0 if loop.bound is None else 1 + BINDINGS.index(loop.bound) for loop in nest.loops]
         # Of an axis in several loops the one that is left may be bound or not.
         result += _in_front(real, bindings)
+    if any(loop.fused is not None for loop in nest.loops):
+        result += _in_front(real, _joined(nest))
     starts = [before[nest.band_start(band)] for band in range(len(nest.bands) + 1)]
 
     def place(bands: Number) -> Number:
@@ -56,12 +59,28 @@ def _nest(nest: Nest) -> list[Number]:
 def _copying(nest: Nest, pack: Packed) -> list[Number]:
     """By loop of the nest, how a copy walks it: that depends on which of an axis's loops it is, which else cannot be told."""
     marks: list[Number] = [0] * len(nest.loops)
+    walked: dict[LoopRef, Number] = {}
     for loop in pack.loops:
         mark = int(loop.moved) + 2 * loop.parallel + 4 * loop.unrolled
+        fused = None if loop.moved else nest.loops[loop.parts[0][0]].fused
+        if fused is not None:
+            mark = mark + 8 * both(walked.get(fused, 0), negated(loop.parallel))
+            walked[fused] = either(walked.get(fused, 0), loop.trip > 1)
         for position, here in loop.parts:
             real = every((here, loop.trip > 1, nest.loops[position].trip > 1))
             marks[position] = marks[position] + where(real, mark, 0)
     return marks
+
+
+def _joined(nest: Nest) -> list[Number]:
+    """By loop whether it runs as one with the real loop before it; of parallel loops all do."""
+    result: list[Number] = []
+    for position, loop in enumerate(nest.loops):
+        before = [other for other in nest.loops[:position] if loop.fused is not None and other.fused == loop.fused]
+        # Where accumulators start at the root, that is in loops that threads do not share.
+        apart = 1 if nest.starts else nest.parallel <= position
+        result.append(both(negated(every(equal(other.trip, 1) for other in before)), apart))
+    return result
 
 
 def _started(nest: Nest) -> Number:

@@ -10,7 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ansorlite.loops.nodes import For, LoopKind, Stmt, index
+from ansorlite.schedule.fusing import runs
 from ansorlite.schedule.nest import Attached, Loop, Nest
+from ansorlite.schedule.parallel import fused_loop
+from ansorlite.schedule.refs import LoopRef
 from ansorlite.te import functions as te
 from ansorlite.te.expr import Axis, Expr, Var
 from ansorlite.te.index.ranges import Interval, bounds
@@ -41,6 +44,7 @@ class Level:
     depth: int
     exact: bool
     bound: LoopKind | None = None
+    fused: LoopRef | None = None
 
     @property
     def uneven(self) -> bool:
@@ -82,7 +86,7 @@ def levels(nest: Nest) -> tuple[Level, ...]:
         counts[loop.axis] += 1
         flags = (cut, loop.depth, exact)
         bands = (loop.axis, loop.band, loop.reduce)
-        result.append(Level(name, position, *bands, *numbers, bool(loop.unrolled), lanes, *flags, loop.bound))
+        result.append(Level(name, position, *bands, *numbers, bool(loop.unrolled), lanes, *flags, loop.bound, loop.fused))
     return tuple(result)
 
 
@@ -139,8 +143,9 @@ def loops_over(chosen: Iterable[Level], position: Position) -> tuple[list[tuple[
 
 
 def nested(opened: list[tuple[Level, Var, Expr]], body: Stmt, plain: bool = False) -> Stmt:
-    """``body`` inside the loops, each of its level's kind; ``plain`` makes them all serial."""
-    for level, var, extent in reversed(opened):
+    """``body`` inside the loops, each of its level's kind, fused ones as one; ``plain`` makes them all serial."""
+    for run in reversed(list(runs(opened, (level.fused for level, _, _ in opened)))):
+        level, var, extent = run[0]
         kind, lanes = LoopKind.SERIAL, 1
         if level.lanes > 1 and not plain:
             kind, lanes = LoopKind.VECTORIZED, level.lanes
@@ -148,7 +153,10 @@ def nested(opened: list[tuple[Level, Var, Expr]], body: Stmt, plain: bool = Fals
             kind = LoopKind.UNROLLED
         elif level.bound is not None and not plain:
             kind = level.bound
-        body = For(var, extent, kind, body, lanes)
+        if len(run) == 1:
+            body = For(var, extent, kind, body, lanes)
+        else:
+            body = fused_loop([(var, level.trip) for level, var, _ in run], body, kind)
     return body
 
 

@@ -18,53 +18,46 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorlite.analysis.access import accesses, axes_of, positions
+from ansorlite.analysis.access import axes_of, positions
 from ansorlite.analysis.branches import region_loops
-from ansorlite.analysis.constants import constant_stages, follows_from_constants
-from ansorlite.analysis.predicates import fetchable
+from ansorlite.analysis.constants import constant_stages
 from ansorlite.columns.arithmetic import (
     both,
-    ceil,
-    either,
     equal,
     every,
     maximum,
     minimum,
-    modulo,
-    negated,
-    product,
     select,
     where,
 )
-from ansorlite.columns.tape import Column, Number
+from ansorlite.columns.tape import Number
 from ansorlite.errors import ScheduleError
-from ansorlite.loops.nodes import LoopKind, Scope, may_nest
-from ansorlite.once import once_for_each
+from ansorlite.loops.nodes import Scope
 from ansorlite.schedule.accumulators import check_starts, in_scope
 from ansorlite.schedule.bands import Depths, bands_around, bands_of, kept
-from ansorlite.schedule.nest import Attached, Fetched, Loop, Nest, Packed, Program
-from ansorlite.schedule.packing import copy_loops
+from ansorlite.schedule.conditions import Conditions
+from ansorlite.schedule.copied import check_shared, fetched, packed
+from ansorlite.schedule.fusing import unfused
+from ansorlite.schedule.kinds import check_kinds, check_sums, fused_in, shared_loops, streamed, unrolled
+from ansorlite.schedule.nest import Attached, Loop, Nest, Program
 from ansorlite.schedule.padding import paddings, wanted
 from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.regions import Region, regions
 from ansorlite.schedule.samples import Choose, Value, evaluate
 from ansorlite.schedule.structure import (
-    Ahead,
-    Copied,
     Location,
     Sampled,
     StageLoops,
     Structure,
     places,
 )
-from ansorlite.schedule.walks import Walk, Walks, chain, innermost, mixed_axes
-from ansorlite.te import dtypes
-from ansorlite.te.expr import Axis, Expr, Reduce
+from ansorlite.schedule.walks import Walks, chain, innermost, mixed_axes
+from ansorlite.te.expr import Axis, Reduce
 from ansorlite.te.tensor import Tensor
-from ansorlite.te.traversal import free_vars, reads, substitute
 
 #: Bytes that a streaming store's innermost loop writes in a row, at least: at both ends of a run a line is written in two parts.
 SHORTEST_STREAM: Final = 512
+_NONE: Final[Mapping[str, LoopRef]] = {}
 
 
 def fold(structure: Structure, choose: Choose) -> Program:
@@ -78,14 +71,15 @@ def fold(structure: Structure, choose: Choose) -> Program:
 
 class _Fold:
     def __init__(self, structure: Structure, choose: Choose) -> None:
+        structure = unfused(structure)
         self.dag = structure.dag
         self.structure = structure
         self.choose = choose
         self.tensors = structure.tensors
         self.constant = constant_stages(self.dag)
         self.parts: dict[Axis, Number] = {}
-        self.walks = Walks(choose, self.parts)
-        self.valid: Number = 1
+        self.conditions = Conditions()
+        self.walks = Walks(choose, self.parts, self.conditions)
         self.follower: dict[str, str] = {}
         self.members: dict[str, list[Tensor]] = {}
         self.pads: dict[Tensor, tuple[Number, ...]] = {}
@@ -112,7 +106,7 @@ class _Fold:
                 merge = next(c for c in self.dag.consumers(nest.epilogue))
                 counting = (nest.anchor.axes[0], nest.epilogue.axes[0], merge.reduce_axes[0])
                 self.parts |= dict.fromkeys(counting, nest.loops[0].trip)
-        return Program(self.dag, tuple(nests), self.parts, both(self.valid, self.walks.valid), self.pads)
+        return Program(self.dag, tuple(nests), self.parts, self.conditions.valid, self.pads)
 
     def value(self, value: Value) -> Number:
         return evaluate(value, self.choose)
@@ -171,9 +165,9 @@ class _Fold:
         depths = Depths(said, names, inside)
         grouped = bands_of(names, walks, depths.all, vector, isinstance(anchor.body, Reduce))
         depth = {name: number for number, name in enumerate(chain(said))}
-        bound = dict(said.bound)
+        bound, fused = dict(said.bound), fused_in(anchor.name, said, names)
         loops = tuple(
-            Loop(name, walk.axis, depth[name], number, walk.reduce, walk.span, walk.step, walk.trip, 0, bound.get(name))
+            Loop(name, walk.axis, depth[name], number, *walk.numbers, 0, bound.get(name), fused.get(name))
             for number, (_, band) in enumerate(grouped)
             for name, walk in ((name, walks[name]) for name in band)
         )
@@ -204,11 +198,11 @@ class _Fold:
         if vector is not None and said.vector is not None:
             lane_axis, lanes = walks[vector].axis, minimum(self.value(said.vector[1]), loops[-1].trip)
         mixed = mixed_axes(said, walks)
-        parallel = self.parallel(said, [loop.trip for loop in loops], anchor.name, names)
+        parallel = shared_loops(said, [loop.trip for loop in loops], anchor.name, names, self.choose, fused)
         if box is not None:
             parallel = where(equal(box, 0), parallel, 0)
-        self.check_bound(anchor.name, loops, cut, mixed)
-        loops, written = self.unrolled(loops, said, cut, mixed, lanes, parallel)
+        check_kinds(anchor.name, said, loops, cut, mixed, parallel, self.conditions)
+        loops, written = unrolled(loops, said, cut, mixed, lanes, parallel, self.choose)
         stored = anchor if epilogue is None else epilogue
         if box is None:
             self.padded(stored, [self.parts.get(axis, axis.extent) for axis in stored.axes])
@@ -217,7 +211,8 @@ class _Fold:
                 f"stage {anchor.name} is a tile of accumulators: storage_align is of stages that are stored, and of copies"
             )
         prepared = stored in self.constant
-        streamed = self.streamed(stored, loops, lanes) if box is None else 0
+        wish = self.value(self.structure.loops(stored.name).streamed)
+        past = streamed(wish, stored, loops, lanes) if box is None else 0
         reduce_at: Number = ended
         if starts is not None:
             # Of a local tile no further out than where that is made; and no further in than where the reduction begins.
@@ -237,19 +232,25 @@ class _Fold:
             parallel,
             prepared,
             said.scope,
-            streamed,
+            past,
             cut,
             mixed,
             written,
             (),
             (),
         )
-        self.valid = both(self.valid, in_scope(nest))
-        self.check_sums(nest, said, walks)
+        self.conditions.valid = both(self.conditions.valid, in_scope(nest))
+        check_sums(nest, said, walks, self.conditions)
         attached = self.attached(nest, members, place, normalised, box is None)
-        packed = tuple(self.packed(nest, copy, attached, lambda at: normalised(place(at)), box is None) for copy in said.copies)
-        fetched = tuple(self.fetched(nest, said, ahead, attached) for ahead in said.prefetched if ahead.loop in names)
-        return replace(nest, attached=attached, packed=packed, fetched=fetched)
+        rules = self.choose, self.conditions
+        copies = tuple(
+            packed(
+                self.dag, nest, self.tensors[copy.tensor], copy, attached, lambda at: normalised(place(at)), *rules, box is None
+            )
+            for copy in said.copies
+        )
+        asked = tuple(fetched(nest, said, ahead, attached, *rules) for ahead in said.prefetched if ahead.loop in names)
+        return replace(nest, attached=attached, packed=copies, fetched=asked)
 
     def factor(self, anchor: Tensor, epilogue: Tensor | None) -> Axis | None:
         """The axis whose outermost loop makes partial results, if the nest does."""
@@ -264,116 +265,6 @@ class _Fold:
         return next((axis for axis in anchor.reduce_axes if axis.name == name), None)
 
     # Loops of one stage -------------------------------------------------------------------------------------------
-
-    def unrolled(
-        self,
-        loops: tuple[Loop, ...],
-        said: StageLoops,
-        cut: frozenset[str],
-        mixed: frozenset[Axis],
-        lanes: Number,
-        parallel: Number,
-    ) -> tuple[tuple[Loop, ...], Number]:
-        """Marks loops, from the innermost outward, while their straight-line code stays within the limit; and how many iterations
-        of theirs are written out.
-
-        A loop whose last run may be short stays a loop, and so does one that threads share.
-        """
-        names, wish = said.unrolled or ((), 0)
-        shared = said.parallel[0] if said.parallel is not None else ()
-        limit = self.value(wish)
-        statements: Number = 1
-        going: Number = limit > 0
-        result = list(loops)
-        for position in reversed(range(len(loops))):
-            loop = loops[position]
-            vector = both(lanes > 1, position == len(loops) - 1)
-            if loop.name not in names:
-                statements = statements * where(vector, ceil(loop.trip / lanes), 1)
-                continue
-            statements = statements * where(vector, ceil(loop.trip / lanes), loop.trip)
-            fixed = either(_whole(loops, position, mixed), equal(loop.trip, 1)) if loop.name in cut else 1
-            alone = parallel <= position if loop.name in shared else 1
-            going = every((going, statements <= limit, either(fixed, vector), alone))
-            result[position] = replace(loop, unrolled=every((going, loop.trip > 1, negated(vector))))
-        written = product(where(loop.unrolled, loop.trip, 1) for loop in result)
-        return tuple(result), minimum(written, maximum(limit, 1))
-
-    def check_bound(self, stage: str, loops: tuple[Loop, ...], cut: frozenset[str], mixed: frozenset[Axis]) -> None:
-        """Loops that are bound nest as their machine has it, and have the same iterations in every run."""
-        around: list[Loop] = []
-        for position, loop in enumerate(loops):
-            if loop.bound is None:
-                continue
-            for outer in around:
-                if outer.bound is not None and not may_nest(outer.bound, loop.bound):
-                    raise ScheduleError(
-                        f"loop {loop.name} of stage {stage}, bound to {loop.bound.value}, is inside of loop {outer.name}, bound "
-                        f"to {outer.bound.value}; reorder: block, vthread, then warp and lane, or thread, from the outermost in"
-                    )
-            around.append(loop)
-            if loop.name in cut:
-                whole = either(_whole(loops, position, mixed), equal(loop.trip, 1))
-                self.require(
-                    whole,
-                    f"loop {loop.name} of stage {stage} is bound to {loop.bound.value}, but its last run is short; "
-                    f"choose factors that divide the loops of {loop.axis.name}",
-                )
-
-    def check_sums(self, nest: Nest, said: StageLoops, walks: Mapping[str, Walk]) -> None:
-        """Independent iterations that are shifted onto one another do not add to one element in memory."""
-        if nest.epilogue is not None or not isinstance(nest.anchor.body, Reduce):
-            return
-        shared = said.parallel[0] if said.parallel is not None else ()
-        inner = nest.inner_reduction
-        # Registers that are set at the start of a sum are moved to memory whole.
-        moved = both(nest.promoted, nest.reduce_at >= inner) if inner is not None else 0
-        for position, loop in enumerate(nest.loops):
-            walk = walks[loop.name]
-            if (loop.bound is None and loop.name not in shared) or walk.cut or walk.even:
-                continue
-            alone = nest.parallel <= position if loop.bound is None else 0
-            self.require(
-                either(either(equal(loop.trip * loop.step, loop.span), alone), moved),
-                f"loop {loop.name} of stage {nest.anchor.name} walks {loop.span} elements in steps of {loop.step}: its last "
-                f"iteration would add to elements of another one at the same time; choose factors that divide, or cache_write",
-            )
-
-    def require(self, flag: Number, problem: str) -> None:
-        """A condition of rows: where it is not met the row is invalid.
-
-        Raises:
-            ScheduleError: there is one row, and it is not.
-        """
-        if isinstance(flag, Column):
-            self.walks.valid = both(self.walks.valid, flag)
-        elif not flag:
-            raise ScheduleError(problem)
-
-    def streamed(self, stored: Tensor, loops: tuple[Loop, ...], lanes: Number) -> Number:
-        """Whether what the innermost loop stores goes past the caches: by the line, so in vectors, and not in short runs."""
-        wish = self.value(self.structure.loops(stored.name).streamed)
-        if not loops or (isinstance(wish, int) and not wish):
-            return 0
-        long = loops[-1].trip * dtypes.size(stored.dtype) >= SHORTEST_STREAM
-        return every((wish, lanes > 1, long))
-
-    def parallel(self, said: StageLoops, trips: Sequence[Number], stage: str, names: Sequence[str]) -> Number:
-        """How many outermost loops are fused and parallel, not counting a last one of a single iteration."""
-        shared, depth = said.parallel or ((), 0)
-        there = [name for name in shared if name in names]
-        if list(names[: len(there)]) != there:
-            raise ScheduleError(
-                f"the loops {', '.join(shared)} of stage {stage} are to be parallel, but the outermost ones are "
-                f"{', '.join(names[: len(there)])}; reorder them"
-            )
-        if said.vector is not None and said.vector[0] in there:
-            raise ScheduleError(f"loop {said.vector[0]} of stage {stage} cannot be both parallel and vectorized; split it in two")
-        wish = self.value(depth)
-        result: Number = 0
-        for position, trip in enumerate(trips[: len(there)]):
-            result = where(both(position < wish, trip > 1), position + 1, result)
-        return result
 
     # What is computed inside of a nest -------------------------------------------------------------------------------
 
@@ -410,7 +301,7 @@ class _Fold:
             read_inside = any(consumer in at_of for consumer in consumers)
             tiles = nest.reaches if read_inside else nest.sizes
             if self.structure.loops(tensor.name).shared:
-                self.check_shared(nest, tensor.name, at, root)
+                check_shared(nest, tensor.name, at, root, self.conditions)
             result.append(self.region_stage(tensor, forms[tensor], at, tiles, root))
         return tuple(reversed(result))
 
@@ -445,7 +336,7 @@ class _Fold:
             lanes = minimum(self.value(said.vector[1]), width)
         order = region_loops(tensor, lane_axis)
         trips = [lengths[number[axis]] for axis in order]
-        shared = self.parallel(said, trips, tensor.name, [axis.name for axis in order])
+        shared = shared_loops(said, trips, tensor.name, [axis.name for axis in order], self.choose)
         parallel = where(equal(at, 0), shared, 0) if root else 0
         shape = lane_axis, lanes, parallel
         return Attached(tensor, region, at, tuple(lengths), *shape, tensor in self.constant, said.shared, None)
@@ -457,93 +348,6 @@ class _Fold:
             number = {axis.name: dim for dim, axis in enumerate(tensor.axes)}
             self.pads[tensor] = paddings(extents, {number[name]: wish for name, wish in wishes.items()})
 
-    def packed(
-        self, nest: Nest, copied: Copied, attached: Sequence[Attached], place: Callable[[Location], Number], root: bool
-    ) -> Packed:
-        tensor = self.tensors[copied.tensor]
-        copy = _copy(nest.anchor, tensor, copied.name, copied.computed)
-        assert copy.body is not None
-        # What one box reads is copied with it, in every call.
-        prepared = root and follows_from_constants(self.dag, copy.body)
-        # What is computed inside of the nest can be copied no further out than there.
-        there: Number = next((stage.at for stage in attached if stage.tensor is tensor), 0)
-        at = 0 if prepared else maximum(place(copied.at), there)
-        if copied.shared:
-            self.check_shared(nest, copied.name, at, root)
-        wishes = wanted(copied.aligned, self.choose)
-        pads: dict[str, Number] = {}
-        stride: Number = 1
-        for loop in reversed(nest.loops) if wishes else ():
-            inside = both(at <= loop.band, loop.axis in copy.axes)
-            if loop.name in wishes:
-                factor, offset = wishes[loop.name]
-                # Of loops of one iteration there is no dimension; and neighbours along the innermost one lie side by side.
-                there = every((inside, loop.trip > 1, stride > 1))
-                pads[loop.name] = where(there, modulo(offset - stride, factor), 0)
-                stride = stride + pads[loop.name]
-            stride = stride * where(inside, loop.trip, 1)
-        return Packed(tensor, copy, at, prepared, copied.shared, pads, *copy_loops(nest, copy, at, pads))
-
-    def fetched(self, nest: Nest, said: StageLoops, ahead: Ahead, attached: Sequence[Attached]) -> Fetched:
-        read = [access for access in accesses(nest.anchor) if access.tensor.name == ahead.tensor]
-        if len(read) != 1 or not fetchable(read[0]):
-            raise ScheduleError(
-                f"stage {nest.anchor.name} reads {ahead.tensor} in another way than when it was to be asked for ahead; "
-                f"rewrite the computation before prefetch"
-            )
-        tensor = read[0].tensor
-        position = next(number for number, loop in enumerate(nest.loops) if loop.name == ahead.loop)
-        loop = nest.loops[position]
-        what = f"{tensor.name} cannot be asked for ahead in loop {ahead.loop} of stage {nest.anchor.name}"
-        if loop.bound is not None or (said.vector is not None and said.vector[0] == ahead.loop):
-            raise ScheduleError(f"{what}, whose iterations do not run one after another; name another loop")
-        self.require(nest.parallel <= position, f"{what}, whose iterations threads share; name a loop inside of those")
-        here = next((stage.at for stage in attached if stage.tensor is tensor), 0)
-        self.require(equal(here, 0), f"{what}: it is computed inside of these loops")
-        return Fetched(tensor, position, minimum(self.value(ahead.distance), maximum(loop.trip - 1, 1)))
-
-    def check_shared(self, nest: Nest, name: str, at: Number, root: bool) -> None:
-        """What the threads of a block share is made inside of some root loop, and outside of those over threads."""
-        if not root:
-            raise ScheduleError(
-                f"{name} is to be shared by the threads of a block, but {nest.anchor.name} is itself computed in another one's "
-                f"loops: make {name} in those"
-            )
-        threads = [loop for loop in nest.loops if loop.bound not in (None, LoopKind.BLOCK)]
-        outside = every(either(at <= loop.band, equal(loop.trip, 1)) for loop in threads)
-        self.require(
-            both(at > 0, outside),
-            f"{name} is to be shared by the threads of a block: make it inside of a loop of {nest.anchor.name}, "
-            f"outside of the loops that are bound to threads",
-        )
-
 
 def _table(numbers: Sequence[int]) -> NDArray[np.int64]:
     return np.asarray(numbers, dtype=np.int64)
-
-
-def _whole(loops: tuple[Loop, ...], position: int, mixed: frozenset[Axis]) -> Number:
-    """Whether a loop always runs its full trip, because every step around it and its own divides the span."""
-    axis = loops[position].axis
-    around = loops if axis in mixed else loops[: position + 1]
-    return every(equal(product((loop.trip, loop.step)), loop.span) for loop in around if loop.axis is axis)
-
-
-@once_for_each
-def _copy(anchor: Tensor, tensor: Tensor, name: str, computed: bool) -> Tensor:
-    """What ``anchor`` reads of ``tensor``, over the axes that the read depends on; a stage's element may be computed there."""
-    assert anchor.body is not None
-    found = [read for read in reads(anchor.body) if read.tensor is tensor]
-    if len(found) != 1:
-        raise ScheduleError(
-            f"stage {anchor.name} reads {len(found)} elements of {tensor.name} at a time, so not from a copy; "
-            f"rewrite the computation before cache_read"
-        )
-    (read,) = found
-    used = free_vars(read)
-    axes = tuple(axis for axis in axes_of(anchor) if axis in used)
-    element: Expr = read
-    if computed:
-        assert tensor.body is not None
-        element = substitute(tensor.body, dict(zip(tensor.axes, read.indices, strict=True)))
-    return Tensor(name, tuple(axis.extent for axis in axes), tensor.dtype, axes, element)

@@ -26,6 +26,7 @@ from ansorlite.analysis.access import axes_of
 from ansorlite.loops.fetch_ahead import fetches
 from ansorlite.loops.nodes import Alloc, Buffer, For, Load, LoopKind, Role, Scope, Stmt, Store, block, index
 from ansorlite.schedule.coordinates import Level, Position, box_corner, levels, loops_over, nested
+from ansorlite.schedule.fusing import runs
 from ansorlite.schedule.lower_region import RegionLowering, folded
 from ansorlite.schedule.nest import Attached, Fetched, Nest, Packed, Program
 from ansorlite.schedule.parallel import fused_loop, parallel_loop
@@ -131,11 +132,12 @@ class NestLowering:
 
     def with_fetches(self, opened: list[tuple[Level, Var, Expr]], inside: Stmt, position: Position) -> Stmt:
         """``inside`` in loops, each of which asks for what its later iterations read."""
-        for level, var, extent in reversed(opened):
+        for run in reversed(list(runs(opened, (level.fused for level, _, _ in opened)))):
+            level, var, extent = run[0]
             loop = For(var, extent, LoopKind.SERIAL, inside)
             here = [each for each in self.nest.fetched if each.loop == level.position]
             asked = [self.asked(each, level, loop, position) for each in here]
-            inside = nested([(level, var, extent)], block(*asked, inside))
+            inside = nested(run, block(*asked, inside))
         return inside
 
     def asked(self, fetched: Fetched, level: Level, loop: For, position: Position) -> Stmt:
@@ -363,15 +365,18 @@ class NestLowering:
         )
         body: Stmt = Store(buffer, indices, element, pack.copy.name)
         shared: list[tuple[Var, int]] = []
-        for loop, parts in reversed(list(zip(pack.loops, loops, strict=True))):
-            counted = [(bound[level][0], level.trip) for level in parts]
+        made = [(loop, parts) for loop, parts in zip(pack.loops, loops, strict=True) if parts]
+        for run in reversed(list(runs(made, (None if loop.moved else parts[0].fused for loop, parts in made)))):
+            loop, walked = run[0][0], [level for _, parts in run for level in parts]
+            counted = [(bound[level][0], level.trip) for level in walked]
             if loop.parallel:
                 shared = counted + shared
                 continue
             kind = LoopKind.VECTORIZED if loop.lanes > 1 else LoopKind.UNROLLED if loop.unrolled else LoopKind.SERIAL
-            if len(parts) == 1:
-                kind = parts[0].bound if kind is LoopKind.SERIAL and parts[0].bound is not None else kind
-                body = For(*bound[parts[0]], kind, body, int(loop.lanes))
+            if kind is LoopKind.SERIAL and not loop.moved and walked[0].bound is not None:
+                kind = walked[0].bound
+            if len(walked) == 1:
+                body = For(*bound[walked[0]], kind, body, int(loop.lanes))
             else:
                 body = fused_loop(counted, body, kind, int(loop.lanes))
         before.append(parallel_loop(shared, body))

@@ -13,6 +13,7 @@ from functools import cached_property
 from ansorlite.columns.arithmetic import both, either, equal, every, floor, minimum, negated
 from ansorlite.columns.tape import Number
 from ansorlite.loops.nodes import LoopKind, Scope
+from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.regions import Region
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Axis, Read, Reduce
@@ -33,6 +34,7 @@ class Loop:
         trip: iterations.
         unrolled: flag.
         bound: what of a GPU it is bound to.
+        fused: the fused loop that it is one of; those of one stand side by side, and run as one.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Loop:
     trip: Number
     unrolled: Number
     bound: LoopKind | None = None
+    fused: LoopRef | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,6 +30,7 @@ from typing import Final
 from ansorlite.analysis.access import accesses
 from ansorlite.columns.arithmetic import both, either, equal, every, low_bit, modulo, negated, product, total, where
 from ansorlite.columns.tape import Number
+from ansorlite.schedule.fusing import runs
 from ansorlite.schedule.nest import CopyLoop, Nest
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis, Read
@@ -90,8 +91,8 @@ def _move(nest: Nest, copy: Tensor, used: Sequence[int], trips: Sequence[Number]
     strides = _strides(copy)
     if not used or strides is None or nest.loops[used[-1]].band < nest.last_space:
         return stays
-    if any(nest.loops[p].bound is not None for p in used):
-        # Neighbouring threads take what they take.
+    if any(nest.loops[p].bound is not None or nest.loops[p].fused is not None for p in used):
+        # Neighbouring threads take what they take, and fused loops stay side by side.
         return stays
     last, item = used[-1], dtypes.size(copy.dtype)
     inner = nest.loops[last]
@@ -146,10 +147,13 @@ def _shared(nest: Nest, at: Number, used: Sequence[int], loops: Sequence[CopyLoo
     """``loops``, of which at the root of a parallel nest the outermost ones are fused and parallel."""
     going: Number = every((equal(at, 0), nest.parallel > 0, total(loop.trip > 1 for loop in loops) > 1))
     before: Number = 1
-    for loop in loops:
-        positions = [position for position, _ in loop.parts]
-        alone = bool(used) and (loop.moved or positions[0] < used[-1])
-        exact = every(_exact(nest, position) for position in positions if position in used)
-        going = every((going, before < _ENOUGH, exact, alone, equal(loop.lanes, 1)))
-        before = before * loop.trip
-        yield replace(loop, unrolled=both(loop.unrolled, negated(going)), parallel=going)
+    for run in runs(loops, (None if loop.moved else nest.loops[loop.parts[0][0]].fused for loop in loops)):
+        going = both(going, before < _ENOUGH)
+        for loop in run:
+            positions = [position for position, _ in loop.parts]
+            alone = bool(used) and (loop.moved or positions[0] < used[-1])
+            exact = every(_exact(nest, position) for position in positions if position in used)
+            going = every((going, exact, alone, equal(loop.lanes, 1)))
+            before = before * loop.trip
+        for loop in run:
+            yield replace(loop, unrolled=both(loop.unrolled, negated(going)), parallel=going)

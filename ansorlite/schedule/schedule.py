@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, overload
@@ -131,6 +132,11 @@ class Schedule:
     def split(self, loop: LoopRef, factors: Sequence[Value | None], *, tail: str | None = None) -> tuple[LoopRef, ...]:
         """See :class:`~ansorlite.schedule.primitives.loops.Split`."""
         return _loops(self.apply(p.Split(_loop(loop), tuple(factors), tail)))
+
+    def fuse(self, *loops: LoopRef) -> LoopRef:
+        """See :class:`~ansorlite.schedule.primitives.loops.Fuse`."""
+        (fused,) = _loops(self.apply(p.Fuse(tuple(map(_loop, loops)))))
+        return fused
 
     def reorder(self, *loops: LoopRef) -> None:
         """See :class:`~ansorlite.schedule.primitives.loops.Reorder`."""
@@ -357,10 +363,18 @@ class Schedule:
     def _iterations(self, loop: LoopRef) -> tuple[int, bool]:
         """How many a loop has at most, and whether that is sampled."""
         stage = self.structure.loops(loop.stage)
+        fused = next((each for each in stage.fused if each.name == loop.name), None)
+        name = loop.name
+        if fused is not None:
+            if len(fused.loops) > 1:
+                several = [self._iterations(LoopRef(loop.stage, each)) for each in fused.loops]
+                return math.prod(most for most, _ in several), any(open_ for _, open_ in several)
+            name = fused.parts[0]
         for split in reversed(stage.splits):
-            if loop.name in split.parts:
-                level = split.parts.index(loop.name)
-                whole, sampled = self._iterations(LoopRef(loop.stage, split.loop))
+            if name in split.parts:
+                level = split.parts.index(name)
+                around = split.loop if fused is None else fused.loops[0]
+                whole, sampled = self._iterations(LoopRef(loop.stage, around))
                 factor = split.factors[level]
                 if factor is not None:
                     return most(factor), isinstance(factor, Symbol)

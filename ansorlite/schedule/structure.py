@@ -59,12 +59,28 @@ class Splitting:
         parts: the loops that took its place, outermost first.
         factors: their iterations; of one at most ``None``, which walks what is left.
         tail: what becomes of last iterations; ``None``: whatever is right.
+        fused: where it is a part of a fused loop that was split: all parts of that, whose iterations ``factors`` count together.
     """
 
     loop: str
     parts: tuple[str, ...]
     factors: tuple[Value | None, ...]
     tail: Tail | None
+    fused: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Fused:
+    """A loop that walks the iterations of several, those of the last one fastest.
+
+    Attributes:
+        loops: that it took the place of: those that were fused, or the fused loop that was split.
+        parts: the loops over one axis each whose iterations it walks, the outermost first.
+    """
+
+    name: str
+    loops: tuple[str, ...]
+    parts: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -124,7 +140,8 @@ class StageLoops:
     Attributes:
         axes: the loops that it began with: an axis each.
         loops: those that it has now, outermost first.
-        splits: in the order in which they were made.
+        splits: in the order in which they were made; all of loops over one axis.
+        fused: the loops that walk the iterations of several, those that are gone with them.
         boxed: whether it is computed region by region, in loops over its box, at a place in the loops of another stage.
         at: that place; the root if it is none.
         follows: whether it is computed in the very loops of the stage that ``at`` is a loop of, after that: as its epilogue.
@@ -144,6 +161,7 @@ class StageLoops:
     axes: tuple[str, ...]
     loops: tuple[str, ...]
     splits: tuple[Splitting, ...] = ()
+    fused: tuple[Fused, ...] = ()
     boxed: bool = False
     at: Location = None
     follows: bool = False
@@ -169,6 +187,10 @@ class StageLoops:
         """Whether its loops are others than those over its axes."""
         own = self.splits or self.unrolled or self.bound or self.copies or self.starts or self.prefetched
         return bool(self.loops != self.axes or own)
+
+    def parts(self, loop: str) -> tuple[str, ...]:
+        """The loops over one axis each whose iterations a loop walks: itself, unless it is fused."""
+        return next((fused.parts for fused in self.fused if fused.name == loop), (loop,))
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,12 +244,19 @@ class Structure:
         return StageLoops(axes, axes)
 
     def axis(self, loop: LoopRef) -> Axis:
-        """The axis that a loop walks, or a part of it."""
-        stage, name = self.loops(loop.stage), loop.name
+        """The axis that a loop walks, or a part of it; of a fused loop that of the last of its parts."""
+        return self.axes(loop)[-1]
+
+    def axes(self, loop: LoopRef) -> tuple[Axis, ...]:
+        """The axes that a loop walks, or parts of them: several of a fused one."""
+        stage = self.loops(loop.stage)
+        return tuple(self._axis(stage, loop.stage, part) for part in stage.parts(loop.name))
+
+    def _axis(self, stage: StageLoops, of: str, name: str) -> Axis:
         parents = {part: split.loop for split in stage.splits for part in split.parts}
         while name in parents:
             name = parents[name]
-        return next(axis for axis in axes_of(self.tensor(loop.stage)) if axis.name == name)
+        return next(axis for axis in axes_of(self.tensor(of)) if axis.name == name)
 
     def live(self, loop: LoopRef) -> LoopRef:
         """``loop``, which must be there still.
@@ -238,10 +267,12 @@ class Structure:
         stage = self.loops(loop.stage)
         if loop.name in stage.loops:
             return loop
-        split = next((split for split in stage.splits if split.loop == loop.name), None)
-        if split is not None:
+        made = [fused.name for fused in stage.fused if loop.name in fused.loops]
+        made += [part for split in stage.splits if split.loop == loop.name and not split.fused for part in split.parts]
+        if made:
+            how = "split" if len(made) > 1 else "fused"
             raise ScheduleError(
-                f"loop {loop.name} of stage {loop.stage} is gone: it was split into {', '.join(split.parts)}; name one of these"
+                f"loop {loop.name} of stage {loop.stage} is gone: it was {how} into {', '.join(made)}; name one of these"
             )
         raise ScheduleError(f"stage {loop.stage} has no loop {loop.name}; it has {', '.join(stage.loops) or 'none'}")
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from keyword import iskeyword
 
-from ansorlite.schedule.primitives import Reorder, Results, Step
+from ansorlite.schedule.primitives import Fuse, Reorder, Results, Step
 from ansorlite.schedule.primitives.step import arguments, defaults
 from ansorlite.schedule.refs import LoopRef, StageRef
 from ansorlite.schedule.samples import Arithmetic, Chosen, Hole, Symbol, Trip
@@ -58,7 +58,7 @@ class TracePrinter:
         known = defaults(step)
         given: list[str] = []
         for position, (name, value) in enumerate(arguments(step)):
-            if isinstance(step, Reorder):
+            if isinstance(step, Reorder | Fuse):
                 given += map(self.value, step.loops)
             elif position < step.positional:
                 given.append(self.value(value))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from ansorlite.analysis.access import axes_of
 from ansorlite.columns.arithmetic import both, ceil, equal, minimum, product
 from ansorlite.columns.tape import Column, Number
 from ansorlite.errors import ScheduleError
+from ansorlite.schedule.conditions import Conditions
+from ansorlite.schedule.fusing import counts, taken
 from ansorlite.schedule.samples import Choose, Hole, Trip, Value, evaluate
 from ansorlite.schedule.structure import Splitting, StageLoops, Tail
 from ansorlite.te.expr import Axis
@@ -31,23 +34,25 @@ class Walk:
     cut: bool
     even: bool = True
 
+    @property
+    def numbers(self) -> tuple[bool, Number, Number, Number]:
+        """As a loop has them."""
+        return self.reduce, self.span, self.step, self.trip
+
 
 class Walks:
-    """Makes the numbers of the loops of stages.
+    """Makes the numbers of the loops of stages."""
 
-    Attributes:
-        valid: flag: whether all splits so far cover their loops.
-    """
-
-    def __init__(self, choose: Choose, parts: Mapping[Axis, Number]) -> None:
+    def __init__(self, choose: Choose, parts: Mapping[Axis, Number], conditions: Conditions) -> None:
         """
         Args:
             choose: what is chosen for holes.
             parts: extents that are known only now, of the axes that count partial results.
+            conditions: what splits have to fulfil.
         """
         self.choose = choose
         self.parts = parts
-        self.valid: Number = 1
+        self.conditions = conditions
 
     def of(
         self, anchor: Tensor, said: StageLoops, factor: Axis | None, tiled: bool, extents: Mapping[Axis, Number]
@@ -63,12 +68,35 @@ class Walks:
             found[name] = Walk(axis, extent, 1, extent, axis.reduce, cut)
         divided = frozenset(split.loop for split in said.splits)
         for split in said.splits:
-            whole = found.pop(split.loop)
-            parts = self.split(anchor.name, whole, split, divided)
+            whole = found[split.loop]
+            if split.fused:
+                fused = [found[name] for name in split.fused]
+                parts = self.split_fused(anchor.name, fused, split.fused.index(split.loop), split)
+            else:
+                parts = self.split(anchor.name, whole, split, divided)
             for level, (name, part) in enumerate(zip(split.parts, parts, strict=True)):
                 makes_parts = whole.axis is factor and level == 0 and split.loop == whole.axis.name
                 found[name] = replace(part, reduce=part.reduce and not makes_parts)
-        return found
+        return {name: found[name] for name in said.loops}
+
+    def split_fused(self, stage: str, walks: Sequence[Walk], number: int, split: Splitting) -> list[Walk]:
+        """The loops that a part of a fused loop becomes where that is split: ``walks[number]`` of all of its parts."""
+        factors = [None if factor is None else evaluate(factor, self.choose) for factor in split.factors]
+        trips = [walk.trip for walk in walks]
+        levels, even = counts(product(trips), factors)
+        shares = []
+        for count in levels:
+            share, whole = taken(count, trips)
+            even = both(even, whole)
+            shares.append(share[number])
+        self.conditions.require(
+            even,
+            f"a fused loop of stage {stage}, of {_told(trips)} iterations from the outermost part in, is split by the factors "
+            f"{_told(factors)}: its loops walk whole runs of the innermost parts; choose factors that divide these in turn",
+        )
+        walk = walks[number]
+        spans = [minimum(walk.step * share, walk.span) for share in shares]
+        return [replace(walk, span=span, step=step, trip=ceil(span / step)) for span, step in pairwise(spans)]
 
     def split(self, stage: str, whole: Walk, split: Splitting, divided: frozenset[str]) -> list[Walk]:
         """The loops that a loop becomes; ``divided`` are all those that are split."""
@@ -99,14 +127,11 @@ class Walks:
         wanted = [None if factor is None else evaluate(factor, self.choose) for factor in split.factors]
         if all(factor is not None for factor in wanted):
             covered = product(factor for factor in wanted if factor is not None) * whole.step
-            enough = covered >= whole.span
-            if isinstance(enough, Column):
-                self.valid = both(self.valid, enough)
-            elif not enough:
-                raise ScheduleError(
-                    f"loop {split.loop} of stage {stage} has {_told([whole.trip])} iterations, of which the factors "
-                    f"{_told(wanted)} cover fewer; make one of them None, which walks what is left"
-                )
+            self.conditions.require(
+                covered >= whole.span,
+                f"loop {split.loop} of stage {stage} has {_told([whole.trip])} iterations, of which the factors "
+                f"{_told(wanted)} cover fewer; make one of them None, which walks what is left",
+            )
         # What the loops outside of None leave to it.
         left: Number = whole.span
         open_ = next((level for level, factor in enumerate(wanted) if factor is None), 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ansorlite.schedule.fold import SHORTEST_STREAM
+from ansorlite.schedule.kinds import SHORTEST_STREAM
 from ansorlite.schedule.samples import most
 from ansorlite.schedule.schedule import Schedule
 from ansorlite.target import Target

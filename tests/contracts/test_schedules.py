@@ -72,6 +72,23 @@ def factors(s: Schedule, rng: np.random.Generator, loop: LoopRef) -> Sequence[Va
     return found
 
 
+def fuse(s: Schedule, name: str, rng: np.random.Generator) -> None:
+    """Fuses neighbouring loops, now and then, and may split what they became."""
+    loops = s.stage(name).loops
+    if len(loops) < 2 or rng.random() < 0.5:
+        return
+    count = int(rng.integers(2, min(len(loops), 3) + 1))
+    first = int(rng.integers(len(loops) - count + 1))
+    with contextlib.suppress(ScheduleError):
+        fused = s.fuse(*loops[first : first + count])
+        if rng.random() < 0.7:
+            inner = number(s, rng, _FACTORS)
+            s.split(fused, [None, inner] if rng.random() < 0.7 else s.sample_tile(fused, parts=2, perfect=True))
+        loops = s.stage(name).loops
+        if rng.random() < 0.5:
+            s.reorder(*(loops[n] for n in rng.permutation(len(loops))))
+
+
 def _scramble_stage(s: Schedule, name: str, rng: np.random.Generator) -> None:
     target, local, refused = name, None, contextlib.suppress(ScheduleError)
     match rng.integers(5):
@@ -111,6 +128,7 @@ def _scramble_stage(s: Schedule, name: str, rng: np.random.Generator) -> None:
     if rng.random() < 0.8:
         with refused:
             s.reorder(*(loops[n] for n in rng.permutation(len(loops))))
+    fuse(s, target, rng)
     loops = s.stage(target).loops
     if s.stage(target).tensor.reduce_axes and rng.random() < 0.4:
         with refused:

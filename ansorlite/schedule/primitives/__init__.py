@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ansorlite.schedule.primitives.annotations import Bind, Parallel, Stream, Unroll, Vectorize
-from ansorlite.schedule.primitives.loops import Reorder, Split
+from ansorlite.schedule.primitives.loops import Fuse, Reorder, Split
 from ansorlite.schedule.primitives.places import CacheRead, ComputeAt, ComputeRoot, DecomposeReduction, ReverseComputeAt
 from ansorlite.schedule.primitives.prefetch import PrefetchRead
 from ansorlite.schedule.primitives.rewrites import (
@@ -37,6 +37,7 @@ PRIMITIVES: Final[Mapping[str, type[Step]]] = {
         FuseDimensions,
         Winograd,
         Split,
+        Fuse,
         Reorder,
         ComputeAt,
         ComputeRoot,
@@ -63,6 +64,7 @@ __all__ = [
     "Convert",
     "DecomposeReduction",
     "Divide",
+    "Fuse",
     "FuseDimensions",
     "Inline",
     "Parallel",

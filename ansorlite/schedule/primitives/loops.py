@@ -9,7 +9,7 @@ from ansorlite.errors import ScheduleError
 from ansorlite.schedule.primitives.step import Results, Step
 from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.samples import Value, least
-from ansorlite.schedule.structure import Copied, Splitting, StageLoops, Structure, Tail, places
+from ansorlite.schedule.structure import Copied, Fused, Splitting, StageLoops, Structure, Tail, places
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,8 @@ class Split(Step):
 
         for i in 100: ...      ->      for i0 in 3: for i1 in 48: ...       # split(i, [None, 48])
 
-    Of the last iteration of ``i0``, which would reach beyond the end, ``tail`` says what becomes of it.
+    Of the last iteration of ``i0``, which would reach beyond the end, ``tail`` says what becomes of it. A fused loop is
+    split into loops that walk whole runs of the innermost ones: its factors divide.
     """
 
     method: ClassVar = "split"
@@ -41,12 +42,70 @@ class Split(Step):
         parts = _names(stage, loop.name, len(self.factors))
         place = stage.loops.index(loop.name)
         loops = (*stage.loops[:place], *parts, *stage.loops[place + 1 :])
-        splits = (*stage.splits, Splitting(loop.name, parts, self.factors, tail))
-        return structure.with_stage(loop.stage, loops=loops, splits=splits)
+        walked = stage.parts(loop.name)
+        if walked == (loop.name,):
+            splits = (*stage.splits, Splitting(loop.name, parts, self.factors, tail))
+            return structure.with_stage(loop.stage, loops=loops, splits=splits)
+        if tail is not None:
+            raise ScheduleError(f"loop {loop} is fused: its iterations divide evenly among its parts; leave out tail=")
+        made = {part: tuple(f"{part}.{each}" for each in walked) for part in parts}
+        splits = tuple(
+            Splitting(each, tuple(of[number] for of in made.values()), self.factors, None, walked)
+            for number, each in enumerate(walked)
+        )
+        fused = tuple(Fused(part, (loop.name,), of) for part, of in made.items())
+        return structure.with_stage(loop.stage, loops=loops, splits=(*stage.splits, *splits), fused=(*stage.fused, *fused))
 
     def results(self, after: Structure) -> Results:
-        parts = after.loops(self.loop.stage).splits[-1].parts
+        stage = after.loops(self.loop.stage)
+        walked = stage.parts(self.loop.name) != (self.loop.name,)
+        parts = [each.name for each in stage.fused[-len(self.factors) :]] if walked else stage.splits[-1].parts
         return tuple(LoopRef(self.loop.stage, part) for part in parts)
+
+
+@dataclass(frozen=True)
+class Fuse(Step):
+    """Neighbouring loops, named from the outermost in, become one that walks the iterations of all::
+
+        for i in 6: for j in 8: C[i, j] = ...      ->      for i_j in 48: C[i_j // 8, i_j % 8] = ...       # fuse(i, j)
+
+    It can be split again, into loops that walk whole runs of the innermost ones.
+    """
+
+    method: ClassVar = "fuse"
+    loops: tuple[LoopRef, ...]
+
+    def apply(self, structure: Structure) -> Structure:
+        if len(self.loops) < 2:
+            raise ScheduleError("fuse takes two loops or more; name them from the outermost in")
+        loops = [shapeable(structure, loop, "fuse") for loop in self.loops]
+        stage = one_stage(loops, "fuse")
+        said, names = structure.loops(stage), tuple(loop.name for loop in loops)
+        place = said.loops.index(names[0])
+        if said.loops[place : place + len(names)] != names:
+            raise ScheduleError(
+                f"loops {', '.join(names)} of stage {stage} are to be fused, but its loops are {', '.join(said.loops)}: only "
+                f"neighbours are, named from the outermost in; reorder them first"
+            )
+        axes = [axis for loop in loops for axis in structure.axes(loop)]
+        if len({axis.reduce for axis in axes}) > 1:
+            raise ScheduleError(
+                f"loops {', '.join(names)} of stage {stage} cannot be fused: {', '.join(a.name for a in axes if a.reduce)} adds "
+                f"up, and the others do not; fuse loops of one kind"
+            )
+        parts = structure.partials.get(stage)
+        if any(axis.name == parts for axis in axes):
+            raise ScheduleError(f"loops of {parts} of stage {stage} make the partial results of an rfactor: they cannot be fused")
+        taken, name = _taken(said), "_".join(names)
+        while name in taken:
+            name += "_"
+        fused = Fused(name, names, tuple(part for each in names for part in said.parts(each)))
+        order = (*said.loops[:place], name, *said.loops[place + len(names) :])
+        return structure.with_stage(stage, loops=order, fused=(*said.fused, fused))
+
+    def results(self, after: Structure) -> Results:
+        stage = self.loops[0].stage
+        return (LoopRef(stage, after.loops(stage).fused[-1].name),)
 
 
 @dataclass(frozen=True)
@@ -94,12 +153,12 @@ def shapeable(structure: Structure, loop: LoopRef, what: str) -> LoopRef:
     stage = structure.loops(loop.stage)
     if stage.follows:
         raise ScheduleError(f"stage {loop.stage} runs in the loops of another stage, which it follows: {what} loops of that one")
-    if what == "split":
-        _unused(structure, stage, loop)
+    if what in ("split", "fuse"):
+        _unused(structure, stage, loop, what)
     return loop
 
 
-def _unused(structure: Structure, stage: StageLoops, loop: LoopRef) -> None:
+def _unused(structure: Structure, stage: StageLoops, loop: LoopRef, goes: str) -> None:
     """Nothing may have been said of a loop that goes."""
     said = {
         "parallel": stage.parallel is not None and loop.name in stage.parallel[0],
@@ -115,7 +174,8 @@ def _unused(structure: Structure, stage: StageLoops, loop: LoopRef) -> None:
         said |= {f"cache_read of {copy.tensor}": loop in places(copy.at) for copy in of.copies}
     for what, here in said.items():
         if here:
-            raise ScheduleError(f"loop {loop} cannot be split after {what}, which names it; split it before")
+            gone = {"split": "split", "fuse": "fused"}[goes]
+            raise ScheduleError(f"loop {loop} cannot be {gone} after {what}, which names it; {goes} it before")
 
 
 def _aligned(copy: Copied) -> list[str]:
@@ -130,9 +190,15 @@ def _tail(loop: LoopRef, tail: str) -> Tail:
         raise ScheduleError(f"loop {loop} is split with tail={tail!r}; it is one of {known}") from None
 
 
+def _taken(stage: StageLoops) -> frozenset[str]:
+    """All names that loops of a stage have or had."""
+    made = (part for split in stage.splits for part in split.parts)
+    return frozenset((*stage.axes, *made, *(fused.name for fused in stage.fused)))
+
+
 def _names(stage: StageLoops, loop: str, count: int) -> tuple[str, ...]:
     """``i0 i1 ...`` of loop ``i``, or others where a loop of the stage has such a name or had it."""
-    taken = {*stage.axes, *(part for split in stage.splits for part in split.parts)}
+    taken = _taken(stage)
     base = loop
     while any(f"{base}{level}" in taken for level in range(count)):
         base += "_"

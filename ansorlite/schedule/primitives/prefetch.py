@@ -38,6 +38,11 @@ class PrefetchRead(Step):
         if self.at.stage != stage.name:
             raise ScheduleError(f"what stage {stage.name} reads is asked for in its own loops, not in {self.at}")
         shapeable(structure, self.at, "prefetch")
+        if len(structure.axes(self.at)) > 1:
+            raise ScheduleError(
+                f"loop {self.at} is fused: what it reads some iterations later is no one run of {self.tensor}; name a loop that "
+                f"is not fused"
+            )
         read = [access for access in accesses(stage) if access.tensor is tensor]
         if len(read) != 1:
             raise ScheduleError(

@@ -48,6 +48,8 @@ class StorageAlign(Step):
             if self.loop.stage != reader:
                 raise ScheduleError(f"{self.buffer} is a copy for {reader}: name one of the loops of that, not {self.loop}")
             structure.live(self.loop)
+            if len(structure.axes(self.loop)) > 1:
+                raise ScheduleError(f"loop {self.loop} is fused: {self.buffer} has no one dimension along it; name another loop")
             changed = replace(copy, aligned=_with(copy.aligned, wish))
             return structure.with_stage(reader, copies=tuple(changed if each is copy else each for each in said.copies))
         tensor = structure.computed(self.buffer)

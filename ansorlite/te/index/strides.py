@@ -50,21 +50,26 @@ def width(form: Affine, sizes: Mapping[Axis, Number]) -> Number:
     return reach + 1
 
 
-def moves(form: Affine, steps: Mapping[Axis, Number], trip: Number) -> Number:
-    """Whether a form changes over ``trip`` iterations of a loop that walks some of its axes in ``steps``, the others at 0."""
+def moves(form: Affine, walked: Mapping[Axis, tuple[Number, Number]]) -> Number:
+    """Whether a form changes over the iterations of a loop that walks some of its axes, the others at 0.
+
+    Args:
+        walked: how far the loop's second iteration, and how far its last, stands from its first, along each axis.
+    """
     result: Number = 0
-    for axis, step in steps.items():
+    for axis, (step, last) in walked.items():
         if axis in form.coefficients:
             return 1
         reach: dict[Axis, Number] = {other: 1 for other in form.variables if isinstance(other, Axis)}
         for term, _ in form.terms:
-            low, high = _values_of_term(term, reach | {axis: 1 + (trip - 1) * step})
-            result = either(result, both(negated(equal(low, high)), negated(_returns(term, axis, step))))
+            low, high = _values_of_term(term, reach | {axis: 1 + last})
+            still = both(_returns(term, axis, step), _returns(term, axis, last))
+            result = either(result, both(negated(equal(low, high)), negated(still)))
     return result
 
 
 def _returns(term: Expr, axis: Axis, step: Number) -> Number:
-    """Whether ``term`` is a remainder that steps of ``axis`` are a multiple of the divisor of."""
+    """Whether ``term`` is a remainder that ``step`` elements of ``axis`` are a multiple of the divisor of."""
     if isinstance(term, Axis):
         return 0
     op, dividend, divisor = _division(term)

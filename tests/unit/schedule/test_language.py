@@ -495,6 +495,17 @@ def test_what_cannot_be_says_why(steps: STEPS, why: str) -> None:
     assert why in refused(steps)
 
 
+def test_threads_share_loops_of_the_same_iterations_in_every_run() -> None:
+    def steps(s: Schedule) -> None:
+        c = s.stage("C")
+        i0, i1 = s.split(c["i"], [None, 5])
+        s.reorder(i1, i0, c["k"], c["j"])
+        s.decompose_reduction(c, i0)
+        s.parallel((i1, i0))
+
+    assert "loop i0 of stage C is parallel, but has fewer iterations in the last run of another loop over i" in refused(steps)
+
+
 def test_a_tile_inside_of_a_sampled_loop_cannot_be_perfect() -> None:
     def steps(s: Schedule) -> None:
         _, i1 = s.split(s.stage("C")["i"], s.sample_tile(s.stage("C")["i"], 2))
