@@ -11,7 +11,7 @@ import os
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TypeAlias, TypeVar
@@ -21,11 +21,12 @@ from ansorlite.cache import disk as caches
 from ansorlite.cache.disk import Cache, NoCache, default_cache
 from ansorlite.errors import BrokenProgramWarning, MemoryLimitError, ProgramSizeError, RecordsError, TargetError, TuningError
 from ansorlite.measure import replaying
-from ansorlite.programs.build import build_candidate, kernel_of, pack, unpack
+from ansorlite.programs.build import abroad, build_candidate, kernel_of, pack, unpack
 from ansorlite.records.database import Database
 from ansorlite.records.hints import hints, promising
 from ansorlite.records.jsonlines import measurement_from, measurement_json
 from ansorlite.records.measurement import Measurement, Outcome, Record, Seconds
+from ansorlite.runtime.abroad import KernelAbroad
 from ansorlite.runtime.kernel import Kernel, Origin
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.task import Task
@@ -118,6 +119,17 @@ class Programs:
         self._sources[_identity(task)] = self._source(task, origin)
         return kernel
 
+    def abroad(self, task: Task) -> KernelAbroad:
+        """The best program of ``task``, whose target is a machine that this one is not, compiled for that.
+
+        What was checked and timed on such a machine counts; what is known only from others, after that; then the default.
+        """
+        origin, kernel = self._first(
+            task, lambda made: abroad(task, unpack(self._packed(task, made.candidate)), made), self._ranking_abroad(task)
+        )
+        self._sources[_identity(task)] = "by default" if origin.latency is None else "measured on such a machine"
+        return kernel
+
     def prepare(self, tasks: Sequence[Task]) -> None:
         """Choose and compile what :meth:`kernel` will be asked for: many programs in several processes at once."""
         if self._space is not None:
@@ -181,10 +193,23 @@ class Programs:
         for candidate in search.default_candidates(task, self._sketches(task)):
             yield Origin(candidate, None)
 
-    def _first(self, task: Task, make: Callable[[Origin], T]) -> tuple[Origin, T]:
-        """The best program of the task that ``make`` does not fail for, and what it made."""
+    def _ranking_abroad(self, task: Task) -> Iterator[Origin]:
+        """The same by what other machines of the task's target have measured, the user's own before those of others."""
+        sound = [m for m in self._measured(task) if m.sound and self._has(task, m.candidate)]
+        for measurement in sorted(sound, key=lambda m: (not m.ours, m.latency or 0.0)):
+            yield Origin(measurement.candidate, measurement.latency)
+        yield Origin(self._default(task), None)
+        for candidate in search.default_candidates(task, self._sketches(task)):
+            yield Origin(candidate, None)
+
+    def _first(self, task: Task, make: Callable[[Origin], T], ranking: Iterable[Origin] | None = None) -> tuple[Origin, T]:
+        """The best program of the task that ``make`` does not fail for, and what it made.
+
+        Args:
+            ranking: the programs, the best first; by default as they are on this machine.
+        """
         failed: set[Candidate] = set()
-        for origin in self._ranking(task):
+        for origin in self._ranking(task) if ranking is None else ranking:
             if origin.candidate in failed:
                 continue
             try:

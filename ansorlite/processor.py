@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 _FACTS: Final = Path("/proc/cpuinfo")
+_CACHES: Final = Path("/sys/devices/system/cpu/cpu0/cache")
 
 #: Linux's: a question to prctl, and the part of its answer that is a length.
 _PR_SVE_GET_VL: Final = 51
@@ -81,7 +82,29 @@ def missing(needed: Iterable[str], facts: Path = _FACTS) -> tuple[str, ...]:
         facts: where Linux describes the processor.
     """
     listed = _listed(facts)
-    return () if listed is None else tuple(name for name in needed if name in _SETS and _SETS[name] not in listed)
+    return () if listed is None else lacking(needed, listed)
+
+
+def lacking(needed: Iterable[str], sets: frozenset[str]) -> tuple[str, ...]:
+    """Which of ``needed``, in LLVM's words, are not among ``sets``, in Linux's."""
+    return tuple(name for name in needed if name in _SETS and _SETS[name] not in sets)
+
+
+def sets() -> frozenset[str]:
+    """The instruction sets that Linux names; none where it does not."""
+    return _listed(_FACTS) or frozenset()
+
+
+def cache_bytes(level: int, default: int) -> int:
+    """Of data, of a core: what Linux says; ``default`` where it says nothing, as in many virtual machines and containers."""
+    for entry in sorted(_CACHES.glob("index*")):
+        try:
+            found, kind, size = ((entry / name).read_text().strip() for name in ("level", "type", "size"))
+            if found == str(level) and kind != "Instruction":
+                return int(size.rstrip("KM")) * {"K": 1 << 10, "M": 1 << 20}.get(size[-1], 1)
+        except (OSError, ValueError, IndexError):
+            continue
+    return default
 
 
 def sve_bytes() -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -22,8 +23,6 @@ from ansorlite.te.ops import BinaryOp
 
 #: Environment variable: the name of the target that programs are made for where nothing else is asked for.
 TARGET_VARIABLE: Final = "ANSORLITE_TARGET"
-
-_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 #: SVE's registers of these lengths are used: powers of two, which lanes come in.
 _SVE_BYTES: Final = (32, 64, 128, 256)
@@ -119,18 +118,6 @@ class Target:
     def platform(self) -> tuple[str, str]:
         """Which row of ``platforms.PLATFORMS`` says how programs for it are made and run."""
         return self.kind, self.architecture
-
-
-def _cache_bytes(level: int, default: int) -> int:
-    """What Linux says; ``default`` where it says nothing, as in many virtual machines and containers."""
-    for entry in sorted(_CACHES.glob("index*")):
-        try:
-            found, kind, size = ((entry / name).read_text().strip() for name in ("level", "type", "size"))
-            if found == str(level) and kind != "Instruction":
-                return int(size.rstrip("KM")) * {"K": 1 << 10, "M": 1 << 20}.get(size[-1], 1)
-        except (OSError, ValueError, IndexError):
-            continue
-    return default
 
 
 def _vectors(triple: str, features: dict[str, bool]) -> tuple[int, int]:
@@ -237,10 +224,10 @@ def process_target() -> Target:
 
 def resolve(target: str | Target) -> Target:
     """``"llvm"`` (see :func:`host`), a name in :data:`NAMED` or :data:`GPUS`, or a :class:`Target` as it is; or ``"emulated"``:
-    this machine in the place of a GPU.
+    this machine in the place of a GPU; or the path of a file that ``ansorlite target`` wrote.
 
     Raises:
-        TargetError: another name.
+        TargetError: another name, or a file with something else in it.
     """
     if isinstance(target, Target):
         return target
@@ -252,10 +239,40 @@ def resolve(target: str | Target) -> Target:
         return GPUS[target]
     if target == "emulated":
         return replace(this_machine(None), kind="emulated", gpu=EMULATED)
+    if isinstance(target, str) and Path(target).is_file():
+        return _from_file(Path(target))
     names = ", ".join(("llvm", *LEVELS, *GPUS, "emulated"))
     raise TargetError(
-        f"unknown target {target!r}; the targets are: {names}, and names that LLVM has for processors, such as znver4"
+        f"unknown target {target!r}; the targets are: {names}, names that LLVM has for processors, such as znver4, "
+        "and files that `ansorlite target` writes"
     )
+
+
+#: Numbers of a target that a file may say: which, and up to what.
+_NUMBERS: Final[Mapping[str, int]] = {"threads": 1 << 12, "l1": 1 << 40, "l2": 1 << 40, "l3": 1 << 40}
+#: Such a file has not more bytes.
+_LARGEST: Final = 1 << 12
+
+
+def to_file(name: str, target: Target) -> str:
+    """What a file says of the target of that name, with the threads and caches of ``target``."""
+    numbers = {key: getattr(target, key) for key in _NUMBERS}
+    return json.dumps({"kind": "target", "name": name, **numbers}, indent=2) + "\n"
+
+
+def _from_file(path: Path) -> Target:
+    try:
+        with path.open("rb") as file:
+            said = json.loads(file.read(_LARGEST))
+        if said["kind"] != "target" or said["name"] not in NAMED or set(said) != {"kind", "name", *_NUMBERS}:
+            raise ValueError
+        if not all(type(said[key]) is int and 1 <= said[key] <= most for key, most in _NUMBERS.items()):
+            raise ValueError
+    except OSError as error:
+        raise TargetError(f"{path} cannot be read ({error.strerror})") from error
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise TargetError(f"{path} does not say what a target is; `ansorlite target -o {path.name}` writes such a file") from None
+    return replace(NAMED[said["name"]], **{key: said[key] for key in _NUMBERS})
 
 
 @cache
@@ -294,9 +311,9 @@ def this_machine(threads: int | None = None) -> Target:
         vector_bytes=vector_bytes,
         vector_registers=vector_registers,
         threads=_threads(threads),
-        l1=_cache_bytes(1, 32 << 10),
-        l2=_cache_bytes(2, 1 << 20),
-        l3=_cache_bytes(3, 8 << 20),
+        l1=processor.cache_bytes(1, 32 << 10),
+        l2=processor.cache_bytes(2, 1 << 20),
+        l3=processor.cache_bytes(3, 8 << 20),
         machine=machine_of(llvm.get_host_cpu_name(), vector_bytes),
     )
 

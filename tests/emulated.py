@@ -209,6 +209,19 @@ class Machine:
             self._send(1, address, array.nbytes)
             array[...] = np.frombuffer(self._receive(array.nbytes), array.dtype).reshape(array.shape)
 
+    def call_on(self, function: int, instance: int, *arrays: np.ndarray) -> np.ndarray:
+        """Call ``void function(void *instance, ...)`` with the addresses of copies; what the last of them is afterwards."""
+        begin, end, addresses = self._arena + _PAGE, self._arena + _PAGE, []
+        for array in arrays:
+            addresses.append(end)
+            end += -(-array.nbytes // 64) * 64
+        self.call(self._mprotect, begin, -(-(end - begin) // _PAGE) * _PAGE, _READ_WRITE)
+        for address, array in zip(addresses, arrays, strict=True):
+            self._fill(address, array.tobytes())
+        self.call(function, instance, *addresses)
+        self._send(1, addresses[-1], arrays[-1].nbytes)
+        return np.frombuffer(self._receive(arrays[-1].nbytes), arrays[-1].dtype).reshape(arrays[-1].shape)
+
     def _file(self, name: str) -> Path:
         return Path(self._folder.name) / name
 

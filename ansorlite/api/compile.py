@@ -83,10 +83,10 @@ def compile(
         return Programs(records, own)
 
     if isinstance(workload, Task):
-        with _opened(databases, programs) as known:
+        with opened_programs(databases, programs) as known:
             return known.kernel(workload)
     if isinstance(workload, Module):
-        with _opened(databases, programs) as known:
+        with opened_programs(databases, programs) as known:
             known.prepare([task for task, _ in workload.tasks])
             return workload.compiled(known.kernel)
     if not isinstance(workload, Model) and isinstance(workload, graphs.OpenModel):
@@ -103,7 +103,7 @@ def _compiled_model(
     programs: _MakePrograms,
     shared: SharedWeights | None = None,
 ) -> Executable | HybridExecutable:
-    with _opened(databases, programs) as known:
+    with opened_programs(databases, programs) as known:
         known.prepare([task for task, _ in model.tasks])
         if isinstance(model, Model):
             return compile_model(model, known.kernel, shared)
@@ -111,7 +111,7 @@ def _compiled_model(
 
 
 @contextmanager
-def _opened(databases: Sequence[str | os.PathLike[str] | Database], programs: _MakePrograms) -> Iterator[Programs]:
+def opened_programs(databases: Sequence[str | os.PathLike[str] | Database], programs: _MakePrograms) -> Iterator[Programs]:
     with opened_to_read(databases) as records, programs(records) as known:
         yield known
         known.warn()

@@ -101,7 +101,7 @@ SCHEDULER: Final[Part[SchedulerMaker]] = Part(
 )
 COST_MODEL: Final[Part[CostModelsMaker]] = Part("cost model", "cost models", COST_MODELS, ("tasks", "rng"), ("fit", "predict"))
 MEASURER: Final[Part[MeasurerMaker]] = Part(
-    "measurer", "measurers", MEASURERS, ("target", "settings"), ("measure",), at_address, "ssh://USER@BOARD"
+    "measurer", "measurers", MEASURERS, ("target", "settings"), ("measure",), at_address, "ssh://USER@BOARD|ray://HEAD:PORT"
 )
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 import click
 
-from ansorlite.api.compile import compile
+from ansorlite.api.export import export
 from ansorlite.cli import options
 from ansorlite.cli.program import fixed
 from ansorlite.cli.source import load
@@ -40,13 +40,16 @@ def command(
 ) -> None:
     """Write a model with the best programs known as a shared library for C, and for al.load in Python.
 
+    For a board that the library is to run on, --target says what it is; it takes the programs that were found best there.
+
     \b
     ansorlite export resnet50.onnx --database tuning.db -o resnet50.so
+    ansorlite export resnet50.onnx --target aarch64+dotprod --database tuning.db -o resnet50.so
     """
     model = fixed(load(source, sizes, options.parse_shapes(shapes), options.parse_dims(dims), target), {})
     if isinstance(model, Task):
         raise ArgumentError(f"{source} is a function in a Python file; only models are exported")
-    compile(model, database, space=space).export(output, name=name, weights=weights)
+    export(model, output, database, space=space, name=name, weights=weights)
     if as_json:
         options.print_json({"library": str(output), "header": str(output.with_suffix(".h"))})
     else:

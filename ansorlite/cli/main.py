@@ -24,6 +24,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "report": "Write what a database tells as an HTML page.",
     "explain": "Say what bounds each statement of a program, by the analytical cost model.",
     "presets": "List the systems that `ansorlite tune --preset` can tune as.",
+    "target": "Say what a target is, or what a board is.",
     "calibrate": "Measure what instructions, caches and memory cost on this machine.",
 }
 

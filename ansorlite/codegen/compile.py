@@ -133,6 +133,8 @@ def compile(module: KernelModule, target: Target, limits: Limits) -> Object:
     text = Module(target, limits.values)
     entry = "ansorlite_" + re.sub(r"\W", "_", module.name, flags=re.ASCII)
     calls = _emit_all(text, entry, module, When.CALL, given)
+    if not calls:  # of a module that only prepares
+        text.define(entry, f"define void @{entry}(ptr %arguments) #0 {{\n  ret void\n}}")
     launches = (*_emit_all(text, f"{entry}_prepare", module, When.ONCE, given), *calls)
     text.define(f"{entry}_repeat", _REPEAT.replace("$entry", entry))
     promotes = text.values <= _PROMOTED and any(adds_in_memory(launch.function) for launch in module.launches)

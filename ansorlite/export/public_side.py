@@ -10,7 +10,6 @@ the weights, if those are inside, of the way from Python's arrays to the entry (
 
 from __future__ import annotations
 
-from pathlib import Path
 from string import Template
 from typing import Final
 
@@ -25,14 +24,10 @@ ENTRY: Final = "ansorlite_entry"
 #: Bytes of an instance before its temporaries: room for the address of its weights, and the temporaries stay aligned.
 HEAD: Final = 64
 
-_INSIDE: Final = Template("""module asm ".section .rodata.weights,\\22a\\22,@progbits"
-module asm ".balign 4096"
-module asm ".hidden ansorlite_weights"
-module asm ".globl ansorlite_weights"
-module asm "ansorlite_weights:"
-module asm ".incbin \\22$file\\22"
-module asm ".byte 0"
-@ansorlite_weights = external hidden constant i8
+#: The symbol of weights inside of the library.
+WEIGHTS: Final = "ansorlite_weights"
+
+_INSIDE: Final = Template("""@ansorlite_weights = external hidden constant i8
 
 @ansorlite_checked = internal global i8 0
 
@@ -183,12 +178,9 @@ def functions(name: str) -> tuple[str, ...]:
     return (f"{name}_create", f"{name}_run", f"{name}_destroy")
 
 
-def text(description: Description, weights: Path | None, target: Target) -> str:
-    """The LLVM IR of the library's public side.
-
-    Args:
-        weights: a file that is to become a part of the library; ``None``: they will be in a file beside it.
-    """
+def text(description: Description, target: Target) -> str:
+    """The LLVM IR of the library's public side. Where the weights are inside, they are the symbol :data:`WEIGHTS`."""
+    inside = description.weights is None
     arguments = range(len(description.inputs) + len(description.outputs))
     pointers = ["%temporaries", "%weights", *(f"%p{n}" for n in arguments)]
     stores = [
@@ -209,7 +201,7 @@ def text(description: Description, weights: Path | None, target: Target) -> str:
         "expected": int(description.checksum, 16),
         "suits": "" if target.sve_bytes is None else _SUITS.substitute(vscale=target.sve_bytes // 16),
     }
-    life = _BESIDE.substitute(facts) if weights is None else _INSIDE.substitute(facts, file=weights)
+    life = (_INSIDE if inside else _BESIDE).substitute(facts)
     rest = _REST.substitute(
         facts,
         forget=team.FORGET,
@@ -219,7 +211,7 @@ def text(description: Description, weights: Path | None, target: Target) -> str:
         direct=direct.DIRECT,
         entry=ENTRY,
         profile=entry.profiled(ENTRY),
-        weights="null" if weights is None else "@ansorlite_weights",
+        weights=f"@{WEIGHTS}" if inside else "null",
         parameters=", ".join(["ptr %model", *(f"ptr %p{n}" for n in arguments)]),
         count=len(pointers),
         head=HEAD,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -56,23 +57,21 @@ def write_library(model: NativeModel, description: Description, path: Path) -> N
     if description.weights is None and model.weights.nbytes > _INSIDE_AT_MOST:
         raise ArgumentError("these weights are too large to be inside of a library; export with weights='beside'")
     with temporary_folder() as folder:
-        inside = folder / "weights" if description.weights is None else None
-        if inside is not None:
-            with writing(inside):
-                model.weights.tofile(inside)
-        public = public_side.text(description, inside, target)
         codes = [
             *model.objects.values(),
             _assembled(entry.text(public_side.ENTRY, model.steps, target), target),
             _assembled(direct.text(target, description.object_head), target),
             machine(target).emit_object(optimise(team.text(target, spin()), target)),
             machine(target).emit_object(optimise(checksum.text(target), target)),
-            _assembled(public, target),
+            _assembled(public_side.text(description, target), target),
         ]
         objects = [folder / f"{number}.o" for number in range(len(codes))]
         with writing(folder):
             for file, code in zip(objects, codes, strict=True):
                 file.write_bytes(code)
+        if description.weights is None:
+            objects.append(folder / "weights.o")
+            _write_weights(model.weights, objects[-1], target)
         linked = folder / path.name
         link(objects, linked, (*public_side.functions(description.name), MODEL), folder, target)
         seal(linked)
@@ -90,7 +89,29 @@ def checksum_of(weights: Array) -> str:
     return f"{checksum.checksum(weights):016x}"
 
 
+def _write_weights(weights: Array, file: Path, target: Target) -> None:
+    """Write an object file with the weights, and with a byte behind them: a place in memory even where there are none.
+
+    LLVM writes one with a mark and zeros, which the weights then take the place of: there is no assembler for all architectures,
+    and as text they would be several times as large.
+    """
+    mark = secrets.token_bytes(32)
+    zeros = max(0, weights.nbytes - len(mark)) + 1
+    kind, text = f"<{{ [{len(mark)} x i8], [{zeros} x i8] }}>", "".join(f"\\{byte:02X}" for byte in mark)
+    value = f'<{{ [{len(mark)} x i8] c"{text}", [{zeros} x i8] zeroinitializer }}>'
+    place = 'section ".rodata.weights", align 4096'
+    code = _assembled(
+        f'target triple = "{target.triple}"\n@{public_side.WEIGHTS} = hidden constant {kind} {value}, {place}\n', target
+    )
+    begin = code.index(mark)
+    view = memoryview(code)
+    with writing(file), file.open("wb") as output:
+        output.write(view[:begin])
+        weights.tofile(output)
+        output.write(bytes(max(0, len(mark) - weights.nbytes)))
+        output.write(view[begin + max(len(mark), weights.nbytes) :])
+
+
 def _assembled(text: str, target: Target) -> Any:
     """Object code of a module that has nothing to optimise."""
-    llvm.initialize_native_asmparser()
     return machine(target).emit_object(llvm.parse_assembly(text, llvm.create_context()))

@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from ansorlite import export
-from ansorlite.codegen.entry import Call, EntryStep
+from ansorlite.codegen.entry import EntryStep
 from ansorlite.errors import ArgumentError
-from ansorlite.export.description import Description, Parameter
 from ansorlite.graph.describe import Value
 from ansorlite.graph.graph import Array
+from ansorlite.graph.image import Image
 from ansorlite.graph.layout import MemoryLayout
 from ansorlite.graph.memory import MemoryPlan, plan_memory
 from ansorlite.graph.model import Model
@@ -30,7 +29,6 @@ from ansorlite.runtime.memory import check_fits
 from ansorlite.runtime.model_call import ModelCall, direct_arguments
 from ansorlite.runtime.not_copied import NotCopied
 from ansorlite.task import Task
-from ansorlite.version import __version__
 
 if TYPE_CHECKING:
     from ansorlite.runtime.peaks import Peaks
@@ -197,37 +195,14 @@ class Executable(NotCopied):
         """
         assert not self._weights.others
         self._device.copy_out(self._weights.own)
-        weights_array = self._weights.own.array
-        if weights not in ("inside", "beside"):
-            raise ArgumentError(
-                f'weights is {weights!r}; it must be "inside" of the library, or "beside" it in a file of their own'
-            )
-        file = Path(path)
         steps = [step for step in self._steps if not isinstance(step, PythonStep)]
         if len(steps) < len(self._steps):
             raise ArgumentError("a part of this model runs in Python, so it cannot be exported; compile it with kernels only")
         kernels = {name: kernel.compiled for name, kernel in self._kernels.items()}
-        named = [replace(step, entry=kernels[step.entry].entry) if isinstance(step, Call) else step for step in steps]
-        objects = {kernel.entry: kernel.code for kernel in kernels.values()}
-        if len(objects) < len(kernels):
-            raise ArgumentError("two kernels of this model have one name; compile them with ansorlite.compile")
-        values = [Parameter(name, value.shape, value.dtype) for name, value in (*self.inputs.items(), *self.outputs.items())]
-        description = Description(
-            export.check_name(export.identifier(file.stem) if name is None else name),
-            __version__,
-            self._target.key,
-            tuple(feature[1:] for feature in self._target.features.split(",") if feature.startswith("+")),
-            self._target.sve_bytes,
-            tuple(values[: len(self.inputs)]),
-            tuple(values[len(self.inputs) :]),
-            self._temporaries,
-            self.weight_bytes,
-            export.checksum_of(weights_array),
-            file.with_suffix(".weights").name if weights == "beside" and self.weight_bytes else None,
-            self.facts,
-            object.__basicsize__,
+        image = Image(
+            self._target, self.inputs, self.outputs, kernels, steps, self.facts, self._temporaries, self._weights.own.array
         )
-        export.write_library(export.NativeModel(named, objects, weights_array, self._target), description, file)
+        image.write(Path(path), name, weights)
 
     def _run(self, bases: Sequence[int]) -> None:
         for segment in self._segments:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -16,13 +16,17 @@ from ansorlite.graph.fusion import FusionGroup
 from ansorlite.graph.graph import Array
 from ansorlite.graph.layout import WEIGHTS, MemoryLayout, Needs, Prepared
 from ansorlite.graph.model import Model
+from ansorlite.runtime.abroad import KernelAbroad
 from ansorlite.runtime.device import Memory, MemorySpace
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.runtime.workspace import workspace
 
+#: What native code calls, here or on another machine.
+NATIVE: Final = (Kernel, KernelAbroad)
+
 
 class Bindable(Protocol):
-    """What an executable needs of a kernel. A :class:`ansorlite.runtime.kernel.Kernel` is called by native code."""
+    """What an executable needs of a kernel. Those of :data:`NATIVE` are called by native code."""
 
     def bind(self, *arrays: Array) -> Callable[[], None]:
         """A call on fixed arrays, inputs then outputs; it writes the outputs in place."""
@@ -71,7 +75,7 @@ def needs_of(model: Model, kernels: Sequence[Bindable]) -> Callable[[FusionGroup
     def needs(group: FusionGroup) -> Needs:
         position = position_of[group.output]
         kernel = kernels[position]
-        if not isinstance(kernel, Kernel):
+        if not isinstance(kernel, NATIVE):
             return Needs(group.inputs, None)
         compiled = kernel.compiled
         reads = tuple(name for number, name in enumerate(group.inputs) if number not in compiled.unread)
@@ -88,7 +92,7 @@ def prepare(model: Model, layout: MemoryLayout, kernels: Sequence[Bindable], wei
         if not isinstance(what, Prepared):
             continue
         kernel, inputs = kernels[what.task], groups[what.task].inputs
-        assert isinstance(kernel, Kernel)
+        assert isinstance(kernel, NATIVE)
         given = [np.ascontiguousarray(model.graph.constants[name]) for name in what.constants]
         places, _memories = space.place(given)
         temporaries = workspace(space, kernel.compiled.prepare_workspace)
@@ -130,7 +134,7 @@ def _bound_kernel(
     task = model.tasks[position][0]
     name = f"{group.name} {'x'.join(map(str, values[-1].shape))}"
     nbytes = sum(map(layout.nbytes, names))
-    if not isinstance(kernel, Kernel):
+    if not isinstance(kernel, NATIVE):
         facts = StepFacts(name, task.key, "", task.dag.flops, nbytes, None)
         return BoundStep(PythonStep(kernel, tuple(zip(places, values, strict=True)), space), facts)
     origin = kernel.origin

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -62,6 +62,9 @@ class _Workplace:
         for memory in self.arguments:
             self.device.free(memory)
 
+
+#: Whether the inputs are all positive, the inputs, the outputs.
+Reference: TypeAlias = tuple[bool, list[Array], list[Array]]
 
 #: Arrays of tasks that had their turn are kept up to this share of the memory limit.
 _KEPT_SHARE: Final = 0.25
@@ -174,9 +177,8 @@ class Bench:
         """The workplace of ``task``: the one that is there, or one made from what was prepared before."""
         place = self._workplaces.pop(task.key, None)
         if place is None:
-            content = Path(reference).read_bytes()
-            inputs = make_inputs(task.dag, np.random.default_rng(self._settings.seed), positive=bool(content[0]))
-            place = _workplace(task, inputs, _outputs_from(task.dag, content[1:]))
+            inputs, outputs = prepared(task.dag, self._settings.seed, Path(reference))[1:]
+            place = _workplace(task, inputs, outputs)
         self._keep(task, place)
         return place
 
@@ -203,8 +205,8 @@ def _workplace(task: Task, inputs: list[Array], references: Sequence[Array], sla
     return _Workplace(device, [device.read_only(array) for array in inputs], outputs, checker)
 
 
-def reference_of(dag: ComputeDAG, seed: int) -> tuple[bool, list[Array], list[Array]]:
-    """(whether the inputs are all positive, inputs, outputs).
+def reference_of(dag: ComputeDAG, seed: int) -> Reference:
+    """What programs of a computation are to give.
 
     Where numbers of both signs give outputs that are not finite (roots, logarithms), and could hide what is wrong,
     positive ones are taken.
@@ -217,11 +219,14 @@ def reference_of(dag: ComputeDAG, seed: int) -> tuple[bool, list[Array], list[Ar
     return positive, inputs, outputs
 
 
-def _outputs_from(dag: ComputeDAG, content: bytes) -> list[Array]:
+def prepared(dag: ComputeDAG, seed: int, reference: Path) -> Reference:
+    """What :func:`reference_of` gave, of the file that :meth:`Bench.prepare` wrote."""
+    content = reference.read_bytes()
+    positive, content = bool(content[0]), content[1:]
     outputs = []
     for tensor in dag.outputs:
         array = empty(tensor.shape, tensor.dtype)
         array.reshape(-1)[...] = np.frombuffer(content, array.dtype, array.size)
         content = content[array.nbytes :]
         outputs.append(array)
-    return outputs
+    return positive, make_inputs(dag, np.random.default_rng(seed), positive), outputs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from ansorlite.errors import TuningError
 from ansorlite.loops.arguments import argument
+from ansorlite.measure.bench import Reference, prepared
 from ansorlite.measure.limits import run_limits
 from ansorlite.measure.pool import Death, Job, Pool
 from ansorlite.measure.protocol import Answer, Build, Phase, Prepare, Run
@@ -60,6 +62,22 @@ class _Processes:
             "so set TMPDIR to another folder"
         )
 
+    def prepare(self, task: Task) -> Path:
+        """The file of the task's reference outputs.
+
+        Raises:
+            MemoryLimitError: inputs and outputs need more memory than there is.
+            TuningError: the outputs cannot be computed, or not in time.
+        """
+        check_fits({tensor.name: argument(tensor).nbytes for tensor in (*task.dag.inputs, *task.dag.outputs)})
+        reference = self.new_file()
+        job = Job(task, Prepare(task.key, str(reference)), {Phase.WORKING: self.settings.prepare_seconds})
+        ((_, result),) = self.pool.run([job])
+        verdict = run_verdict(result)
+        if verdict.outcome is not Outcome.OK:
+            raise TuningError(f"the reference output of task {task.key} cannot be computed: {verdict.error}")
+        return reference
+
 
 class LocalBuilder:
     """A :class:`~ansorlite.measure.roles.Builder`: a process on each core. All candidates are compiled before the first is given:
@@ -67,6 +85,8 @@ class LocalBuilder:
 
     def __init__(self, target: Target, settings: MeasureSettings) -> None:
         self._processes = _Processes(target, settings, settings.builders, BUILDER_ENVIRONMENT)
+        self._lock = threading.Lock()  # several boards may ask for what to expect, each in a thread of its own
+        self._references: dict[str, Path] = {}
 
     @property
     def size(self) -> int:
@@ -80,12 +100,24 @@ class LocalBuilder:
         orders = [Build(task.key, candidate, str(self._processes.new_file())) for candidate in candidates]
         jobs = [Job(task, order, {Phase.WORKING: settings.build_seconds}) for order in orders]
         try:
-            results = {id(job.order): result for job, result in self._processes.pool.run(jobs)}
+            with self._lock:
+                results = {id(job.order): result for job, result in self._processes.pool.run(jobs)}
             for candidate, order in zip(candidates, orders, strict=True):
                 yield self._built(candidate, Path(order.artifact), results[id(order)], when)
         finally:  # of those that nobody asked for
             for order in orders:
                 Path(order.artifact).unlink(missing_ok=True)
+
+    def reference(self, task: Task) -> Reference:
+        """What programs of the task are to compute, for machines that do not know. It has a limit, in time and in memory.
+
+        Raises:
+            MemoryLimitError, TuningError: as for a runner's ``prepare``.
+        """
+        with self._lock:
+            if task.key not in self._references:
+                self._references[task.key] = self._processes.prepare(task)
+        return prepared(task.dag, self._processes.settings.seed, self._references[task.key])
 
     def _built(self, candidate: Candidate, file: Path, result: Answer | Death, when: float) -> Built:
         verdict, seconds = build_verdict(result), _spent(result)
@@ -120,17 +152,8 @@ class LocalRunner:
         self._processes.close()
 
     def prepare(self, task: Task) -> None:
-        if task.key in self._references:
-            return
-        check_fits({tensor.name: argument(tensor).nbytes for tensor in (*task.dag.inputs, *task.dag.outputs)})
-        reference = self._processes.new_file()
-        order = Prepare(task.key, str(reference))
-        limits = {Phase.WORKING: self._processes.settings.prepare_seconds}
-        ((_, result),) = self._processes.pool.run([Job(task, order, limits)])
-        verdict = run_verdict(result)
-        if verdict.outcome is not Outcome.OK:
-            raise TuningError(f"the reference output of task {task.key} cannot be computed: {verdict.error}")
-        self._references[task.key] = reference
+        if task.key not in self._references:
+            self._references[task.key] = self._processes.prepare(task)
 
     def run(self, task: Task, artifacts: Sequence[Artifact], rival: Rival | None) -> list[Ran]:
         self.prepare(task)

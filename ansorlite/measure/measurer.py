@@ -148,7 +148,8 @@ class Measurer:
             for program, ran, machine in self._timed(task, built):
                 measurement = _measurement(program, ran, machine, next(names))
                 yield measurement
-                self._give_up_if_hopeless(measurement)
+                if not (program.lost if isinstance(program, Failure) else ran is not None and ran.lost):
+                    self._give_up_if_hopeless(measurement)
 
     # One step each ------------------------------------------------------------------------------------------------
 
@@ -280,7 +281,7 @@ class Measurer:
         except LostError as error:
             self._lose(lane, error)
             reason = f"{machine or 'this machine'} was lost while it had this program: {error}"
-            return Ran(Verdict(Outcome.CRASH, reason), None, time.perf_counter() - start), machine
+            return Ran(Verdict(Outcome.CRASH, reason), None, time.perf_counter() - start, lost=True), machine
 
     def _run(self, lane: _Lane, task: Task, program: Artifact) -> Ran:
         """Check and time one program; its latency is in the task's unit."""

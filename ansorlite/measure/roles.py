@@ -41,12 +41,14 @@ class Failure:
     Attributes:
         verdict: what became of it, and why.
         seconds, when: as an :class:`Artifact`'s.
+        lost: whether that is its machine's fault, as far as is known: it is gone.
     """
 
     candidate: Candidate
     verdict: Verdict
     seconds: float
     when: float
+    lost: bool = False
 
 
 Built: TypeAlias = Artifact | Failure
@@ -73,12 +75,14 @@ class Ran:
         latency: seconds of one call; a lower bound for what was stopped early; ``None`` if it failed.
         seconds: of running and timing.
         check_seconds: of comparing with the reference.
+        lost: as a :class:`Failure`'s.
     """
 
     verdict: Verdict
     latency: float | None
     seconds: float
     check_seconds: float = 0.0
+    lost: bool = False
 
 
 class LostError(Exception):

@@ -47,7 +47,8 @@ class MeasureSettings:
         builders: how many workers compile at once.
         recycle: a worker is replaced by a fresh one after so many candidates.
         identical_failures: so many equal failures in a row end the tuning. (Not of a program that is cut short for being
-            slower than the best: one sketch may be slow, and others not.)
+            slower than the best: one sketch may be slow, and others not. Nor of one whose machine was lost: that is no fault of
+            the program's.)
         alike: machines share the candidates of a task if no peak of theirs is more than so many times the first one's, or less.
         wait_seconds: so long a lost machine is waited for where no other is left.
         seed: of the inputs.

@@ -10,8 +10,10 @@ from ansorlite import platforms, sketch
 from ansorlite.codegen.object import CompiledLaunch, Object
 from ansorlite.loops.arguments import argument
 from ansorlite.loops.kernel_module import When
+from ansorlite.runtime.abroad import KernelAbroad
 from ansorlite.runtime.kernel import Kernel, Origin
 from ansorlite.sketch.candidate import Candidate
+from ansorlite.target import this_machine
 from ansorlite.task import Task
 
 
@@ -39,6 +41,18 @@ def kernel_of(task: Task, compiled: Object, origin: Origin) -> Kernel:
     # The schedule may have merged dimensions of an argument; the caller's arrays have the task's.
     params = [argument(t) for t in (*task.dag.inputs, *task.dag.outputs)]
     return Kernel(compiled, params, task.target, origin)
+
+
+def abroad(task: Task, compiled: Object, origin: Origin) -> KernelAbroad:
+    """A program that is compiled already, for a machine that this one is not.
+
+    Raises:
+        TargetError: what prepares its constants cannot be compiled for this machine.
+    """
+    if not compiled.prepared:
+        return KernelAbroad(compiled, origin, None, task.target)
+    stand_in = platforms.stand_in(task.target, this_machine())
+    return KernelAbroad(compiled, origin, platforms.build_preparing(sketch.lower(task, origin.candidate), stand_in), stand_in)
 
 
 def pack(compiled: Object) -> bytes:

@@ -60,17 +60,21 @@ def write_pack(databases: Sequence[Database], tasks: Sequence[Task], path: Path,
     """
     found: dict[str, int] = {}
     entries, records = [], []
-    joined = Database(":memory:")  # one task may have other names in each
-    for database in databases:
-        joined.merge(database.tasks(), database.records())
-    for task in {task.key: task for task in tasks}.values():
-        known = joined.records(task.key)
-        for target in sorted({record.target for record in known}):
-            best = _best([record for record in known if record.target == target])
-            records += best
-            found[target] = found.get(target, 0) + bool(best)
-        if any(record.task == task.key for record in records):
-            entries.append(joined.task(task.key))
+    with Database(":memory:") as joined:  # one task may have other names in each
+        wanted = dict.fromkeys(task.key for task in tasks)
+        for database in databases:
+            joined.merge(
+                [entry for entry in database.tasks() if entry.key in wanted],
+                [record for key in wanted for record in database.records(key)],
+            )
+        for key in wanted:
+            known = joined.records(key)
+            best = {target: _best([record for record in known if record.target == target]) for target in joined.targets(key)}
+            for target, few in best.items():
+                found[target] = found.get(target, 0) + bool(few)
+                records += few
+            if any(best.values()):
+                entries.append(joined.task(key))
     if not records:
         raise RecordsError(f"{databases[0].path} has no program of {name} that ran and was right; tune it first")
     body = "".join(f"{line}\n" for line in lines_of(entries, records)).encode()

@@ -32,7 +32,7 @@ class Elsewhere:
     """A maker of measurers that time programs on other machines.
 
     Attributes:
-        address: of the machines: ``ssh://pi@board``.
+        address: of the machines: ``ssh://pi@board``, ``ray://head:10001``; ``ray``.
     """
 
     address: str
@@ -55,9 +55,10 @@ class Elsewhere:
 _PLACES: Final[Mapping[str, tuple[str, str, str]]] = {
     "ssh": ("ansorlite.measure.board.runner", "boards", "execnet"),
     "popen": ("ansorlite.measure.board.runner", "boards", "execnet"),
+    "ray": ("ansorlite.measure.cluster.workers", "ray", "ray"),
 }
 
-MEASURERS: Final[Mapping[str, MeasurerMaker]] = {"local": Measurer}
+MEASURERS: Final[Mapping[str, MeasurerMaker]] = {"local": Measurer, "ray": Elsewhere("ray")}
 
 
 def at_address(given: str) -> Elsewhere | None:

@@ -173,8 +173,8 @@ def test_dot_products_of_the_named() -> None:
 
 def test_caches_that_linux_does_not_tell_of_have_default_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No folder; no file of the size, as on many virtual machines; nothing in it; and what it looks like else."""
-    monkeypatch.setattr(targets, "_CACHES", tmp_path)
-    assert targets._cache_bytes(1, 5) == 5
+    monkeypatch.setattr(processor, "_CACHES", tmp_path)
+    assert processor.cache_bytes(1, 5) == 5
     for number, size in enumerate((None, "", "unknown", "48K", "2M")):
         entry = tmp_path / f"index{number}"
         entry.mkdir()
@@ -182,7 +182,7 @@ def test_caches_that_linux_does_not_tell_of_have_default_sizes(tmp_path: Path, m
         (entry / "type").write_text("Data\n")
         if size is not None:
             (entry / "size").write_text(size)
-        assert targets._cache_bytes(1, 5) == (48 << 10 if number >= 3 else 5)
-    assert targets._cache_bytes(2, 5) == 2 << 20
+        assert processor.cache_bytes(1, 5) == (48 << 10 if number >= 3 else 5)
+    assert processor.cache_bytes(2, 5) == 2 << 20
     monkeypatch.delenv(TARGET_VARIABLE, raising=False)
     assert host().l1 == 48 << 10

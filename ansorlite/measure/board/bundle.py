@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import Final
 
@@ -17,8 +18,10 @@ MODULES: Final = (
     "ansorlite.measure.board.agent",
 )
 
-#: What the board executes first: makes modules of what comes, and hands the channel over.
-BOOTSTRAP: Final = """
+#: The same of what a board is asked once: what it is.
+FACTS: Final = ("ansorlite.processor", "ansorlite.measure.board.facts")
+
+_MAKE: Final = """
 import sys, types
 
 def make(name, source):
@@ -36,13 +39,18 @@ def make(name, source):
 
 for name, source in channel.receive():
     make(name, source)
-sys.modules["ansorlite.measure.board.agent"].serve(channel)
 """
 
+#: What the board executes first: makes modules of what comes, and hands the channel over.
+BOOTSTRAP: Final = f'{_MAKE}sys.modules["ansorlite.measure.board.agent"].serve(channel)\n'
 
-def bundle() -> list[tuple[str, str]]:
-    """The modules and their sources."""
-    return [(name, _source(name)) for name in MODULES]
+#: The same to be told what the board is.
+SAY_FACTS: Final = f'{_MAKE}channel.send(sys.modules["ansorlite.measure.board.facts"].facts())\n'
+
+
+def sources(modules: Sequence[str] = MODULES) -> list[tuple[str, str]]:
+    """Modules and their sources."""
+    return [(name, _source(name)) for name in modules]
 
 
 def _source(name: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import execnet
 
 from ansorlite.errors import TargetError
-from ansorlite.measure.board.bundle import BOOTSTRAP, bundle
+from ansorlite.measure.board.bundle import BOOTSTRAP, sources
 from ansorlite.measure.protocol import Phase
 
 #: Seconds beyond a limit that the board itself keeps, after which the connection is given up.
@@ -84,7 +84,7 @@ class Connection:
         try:
             self._gateway = self._group.makegateway(spec)
             self._channel = self._gateway.remote_exec(bootstrap)
-            self._channel.send(bundle())
+            self._channel.send(sources())
         except Exception as error:  # execnet has no base of its own for what goes wrong
             self.close()
             raise OSError(_first_line(error)) from error
@@ -123,6 +123,28 @@ class Connection:
         except Exception as error:  # execnet has no base of its own for what goes wrong
             elapsed = time.monotonic() - since
             raise DiedError(phase, elapsed >= limits[phase], elapsed, _first_line(error)) from error
+
+
+def said_by(spec: str, program: str, given: object) -> object:
+    """What a program that is sent to a board says, once.
+
+    Args:
+        spec: execnet's.
+        given: what it receives first.
+
+    Raises:
+        OSError: the board cannot be reached, or says nothing in time.
+    """
+    group = execnet.Group()
+    try:
+        channel = group.makegateway(spec).remote_exec(program)
+        channel.send(given)
+        return channel.receive(timeout=_CONNECT)
+    except Exception as error:  # execnet has no base of its own for what goes wrong
+        raise OSError(_first_line(error)) from error
+    finally:
+        with contextlib.suppress(Exception):
+            group.terminate(timeout=_GOODBYE)
 
 
 def number(answer: Mapping[str, Any], name: str, most: float) -> float:

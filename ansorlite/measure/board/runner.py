@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
@@ -15,8 +15,7 @@ from ansorlite.codegen import team
 from ansorlite.codegen.machine import machine, optimise
 from ansorlite.errors import AnsorliteError, TuningError
 from ansorlite.export.link import link_loose
-from ansorlite.loops.arguments import argument
-from ansorlite.measure.bench import reference_of
+from ansorlite.measure.bench import Reference
 from ansorlite.measure.board.bundle import BOOTSTRAP
 from ansorlite.measure.board.check import OutputCheck
 from ansorlite.measure.board.connection import Connection, DiedError, RubbishError, execnet_spec, number
@@ -31,7 +30,6 @@ from ansorlite.measure.settings import MeasureSettings
 from ansorlite.measure.verdict import Verdict, run_verdict
 from ansorlite.programs.build import unpack
 from ansorlite.records.measurement import Outcome
-from ansorlite.runtime.memory import check_fits
 from ansorlite.runtime.team import spin
 from ansorlite.target import Target
 from ansorlite.task import Task
@@ -67,11 +65,19 @@ class _Session:
 class BoardRunner:
     """A :class:`~ansorlite.measure.roles.Runner`: a board."""
 
-    def __init__(self, address: str, target: Target, settings: MeasureSettings, bootstrap: str = BOOTSTRAP) -> None:
+    def __init__(
+        self,
+        address: str,
+        target: Target,
+        settings: MeasureSettings,
+        expect: Callable[[Task], Reference],
+        bootstrap: str = BOOTSTRAP,
+    ) -> None:
         """Connect.
 
         Args:
             address: ``ssh://user@host`` or ``popen://python3``.
+            expect: says what programs of a task are to compute.
             bootstrap: what the board executes first.
 
         Raises:
@@ -86,6 +92,7 @@ class BoardRunner:
         self._numbers = itertools.count(1)
         self._known: dict[tuple[str, str, str], int] = {}
         self._references: dict[str, _Reference] = {}
+        self._expect = expect
         self._team = [] if target.threads == 1 else [self._linked_team()]
         self._session: _Session | None = None
         try:
@@ -108,11 +115,7 @@ class BoardRunner:
     def prepare(self, task: Task) -> None:
         if task.key in self._references:
             return
-        check_fits({tensor.name: argument(tensor).nbytes for tensor in (*task.dag.inputs, *task.dag.outputs)})
-        try:
-            positive, inputs, outputs = reference_of(task.dag, self._settings.seed)
-        except Exception as error:
-            raise TuningError(f"the reference output of task {task.key} cannot be computed: {error}") from error
+        positive, inputs, outputs = self._expect(task)
         hashed = hashlib.sha256()
         for array in inputs:
             hashed.update(array.tobytes())
@@ -280,12 +283,14 @@ def open_workers(address: str, target: Target, settings: MeasureSettings, bootst
         TargetError: an address that is none.
         TuningError: a board cannot be reached.
     """
+    builder = LocalBuilder(target, settings)
     runners: list[BoardRunner] = []
     try:
         for one in address.split(","):
-            runners.append(BoardRunner(one.strip(), target, settings, bootstrap))
-        return Workers(LocalBuilder(target, settings), runners)
+            runners.append(BoardRunner(one.strip(), target, settings, builder.reference, bootstrap))
+        return Workers(builder, runners)
     except AnsorliteError:
+        builder.close()
         for runner in runners:
             runner.close()
         raise

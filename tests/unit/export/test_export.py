@@ -7,14 +7,20 @@ import shutil
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from click.testing import CliRunner
+from onnx import TensorProto, helper
 
 import ansorlite as al
 from ansorlite import processor
+from ansorlite.api.export import export
 from ansorlite.best import Programs
+from ansorlite.cli.main import main
 from ansorlite.errors import ArgumentError, ModelError, TargetError
 from ansorlite.export.description import FORMAT, Description, parse
 from ansorlite.export.header import identifier, unique
@@ -23,22 +29,25 @@ from ansorlite.graph.describe import Value
 from ansorlite.graph.executable import Executable, compile_model
 from ansorlite.graph.model import Model
 from ansorlite.platforms import build
+from ansorlite.records import Measurement, Outcome
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.runtime.workspace import LARGE_PAGE
 from ansorlite.sketch.candidate import NAIVE
 from ansorlite.sketch.program import lower
+from ansorlite.target import Target, host, resolve
 from ansorlite.task import Task
 from ansorlite.topi.activations import relu
 from ansorlite.topi.conv import conv
 from ansorlite.topi.matmul import gemm
 from ansorlite.topi.shape import reshape
+from tests import emulated
 from tests.unit.graph.support import Meaning
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "run_model.c"
 SHAPE = (1, 3, 8, 8)
 
 
-def classifier() -> Model:
+def classifier(target: Target | None = None) -> Model:
     """What the C example runs: a convolution, and a product of two matrices whose weights' kernel runs on all threads."""
     rng = np.random.default_rng(0)
     build = GraphBuilder()
@@ -47,7 +56,7 @@ def classifier() -> Model:
     features = build.apply(relu, build.apply(conv, image, filters))
     flat = build.apply(reshape, features, shape=(1, 576))
     weight = build.constant(rng.standard_normal((576, 10)).astype(np.float32))
-    return Model.of(build.finish({"scores": build.apply(gemm, flat, weight)}))
+    return Model.of(build.finish({"scores": build.apply(gemm, flat, weight)}), target or host())
 
 
 @pytest.fixture(scope="module")
@@ -335,3 +344,49 @@ def test_arrays_that_fit_go_straight_to_native_code(exported: Path, monkeypatch:
     assert not ran
     loaded({name: np.asfortranarray(np.repeat(array, 2, axis=-1))[..., ::2] for name, array in given.items()})
     assert len(ran) == 1  # copied first
+
+
+@pytest.mark.skipif(emulated.obstacle() is not None, reason=emulated.obstacle() or "")
+@pytest.mark.parametrize(("target", "threads"), [("aarch64", 1), ("aarch64+dotprod", 2)])
+def test_a_library_for_aarch64_runs_there(tmp_path: Path, image: np.ndarray, target: str, threads: int) -> None:
+    """Its weights are packed here by code for this machine; its C functions are called in a process of qemu's."""
+    arm = replace(resolve(target), threads=threads)
+    model = classifier(arm)
+    export(model, tmp_path / "classifier.so")
+    assert "classifier *classifier_create(void);" in (tmp_path / "classifier.h").read_text()
+    there = emulated.started(16)
+    handle = there.load_library((tmp_path / "classifier.so").read_bytes())
+    instance = there.call(there.symbol(handle, "classifier_create"))
+    assert instance
+    scores = there.call_on(there.symbol(handle, "classifier_run"), instance, image, np.empty((1, 10), np.float32))
+    there.call(there.symbol(handle, "classifier_destroy"), instance)
+    here = compile_model(classifier(), Programs(None).kernel)(image)["scores"]
+    np.testing.assert_allclose(scores, here, rtol=1e-4, atol=1e-4)
+
+
+def test_a_library_for_another_machine_has_the_programs_that_were_best_there(tmp_path: Path) -> None:
+    arm = replace(resolve("aarch64"), threads=1)
+    model = classifier(arm)
+    task = model.tasks[0][0]
+    with al.Database(tmp_path / "tuning.db") as database:
+        database.add(task, Measurement(NAIVE, Outcome.OK, latency=1e-3, checked=True, machine="ssh://pi@board", when=1.0))
+        with Programs(database) as programs:
+            kernel = programs.abroad(task)
+            assert (kernel.origin.candidate, kernel.origin.latency) == (NAIVE, 1e-3)
+            assert programs.abroad(model.tasks[1][0]).origin.latency is None
+    with pytest.raises(TargetError, match="cannot run here; export it"):
+        kernel.bind()
+
+
+def test_the_command_exports_for_another_machine(tmp_path: Path) -> None:
+    a, b = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, 4]) for name in "ab")
+    graph = helper.make_graph([helper.make_node("Relu", ["a"], ["b"])], "small", [a], [b])
+    path = tmp_path / "small.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    words = ["export", str(path), "--target", "aarch64+sve", "-o", str(tmp_path / "small.so")]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "small.so").read_bytes()[18:20] == b"\xb7\x00", "ELF's number of AArch64"
+    if processor.ARCHITECTURE != "aarch64":
+        with pytest.raises(ModelError, match="is not a model that ansorlite exported"):
+            al.load(tmp_path / "small.so")

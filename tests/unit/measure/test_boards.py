@@ -163,6 +163,15 @@ def test_a_board_that_is_gone_is_waited_for_and_then_told() -> None:
     assert first.outcome is Outcome.OK
 
 
+def test_what_a_board_is_to_compute_has_a_limit() -> None:
+    """It is computed here, by numpy, which may take for ever."""
+    with (
+        opened(settings=replace(SETTINGS, prepare_seconds=0.0)) as measurer,
+        pytest.raises(TuningError, match=r"the reference output of task .* cannot be computed: not done after"),
+    ):
+        list(measurer.measure(Task(matmul(512, 512, 512), HERE), [NAIVE]))
+
+
 def test_a_board_that_cannot_be_reached_is_one_sentence() -> None:
     with pytest.raises(TuningError, match="the board popen:///nowhere/python cannot be reached"):
         opened(address="popen:///nowhere/python")

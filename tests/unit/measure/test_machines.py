@@ -157,6 +157,24 @@ def test_a_machine_that_fails_at_the_best_is_lost() -> None:
     assert [m.machine for m in found if m.outcome.failed] == ["b"]
 
 
+def test_a_machine_that_comes_and_goes_does_not_end_the_tuning() -> None:
+    """What is lost with it says nothing of the programs."""
+
+    class Flapping(FakeRunner):
+        def _run(self, task: Task, artifact: Artifact, rival: Rival | None) -> Ran:
+            if len(self.ran) % 2:
+                self.ran.append(("", None))
+                raise LostError("the cable is loose")
+            return super()._run(task, artifact, rival)
+
+        def revive(self) -> bool:
+            return True
+
+    with opened(Flapping("a"), settings=replace(SETTINGS, identical_failures=3)) as measurer:
+        found = measured(measurer, [1.0] * 4 + [9.0 + n for n in range(20)])
+    assert sum(m.outcome.failed for m in found) > 6
+
+
 def test_the_best_of_an_earlier_run_is_the_unit_on_every_machine() -> None:
     a, b = FakeRunner("a"), FakeRunner("b", 1.1)
     best = Measurement(Candidate("4.0"), Outcome.OK, latency=8.0, checked=True)

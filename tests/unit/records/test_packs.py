@@ -59,10 +59,12 @@ class FakeReferee(Referee):
         super().__init__()
         self.ratio = ratio
         self.turns = 0
+        self.seconds = 0.0
 
     def compare(self, task: Task, program: bytes, rival: bytes, seconds: float) -> Turn:  # noqa: ARG002
         self.turns += 1
-        return Turn(Verdict(Outcome.OK), self.ratio * 1e-3, 1e-3, 0.01)
+        self.seconds += seconds
+        return Turn(Verdict(Outcome.OK), self.ratio * 1e-3, 1e-3, seconds)
 
 
 def test_a_pack_is_a_few_lines_that_people_can_read(tmp_path: Path) -> None:
@@ -108,6 +110,51 @@ def test_programs_of_another_target_are_tried_where_there_are_none_of_this_one(t
         assert Programs(pack, cache=NoCache(), referee=won).candidate(TASK) == OTHER
         assert Programs(pack, cache=NoCache(), referee=lost).candidate(TASK) == DEFAULT
     assert (won.turns, lost.turns) == (1, 1)
+
+
+@pytest.mark.parametrize("where", ["cache", "database"])
+def test_a_pack_of_another_target_costs_half_a_second_a_task_once_and_never_makes_slower(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    monkeypatch.setenv("ANSORLITE_CACHE_DIR", str(tmp_path / "cache"))
+    other = Task(matmul(16, 16, 16), replace(TASK.target, cpu="another"))
+    rows = np.random.default_rng(0).integers(0, 2, (3, len(SKETCHES[0].holes)))
+    few = [SKETCHES[0].candidate(tuple(map(int, row))) for row in rows]
+    path = packed(tmp_path, *(ran(each, 1.0 + n) for n, each in enumerate(few)), of=other)
+    databases = [Pack(path)] if where == "cache" else [Database(tmp_path / "own.db"), Pack(path)]
+    first, again = FakeReferee(1.5), FakeReferee(1.5)
+    for referee in (first, again):
+        assert Programs(databases, referee=referee).candidate(TASK) == DEFAULT
+    assert first.turns > 0
+    assert first.seconds <= 0.5
+    assert again.turns == 0, "it is kept"
+    for database in databases:
+        database.close()
+
+
+def test_a_pack_of_another_target_is_right_and_no_slower_than_the_default(tmp_path: Path) -> None:
+    """Really timed: what is taken won its turn."""
+    other = Task(matmul(16, 16, 16), replace(TASK.target, cpu="another"))
+    path = packed(tmp_path, ran(OTHER, 1e-9), of=other)
+    kernel = al.compile(TASK, [tmp_path / "own.db", path])
+    a, b = (np.random.default_rng(0).random((16, 16), dtype=np.float32) for _ in range(2))
+    np.testing.assert_allclose(kernel(a, b), a @ b, rtol=1e-5)
+    with Pack(path) as pack, Programs(pack) as programs:
+        chosen = programs.candidate(TASK)
+        assert chosen in (DEFAULT, OTHER)
+        kept = {m.candidate: m.latency for m in programs._measured(TASK) if m.here}
+        assert kept[chosen] == min(latency for latency in kept.values() if latency is not None)
+
+
+def test_only_the_model_is_packed(tmp_path: Path) -> None:
+    with Database(tmp_path / "a.db") as first, Database(tmp_path / "b.db") as second:
+        first.add(TASK, ran(OTHER, 1.0))
+        first.add(Task(matmul(8, 8, 8)), ran(Candidate("def schedule(s): pass"), 1.0))
+        second.add(TASK, ran(DEFAULT, 2.0))
+        assert write_pack([first, second], [TASK, TASK], tmp_path / "p", "it") == {TASK.target.key: 1}
+    with Pack(tmp_path / "p") as pack:
+        assert [entry.key for entry in pack.tasks()] == [TASK.key]
+        assert [record.measurement.candidate for record in pack.records()] == [OTHER, DEFAULT]
 
 
 def test_several_packs_and_a_database_at_once(tmp_path: Path) -> None:
