@@ -129,13 +129,14 @@ def tune(
         ]
         for state in states:
             makers.STRATEGY.checked(state.strategy)
+        settings = MeasureSettings(seed=seed, timing=system.timing)
         tuner = Tuner(
             states,
             trials=budget,
             time_limit=time_limit,
             database=records,
             scheduler=scheduling,
-            open_measurer=lambda: makers.open_measurer(measuring, tasks[0][0].target, MeasureSettings(seed=seed)),
+            open_measurer=lambda: makers.open_measurer(measuring, tasks[0][0].target, settings),
             listener=listen,
             elsewhere=elsewhere,
             round_size=system.round,

@@ -6,6 +6,7 @@ import numpy as np
 
 from ansorlite.cost_model import CostModel
 from ansorlite.features.programs import ProgramSpace
+from ansorlite.platforms.table import platform_of
 from ansorlite.search import SearchProblem, StrategyMaker
 from ansorlite.search.default import default_candidate
 from ansorlite.spaces.builders import Derived, SpaceBuilder, sketches_of
@@ -33,7 +34,7 @@ def task_state(
         draft: whether its default program is the first to be measured.
     """
     sketches = sketches_of(task, space or Derived())
-    problem = SearchProblem(tuple(map(ProgramSpace, sketches)))
+    problem = SearchProblem(tuple(map(ProgramSpace, sketches)), platform_of(task.target).prior(task.target))
     return TaskState(
         task=task,
         uses=uses,

@@ -74,6 +74,7 @@ class SyntheticPrograms:
     """What a strategy asks of :class:`ansorlite.features.programs.Programs`."""
 
     features: NDArray[np.float64]
+    knobs: NDArray[np.float64]
 
 
 class SyntheticProgramSpace(ProgramSpace):
@@ -89,7 +90,7 @@ class SyntheticProgramSpace(ProgramSpace):
         self._features = features
 
     def programs(self, rows: Rows) -> SyntheticPrograms:  # type: ignore[override]
-        return SyntheticPrograms(self._features(rows))
+        return SyntheticPrograms(self._features(rows), self.space.embed(rows))
 
     def candidate(self, row: tuple[int, ...]) -> Candidate:
         return Candidate(f"{self.name}: {' '.join(map(str, row))}")
