@@ -9,14 +9,27 @@ package that it is in: every other one of it would be behind that. What it may d
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
+
+from ansorlite.errors import ArgumentError
 
 
 def module(name: str) -> Any:
     """The module ``name``, imported when something of it is used; for type checkers it is imported under ``TYPE_CHECKING``."""
     return _Later(name)
+
+
+def need(what: str, package: str, extra: str) -> None:
+    """See to it that what ``what`` is made with is installed.
+
+    Raises:
+        ArgumentError: it is not.
+    """
+    if importlib.util.find_spec(package) is None:
+        raise ArgumentError(f"{what} needs {package}, which is not installed; pip install 'ansorlite[{extra}]'")
 
 
 class _Later:

@@ -124,18 +124,19 @@ def tune(
             tasks = tuple((Task(task.dag, target), uses) for task, uses in tasks)
         models = makers.cost_models(modelling, [task for task, _ in tasks], stream)
         states = [
-            task_state(task, uses, searching, model, rng, own, system.draft)
+            task_state(task, uses, searching, model, rng, own, system.draft, records if system.transfer else None)
             for (task, uses), model, rng in zip(tasks, models, streams, strict=True)
         ]
         for state in states:
             makers.STRATEGY.checked(state.strategy)
+        settings = MeasureSettings(seed=seed, timing=system.timing)
         tuner = Tuner(
             states,
             trials=budget,
             time_limit=time_limit,
             database=records,
             scheduler=scheduling,
-            open_measurer=lambda: makers.open_measurer(measuring, tasks[0][0].target, MeasureSettings(seed=seed)),
+            open_measurer=lambda: makers.open_measurer(measuring, tasks[0][0].target, settings),
             listener=listen,
             elsewhere=elsewhere,
             round_size=system.round,

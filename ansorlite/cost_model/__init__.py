@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Final
 from ansorlite import lazy
 
 if TYPE_CHECKING:
-    from ansorlite.cost_model.blend import BlendedModel, Prior
+    from ansorlite.cost_model.blend import BlendedModel
     from ansorlite.cost_model.gbdt import GBDT
     from ansorlite.cost_model.metrics import pairwise_accuracy, peak_score, rank_correlation
-    from ansorlite.cost_model.protocol import CostModel, Group, relative_throughput
+    from ansorlite.cost_model.protocol import CostModel, Group, Prior, relative_throughput
     from ansorlite.cost_model.random import RandomModel
 
 __all__ = [
@@ -29,7 +29,7 @@ _HOMES: Final = {
     "BlendedModel": "ansorlite.cost_model.blend",
     "CostModel": "ansorlite.cost_model.protocol",
     "Group": "ansorlite.cost_model.protocol",
-    "Prior": "ansorlite.cost_model.blend",
+    "Prior": "ansorlite.cost_model.protocol",
     "RandomModel": "ansorlite.cost_model.random",
     "pairwise_accuracy": "ansorlite.cost_model.metrics",
     "peak_score": "ansorlite.cost_model.metrics",

@@ -7,18 +7,15 @@ overrule it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorlite.cost_model.gbdt import GBDT
-from ansorlite.cost_model.protocol import Group
-
-#: ``(n, statements, features)`` to ``(n,)``: minus the natural logarithm of the estimated seconds, up to a constant.
-Prior: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+from ansorlite.cost_model.protocol import Group, Prior
+from ansorlite.cost_model.uncertain import Bagged, Estimate
 
 #: How many programs' worth of belief there is that the prior's logarithm has the right slope.
 _BELIEF: Final = 8.0
@@ -65,10 +62,22 @@ class Calibration:
         return np.where(log > 0, 1 + np.log1p(np.maximum(log, 0.0)), np.exp(np.minimum(log, 0.0)))
 
 
+class Trees(Protocol):
+    """What learns from where an estimate is wrong."""
+
+    def fit(self, groups: Sequence[Group], offsets: Sequence[NDArray[np.float64]] | None = None) -> None:
+        """See :meth:`ansorlite.cost_model.gbdt.GBDT.fit`."""
+        ...
+
+    def predict(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+        """``(n, statements, features)`` to ``(n,)``."""
+        ...
+
+
 class BlendedModel:
     """A :class:`~ansorlite.cost_model.protocol.CostModel` of one task, from a prior and measurements."""
 
-    def __init__(self, prior: Prior, trees: GBDT, task: str = "") -> None:
+    def __init__(self, prior: Prior, trees: Trees, task: str = "") -> None:
         """``task`` is the one whose programs are to be scored; groups of others may help to fit."""
         self._prior = prior
         self._trees = trees
@@ -85,7 +94,26 @@ class BlendedModel:
         self._trees.fit(groups, estimates)
 
     def predict(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+        known = self._known(features)
+        return known if self._calibration is None else known + self._trees.predict(features)
+
+    def _known(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What the prior says, calibrated as far as it can be."""
         prior = self._prior(features)
+        return prior if self._calibration is None else self._calibration.throughput(prior, self._task)
+
+
+class UncertainBlend(BlendedModel):
+    """A :class:`BlendedModel` that is as unsure as its trees differ. Of its prior it is sure."""
+
+    def __init__(self, prior: Prior, trees: Bagged, task: str = "") -> None:
+        super().__init__(prior, trees, task)
+        self._bagged = trees
+
+    def estimate(self, features: NDArray[np.float64]) -> Estimate:
+        """See :class:`~ansorlite.cost_model.uncertain.Uncertain`."""
+        known = self._known(features)
         if self._calibration is None:
-            return prior
-        return self._calibration.throughput(prior, self._task) + self._trees.predict(features)
+            return known, np.zeros(len(known))
+        mean, deviation = self._bagged.estimate(features)
+        return known + mean, deviation

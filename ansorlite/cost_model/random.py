@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ansorlite.cost_model.protocol import Group
+from ansorlite.cost_model.uncertain import Estimate
+
+#: Of a number that is uniform from 0 to 1.
+_DEVIATION: Final = 12**-0.5
 
 
 class RandomModel:
@@ -21,3 +26,7 @@ class RandomModel:
 
     def predict(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
         return self._rng.random(len(features))
+
+    def estimate(self, features: NDArray[np.float64]) -> Estimate:
+        """What it says, and how far that is from the mean of all that it might say."""
+        return self.predict(features), np.full(len(features), _DEVIATION)

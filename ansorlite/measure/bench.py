@@ -16,6 +16,7 @@ from ansorlite.measure.check import Checker, Tolerance, tolerance
 from ansorlite.measure.inputs import make_inputs
 from ansorlite.measure.protocol import Answer, Compare, Phase, Prepare, Run, Status
 from ansorlite.measure.settings import MeasureSettings
+from ansorlite.measure.timing import TIMINGS
 from ansorlite.measure.turns import OnDevice
 from ansorlite.runtime.arguments import Array, empty
 from ansorlite.runtime.device import Device, Memory
@@ -125,7 +126,7 @@ class Bench:
             return answer(Status.SLOW, slow)
         file = job.rival
         rival = None if file is None else lambda: self._program(task, place, file)
-        return answer(Status.OK, turns.beside(program, first, rival, job.best, settings))
+        return answer(Status.OK, TIMINGS[settings.timing](program, first, rival, job.best, settings))
 
     def compare(self, task: Task, job: Compare) -> Answer:
         """Check one program against another, and time them in turns. That one's output is the reference: numpy's takes longer."""

@@ -51,6 +51,7 @@ class MeasureSettings:
             the program's.)
         alike: machines share the candidates of a task if no peak of theirs is more than so many times the first one's, or less.
         wait_seconds: so long a lost machine is waited for where no other is left.
+        timing: how long a program is timed: a name of ``ansorlite.measure.timing.TIMINGS``.
         seed: of the inputs.
         backend: the module that builds and loads programs.
     """
@@ -74,5 +75,6 @@ class MeasureSettings:
     identical_failures: int = 60
     alike: float = 1.15
     wait_seconds: float = 60.0
+    timing: str = "pairs"
     seed: int = 0
     backend: str = NATIVE

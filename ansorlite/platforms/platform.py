@@ -16,7 +16,7 @@ from ansorlite.sketch.state import Rule
 from ansorlite.target import Target
 
 if TYPE_CHECKING:
-    from ansorlite.cost_model.blend import Prior
+    from ansorlite.cost_model.protocol import Prior
 
 
 @dataclass(frozen=True)

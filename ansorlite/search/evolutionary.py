@@ -1,8 +1,8 @@
 """Evolutionary search under a learned cost model, over all sketches of a task (Ansor, OSDI 2020, section 5).
 
 A round: the model is fitted to everything measured; the sketches share the batch by what they have earned; each breeds a
-population under the model, or has another explorer look for what the model likes, and its best unseen programs are proposed; a
-small share of the batch is drawn at random, so that the model also learns of what it does not like.
+population under the model, or has another explorer look for what the model likes, and of the best unseen programs a selector
+chooses; a small share of the batch is drawn at random, so that the model also learns of what it does not like.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +18,18 @@ from numpy.typing import NDArray
 from ansorlite import visible
 from ansorlite.cost_model import CostModel, Group
 from ansorlite.cost_model.protocol import predicted
-from ansorlite.evolution import epsilon_greedy, keys, spread
+from ansorlite.cost_model.uncertain import Uncertain
+from ansorlite.errors import ArgumentError
+from ansorlite.evolution import best_first, epsilon_greedy, keys
+from ansorlite.search.acquisition import Acquisition
 from ansorlite.search.arm import Arm
 from ansorlite.search.bandit import shares
+from ansorlite.search.exploration import Exploration, Fixed
 from ansorlite.search.explorers import Evolving, ExplorerMaker
 from ansorlite.search.log import RoundLog
 from ansorlite.search.protocol import SearchProblem
 from ansorlite.search.round import Round
+from ansorlite.search.selectors import Pool, Selector, Spread
 from ansorlite.sketch.candidate import Candidate
 
 logger = visible.logger(__name__)
@@ -35,14 +41,23 @@ class EvolutionarySettings:
 
     Attributes:
         explorer: makes what looks for programs that the model likes, one a sketch.
-        epsilon: the share of a batch that is drawn at random.
-        spread: in how many holes the programs that one sketch proposes at once differ at least, as far as there are such;
-            1 is any. Where the model is wrong, a batch of near twins is wrong all together.
+        selector: which of those are proposed.
+        exploration: the share of a batch that is drawn at random.
+        acquisition: what the explorer looks for instead of a high score, from what the model expects and how sure it is; it takes
+            a model that says so (:class:`~ansorlite.cost_model.uncertain.Uncertain`).
+        drafts: whether the explorer looks for what the prior of the problem likes, and the model verifies what that finds; where
+            there is no prior, the model does both.
     """
 
     explorer: ExplorerMaker = field(default_factory=Evolving)
-    epsilon: float = 0.05
-    spread: int = 2
+    selector: Selector = field(default_factory=lambda: Spread(2))
+    exploration: Exploration = field(default_factory=lambda: Fixed(0.05))
+    acquisition: Acquisition | None = None
+    drafts: bool = False
+
+
+#: Programs at random that tell how sure the model is, as in AdaTune.
+_ASKED: Final = 20
 
 
 class EvolutionarySearch:
@@ -55,6 +70,15 @@ class EvolutionarySearch:
         rng: np.random.Generator,
         settings: EvolutionarySettings = EvolutionarySettings(),
     ) -> None:
+        """
+        Raises:
+            ArgumentError: the settings ask how sure the model is, and it does not say.
+        """
+        if settings.acquisition is not None and not isinstance(model, Uncertain):
+            raise ArgumentError(
+                f"this search asks how sure its cost model is, which {type(model).__name__} does not say; take "
+                "cost_model='bagged' or 'forest'"
+            )
         self._problem = problem
         self._model = model
         self._rng = rng
@@ -124,7 +148,8 @@ class EvolutionarySearch:
 
     def _pass(self, n: int, alive: list[int], this: Round) -> list[Candidate]:
         """At most ``n`` candidates of the sketches ``alive``."""
-        greedy, explored = epsilon_greedy(n, n, self._settings.epsilon)
+        share = self._settings.exploration(self.rounds, self._doubt)
+        greedy, explored = epsilon_greedy(n, n, share)
         ranked = shares([self._arms[position].latencies for position in alive], greedy, self._rng)
         at_random = np.bincount(self._rng.integers(len(alive), size=explored), minlength=len(alive))
         batch: list[Candidate] = []
@@ -141,16 +166,58 @@ class EvolutionarySearch:
 
     def _breed(self, position: int, n: int, share: float, this: Round) -> NDArray[np.int64]:
         """The ``n`` best rows that are found; none if the model has no preference."""
-        arm = self._arms[position]
+        arm, space, prior = self._arms[position], self._problem.spaces[position], self._problem.prior
+        best = self._best_score() if self._settings.acquisition is not None else 0.0
 
         def score(rows: NDArray[np.int64]) -> NDArray[np.float64]:
             this.scored += len(rows)
-            return predicted(self._model, self._problem.spaces[position].programs(rows).features)
+            return self._worth(space.programs(rows).features, best)
 
-        rows, scores = self._explorers[position](score, arm.best(len(arm.latencies)), share, arm.taken)
+        def draft(rows: NDArray[np.int64]) -> NDArray[np.float64]:
+            assert prior is not None
+            return prior(space.programs(rows).features)
+
+        drafting = self._settings.drafts and prior is not None
+        measured = arm.best(len(arm.latencies))
+        rows, scores = self._explorers[position](draft if drafting else score, measured, share, arm.taken)
+        if drafting and len(rows):
+            verified = score(rows)
+            order = best_first(verified)
+            rows, scores = rows[order], verified[order]
         if not len(scores) or np.ptp(scores) == 0:
             return rows[:0]
-        return rows[spread(rows, n, self._settings.spread)]
+        pool = Pool(rows, scores, space.programs(rows), self._deviations)
+        return rows[self._settings.selector(pool, n, self._rng)]
+
+    def _worth(self, features: NDArray[np.float64], best: float) -> NDArray[np.float64]:
+        """``(n,)``: what measuring each program is worth, ``best`` being the best score of a measured one, if one has run."""
+        acquisition = self._settings.acquisition
+        if acquisition is None or not np.isfinite(best) or not isinstance(self._model, Uncertain):
+            return predicted(self._model, features)
+        return acquisition(*self._model.estimate(features), best)
+
+    def _deviations(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self._model.estimate(features)[1] if isinstance(self._model, Uncertain) else np.zeros(len(features))
+
+    def _best_score(self) -> float:
+        """The highest that the model says of the fastest program of a sketch; -inf before one has run."""
+        found = [
+            predicted(self._model, self._problem.spaces[position].programs(arm.best(1)).features)
+            for position, arm in enumerate(self._arms)
+            if len(arm.best(1))
+        ]
+        return float(max((each[0] for each in found), default=-np.inf))
+
+    def _doubt(self) -> float:
+        """See :data:`~ansorlite.search.exploration.Doubt`."""
+        best = self._best_score()
+        if best <= 0:
+            return np.inf
+        unsure = []
+        for space in self._problem.spaces:
+            rows = space.space.sample(_ASKED, self._rng)
+            unsure.append(self._deviations(space.programs(rows).features))
+        return float(np.concatenate(unsure).mean()) / best
 
     def _propose(self, position: int, rows: NDArray[np.int64], this: Round) -> list[Candidate]:
         if not len(rows):

@@ -104,7 +104,7 @@ class _Annealer:
         chains = max(8, round(effort * settings.chains))
         fresh = space.sample(max(0, chains - len(self._points)), rng)
         points = np.concatenate([self._points[:chains], fresh])
-        found = _Found(space, taken, settings.keep)
+        found = Found(space, taken, settings.keep)
         scores = found.scored(score, points)
         idle = 0
         for step in range(settings.steps):
@@ -125,8 +125,13 @@ class _Annealer:
         return found.rows()
 
 
-class _Found:
-    """The best programs met on a walk; each is scored once."""
+class Found:
+    """The best programs met on a walk; each is scored once.
+
+    Args:
+        taken: keys that may be met but are not handed on.
+        keep: at most how many rows are handed on.
+    """
 
     def __init__(self, space: Space, taken: Set[bytes], keep: int) -> None:
         self._space = space
@@ -202,7 +207,7 @@ class Generations:
             count = max(16, round(effort * self.population))
             first = best[: int(self.measured * count)]
             rows = np.concatenate([first, space.sample(count - len(first), rng)])
-            found = _Found(space, taken, self.keep)
+            found = Found(space, taken, self.keep)
             for _ in range(self.generations):
                 scores = found.scored(score, rows)
                 fit = np.where(scores > -np.inf, scores - scores[scores > -np.inf].min(initial=0.0), 0.0)

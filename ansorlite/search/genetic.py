@@ -21,11 +21,13 @@ class GeneticSettings:
         population: programs of a generation, of one sketch.
         elite: the best of all, which are parents in every generation.
         mutation: how likely each hole of a child is re-drawn.
+        uniform: whether a child has each hole of either parent, instead of the first holes of one and the rest of the other.
     """
 
     population: int = 100
     elite: int = 3
     mutation: float = 0.1
+    uniform: bool = False
 
 
 class GeneticSearch(MeasuredSearch):
@@ -70,6 +72,12 @@ class GeneticSearch(MeasuredSearch):
         mothers, fathers = (arm.rows[rng.choice(parents, size=settings.population, p=chance)] for _ in range(2))
         holes = len(arm.space.sizes)
         points = rng.integers(holes + 1, size=(settings.population, 1))
-        children = np.where(np.arange(holes) < points, mothers, fathers)
+        of_mother = rng.random(mothers.shape) < 0.5 if settings.uniform else np.arange(holes) < points
+        children = np.where(of_mother, mothers, fathers)
         redrawn = rng.random(children.shape) < settings.mutation
         return np.where(redrawn, rng.integers(arm.space.sizes, size=children.shape), children)
+
+
+def genes(problem: SearchProblem, model: CostModel, rng: np.random.Generator) -> GeneticSearch:
+    """Woodpecker-DL's genetic algorithm (Liu et al., arXiv 2008.04567), in a small population, as its programs are few."""
+    return GeneticSearch(problem, model, rng, GeneticSettings(population=32, uniform=True))

@@ -1,4 +1,4 @@
-"""What strategies have in common that go by measured times alone, sketch by sketch."""
+"""What strategies have in common that ask no cost model, sketch by sketch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Rows: TypeAlias = NDArray[np.int64]
 class MeasuredSearch(ABC):
     """A :class:`~ansorlite.search.protocol.Strategy` that decides which rows of a sketch are next; all else is done here.
 
-    The sketches share a batch by what they have earned. What was taken, or is not valid, is passed over; what a sketch leaves
+    What was taken, or is not valid, is passed over; what a sketch leaves
     open is drawn at random, so that a strategy with nothing to learn goes on with what is left of the space.
     """
 
@@ -37,6 +37,10 @@ class MeasuredSearch(ABC):
     def choose(self, arm: Arm, n: int) -> Rows:
         """Rows of a sketch, the first to be measured first: ``n`` or more, or fewer where it knows no more."""
 
+    def split(self, arms: Sequence[Arm], n: int) -> NDArray[np.int64]:
+        """``(arms,)``: how many of a batch of ``n`` each sketch gets; by default by what it has earned."""
+        return shares([arm.latencies for arm in arms], n, self._rng)
+
     @property
     def rounds(self) -> tuple[RoundLog, ...]:
         """None: it expects nothing of what it proposes."""
@@ -49,7 +53,7 @@ class MeasuredSearch(ABC):
             alive = [position for position, arm in enumerate(self._arms) if not arm.spent]
             if len(batch) >= n or not alive:
                 break
-            split = shares([self._arms[position].latencies for position in alive], n - len(batch), self._rng)
+            split = self.split([self._arms[position] for position in alive], n - len(batch))
             for position, share in zip(alive, split.tolist(), strict=True):
                 if share:
                     rows = self._rows(position, share)

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ansorlite.cost_model.protocol import Prior
 from ansorlite.search.log import RoundLog
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.space import Space
@@ -55,9 +56,11 @@ class SearchProblem:
 
     Attributes:
         spaces: those of the task's sketches.
+        prior: what is known of programs before any is measured, from their features: higher is faster; ``None`` if nothing is.
     """
 
     spaces: tuple[SearchSpace, ...]
+    prior: Prior | None = None
 
     def locate(self, candidate: Candidate) -> tuple[int, tuple[int, ...]] | None:
         """The position of the space that has a program, and its row there; ``None`` if none has."""

@@ -8,20 +8,30 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from ansorlite.cost_model import CostModel
-from ansorlite.search.ansor import ansor, autotvm
+from ansorlite.search.adatune import adatune
+from ansorlite.search.ansor import ansor, autotvm, metaschedule
+from ansorlite.search.bayesian import BayesianSearch
+from ansorlite.search.chameleon import chameleon
+from ansorlite.search.constrained import heron
+from ansorlite.search.evolution_strategy import tuna
 from ansorlite.search.evolutionary import EvolutionarySearch
-from ansorlite.search.genetic import GeneticSearch
+from ansorlite.search.flextensor import FlexTensorSearch
+from ansorlite.search.genetic import GeneticSearch, genes
 from ansorlite.search.grid import GridSearch
+from ansorlite.search.lfbo import ClassifyingSearch
 from ansorlite.search.local import Descent, LocalSearch, SimulatedAnnealing
 from ansorlite.search.protocol import SearchProblem, Strategy
-from ansorlite.search.random import random_search
+from ansorlite.search.pruner import pruner
+from ansorlite.search.random import RandomSearch
+from ansorlite.search.reinforce import PolicySearch
+from ansorlite.search.tree import protuner
 
 #: What makes a strategy for the sketches of a task, of the cost model that they get and of the generator of all its random draws.
 StrategyMaker: TypeAlias = Callable[[SearchProblem, CostModel, np.random.Generator], Strategy]
 
 STRATEGIES: Final[dict[str, StrategyMaker]] = {
     "evolutionary": EvolutionarySearch,
-    "random": random_search,
+    "random": RandomSearch,
     "grid": GridSearch,
     "genetic": GeneticSearch,
     "annealing": SimulatedAnnealing,
@@ -29,4 +39,16 @@ STRATEGIES: Final[dict[str, StrategyMaker]] = {
     "descent": Descent,
     "ansor": ansor,
     "autotvm": autotvm,
+    "metaschedule": metaschedule,
+    "adatune": adatune,
+    "chameleon": chameleon,
+    "protuner": protuner,
+    "heron": heron,
+    "tuna": tuna,
+    "pruner": pruner,
+    "lfbo": ClassifyingSearch,
+    "bayesian": BayesianSearch,
+    "genes": genes,
+    "reinforce": PolicySearch,
+    "flextensor": FlexTensorSearch,
 }

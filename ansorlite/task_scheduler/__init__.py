@@ -1,9 +1,9 @@
 """Which task gets the next trials, and why."""
 
-from ansorlite.task_scheduler.describe import describe
+from ansorlite.task_scheduler.describe import describe, family
 from ansorlite.task_scheduler.gradient import GradientScheduler, GradientSettings
 from ansorlite.task_scheduler.objectives import OBJECTIVES, Goal, Objective, objective_of
-from ansorlite.task_scheduler.protocol import TaskInfo, TaskScheduler
+from ansorlite.task_scheduler.protocol import Share, TaskInfo, TaskScheduler
 from ansorlite.task_scheduler.round_robin import RoundRobin
 from ansorlite.task_scheduler.schedulers import SCHEDULERS, SchedulerMaker
 
@@ -16,8 +16,10 @@ __all__ = [
     "Objective",
     "RoundRobin",
     "SchedulerMaker",
+    "Share",
     "TaskInfo",
     "TaskScheduler",
     "describe",
+    "family",
     "objective_of",
 ]

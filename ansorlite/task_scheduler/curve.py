@@ -13,12 +13,14 @@ class Curve:
     Attributes:
         best: the lowest latency so far, seconds; ``inf`` if no program has run.
         after: ``best`` after each share.
+        seconds: what its shares took in all.
         retired: whether the task has nothing left to try.
         handed_out: whether the task has been given a share that nothing is known of yet.
     """
 
     best: float = math.inf
     after: list[float] = field(default_factory=list)
+    seconds: float = 0.0
     retired: bool = False
     handed_out: bool = False
 
@@ -31,10 +33,11 @@ class Curve:
         """Whether a share may be of use: a task of which nothing ran in a whole share is given up."""
         return not self.retired and (not self.after or math.isfinite(self.best))
 
-    def update(self, latency: float | None, trials: int) -> None:
+    def update(self, latency: float | None, trials: int, seconds: float = 0.0) -> None:
         if latency is not None:
             self.best = min(self.best, latency)
         if self.handed_out or trials > 1:
             self.after.append(self.best)
+            self.seconds += seconds
         self.retired |= trials == 0
         self.handed_out = False

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from ansorlite.task_scheduler.curve import Curve
 from ansorlite.task_scheduler.forecast import expected_fall, is_judged
 from ansorlite.task_scheduler.objectives import Goal, Objective, TotalLatency
-from ansorlite.task_scheduler.protocol import TaskInfo
+from ansorlite.task_scheduler.protocol import Share, TaskInfo
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class GradientScheduler:
         self._uses = np.array([task.uses for task in tasks], np.float64).reshape(len(tasks), models).T
         self._objective = TotalLatency([Goal()] * models) if objective is None else objective
 
-    def next(self) -> int | None:
+    def next(self) -> Share | None:
         slopes, gains = self._slopes(), self._gains()
         useful = [task for task in self._alive() if gains[task] >= self._settings.stop_below]
         untried = [task for task in useful if not self._curves[task].shares]
@@ -77,7 +77,7 @@ class GradientScheduler:
         else:
             return None
         self._curves[task].handed_out = True
-        return task
+        return Share(task)
 
     def expected_gain(self) -> float:
         gains, alive = self._gains(), self._alive()
@@ -86,8 +86,8 @@ class GradientScheduler:
         task = max(alive, key=lambda task: gains[task])
         return gains[task] if is_judged(self._curves[task].after) else math.inf
 
-    def update(self, task: int, latency: float | None, trials: int) -> None:
-        self._curves[task].update(latency, trials)
+    def update(self, task: int, latency: float | None, trials: int, seconds: float = 0.0) -> None:
+        self._curves[task].update(latency, trials, seconds)
         if self._is_not_similar(task):
             self._tags[task] = None
 

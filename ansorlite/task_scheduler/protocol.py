@@ -16,18 +16,34 @@ class TaskInfo:
         flops: of one run; 0 if not known.
         tag: tasks of equal tag are similar: what one reached in flops per second, another may be expected to reach.
             ``None`` is similar to nothing.
+        family: tasks of one family have the same operations, whatever their extents: what is learnt of one may help another.
+            ``None`` is a family of its own.
     """
 
     uses: tuple[float, ...] = (1.0,)
     flops: float = 0.0
     tag: Hashable = None
+    family: Hashable = None
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a task is given.
+
+    Attributes:
+        task: its position.
+        trials: how many; ``None``: as many as a round has.
+    """
+
+    task: int
+    trials: int | None = None
 
 
 class TaskScheduler(Protocol):
     """Says which task gets the next share of trials."""
 
-    def next(self) -> int | None:
-        """The position of the task to give a share to; ``None`` when no task can make use of one."""
+    def next(self) -> Share | None:
+        """The next share; ``None`` when no task can make use of one."""
         ...
 
     def expected_gain(self) -> float:
@@ -37,7 +53,7 @@ class TaskScheduler(Protocol):
         """
         ...
 
-    def update(self, task: int, latency: float | None, trials: int) -> None:
+    def update(self, task: int, latency: float | None, trials: int, seconds: float = 0.0) -> None:
         """Take note of trials of a task.
 
         What :meth:`next` handed out counts as a share. So does what comes unasked, if it is more than one trial:
@@ -47,5 +63,6 @@ class TaskScheduler(Protocol):
             task: its position.
             latency: the best so far, in seconds; ``None`` if no program has run.
             trials: how many were made; 0 says that the task has nothing left to try, and retires it.
+            seconds: what they took to compile and to run; 0 if that is not known.
         """
         ...

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from ansorlite.errors import ArgumentError
+from ansorlite.task_scheduler.bandit import CurveBandit
 from ansorlite.task_scheduler.gradient import GradientScheduler, GradientSettings
 from ansorlite.task_scheduler.objectives import Objective
 from ansorlite.task_scheduler.protocol import TaskInfo, TaskScheduler
 from ansorlite.task_scheduler.round_robin import RoundRobin
+from ansorlite.task_scheduler.siblings import FamilyScheduler
 
 #: What makes a scheduler: of the tasks, of what is to be lowered, and of the share of it that another share of trials for a task
 #: must be expected to gain at least; 0 for any.
@@ -26,4 +28,17 @@ def _round_robin(tasks: Sequence[TaskInfo], _: Objective, stop_below: float) -> 
     return RoundRobin(tasks)
 
 
-SCHEDULERS: Final[Mapping[str, SchedulerMaker]] = {"gradient": _gradient, "round_robin": _round_robin}
+def _family(tasks: Sequence[TaskInfo], objective: Objective, stop_below: float) -> TaskScheduler:
+    return FamilyScheduler(tasks, objective, GradientSettings(stop_below=stop_below))
+
+
+def _bandit(tasks: Sequence[TaskInfo], objective: Objective, stop_below: float) -> TaskScheduler:
+    return CurveBandit(tasks, objective, GradientSettings(stop_below=stop_below))
+
+
+SCHEDULERS: Final[Mapping[str, SchedulerMaker]] = {
+    "gradient": _gradient,
+    "round_robin": _round_robin,
+    "family": _family,
+    "bandit": _bandit,
+}

@@ -11,13 +11,13 @@ from contextlib import AbstractContextManager
 from typing import Final, Protocol
 
 from ansorlite import visible
-from ansorlite.errors import TuningError
+from ansorlite.errors import ArgumentError, TuningError
 from ansorlite.records.database import Database
 from ansorlite.records.hints import hints
 from ansorlite.records.measurement import Measurement, Outcome
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.task import Task
-from ansorlite.task_scheduler import TaskScheduler
+from ansorlite.task_scheduler import Share, TaskScheduler
 from ansorlite.tuner.clock import PhaseClock
 from ansorlite.tuner.events import Finished, Listener, Measured, RoundFinished, Started
 from ansorlite.tuner.interrupt import deferred_interrupt
@@ -39,6 +39,17 @@ CONFIRMING: Final = 16
 def round_size(left: int, most: int = MAX_ROUND, tasks: int = 1) -> int:
     """Programs of the next round where so many trials are left: few at the end, so that the last ones are well chosen."""
     return min(left, max(MIN_ROUND, min(most, left // (2 * tasks))))
+
+
+def _checked(share: object) -> Share | None:
+    """What a scheduler gave.
+
+    Raises:
+        ArgumentError: it is no share.
+    """
+    if share is None or (isinstance(share, Share) and (share.trials is None or share.trials > 0)):
+        return share
+    raise ArgumentError(f"the scheduler gave {share!r}; it must give a Share(task, trials), or None where no task can use one")
 
 
 class Measures(Protocol):
@@ -191,10 +202,11 @@ class Tuner:
         rounds = 0
         while not self._finished:
             with self._clock.search():
-                index = self._scheduler.next()
-                batch = {} if index is None else self._proposals(self._states[index])
-            if index is None:
+                share = _checked(self._scheduler.next())
+                batch = {} if share is None else self._proposals(self._states[share.task], share.trials)
+            if share is None:
                 break
+            index = share.task
             rounds += 1
             measured = self._measure(measurer, index, batch)
             self._observe(index, measured)
@@ -218,9 +230,9 @@ class Tuner:
                 if first and not self._finished:
                     self._observe(index, self._measure(measurer, index, first))
 
-    def _proposals(self, state: TaskState) -> dict[str, Candidate]:
+    def _proposals(self, state: TaskState, trials: int | None) -> dict[str, Candidate]:
         left = self._trials_left
-        size = min(left, self._round_size(state, left))
+        size = min(left, self._round_size(state, left) if trials is None else min(trials, self._in_time()))
         return state.unseen(state.strategy.propose(size))
 
     def _round_size(self, state: TaskState, left: int) -> int:
@@ -254,7 +266,7 @@ class Tuner:
         state = self._states[index]
         with self._clock.search():
             state.strategy.observe([(m.candidate, m.latency) for m in measured])
-            self._scheduler.update(index, state.best_latency, len(measured))
+            self._scheduler.update(index, state.best_latency, len(measured), math.fsum(m.seconds.total for m in measured))
 
     def _note(self, index: int, measurement: Measurement, restored: bool) -> None:
         self._states[index].add(measurement)

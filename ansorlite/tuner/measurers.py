@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -44,8 +43,7 @@ class Elsewhere:
             ArgumentError: the package that reaches them is not installed.
         """
         module, extra, needed = _PLACES[self.address.partition("://")[0]]
-        if importlib.util.find_spec(needed) is None:
-            raise ArgumentError(f"{self.address} needs {needed}, which is not installed; pip install 'ansorlite[{extra}]'")
+        lazy.need(self.address, needed, extra)
         opening: _Open = lazy.module(module).open_workers
         return Measurer(target, settings, lambda target, settings: opening(self.address, target, settings))
 

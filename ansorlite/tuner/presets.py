@@ -19,6 +19,9 @@ class Preset:
         scheduler: of ``ansorlite.task_scheduler.SCHEDULERS``.
         round: the most programs of one round: between rounds the strategy learns.
         draft: whether what the closed-form draft likes best is measured first.
+        transfer: whether the best programs of similar tasks in the database are measured next.
+        timing: how programs are timed, of ``ansorlite.measure.timing.TIMINGS``.
+        needs: packages of the extra ``search``.
     """
 
     about: str
@@ -28,8 +31,12 @@ class Preset:
     scheduler: str = "gradient"
     round: int = 16
     draft: bool = True
+    transfer: bool = False
+    timing: str = "pairs"
+    needs: tuple[str, ...] = ()
 
 
+_WOODPECKER: Final = "Liu et al., arXiv 2008.04567"
 _AUTOTVM: Final = "Chen et al., NeurIPS 2018; apache/tvm v0.14, autotvm"
 
 #: The name of the preset that is taken where none is named.
@@ -51,6 +58,110 @@ PRESETS: Final[Mapping[str, Preset]] = {
     ),
     "autotvm-ga": Preset("AutoTVM's genetic algorithm", _AUTOTVM, strategy="genetic", cost_model="random", round=64, draft=False),
     "autotvm-grid": Preset("AutoTVM's grid: programs in order", _AUTOTVM, strategy="grid", cost_model="random", draft=False),
+    "flextensor": Preset(
+        "a walk in the directions that a network, learnt from earlier steps, thinks are worth most",
+        "Zheng et al., ASPLOS 2020; KnowingNothing/FlexTensor",
+        strategy="flextensor",
+        cost_model="random",
+        draft=False,
+    ),
+    "familyseer": Preset(
+        "a forest for each family of tasks, whose siblings get trials along",
+        "Zhang et al., arXiv 2201.00194; buaa-hipo/familyseer_AE",
+        strategy="ansor",
+        cost_model="family",
+        scheduler="family",
+        round=64,
+        draft=False,
+    ),
+    "woodpecker-ga": Preset(
+        "Woodpecker-DL's genetic algorithm on measured times", _WOODPECKER, strategy="genes", cost_model="random", draft=False
+    ),
+    "woodpecker-rl": Preset(
+        "Woodpecker-DL's policy gradient on measured times", _WOODPECKER, strategy="reinforce", cost_model="random", draft=False
+    ),
+    "adatune": Preset(
+        "annealing for the expected improvement under a random forest, timing no longer than needed",
+        "Li et al., NeurIPS 2020; limenghao/AdaTune",
+        strategy="adatune",
+        cost_model="forest",
+        timing="cv",
+        round=64,
+        draft=False,
+    ),
+    "protuner": Preset(
+        "Monte Carlo tree search under Ansor's model",
+        "Haj-Ali et al., arXiv 2005.13685",
+        strategy="protuner",
+        cost_model="gbdt",
+        draft=False,
+    ),
+    "chameleon-sampling": Preset(
+        "AutoTVM's annealing, of which one program a cluster is measured",
+        "Ahn et al., ICLR 2020; anony-sub/chameleon",
+        strategy="chameleon",
+        cost_model="gbdt",
+        round=64,
+        draft=False,
+    ),
+    "dynatune": Preset(
+        "a bandit over tasks that extrapolates their curves; each is searched as AutoTVM does",
+        "Zhang et al., ICLR 2021",
+        strategy="autotvm",
+        cost_model="gbdt",
+        scheduler="bandit",
+        round=64,
+        draft=False,
+    ),
+    "metaschedule": Preset(
+        "MetaSchedule's evolution of 512 rows under a forest",
+        "Shao et al., NeurIPS 2022; apache/tvm v0.14, meta_schedule",
+        strategy="metaschedule",
+        cost_model="gbdt",
+        round=64,
+        draft=False,
+    ),
+    "heron": Preset(
+        "a genetic algorithm whose children keep the constraints",
+        "Bi et al., ASPLOS 2023; IPRC-ICT/Heron",
+        strategy="heron",
+        cost_model="gbdt",
+        round=32,
+        draft=False,
+    ),
+    "tuna": Preset(
+        "an evolution strategy under the draft alone; `ansorlite calibrate` fits that to the machine",
+        "Wang et al., arXiv 2104.14641",
+        strategy="tuna",
+        cost_model="draft",
+        needs=("cmaes",),
+    ),
+    "bayesian": Preset(
+        "a Gaussian process of the knobs, batches by believing what it expects",
+        "Willemsen et al., PMBS 2021; KernelTuner/kernel_tuner bayes_opt",
+        strategy="bayesian",
+        cost_model="random",
+        draft=False,
+        needs=("sklearn",),
+    ),
+    "pruner": Preset(
+        "the draft looks through many programs, an uncertain model through the few that are left",
+        "Qiao et al., ASPLOS 2025",
+        strategy="pruner",
+        cost_model="bagged",
+    ),
+    "transfer-tuning": Preset(
+        "as the default, but begins with what was best for similar tasks in the database",
+        "Gibson and Cano, PACT 2022",
+        transfer=True,
+    ),
+    "lfbo": Preset(
+        "a forest tells the fastest tenth from the rest, batches are diverse by its leaves",
+        "Song et al., ICML 2022; pytorch/helion",
+        strategy="lfbo",
+        cost_model="random",
+        draft=False,
+    ),
     "droplet": Preset(
         "coordinate descent from the draft's favourite",
         "DPAnsor's descent, apache/tvm PR 17104",

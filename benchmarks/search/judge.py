@@ -9,6 +9,7 @@ import numpy as np
 
 from ansorlite.cost_model import GBDT, CostModel, RandomModel
 from ansorlite.cost_model.shared import Pool, SharedModel
+from ansorlite.cost_model.uncertain import Bagged
 from ansorlite.features import NAMES
 from ansorlite.search import STRATEGIES
 from ansorlite.search.protocol import SearchProblem
@@ -65,8 +66,10 @@ class Bench:
         match preset.cost_model:
             case "random":
                 return RandomModel(rng)
-            case "shared":
+            case "shared" | "family":
                 return SharedModel(Pool(), "")
+            case "bagged" | "forest":
+                return Bagged(rng)
         return GBDT()
 
     def run(self, preset: Preset, trials: int, seed: int, noise: Noise = Noise.NONE) -> Course:

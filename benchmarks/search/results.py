@@ -113,7 +113,16 @@ def _content(table: Path) -> bytes:
 
 def _models(name: str) -> set[str]:
     """The modules of a cost model."""
-    modules = {"shared": ["shared"], "random": ["random"], "gbdt": ["gbdt"], "own": ["blend", "gbdt", "draft"]}
+    modules = {
+        "shared": ["shared"],
+        "family": ["shared"],
+        "random": ["random"],
+        "gbdt": ["gbdt"],
+        "own": ["blend", "gbdt", "draft"],
+        "bagged": ["blend", "uncertain", "draft"],
+        "forest": ["uncertain"],
+        "draft": ["prior_only", "draft"],
+    }
     return set().union(*(_reached(f"ansorlite.cost_model.{each}") for each in modules[name]))
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ansorlite.features.programs import ProgramSpace
 from ansorlite.sketch.candidate import Candidate
+from ansorlite.sketch.directions import Directions
 
 Rows = NDArray[np.int64]
 
@@ -32,6 +33,10 @@ class OrdinalSpace:
     @property
     def order(self) -> tuple[int, ...]:
         return tuple(range(len(self.extents)))
+
+    @cached_property
+    def directions(self) -> Directions:
+        return Directions.of(self.extents)
 
     def sample(self, n: int, rng: np.random.Generator) -> Rows:
         return rng.integers(0, self.sizes, size=(n, len(self.sizes)))
@@ -74,6 +79,7 @@ class SyntheticPrograms:
     """What a strategy asks of :class:`ansorlite.features.programs.Programs`."""
 
     features: NDArray[np.float64]
+    knobs: NDArray[np.float64]
 
 
 class SyntheticProgramSpace(ProgramSpace):
@@ -89,7 +95,7 @@ class SyntheticProgramSpace(ProgramSpace):
         self._features = features
 
     def programs(self, rows: Rows) -> SyntheticPrograms:  # type: ignore[override]
-        return SyntheticPrograms(self._features(rows))
+        return SyntheticPrograms(self._features(rows), self.space.embed(rows))
 
     def candidate(self, row: tuple[int, ...]) -> Candidate:
         return Candidate(f"{self.name}: {' '.join(map(str, row))}")

@@ -27,6 +27,7 @@ from ansorlite.measure import turns
 from ansorlite.measure.board.evidence import Question, shown
 from ansorlite.measure.filling import Fill, fill
 from ansorlite.measure.settings import MeasureSettings
+from ansorlite.measure.timing import TIMINGS
 from ansorlite.runtime.pages import guarded_bytes, make_read_only
 from ansorlite.runtime.timing import preemptions
 
@@ -226,7 +227,8 @@ class Agent:
         if slow is not None:
             return {"slow": slow}
         rival = self._programs.get(message["rival"])
-        return {"latency": turns.beside(program, first, None if rival is None else lambda: rival, best, settings)}
+        timing = TIMINGS[settings.timing]
+        return {"latency": timing(program, first, None if rival is None else lambda: rival, best, settings)}
 
     def _place_of(self, key: str) -> _Place:
         assert self._place is not None

@@ -13,6 +13,7 @@ MODULES: Final = (
     "ansorlite.runtime.timing",
     "ansorlite.runtime.pages",
     "ansorlite.measure.turns",
+    "ansorlite.measure.timing",
     "ansorlite.measure.filling",
     "ansorlite.measure.board.evidence",
     "ansorlite.measure.board.agent",

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import cycle
 from itertools import repeat as for_ever
 
 import pytest
 
 from ansorlite.measure import MeasureSettings, turns
+from ansorlite.measure.timing import TIMINGS, steady
 
 SETTINGS = MeasureSettings(repeats=3, repeat_seconds=0.01)
 
@@ -114,3 +116,25 @@ def test_turns_without_a_core_are_taken_again(preempted: list[int], seconds: lis
     program = Program(iter(seconds), preempted)
     assert turns.undisturbed(program, 1) == pytest.approx(found)
     assert program.calls == calls
+
+
+@pytest.mark.parametrize("name", TIMINGS)
+def test_every_policy_tells_what_a_steady_program_takes_and_calls_no_long_one_again(name: str) -> None:
+    program = Program(for_ever(0.001))
+    assert TIMINGS[name](program, 0.002, None, None, SETTINGS) == pytest.approx(0.001)
+    assert program.calls >= 20
+    long = Program(for_ever(0.7))
+    assert TIMINGS[name](long, 0.7, None, None, SETTINGS) == 0.7
+    assert long.calls == 0
+
+
+def test_turns_go_on_until_they_are_steady() -> None:
+    assert not steady([1.0, 1.0])
+    assert steady([1.0, 1.0, 1.0])
+    assert not steady([1.0, 1.0, 2.0])
+    # The fastest and the slowest of five do not count.
+    assert steady([1.0, 1.01, 2.0, 1.0, 0.3])
+    quiet, wild = Program(for_ever(0.001)), Program(cycle([0.001] * 10 + [0.003] * 10))
+    for program in (quiet, wild):
+        TIMINGS["cv"](program, 0.001, None, None, SETTINGS)
+    assert quiet.calls < wild.calls

@@ -9,7 +9,9 @@ import pytest
 from ansorlite.cost_model import GBDT, BlendedModel
 from ansorlite.evolution import EvolutionSettings
 from ansorlite.search import EvolutionarySearch, EvolutionarySettings, RandomSearch, SearchProblem, Strategy
+from ansorlite.search.exploration import Fixed
 from ansorlite.search.explorers import Evolving
+from ansorlite.search.selectors import Spread
 from ansorlite.sketch.candidate import Candidate
 from tests.unit.synthetic import Machine, OrdinalSpace, SyntheticProgramSpace
 
@@ -42,7 +44,7 @@ def test_beats_random_search_at_equal_trials() -> None:
     ours, random = [], []
     for seed in range(5):
         ours.append(min(tune(EvolutionarySearch(PROBLEM, GBDT(), np.random.default_rng(seed), SETTINGS), 96)))
-        random.append(min(tune(RandomSearch(PROBLEM, np.random.default_rng(seed)), 96)))
+        random.append(min(tune(RandomSearch(PROBLEM, GBDT(), np.random.default_rng(seed)), 96)))
     floor = MACHINES[0].floor  # the latency of the best program of all
     assert np.mean(ours) - floor < 0.75 * (np.mean(random) - floor)
 
@@ -56,7 +58,7 @@ def test_a_prior_makes_the_first_round_better_than_random() -> None:
     ratios = []
     for seed in range(5):
         ours = EvolutionarySearch(task, BlendedModel(prior, GBDT()), np.random.default_rng(seed), SETTINGS)
-        random = RandomSearch(task, np.random.default_rng(seed))
+        random = RandomSearch(task, GBDT(), np.random.default_rng(seed))
         ratios.append(np.median([latency(c) for c in ours.propose(16)]) / np.median([latency(c) for c in random.propose(16)]))
     assert np.exp(np.mean(np.log(ratios))) < 0.8
 
@@ -113,7 +115,7 @@ def test_earlier_measurements_resume_the_search() -> None:
 
 
 def test_programs_of_one_batch_are_kept_apart() -> None:
-    apart = dataclasses.replace(SETTINGS, epsilon=0.0, spread=3)
+    apart = dataclasses.replace(SETTINGS, exploration=Fixed(0.0), selector=Spread(3))
     task = SearchProblem((FAST,))
     strategy = EvolutionarySearch(task, GBDT(), np.random.default_rng(0), apart)
     tune(strategy, 32)

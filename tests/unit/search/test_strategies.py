@@ -11,10 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansorlite.cost_model import GBDT, RandomModel
+from ansorlite.cost_model.uncertain import Bagged
 from ansorlite.errors import ArgumentError
 from ansorlite.evolution import EvolutionSettings, keys
 from ansorlite.search import STRATEGIES, EvolutionarySearch, EvolutionarySettings, SearchProblem, Strategy, asking
+from ansorlite.search.acquisition import UpperBound, expected_improvement
+from ansorlite.search.bayesian import BayesianSearch, BayesianSettings
+from ansorlite.search.constrained import ConstrainedGenetic
+from ansorlite.search.evolution_strategy import EvolutionStrategy
+from ansorlite.search.exploration import ByRank, Contextual, Fixed
 from ansorlite.search.explorers import Annealing, Evolving, Generations
+from ansorlite.search.flextensor import FlexTensorSearch, WalkSettings
+from ansorlite.search.genetic import GeneticSearch, GeneticSettings
+from ansorlite.search.lfbo import ClassifyingSearch, TreeSettings
+from ansorlite.search.selectors import RDU, Medoids, Roulette, Submodular, top
+from ansorlite.search.tree import TreeSearch
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from tests.unit.synthetic import Machine, OrdinalSpace, Rows, SyntheticProgramSpace
 
@@ -22,8 +33,25 @@ QUICK = EvolutionarySettings(Evolving(EvolutionSettings(population=32, generatio
 #: Searches under a model that look through fewer rows than they do by default.
 FAST: dict[str, EvolutionarySettings] = {
     "evolutionary": QUICK,
-    "ansor": EvolutionarySettings(Generations(population=32, generations=1), spread=1),
-    "autotvm": EvolutionarySettings(Annealing(chains=16, steps=10), spread=1),
+    "ansor": EvolutionarySettings(Generations(population=32, generations=1), top),
+    "metaschedule": EvolutionarySettings(Generations(population=32, generations=1), top),
+    "autotvm": EvolutionarySettings(Annealing(chains=16, steps=10), top),
+    "adatune": EvolutionarySettings(Annealing(chains=16, steps=10), top, Contextual(), expected_improvement),
+    "chameleon": EvolutionarySettings(Annealing(chains=16, steps=10), Medoids()),
+    "protuner": EvolutionarySettings(TreeSearch(random=3, rollouts=64), top),
+    "heron": EvolutionarySettings(ConstrainedGenetic(population=32, generations=1, parents=16), Roulette(), Fixed(0.0)),
+    "tuna": EvolutionarySettings(EvolutionStrategy(population=8, evaluations=32), top, Fixed(0.0)),
+    "pruner": EvolutionarySettings(QUICK.explorer, acquisition=UpperBound(), drafts=True),
+    "every selector": EvolutionarySettings(QUICK.explorer, RDU(), ByRank()),
+    "submodular": EvolutionarySettings(QUICK.explorer, Submodular()),
+}
+#: Of searches that go by measured times alone: what they are made with, for as few programs as the tests have.
+SMALL: dict[str, Callable[..., Strategy]] = {
+    "lfbo": lambda *given: ClassifyingSearch(*given, TreeSettings(first=4, trees=5, moves=8)),
+    "bayesian": lambda *given: BayesianSearch(*given, BayesianSettings(first=4, pool=32)),
+    "genes": lambda *given: GeneticSearch(*given, GeneticSettings(population=6, uniform=True)),
+    "flextensor": lambda *given: FlexTensorSearch(*given, WalkSettings(first=4, epochs=2)),
+    "genetic": lambda *given: GeneticSearch(*given, GeneticSettings(population=6)),
 }
 
 
@@ -32,7 +60,7 @@ def maker(name: str) -> Callable[[SearchProblem, int], Strategy]:
         model, rng = RandomModel(np.random.default_rng(seed)), np.random.default_rng(seed)
         if name in FAST:
             return EvolutionarySearch(problem, model, rng, FAST[name])
-        return {**STRATEGIES, **OTHERS}[name](problem, model, rng)
+        return {**STRATEGIES, **OTHERS, **SMALL}[name](problem, model, rng)
 
     return made
 
@@ -45,7 +73,7 @@ def random_rows(text: str) -> list[list[int]]:
 
 
 OTHERS = {"asked": asking(random_rows)}
-MAKERS: dict[str, Callable[[SearchProblem, int], Strategy]] = {name: maker(name) for name in (*STRATEGIES, *OTHERS)}
+MAKERS: dict[str, Callable[[SearchProblem, int], Strategy]] = {name: maker(name) for name in {**STRATEGIES, **OTHERS, **FAST}}
 MACHINE = Machine((3, 7, 2, 5))
 
 
@@ -117,7 +145,7 @@ def test_same_seed_same_candidates(name: str) -> None:
     task = problem(OrdinalSpace((9, 12, 8, 10)), OrdinalSpace((9, 12, 8, 10)))
     history = []
     for _ in range(2):
-        strategy = STRATEGIES[name](task, GBDT(), np.random.default_rng(5))
+        strategy = STRATEGIES[name](task, Bagged(np.random.default_rng(1), 3), np.random.default_rng(5))
         found = []
         for _ in range(3):
             batch = strategy.propose(6)
@@ -187,8 +215,8 @@ def test_a_proposer_of_rubbish_is_told_so(rubbish: Any) -> None:
         strategy.propose(4)
 
 
-@pytest.mark.parametrize("name", ["genetic", "annealing", "local", "descent"])
-def test_a_strategy_that_learns_beats_random_on_a_valley(name: str) -> None:
+@pytest.mark.parametrize("name", ["genetic", "annealing", "local", "descent", "lfbo", "bayesian", "genes", "reinforce",
+"flextensor"]) def test_a_strategy_that_learns_beats_random_on_a_valley(name: str) -> None:
     task = problem(OrdinalSpace((9, 12, 8, 10)), OrdinalSpace((9, 12, 8, 10)))
 
     def best_after(which: str, seed: int) -> float:

@@ -14,6 +14,7 @@ from ansorlite import te
 from ansorlite.codegen.straight_line import LEAST_OF_MATH, least_values
 from ansorlite.columns.arithmetic import product, total
 from ansorlite.columns.tape import Number
+from ansorlite.cost_model import RandomModel
 from ansorlite.errors import ProgramSizeError, ScheduleError
 from ansorlite.evolution import EvolutionSettings, evolve
 from ansorlite.features.programs import ProgramSpace
@@ -86,7 +87,7 @@ def test_only_valid_rows_are_drawn_bred_and_proposed(limited_to: Limit) -> None:
     bred, _ = evolve(space, lambda found: tiles_of(sketch, found).astype(float), seeds, EvolutionSettings(population=64), rng)
     assert len(bred) > 10
     assert (tiles_of(sketch, bred) <= 6).all()
-    search = RandomSearch(SearchProblem((ProgramSpace(sketch),)), rng)
+    search = RandomSearch(SearchProblem((ProgramSpace(sketch),)), RandomModel(rng), rng)
     proposed = [sketch.row_of(each) for each in search.propose(1000)]
     every = np.stack(np.meshgrid(*map(np.arange, space.sizes)), -1).reshape(-1, 2)
     assert len(proposed) == len(np.unique(space.canonical(every[space.valid(every)]), axis=0))

@@ -21,9 +21,11 @@ def play(scheduler: TaskScheduler, tasks: Sequence[Recorded], trials: int) -> li
     given: list[int] = []
     for position, task in enumerate(tasks):
         scheduler.update(position, task.best[0], 1)
-    while len(given) < trials - len(tasks) and (position := scheduler.next()) is not None:
+    while len(given) < trials - len(tasks) and (share := scheduler.next()) is not None:
+        position = share.task
         left = trials - len(tasks) - len(given)
         size = MIN_ROUND if used[position] < MIN_ROUND else max(MIN_ROUND, min(MAX_ROUND, left // (2 * len(tasks))))
+        size = share.trials or size
         size = min(size, left, len(tasks[position].best) - used[position])
         used[position] += size
         given += [position] * size

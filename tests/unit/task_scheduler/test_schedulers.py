@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ansorlite import task_scheduler
-from ansorlite.task_scheduler import Goal, GradientScheduler, SchedulerMaker, TaskInfo, TaskScheduler, objective_of
+from ansorlite.task_scheduler import Goal, GradientScheduler, SchedulerMaker, Share, TaskInfo, TaskScheduler, objective_of
 
 
 def of_one_model(make: SchedulerMaker) -> Callable[[Sequence[TaskInfo]], TaskScheduler]:
@@ -23,9 +23,10 @@ def play(scheduler: TaskScheduler, curves: Curves, shares: int) -> list[int]:
     """Hand out shares; a task at the end of its curve stays there. Returns who got each."""
     given: list[int] = []
     for _ in range(shares):
-        task = scheduler.next()
-        if task is None:
+        share = scheduler.next()
+        if share is None:
             break
+        task = share.task
         latency = curves[task][min(given.count(task), len(curves[task]) - 1)]
         given.append(task)
         scheduler.update(task, latency, 16)
@@ -121,7 +122,7 @@ def test_a_slow_task_is_expected_to_reach_what_a_similar_one_reached() -> None:
     for task, latency in enumerate([1e-3, 10e-3, 10e-3]):
         for _ in range(4):
             scheduler.update(task, latency, 16)
-    assert scheduler.next() == 1
+    assert scheduler.next() == Share(1)
     assert scheduler.gradient(1) == pytest.approx(0.8 * (2e-3 - 10e-3))
     assert scheduler.gradient(2) == pytest.approx(0.8 * (10e-3 * 3 / 4 - 10e-3))
 
@@ -146,8 +147,8 @@ def test_the_naive_program_is_not_a_share_but_earlier_trials_are(make: Callable[
     scheduler = make([TaskInfo(), TaskInfo()])
     scheduler.update(0, None, 1)
     scheduler.update(1, None, 1)
-    assert scheduler.next() == 0  # a naive program that fails does not kill a task
+    assert scheduler.next() == Share(0)  # a naive program that fails does not kill a task
     scheduler = make([TaskInfo(), TaskInfo()])
     scheduler.update(0, 1.0, 64)
     scheduler.update(1, 1.0, 1)
-    assert scheduler.next() == 1
+    assert scheduler.next() == Share(1)

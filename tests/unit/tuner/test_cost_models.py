@@ -11,9 +11,10 @@ import pytest
 
 import ansorlite as al
 from ansorlite.api.makers import cost_models
-from ansorlite.cost_model import BlendedModel, CostModel, Group
+from ansorlite.cost_model import CostModel, Group
 from ansorlite.cost_model.protocol import predicted
 from ansorlite.errors import ArgumentError
+from ansorlite.features import NAMES
 from ansorlite.task import Task
 from ansorlite.tuner.cost_models import COST_MODELS
 from tests.workloads import matmul
@@ -36,11 +37,10 @@ class Flat:
 
 @pytest.mark.parametrize("name", COST_MODELS)
 def test_each_name_makes_a_model_a_task(name: str) -> None:
-    features = np.ones((3, 2, 4))
+    features = np.ones((3, 2, len(NAMES)))
     models = cost_models(COST_MODELS[name], TASKS, np.random.default_rng(0))
     assert len({id(model) for model in models}) == len(TASKS)
-    if not isinstance(models[0], BlendedModel):  # whose prior knows the features of real programs only
-        assert predicted(models[0], features).shape == (3,)
+    assert predicted(models[0], features).shape == (3,)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import ansorlite as al
 from ansorlite.api import makers
 from ansorlite.cli.main import main
 from ansorlite.errors import ArgumentError
+from ansorlite.measure.timing import TIMINGS
 from ansorlite.target import host
 from ansorlite.tuner.presets import DEFAULT, PRESETS
 from benchmarks.kernels.operators.matmul import Matmul
@@ -24,6 +25,7 @@ def test_its_parts_are_there(name: str) -> None:
         (makers.SCHEDULER, preset.scheduler),
     ):
         assert chosen in part.known
+    assert preset.timing in TIMINGS
     assert preset.round >= 4
     assert preset.about
 

@@ -1,0 +1,129 @@
+"""Bayesian optimisation with a Gaussian process (Willemsen et al., PMBS 2021; Kernel Tuner's ``bayes_opt``). Needs the extra
+``search``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+from ansorlite import lazy
+from ansorlite.cost_model import CostModel
+from ansorlite.search.acquisition import Numbers, expected_improvement
+from ansorlite.search.arm import Arm
+from ansorlite.search.measured import MeasuredSearch, Rows, new
+from ansorlite.search.protocol import SearchProblem
+
+if TYPE_CHECKING:
+    from scipy.stats import qmc
+    from sklearn import gaussian_process
+    from sklearn.gaussian_process import kernels
+else:
+    qmc = lazy.module("scipy.stats.qmc")
+    gaussian_process = lazy.module("sklearn.gaussian_process")
+    kernels = lazy.module("sklearn.gaussian_process.kernels")
+
+
+@dataclass(frozen=True)
+class BayesianSettings:
+    """
+    Attributes:
+        first: programs of a Latin hypercube before the process is asked.
+        pool: so many programs are looked at for a batch: the neighbours of the best few, and random ones.
+        length: the length of the Matern 3/2 kernel, in coordinates of unit deviation.
+        noise: of the logarithms of the times, added to the variance.
+        most: the process is fitted to so many programs at most: the fastest, and the latest.
+    """
+
+    first: int = 20
+    pool: int = 2048
+    length: float = 1.5
+    noise: float = 1e-4
+    most: int = 512
+
+
+class BayesianSearch(MeasuredSearch):
+    """The logarithm of the time is a Gaussian process of the knobs; what is expected to improve it most is measured.
+
+    A batch is chosen one after another, the process believing what it expects of those before (kriging believer): the best few at
+    once would be twins. What failed is not fitted. There, coordinates are indices of values, and the exploration falls with
+    the mean variance; here they are knobs, and expected improvement is left as it is.
+    """
+
+    def __init__(
+        self,
+        problem: SearchProblem,
+        model: CostModel,
+        rng: np.random.Generator,
+        settings: BayesianSettings = BayesianSettings(),
+    ) -> None:
+        """
+        Raises:
+            ArgumentError: scikit-learn is not installed.
+        """
+        lazy.need("Bayesian optimisation", "sklearn", "search")
+        super().__init__(problem, model, rng)
+        self._settings = settings
+
+    def choose(self, arm: Arm, n: int) -> Rows:
+        settings = self._settings
+        ran = np.flatnonzero(np.isfinite(arm.latencies))
+        if len(arm.latencies) < settings.first or len(ran) < 2:
+            return self._hypercube(arm, n)
+        order = ran[np.argsort(arm.latencies[ran], kind="stable")][: settings.most // 2]
+        fitted = np.union1d(order, ran[-(settings.most // 2) :])
+        pool = self._pool(arm)
+        if not len(pool):
+            return pool
+        known, open_ = _scaled(arm.space.embed(arm.rows[fitted]), arm.space.embed(pool))
+        return pool[self._believed(known, -np.log(arm.latencies[fitted]), open_, min(n, len(pool)))]
+
+    def _believed(self, known: Numbers, values: Numbers, pool: Numbers, n: int) -> list[int]:
+        """Positions in the pool.
+
+        What is believed is what is expected, which changes no mean; the variance falls by what each chosen one tells of the
+        others.
+        """
+        noise = self._settings.noise
+        values = (values - values.mean()) / (values.std() or 1.0)
+        process: Any = gaussian_process.GaussianProcessRegressor(
+            kernels.Matern(self._settings.length, nu=1.5), alpha=noise, optimizer=None
+        ).fit(known, values)
+        across = process.kernel_(known, pool)
+        mean = across.T @ process.alpha_
+        told = [solve_triangular(process.L_, across, lower=True)]  # each row tells so much of every program of the pool
+        variance = np.maximum(1.0 - (told[0] ** 2).sum(axis=0), 0.0)
+        chosen: list[int] = []
+        for _ in range(n):
+            worth = expected_improvement(mean, np.sqrt(variance), float(values.max()))
+            worth[chosen] = -np.inf
+            best = int(worth.argmax())
+            chosen.append(best)
+            covariance = process.kernel_(pool, pool[[best]])[:, 0] - sum(rows.T @ rows[:, best] for rows in told)
+            told.append((covariance / np.sqrt(variance[best] + noise))[None])
+            variance = np.maximum(variance - told[-1][0] ** 2, 0.0)
+        return chosen
+
+    def _pool(self, arm: Arm) -> Rows:
+        settings = self._settings
+        near = [arm.space.neighbours(row) for row in arm.best(4)]
+        drawn = arm.space.sample(settings.pool, self._rng)
+        return new(arm, np.concatenate([*near, drawn]))[: settings.pool]
+
+    def _hypercube(self, arm: Arm, n: int) -> Rows:
+        """Rows of a Latin hypercube over the holes; those that are not valid are left out."""
+        sizes = arm.space.sizes
+        if not len(sizes):
+            return arm.rows[:0]
+        points = qmc.LatinHypercube(len(sizes), rng=self._rng).random(2 * n)
+        rows: Rows = np.minimum((points * sizes).astype(np.int64), sizes - 1)
+        return rows
+
+
+def _scaled(known: Numbers, pool: NDArray[np.float64]) -> tuple[Numbers, Numbers]:
+    """Both in units of the pool's deviation."""
+    width = np.where(pool.std(axis=0) > 0, pool.std(axis=0), 1.0)
+    return known / width, pool / width
