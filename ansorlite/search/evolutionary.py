@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ansorlite import visible
 from ansorlite.cost_model import CostModel, Group
 from ansorlite.cost_model.protocol import predicted
+from ansorlite.cost_model.views import seen, view_of
 from ansorlite.evolution import epsilon_greedy, keys, spread
 from ansorlite.search.arm import Arm
 from ansorlite.search.bandit import shares
@@ -73,9 +74,7 @@ class EvolutionarySearch:
     def groups(self) -> list[Group]:
         """Everything measured so far, as a cost model takes it: one group a sketch."""
         return [
-            Group(self._problem.spaces[position].programs(arm.rows).features, arm.latencies)
-            for position, arm in enumerate(self._arms)
-            if len(arm.latencies)
+            Group(self._seen(position, arm.rows), arm.latencies) for position, arm in enumerate(self._arms) if len(arm.latencies)
         ]
 
     def propose(self, n: int) -> list[Candidate]:
@@ -145,17 +144,21 @@ class EvolutionarySearch:
 
         def score(rows: NDArray[np.int64]) -> NDArray[np.float64]:
             this.scored += len(rows)
-            return predicted(self._model, self._problem.spaces[position].programs(rows).features)
+            return predicted(self._model, self._seen(position, rows))
 
         rows, scores = self._explorers[position](score, arm.best(len(arm.latencies)), share, arm.taken)
         if not len(scores) or np.ptp(scores) == 0:
             return rows[:0]
         return rows[spread(rows, n, self._settings.spread)]
 
+    def _seen(self, position: int, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """What the model looks at of the programs of ``rows``."""
+        return seen(view_of(self._model), self._problem.spaces[position].programs(rows))
+
     def _propose(self, position: int, rows: NDArray[np.int64], this: Round) -> list[Candidate]:
         if not len(rows):
             return []
-        scores = predicted(self._model, self._problem.spaces[position].programs(rows).features)
+        scores = predicted(self._model, self._seen(position, rows))
         for key, score in zip(keys(self._arms[position].space, rows), scores.tolist(), strict=True):
             this.predicted[position, key] = score
         return [self._problem.spaces[position].candidate(tuple(row)) for row in rows.tolist()]

@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from ansorlite.cost_model import neural
 from ansorlite.cost_model.blend import BlendedModel
 from ansorlite.cost_model.gbdt import GBDT
 from ansorlite.cost_model.protocol import CostModel
@@ -26,9 +27,24 @@ def shared(tasks: Sequence[Task], _: np.random.Generator) -> list[CostModel]:
     return [SharedModel(pool, task.key) for task in tasks]
 
 
+def together(model: Callable[[np.random.Generator], CostModel]) -> CostModelsMaker:
+    """One model for all tasks, which learns from the first program on."""
+
+    def made(tasks: Sequence[Task], rng: np.random.Generator) -> list[CostModel]:
+        pool = Pool(model=model(rng), warm_up=1)
+        return [SharedModel(pool, task.key) for task in tasks]
+
+    return made
+
+
 COST_MODELS: Final[Mapping[str, CostModelsMaker]] = {
     "own": lambda tasks, _: [BlendedModel(platform_of(task.target).prior(task.target), GBDT()) for task in tasks],
     "gbdt": lambda tasks, _: [GBDT() for _ in tasks],
     "shared": shared,
     "random": lambda tasks, rng: [RandomModel(each) for each in rng.spawn(len(tasks))],
+    "tenset-mlp": together(lambda rng: neural.TensetMlp(rng)),
+    "tlp": together(lambda rng: neural.Tlp(rng)),
+    "mtl-tlp": together(lambda rng: neural.MultiTlp(rng)),
+    "tree-lstm": together(lambda rng: neural.TreeLstm(rng)),
+    "one-shot": together(lambda rng: neural.OneShot(rng)),
 }

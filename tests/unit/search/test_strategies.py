@@ -15,6 +15,8 @@ from ansorlite.errors import ArgumentError
 from ansorlite.evolution import EvolutionSettings, keys
 from ansorlite.search import STRATEGIES, EvolutionarySearch, EvolutionarySettings, SearchProblem, Strategy, asking
 from ansorlite.search.explorers import Annealing, Evolving, Generations
+from ansorlite.search.gradient import Gradient
+from ansorlite.search.value import ValueSearch, ValueSettings
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from tests.unit.synthetic import Machine, OrdinalSpace, Rows, SyntheticProgramSpace
 
@@ -24,6 +26,7 @@ FAST: dict[str, EvolutionarySettings] = {
     "evolutionary": QUICK,
     "ansor": EvolutionarySettings(Generations(population=32, generations=1), spread=1),
     "autotvm": EvolutionarySettings(Annealing(chains=16, steps=10), spread=1),
+    "gradient": EvolutionarySettings(Gradient(starts=2, steps=4, every=2, sampled=16, epochs=1)),
 }
 
 
@@ -32,6 +35,8 @@ def maker(name: str) -> Callable[[SearchProblem, int], Strategy]:
         model, rng = RandomModel(np.random.default_rng(seed)), np.random.default_rng(seed)
         if name in FAST:
             return EvolutionarySearch(problem, model, rng, FAST[name])
+        if name == "value":
+            return ValueSearch(problem, model, rng, ValueSettings(width=4, values=4, epochs=1))
         return {**STRATEGIES, **OTHERS}[name](problem, model, rng)
 
     return made
