@@ -63,6 +63,10 @@ class TuningError(AnsorliteError):
     """Tuning cannot go on at all, for example because not even the naive program runs."""
 
 
+class ExtraError(AnsorliteError, ImportError):
+    """Something needs a package that is not installed. The message names the extra of ansorlite that installs it."""
+
+
 class CalibrationError(AnsorliteError):
     """What was measured of a machine cannot be read, or this machine cannot be measured."""
 

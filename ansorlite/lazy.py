@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansorlite.errors import ArgumentError
+from ansorlite.errors import ExtraError
 
 
 def module(name: str) -> Any:
@@ -40,17 +40,27 @@ class _Later:
         return getattr(importlib.import_module(self._name), attribute)
 
 
-def attributes(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def attributes(package: str, homes: Mapping[str, str], extra: str = "") -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """The ``__getattr__`` and ``__dir__`` of ``package``; for type checkers it imports the same names under ``TYPE_CHECKING``.
 
     Args:
         homes: public name → the module that has it.
+        extra: of ansorlite, which installs what these modules import; a name that is used without it is an
+            :class:`~ansorlite.errors.ExtraError`.
     """
 
     def get(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(homes[name]), name)
+        try:
+            home = importlib.import_module(homes[name])
+        except ModuleNotFoundError as error:
+            if not extra or (error.name or "").partition(".")[0] == __name__.partition(".")[0]:
+                raise
+            raise ExtraError(
+                f"{error.name} is not installed, and {name} needs it; install it with: pip install 'ansorlite[{extra}]'"
+            ) from error
+        value = getattr(home, name)
         setattr(sys.modules[package], name, value)  # not asked again
         return value
 

@@ -36,3 +36,28 @@ def peak_score(scores: NDArray[np.float64], latencies: NDArray[np.float64], k: i
     chosen = np.argsort(-scores, kind="stable")[:k]
     best = latencies[chosen].min(initial=np.inf)
     return float(latencies.min(initial=np.inf) / best) if np.isfinite(best) else 0.0
+
+
+def mean_peak(scores: NDArray[np.float64], latencies: NDArray[np.float64], k: int) -> float:
+    """TenSet's "average peak score at k": the mean of :func:`peak_score` over 1, 2, ..., ``k``. At most ``peak_score``."""
+    chosen = latencies[np.argsort(-scores, kind="stable")[:k]]
+    return float(np.mean(latencies.min(initial=np.inf) / np.minimum.accumulate(chosen))) if len(chosen) else 0.0
+
+
+def recall(scores: NDArray[np.float64], latencies: NDArray[np.float64], k: int) -> float:
+    """Of the ``k`` fastest programs that ran, the share that is among the ``k`` of the highest score."""
+    fastest = np.argsort(latencies, kind="stable")[:k]
+    fastest = fastest[np.isfinite(latencies[fastest])]
+    chosen = np.argsort(-scores, kind="stable")[:k]
+    return float(np.isin(fastest, chosen).mean()) if len(fastest) else float("nan")
+
+
+def root_mean_square_error(scores: NDArray[np.float64], latencies: NDArray[np.float64]) -> float:
+    """Of the best speed's share (0 where a program failed), from the straight line of it over scores that fits best.
+
+    Scores have no unit, and some models only rank: the line gives them one. Constant scores leave the deviation of the shares.
+    """
+    shares = np.divide(latencies.min(initial=np.inf), latencies, out=np.zeros(len(latencies)), where=np.isfinite(latencies))
+    line = np.stack([scores - scores.mean(), np.ones(len(scores))], axis=1)
+    fitted = line @ np.linalg.lstsq(line, shares, rcond=None)[0]
+    return float(np.sqrt(np.mean((fitted - shares) ** 2)))

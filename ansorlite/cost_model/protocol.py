@@ -20,14 +20,16 @@ class Group:
     """Measured programs of one sketch of one task.
 
     Attributes:
-        features: ``(n, statements, features)`` float64, finite.
+        features: ``(n, statements, features)`` float64, finite; of a model that looks at another view (``views.py``), that.
         latencies: ``(n,)`` seconds; ``inf`` for a program that failed.
         task: groups that name the same task are alternatives of one another: the best of them all is the yardstick.
+        device: what they ran on; groups of one task are of one device.
     """
 
     features: NDArray[np.float64]
     latencies: NDArray[np.float64]
     task: str = ""
+    device: str = ""
 
 
 class CostModel(Protocol):

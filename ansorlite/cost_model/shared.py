@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from ansorlite.cost_model.boosting import ForestSettings
 from ansorlite.cost_model.gbdt import GBDT
-from ansorlite.cost_model.protocol import Group
+from ansorlite.cost_model.protocol import CostModel, Group
+from ansorlite.cost_model.views import View, view_of
 
 #: Ansor's trees are 10 levels deep and learn at a rate of 0.2; here one has 32 leaves at most, and they are 100.
 ANSOR_TREES: Final = ForestSettings(trees=100, leaves=32, learning_rate=0.2, feature_fraction=1.0, min_leaf=1)
@@ -20,10 +21,11 @@ WARM_UP: Final = 100
 
 
 class Pool:
-    """What all tasks have measured, and the trees that are fitted to all of it."""
+    """What all tasks have measured, and the model, trees by default, that is fitted to all of it."""
 
-    def __init__(self, settings: ForestSettings = ANSOR_TREES, warm_up: int = WARM_UP) -> None:
-        self._trees = GBDT(settings)
+    def __init__(self, settings: ForestSettings = ANSOR_TREES, warm_up: int = WARM_UP, model: CostModel | None = None) -> None:
+        """``model``: what is fitted; if ``None``, trees of these ``settings``."""
+        self.model = GBDT(settings) if model is None else model
         self._warm_up = warm_up
         self._groups: dict[str, list[Group]] = {}
 
@@ -32,10 +34,10 @@ class Pool:
         self._groups[task] = [replace(group, task=task) for group in groups]
         every = [group for known in self._groups.values() for group in known]
         enough = sum(len(group.latencies) for group in every) >= self._warm_up
-        self._trees.fit(every if enough else [])
+        self.model.fit(every if enough else [])
 
     def predict(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self._trees.predict(features)
+        return self.model.predict(features)
 
 
 class SharedModel:
@@ -45,6 +47,11 @@ class SharedModel:
         """``task`` is the name of the task in the pool."""
         self._pool = pool
         self._task = task
+
+    @property
+    def view(self) -> View:
+        """What the pool's model looks at."""
+        return view_of(self._pool.model)
 
     def fit(self, groups: Sequence[Group]) -> None:
         self._pool.fit(self._task, groups)

@@ -41,6 +41,10 @@ class Kind(Enum):
     COPY = "a copy made inside of a nest, or right before it"
 
 
+#: Columns of :attr:`LoopTree.array`: the position of the node around, -1 of a root; one flag a kind; :data:`NODE`.
+TREE: Final = ("parent", *(kind.name.lower() for kind in Kind), *NODE)
+
+
 @dataclass(frozen=True, eq=False)
 class LoopTree:
     """The loops of some rows. Loops are children of the loop around them; what is computed at a place that rows choose is a child
@@ -57,6 +61,13 @@ class LoopTree:
     names: tuple[str, ...]
     parents: NDArray[np.int64]
     values: NDArray[np.float64]
+
+    @property
+    def array(self) -> NDArray[np.float64]:
+        """``(n, nodes, len(TREE))``: all of it but the names, node by node, for models that read one array."""
+        kinds = np.array([[kind is each for each in Kind] for kind in self.kinds], np.float64).reshape(-1, len(Kind))
+        shape = np.concatenate([self.parents[:, None], kinds], axis=1)
+        return np.concatenate([np.broadcast_to(shape, (len(self.values), *shape.shape)), self.values], axis=2)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from ansorlite import visible
 from ansorlite.cost_model import CostModel, Group
 from ansorlite.cost_model.protocol import predicted
 from ansorlite.cost_model.uncertain import Uncertain
+from ansorlite.cost_model.views import seen, view_of
 from ansorlite.errors import ArgumentError
 from ansorlite.evolution import best_first, epsilon_greedy, keys
 from ansorlite.search.acquisition import Acquisition
@@ -97,9 +98,7 @@ class EvolutionarySearch:
     def groups(self) -> list[Group]:
         """Everything measured so far, as a cost model takes it: one group a sketch."""
         return [
-            Group(self._problem.spaces[position].programs(arm.rows).features, arm.latencies)
-            for position, arm in enumerate(self._arms)
-            if len(arm.latencies)
+            Group(self._seen(position, arm.rows), arm.latencies) for position, arm in enumerate(self._arms) if len(arm.latencies)
         ]
 
     def propose(self, n: int) -> list[Candidate]:
@@ -171,7 +170,7 @@ class EvolutionarySearch:
 
         def score(rows: NDArray[np.int64]) -> NDArray[np.float64]:
             this.scored += len(rows)
-            return self._worth(space.programs(rows).features, best)
+            return self._worth(self._seen(position, rows), best)
 
         def draft(rows: NDArray[np.int64]) -> NDArray[np.float64]:
             assert prior is not None
@@ -189,12 +188,16 @@ class EvolutionarySearch:
         pool = Pool(rows, scores, space.programs(rows), self._deviations)
         return rows[self._settings.selector(pool, n, self._rng)]
 
-    def _worth(self, features: NDArray[np.float64], best: float) -> NDArray[np.float64]:
-        """``(n,)``: what measuring each program is worth, ``best`` being the best score of a measured one, if one has run."""
+    def _worth(self, programs: NDArray[np.float64], best: float) -> NDArray[np.float64]:
+        """``(n,)``: what measuring each program is worth, ``best`` being the best score of a measured one, if one has run.
+
+        Args:
+            programs: what the model looks at of them.
+        """
         acquisition = self._settings.acquisition
         if acquisition is None or not np.isfinite(best) or not isinstance(self._model, Uncertain):
-            return predicted(self._model, features)
-        return acquisition(*self._model.estimate(features), best)
+            return predicted(self._model, programs)
+        return acquisition(*self._model.estimate(programs), best)
 
     def _deviations(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
         return self._model.estimate(features)[1] if isinstance(self._model, Uncertain) else np.zeros(len(features))
@@ -202,7 +205,7 @@ class EvolutionarySearch:
     def _best_score(self) -> float:
         """The highest that the model says of the fastest program of a sketch; -inf before one has run."""
         found = [
-            predicted(self._model, self._problem.spaces[position].programs(arm.best(1)).features)
+            predicted(self._model, self._seen(position, arm.best(1)))
             for position, arm in enumerate(self._arms)
             if len(arm.best(1))
         ]
@@ -219,10 +222,14 @@ class EvolutionarySearch:
             unsure.append(self._deviations(space.programs(rows).features))
         return float(np.concatenate(unsure).mean()) / best
 
+    def _seen(self, position: int, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """What the model looks at of the programs of ``rows``."""
+        return seen(view_of(self._model), self._problem.spaces[position].programs(rows))
+
     def _propose(self, position: int, rows: NDArray[np.int64], this: Round) -> list[Candidate]:
         if not len(rows):
             return []
-        scores = predicted(self._model, self._problem.spaces[position].programs(rows).features)
+        scores = predicted(self._model, self._seen(position, rows))
         for key, score in zip(keys(self._arms[position].space, rows), scores.tolist(), strict=True):
             this.predicted[position, key] = score
         return [self._problem.spaces[position].candidate(tuple(row)) for row in rows.tolist()]

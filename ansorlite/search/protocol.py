@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ansorlite.cost_model.protocol import Prior
+from ansorlite.features.loop_tree import LoopTree
 from ansorlite.search.log import RoundLog
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.space import Space
@@ -26,6 +27,16 @@ class Described(Protocol):
     @property
     def knobs(self) -> NDArray[np.float64]:
         """``(n, d)``: coordinates in which near rows are similar programs."""
+        ...
+
+    @property
+    def tokens(self) -> NDArray[np.float64]:
+        """``(n, primitives, len(TOKEN))``: their traces."""
+        ...
+
+    @property
+    def loops(self) -> LoopTree:
+        """Their loops."""
         ...
 
 

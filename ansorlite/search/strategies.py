@@ -17,6 +17,7 @@ from ansorlite.search.evolution_strategy import tuna
 from ansorlite.search.evolutionary import EvolutionarySearch
 from ansorlite.search.flextensor import FlexTensorSearch
 from ansorlite.search.genetic import GeneticSearch, genes
+from ansorlite.search.gradient import gradient
 from ansorlite.search.grid import GridSearch
 from ansorlite.search.lfbo import ClassifyingSearch
 from ansorlite.search.local import Descent, LocalSearch, SimulatedAnnealing
@@ -25,6 +26,7 @@ from ansorlite.search.pruner import pruner
 from ansorlite.search.random import RandomSearch
 from ansorlite.search.reinforce import PolicySearch
 from ansorlite.search.tree import protuner
+from ansorlite.search.value import ValueSearch
 
 #: What makes a strategy for the sketches of a task, of the cost model that they get and of the generator of all its random draws.
 StrategyMaker: TypeAlias = Callable[[SearchProblem, CostModel, np.random.Generator], Strategy]
@@ -51,4 +53,6 @@ STRATEGIES: Final[dict[str, StrategyMaker]] = {
     "genes": genes,
     "reinforce": PolicySearch,
     "flextensor": FlexTensorSearch,
+    "gradient": gradient,
+    "value": ValueSearch,
 }

@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from ansorlite.cost_model import neural
 from ansorlite.cost_model.blend import BlendedModel, UncertainBlend
 from ansorlite.cost_model.gbdt import GBDT, SMALL_TREES
 from ansorlite.cost_model.prior_only import PriorOnly
@@ -50,6 +51,16 @@ _MEMBERS: Final = 4
 _MEMBER: Final = replace(SMALL_TREES, trees=20)
 _FAMILY_WARM_UP: Final = 64
 
+def together(model: Callable[[np.random.Generator], CostModel]) -> CostModelsMaker:
+    """One model for all tasks, which learns from the first program on."""
+
+    def made(tasks: Sequence[Task], rng: np.random.Generator) -> list[CostModel]:
+        pool = Pool(model=model(rng), warm_up=1)
+        return [SharedModel(pool, task.key) for task in tasks]
+
+    return made
+
+
 COST_MODELS: Final[Mapping[str, CostModelsMaker]] = {
     "own": lambda tasks, _: [BlendedModel(platform_of(task.target).prior(task.target), GBDT()) for task in tasks],
     "gbdt": lambda tasks, _: [GBDT() for _ in tasks],
@@ -59,4 +70,9 @@ COST_MODELS: Final[Mapping[str, CostModelsMaker]] = {
     "forest": lambda tasks, rng: [Bagged(each) for each in rng.spawn(len(tasks))],
     "draft": lambda tasks, _: [PriorOnly(platform_of(task.target).prior(task.target)) for task in tasks],
     "random": lambda tasks, rng: [RandomModel(each) for each in rng.spawn(len(tasks))],
+    "tenset-mlp": together(lambda rng: neural.TensetMlp(rng)),
+    "tlp": together(lambda rng: neural.Tlp(rng)),
+    "mtl-tlp": together(lambda rng: neural.MultiTlp(rng)),
+    "tree-lstm": together(lambda rng: neural.TreeLstm(rng)),
+    "one-shot": together(lambda rng: neural.OneShot(rng)),
 }

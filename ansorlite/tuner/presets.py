@@ -37,6 +37,7 @@ class Preset:
 
 
 _WOODPECKER: Final = "Liu et al., arXiv 2008.04567"
+_TLP: Final = "Zhai et al., ASPLOS 2023; zhaiyi000/tlp"
 _AUTOTVM: Final = "Chen et al., NeurIPS 2018; apache/tvm v0.14, autotvm"
 
 #: The name of the preset that is taken where none is named.
@@ -172,6 +173,60 @@ PRESETS: Final[Mapping[str, Preset]] = {
         "simulated annealing on measured times",
         "Kirkpatrick et al., Science 1983",
         strategy="annealing",
+        cost_model="random",
+        draft=False,
+    ),
+    "tenset": Preset(
+        "Ansor's search under TenSet's multi-layer perceptron, one for all tasks; needs the extra learn",
+        "Zheng et al., NeurIPS Datasets and Benchmarks 2021; tlc-pack/tenset",
+        strategy="ansor",
+        cost_model="tenset-mlp",
+        round=64,
+        draft=False,
+    ),
+    "tlp": Preset(
+        "Ansor's search under a transformer that reads traces; needs the extra learn",
+        _TLP,
+        strategy="ansor",
+        cost_model="tlp",
+        round=64,
+        draft=False,
+    ),
+    "mtl-tlp": Preset(
+        "TLP with a head for each device that was measured on; needs the extra learn",
+        _TLP,
+        strategy="ansor",
+        cost_model="mtl-tlp",
+        round=64,
+        draft=False,
+    ),
+    "tiramisu": Preset(
+        "Ansor's search under Tiramisu's network over the tree of loops; needs the extra learn",
+        "Baghdadi et al., MLSys 2021; Tiramisu-Compiler/cost_model",
+        strategy="ansor",
+        cost_model="tree-lstm",
+        round=64,
+        draft=False,
+    ),
+    "one-shot": Preset(
+        "annealing under a transformer that learns shares of the best speed; needs the extra learn",
+        "Ryu et al., CC 2022; ryujaehun/one-shot-tuner",
+        strategy="autotvm",
+        cost_model="one-shot",
+        round=64,
+        draft=False,
+    ),
+    "felix": Preset(
+        "gradient descent over a differentiable model; needs the extra learn",
+        "Zhao et al., ASPLOS 2024",
+        strategy="gradient",
+        cost_model="tenset-mlp",
+        draft=False,
+    ),
+    "value": Preset(
+        "beam search under the learnt value of first choices; needs the extra learn",
+        "Steiner et al., MLSys 2021",
+        strategy="value",
         cost_model="random",
         draft=False,
     ),

@@ -3,9 +3,10 @@
     python -m benchmarks.search record --kind grid --seconds 600
     python -m benchmarks.search import KERNEL/GPU.json.gz
     python -m benchmarks.search run --preset default --preset random
+    python -m benchmarks.search models --programs 32 --epochs 10
     python -m benchmarks.search page
 
-``record`` and ``run`` go on where they were stopped.
+``record``, ``run`` and ``models`` go on where they were stopped.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from ansorlite.errors import AnsorliteError
 from ansorlite.target import host
 from ansorlite.tuner.measurers import MEASURERS
 from ansorlite.tuner.presets import PRESETS
-from benchmarks.search import foreign, page, record, table
+from benchmarks.search import foreign, learning, page, record, table
+from benchmarks.search import models as judging
 from benchmarks.search.cases import CLOUDS, GRIDS, matching, task_of
 from benchmarks.search.describing import described
 from benchmarks.search.judge import Bench
@@ -189,7 +191,7 @@ def _page(trials: int, output: Path, results: Path, folder: Path) -> None:
     runs = Results(results).current(digests, trials)
     tables = {name: table.read(path) for name, path in found.items()}
     clouds = {name: table.read(path) for name, path in _paths(folder, (Kind.CLOUD,), ()).items()}
-    output.write_text(page.page(tables, runs, trials, clouds))
+    output.write_text(page.page(tables, runs, trials, clouds, judging.tables(judging.kept(learning.MODELS))))
 
 
 def _paths(folder: Path, kinds: tuple[Kind, ...], texts: tuple[str, ...]) -> dict[str, Path]:
@@ -206,6 +208,10 @@ def _paths(folder: Path, kinds: tuple[Kind, ...], texts: tuple[str, ...]) -> dic
             f"no table has {' or '.join(map(repr, texts))} in its name; they are: {', '.join(every) or 'none'}"
         )
     return found
+
+
+for _command in (learning.corpus, learning.models, learning.prior):
+    main.add_command(_command)
 
 
 if __name__ == "__main__":

@@ -88,13 +88,18 @@ Found = Mapping[tuple[str, str], OnTable]
 
 
 def page(
-    tables: Mapping[str, Table], found: Mapping[tuple[str, str], Sequence[Judged]], trials: int, clouds: Mapping[str, Table]
+    tables: Mapping[str, Table],
+    found: Mapping[tuple[str, str], Sequence[Judged]],
+    trials: int,
+    clouds: Mapping[str, Table],
+    models: Sequence[tuple[str, Grid]] = (),
 ) -> str:
     """The whole page.
 
     Args:
         tables: grids and foreign ones, by name.
         found: by preset and table.
+        models: what is said of cost models, with titles.
     """
     on = {key: OnTable(tables[key[1]], tuple(runs), trials) for key, runs in found.items() if runs}
     presets = [name for name in PRESETS if any(key[0] == name for key in on)]
@@ -106,6 +111,7 @@ def page(
         ("Share of the best speed after 32 trials", _matrix(presets, tables, on, lambda each: f"{each.shares[31]:.3f}")),
         ("Score", _matrix(presets, tables, on, lambda each: f"{each.score:.2f}")),
         ("Trials to 95 % of the best speed", _matrix(presets, tables, on, lambda each: _count(each.median_to(0.95), trials))),
+        *models,
         ("Tables", _tables(tables)),
         ("Clouds", _clouds(clouds)),
     ):

@@ -9,10 +9,14 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ansorlite.features.loop_tree import LoopTree
+from ansorlite.features.programs import Programs
 from ansorlite.search.protocol import SearchProblem
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.directions import Directions
-from benchmarks.search.table import HoleKind, Kind, Table, TableSketch
+from ansorlite.sketch.sketch import Sketch
+from benchmarks.search.entries import sketches_of, task_of
+from benchmarks.search.table import HoleKind, Kind, Table, TableError, TableSketch
 
 Rows: TypeAlias = NDArray[np.int64]
 
@@ -151,6 +155,7 @@ class TablePrograms:
     space: TableSpace
     table: Table
     rows: Rows
+    shown: TableSketchRows
 
     @property
     def features(self) -> NDArray[np.float64]:
@@ -165,6 +170,50 @@ class TablePrograms:
         """``(n, d)``: see :meth:`TableSpace.embed`."""
         return self.space.embed(self.rows)
 
+    @property
+    def tokens(self) -> NDArray[np.float64]:
+        """``(n, primitives, len(TOKEN))``: of the sketch that the table names."""
+        return self.shown.programs(self.space.positions(self.rows)).tokens
+
+    @property
+    def loops(self) -> LoopTree:
+        """The loops, of the sketch that the table names."""
+        return self.shown.programs(self.space.positions(self.rows)).loops
+
+
+class TableSketchRows:
+    """The programs of one sketch of a table as rows of that sketch: what models see of them that a table does not have."""
+
+    def __init__(self, table: Table, position: int) -> None:
+        self._table = table
+        self._position = position
+
+    def programs(self, positions: Rows) -> Programs:
+        """Those at ``positions`` of the table.
+
+        Raises:
+            TableError: they are not ours, or make no rows of the sketch.
+        """
+        rows = self._rows[np.searchsorted(self._own, positions)]
+        return Programs(self._sketch, rows)
+
+    @cached_property
+    def _sketch(self) -> Sketch:
+        if not self._table.meta.dag:
+            raise TableError(f"the programs of the table {self._table.meta.name} are not ours: nothing is known of their loops")
+        return sketches_of(self._table, task_of(self._table))[self._position]
+
+    @cached_property
+    def _own(self) -> Rows:
+        return np.flatnonzero(self._table.sketch == self._position)
+
+    @cached_property
+    def _rows(self) -> Rows:
+        rows = [self._sketch.row_of(Candidate(self._table.traces[at])) for at in self._own.tolist()]
+        if None in rows:
+            raise TableError(f"a program of the table {self._table.meta.name} is not of the sketch that it names")
+        return np.array(rows, np.int64).reshape(len(rows), -1)
+
 
 class TableProgramSpace:
     """The programs of one sketch of a table: what a :class:`~ansorlite.search.protocol.SearchProblem` consists of."""
@@ -173,10 +222,11 @@ class TableProgramSpace:
         self._table = table
         self._position = position
         self.space = TableSpace(table, position)
+        self._shown = TableSketchRows(table, position)
 
     def programs(self, rows: Rows) -> TablePrograms:
         """What is known of the programs of ``rows``."""
-        return TablePrograms(self.space, self._table, rows)
+        return TablePrograms(self.space, self._table, rows, self._shown)
 
     def candidate(self, row: tuple[int, ...]) -> Candidate:
         """The program of one row."""

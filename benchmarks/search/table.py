@@ -9,9 +9,6 @@ from __future__ import annotations
 import json
 import lzma
 import math
-import struct
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -22,18 +19,15 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ansorlite.dataset.arrays import LARGEST, UnreadableError, stored
 from ansorlite.errors import AnsorliteError
 from ansorlite.records.measurement import Outcome
 from ansorlite.writing import replacing
 
 FORMAT: Final = 1
-#: A file that says to hold more bytes than this is not read.
-_LARGEST: Final = 256 << 20
 #: The outcomes by the number that stands for each in a table.
 OUTCOMES: Final = tuple(Outcome)
 _OK: Final = OUTCOMES.index(Outcome.OK)
-#: What a damaged archive may raise.
-_BROKEN: Final = (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, struct.error)
 
 
 class TableError(AnsorliteError, ValueError):
@@ -265,26 +259,9 @@ def _arrays(path: Path, names: Sequence[str]) -> dict[str, Any]:
     if not path.is_file():
         raise TableError(f"there is no table {path}; record or import it")
     try:
-        with zipfile.ZipFile(path) as archive:
-            if sum(member.file_size for member in archive.infolist()) > _LARGEST:
-                raise _damaged(path, f"it says to hold more than {_LARGEST >> 20} MiB")
-        with np.load(path, allow_pickle=False) as stored:
-            missing = [name for name in names if name not in stored.files]
-            if missing:
-                raise _damaged(path, f"it has no column {missing[0]!r}")
-            found = {}
-            for name in names:
-                try:
-                    found[name] = stored[name]
-                except ValueError as error:
-                    if "pickle" in str(error):
-                        raise _damaged(path, f"its column {name!r} is pickled, and pickles are not read") from None
-                    raise _damaged(path, f"its column {name!r} is damaged") from None
-    except TableError:
-        raise
-    except (OSError, EOFError, ValueError, KeyError, NotImplementedError, RuntimeError, *_BROKEN) as error:
-        raise _damaged(path, f"it is no whole .npz file ({' '.join(str(error).split()) or type(error).__name__})") from None
-    return found
+        return stored(path, names)
+    except UnreadableError as error:
+        raise _damaged(path, str(error)) from None
 
 
 def _meta(array: NDArray[Any], path: Path) -> Meta:
@@ -339,7 +316,7 @@ def _traces(array: NDArray[Any], path: Path, n: int) -> tuple[str, ...]:
         if array.dtype != np.uint8 or array.ndim != 1:
             raise ValueError
         decompressor = lzma.LZMADecompressor()
-        text = decompressor.decompress(array.tobytes(), max_length=_LARGEST)
+        text = decompressor.decompress(array.tobytes(), max_length=LARGEST)
         if not decompressor.eof:
             raise ValueError
         traces = tuple(text.decode().split("\0")) if text else ()

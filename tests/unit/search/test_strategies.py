@@ -23,9 +23,11 @@ from ansorlite.search.exploration import ByRank, Contextual, Fixed
 from ansorlite.search.explorers import Annealing, Evolving, Generations
 from ansorlite.search.flextensor import FlexTensorSearch, WalkSettings
 from ansorlite.search.genetic import GeneticSearch, GeneticSettings
+from ansorlite.search.gradient import Gradient
 from ansorlite.search.lfbo import ClassifyingSearch, TreeSettings
 from ansorlite.search.selectors import RDU, Medoids, Roulette, Submodular, top
 from ansorlite.search.tree import TreeSearch
+from ansorlite.search.value import ValueSearch, ValueSettings
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from tests.unit.synthetic import Machine, OrdinalSpace, Rows, SyntheticProgramSpace
 
@@ -44,6 +46,7 @@ FAST: dict[str, EvolutionarySettings] = {
     "pruner": EvolutionarySettings(QUICK.explorer, acquisition=UpperBound(), drafts=True),
     "every selector": EvolutionarySettings(QUICK.explorer, RDU(), ByRank()),
     "submodular": EvolutionarySettings(QUICK.explorer, Submodular()),
+    "gradient": EvolutionarySettings(Gradient(starts=2, steps=4, every=2, sampled=16, epochs=1)),
 }
 #: Of searches that go by measured times alone: what they are made with, for as few programs as the tests have.
 SMALL: dict[str, Callable[..., Strategy]] = {
@@ -52,6 +55,7 @@ SMALL: dict[str, Callable[..., Strategy]] = {
     "genes": lambda *given: GeneticSearch(*given, GeneticSettings(population=6, uniform=True)),
     "flextensor": lambda *given: FlexTensorSearch(*given, WalkSettings(first=4, epochs=2)),
     "genetic": lambda *given: GeneticSearch(*given, GeneticSettings(population=6)),
+    "value": lambda *given: ValueSearch(*given, ValueSettings(width=4, values=4, epochs=1)),
 }
 
 

@@ -125,7 +125,7 @@ def test_features_that_do_not_belong_to_the_table_are_one_sentence(tmp_path: Pat
 def test_a_file_that_says_to_be_huge_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "t.npz"
     write(small_table(), path)
-    monkeypatch.setattr("benchmarks.search.table._LARGEST", 1 << 10)
+    monkeypatch.setattr("ansorlite.dataset.arrays.LARGEST", 1 << 10)
     with pytest.raises(TableError, match="it says to hold more than"):
         read(path)
 

@@ -1,0 +1,85 @@
+"""Commands of ``python -m benchmarks.search`` about what is learnt of tables: a data set, models, experience of other tasks."""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+from typing import Final
+
+import click
+
+from ansorlite.dataset import write_corpus
+from ansorlite.dataset.models import models as known_models
+from benchmarks.common.tables import show
+from benchmarks.search import models as judging
+from benchmarks.search import prior as experience
+
+TABLES: Final = Path(__file__).parent / "tables"
+MODELS: Final = Path(__file__).parent / "models.jsonl"
+
+_folder = click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=TABLES,
+    help="Of the tables.  [default: the repository's]",
+)
+_programs = click.option("--programs", type=click.IntRange(min=4), help="Of a task, at most.  [default: all]")
+_epochs = click.option("--epochs", type=click.IntRange(min=1), help="Of neural models.  [default: their authors']")
+_folds = click.option("--folds", type=click.IntRange(min=2), default=4, show_default=True, help="Of the tasks.")
+_seed = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+
+
+@click.command()
+@click.option(
+    "-o", "--output", required=True, type=click.Path(file_okay=False, path_type=Path), help="The folder of the data set."
+)
+@_programs
+@_folder
+def corpus(output: Path, programs: int | None, folder: Path) -> None:
+    """Make a data set of the clouds, as `python -m ansorlite.dataset` makes one of databases."""
+    found = judging.entries(folder, judging.Settings(programs, None, 2, 0))
+    write_corpus(found, output)
+    click.echo(f"{output}: {sum(map(len, found))} programs of {len(found)} tasks", err=True)
+
+
+@click.command()
+@click.option("--model", "names", multiple=True, type=click.Choice(list(known_models())), help="[default: all]")
+@_programs
+@_epochs
+@_folds
+@_seed
+@click.option("--seconds", type=click.FloatRange(min=0), default=math.inf, help="Begin no other model after so many.")
+@click.option("--results", type=click.Path(dir_okay=False, path_type=Path), default=MODELS, help="[default: the repository's]")
+@_folder
+def models(
+    names: tuple[str, ...],
+    programs: int | None,
+    epochs: int | None,
+    folds: int,
+    seed: int,
+    seconds: float,
+    results: Path,
+    folder: Path,
+) -> None:
+    """Judge cost models on every split of the clouds; `page` shows it. What is known is not judged again."""
+    settings = judging.Settings(programs, epochs, folds, seed)
+    until = time.monotonic() + seconds
+    clouds = judging.entries(folder, settings)
+    for row in judging.rows(judging.kept(results), clouds, settings, names or tuple(known_models()), until):
+        judging.add(results, row)
+        click.echo(f"{row.split}, {row.model}: {row.seconds:.0f} s", err=True)
+    for _, table in judging.tables(judging.kept(results)):
+        show(table)
+
+
+@click.command()
+@_programs
+@_epochs
+@_folds
+@_seed
+@_folder
+def prior(programs: int | None, epochs: int | None, folds: int, seed: int, folder: Path) -> None:
+    """Whether what other tasks taught helps with a new one, before and after it is measured."""
+    clouds = judging.entries(folder, judging.Settings(programs, epochs, folds, seed))
+    show(experience.experiment(clouds, folds, seed, epochs))
