@@ -26,10 +26,10 @@ def need(what: str, package: str, extra: str) -> None:
     """See to it that what ``what`` is made with is installed.
 
     Raises:
-        ArgumentError: it is not.
+        ExtraError: it is not.
     """
     if importlib.util.find_spec(package) is None:
-        raise ArgumentError(f"{what} needs {package}, which is not installed; pip install 'ansorlite[{extra}]'")
+        raise ExtraError(f"{what} needs {package}, which is not installed; pip install 'ansorlite[{extra}]'")
 
 
 class _Later:
