@@ -21,7 +21,7 @@ from ansorlite.features.assemble import assemble
 from ansorlite.features.facts import ALWAYS, AccessFacts, StatementFacts
 from ansorlite.features.operations import operations
 from ansorlite.loops.kernel_module import KernelModule, When
-from ansorlite.loops.nodes import Alloc, Block, Buffer, For, Load, LoopKind, Prefetch, Role, Scope, Stmt, Store, children
+from ansorlite.loops.nodes import Alloc, Block, Buffer, For, If, Load, LoopKind, Prefetch, Role, Scope, Stmt, Store, children
 from ansorlite.loops.visit import loads, stores
 from ansorlite.target import Target
 from ansorlite.te import dtypes
@@ -69,12 +69,14 @@ class _Copy:
         loops: around it; also those whose last iteration it is.
         last: the loops whose last iteration it is.
         born: how many loops are outside of the life of each buffer.
+        conditions: under which it runs.
     """
 
     store: Store
     loops: tuple[For, ...]
     last: frozenset[For]
     born: Mapping[Buffer, int]
+    conditions: tuple[Expr, ...]
 
     @cached_property
     def reads(self) -> list[Load]:
@@ -93,17 +95,24 @@ def _is_main(store: Store) -> bool:
 
 
 def _copies(
-    stmt: Stmt, name: str, around: tuple[For, ...], born: Mapping[Buffer, int], last: frozenset[For] = frozenset()
+    stmt: Stmt,
+    name: str,
+    around: tuple[For, ...],
+    born: Mapping[Buffer, int],
+    last: frozenset[For] = frozenset(),
+    conditions: tuple[Expr, ...] = (),
 ) -> Iterator[_Copy]:
     """The main statement of a stage, and then those of last iterations that stand apart."""
     if isinstance(stmt, Store) and _is_main(stmt) and stmt.stage == name:
-        yield _Copy(stmt, around, last, born)
+        yield _Copy(stmt, around, last, born, conditions)
     if isinstance(stmt, Alloc):
         born = {**born, stmt.buffer: len(around)}
     if isinstance(stmt, For):
         around = (*around, stmt)
+    if isinstance(stmt, If):
+        conditions = (*conditions, stmt.cond)
     for child in children(stmt):
-        found = list(_copies(child, name, around, born, last))
+        found = list(_copies(child, name, around, born, last, conditions))
         yield from found
         if found and isinstance(stmt, Block) and isinstance(child, For):
             # What stands behind a loop and computes the same is its last iteration.
@@ -216,6 +225,8 @@ def _reach(copy: _Copy, index: Expr, depth: int) -> tuple[int, int]:
     alive = np.ones(values.shape, dtype=bool)
     for position in inner:
         alive = alive & (grid[copy.loops[position].var] < _value(copy.loops[position].extent, grid))
+    for condition in copy.conditions:
+        alive = alive & _value(condition, grid)
     shown = np.broadcast_to(values, alive.shape)[alive]
     return int(shown.min()), int(shown.max())
 

@@ -6,10 +6,10 @@ Everything here is about one program, element 0 of the columns. A loop of one it
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from ansorlite.loops.nodes import For, LoopKind, Stmt, index
+from ansorlite.loops.nodes import For, If, LoopKind, Stmt, index
 from ansorlite.schedule.fusing import runs
 from ansorlite.schedule.nest import Attached, Loop, Nest
 from ansorlite.schedule.parallel import fused_loop
@@ -28,6 +28,7 @@ class Level:
         cut: whether its last iteration is cut short where the step does not divide the span; else it is shifted inwards.
         depth: the place among the levels of its axis, whatever the order of the loops.
         exact: whether every run of it covers its whole span: true of what shifts.
+        guarded: whether what reaches beyond its end runs under a condition.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Level:
     exact: bool
     bound: LoopKind | None = None
     fused: LoopRef | None = None
+    guarded: bool = False
 
     @property
     def uneven(self) -> bool:
@@ -64,7 +66,7 @@ class Level:
         if self.exact:
             return extent
         for other in position.levels:
-            if other.axis is self.axis and other.uneven and other.depth <= self.depth:
+            if other.axis is self.axis and other.uneven and not other.guarded and other.depth <= self.depth:
                 left = other.span - position.within(other)
                 extent = te.minimum(extent, left if self.step == 1 else (left + (self.step - 1)) // self.step)
         return extent
@@ -85,8 +87,9 @@ def levels(nest: Nest) -> tuple[Level, ...]:
         name = f"{loop.axis.name}{counts[loop.axis]}"
         counts[loop.axis] += 1
         flags = (cut, loop.depth, exact)
+        ways = (loop.bound, loop.fused, loop.guard is not None)
         bands = (loop.axis, loop.band, loop.reduce)
-        result.append(Level(name, position, *bands, *numbers, bool(loop.unrolled), lanes, *flags, loop.bound, loop.fused))
+        result.append(Level(name, position, *bands, *numbers, bool(loop.unrolled), lanes, *flags, *ways))
     return tuple(result)
 
 
@@ -126,6 +129,19 @@ class Position:
                 term = other.offset(self.at[other])
                 total = term if total is index(0) else total + term
         return total
+
+    def guarded(self, axes: Collection[Axis], body: Stmt) -> Stmt:
+        """``body`` where this is before the ends of the loops over ``axes`` whose last iterations run under a condition."""
+        for level in reversed(self.levels):
+            if level.axis not in axes or not level.guarded or not level.uneven:
+                continue
+            inside = [other for other in self.levels if other.axis is level.axis and other.depth >= level.depth]
+            if not all(other in self.at for other in inside):
+                continue
+            # Of whole vectors the first lane tells.
+            lanes = {other: index(0) for other in inside if other.lanes > 1 and level.span % other.span == 0}
+            body = If(self.inside(lanes).within(level) < level.span, body)
+        return body
 
     def left(self, axis: Axis, band: int) -> int:
         """How many elements of ``axis`` the loops of ``band`` and those further in walk."""

@@ -83,6 +83,9 @@ def fetched(
     if loop.bound is not None or (said.vector is not None and said.vector[0] == ahead.loop):
         raise ScheduleError(f"{what}, whose iterations do not run one after another; name another loop")
     conditions.require(nest.parallel <= position, f"{what}, whose iterations threads share; name a loop inside of those")
+    guarded = next((each for each in nest.loops if each.guard is not None and each.axis in read[0].axes), None)
+    if guarded is not None:
+        raise ScheduleError(f"{what}: iterations of loop {guarded.name} may be beyond the end; split it with tail='cut'")
     here = next((stage.at for stage in attached if stage.tensor is tensor), 0)
     conditions.require(equal(here, 0), f"{what}: it is computed inside of these loops")
     return Fetched(tensor, position, minimum(evaluate(ahead.distance, choose), maximum(loop.trip - 1, 1)))

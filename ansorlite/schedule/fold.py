@@ -167,7 +167,7 @@ class _Fold:
         depth = {name: number for number, name in enumerate(chain(said))}
         bound, fused = dict(said.bound), fused_in(anchor.name, said, names)
         loops = tuple(
-            Loop(name, walk.axis, depth[name], number, *walk.numbers, 0, bound.get(name), fused.get(name))
+            Loop(name, walk.axis, depth[name], number, *walk.numbers, 0, bound.get(name), fused.get(name), walk.guard)
             for number, (_, band) in enumerate(grouped)
             for name, walk in ((name, walks[name]) for name in band)
         )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from ansorlite.columns.arithmetic import both, ceil, either, equal, every, maximum, minimum, negated, product, where
+from ansorlite.columns.arithmetic import both, ceil, either, equal, every, maximum, minimum, modulo, negated, product, where
 from ansorlite.columns.tape import Number
 from ansorlite.errors import ScheduleError
 from ansorlite.loops.nodes import may_nest
@@ -15,7 +15,7 @@ from ansorlite.schedule.fusing import runs
 from ansorlite.schedule.nest import Loop, Nest
 from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.samples import Choose, evaluate
-from ansorlite.schedule.structure import StageLoops
+from ansorlite.schedule.structure import StageLoops, Tail
 from ansorlite.schedule.walks import Walk
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis, Reduce
@@ -104,9 +104,24 @@ def check_kinds(
     conditions: Conditions,
 ) -> None:  # fmt: skip
     """Loops of which all iterations run at once, or as one loop, have as many of them in every run."""
+    _check_guarded(stage, said, loops, cut, conditions)
     _check_fused(stage, said, loops, cut, conditions)
     _check_parallel(stage, said, loops, cut, parallel, conditions)
     _check_bound(stage, loops, cut, mixed, conditions)
+
+
+def _check_guarded(stage: str, said: StageLoops, loops: tuple[Loop, ...], cut: frozenset[str], conditions: Conditions) -> None:
+    """One condition holds for all lanes of a vector, unless these are masked."""
+    if said.vector is None or said.vector[0] != loops[-1].name:
+        return
+    for loop in loops[:-1]:
+        if loop.axis is loops[-1].axis and loop.name in cut and loop.guard is Tail.GUARD:
+            whole_vectors = equal(modulo(loop.span, loops[-1].span), 0)
+            conditions.require(
+                either(equal(product((loop.trip, loop.step)), loop.span), whole_vectors),
+                f"the last vectors of loop {loops[-1].name} of stage {stage} are beyond the end of loop {loop.name} in part: "
+                f"split that with tail='mask'",
+            )
 
 
 def _check_fused(stage: str, said: StageLoops, loops: tuple[Loop, ...], cut: frozenset[str], conditions: Conditions) -> None:
@@ -197,7 +212,12 @@ def whole(loops: tuple[Loop, ...], position: int, mixed: frozenset[Axis]) -> Num
     """Whether a loop always runs its full trip, because every step around it and its own divides the span."""
     axis = loops[position].axis
     around = loops if axis in mixed else loops[: position + 1]
-    return every(equal(product((loop.trip, loop.step)), loop.span) for loop in around if loop.axis is axis)
+    return every(_ends(loop) for loop in around if loop.axis is axis)
+
+
+def _ends(loop: Loop) -> Number:
+    """Whether every iteration of a loop has all of its step before it, or runs as if it had."""
+    return 1 if loop.guard is not None else equal(product((loop.trip, loop.step)), loop.span)
 
 
 def steady(loops: tuple[Loop, ...], position: int) -> Number:
@@ -209,5 +229,5 @@ def steady(loops: tuple[Loop, ...], position: int) -> Number:
     for other in same:
         if other.depth <= loop.depth:
             still = every(equal(each.trip, 1) for each in same if each.depth >= other.depth and each in loops[:position])
-            held = both(held, either(still, equal(product((other.trip, other.step)), other.span)))
+            held = both(held, either(still, _ends(other)))
     return either(result, held)

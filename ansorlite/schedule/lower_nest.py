@@ -217,7 +217,11 @@ class NestLowering:
 
     def start_tile(self, band: int, position: Position) -> Stmt:
         """Every accumulator below ``band`` set to the reduction's start."""
-        return self.each(self.inner_levels(band), position, lambda at: self.tile_store(at, self.start, Role.INIT))
+        return self.each(self.inner_levels(band), position, lambda at: self.kept(at, self.tile_store(at, self.start, Role.INIT)))
+
+    def kept(self, position: Position, body: Stmt) -> Stmt:
+        """``body``, which touches the accumulator at ``position``: one in the anchor's own buffer only if it is there."""
+        return position.guarded(self.nest.anchor.axes, body) if self.tile_levels is None else body
 
     def each(self, chosen: list[Level], position: Position, make: Callable[[Position], Stmt]) -> Stmt:
         """``make`` at every iteration of the ``chosen`` loops."""
@@ -254,10 +258,10 @@ class NestLowering:
             return Store(registers, tuple(at.at[level] for level in inner), value, name, role)
 
         def first(at: Position) -> Stmt:
-            return store(at, self.start, Role.INIT) if starts_here else store(at, self.tile_load(at), Role.MOVE)
+            return store(at, self.start, Role.INIT) if starts_here else self.kept(at, store(at, self.tile_load(at), Role.MOVE))
 
         def last(at: Position) -> Stmt:
-            return self.tile_store(at, Load(registers, tuple(at.at[level] for level in inner), dtype), Role.MOVE)
+            return self.kept(at, self.tile_store(at, Load(registers, tuple(at.at[level] for level in inner), dtype), Role.MOVE))
 
         loops = self.band_loops(band, position)
         return Alloc(registers, block(self.each(inner, position, first), loops, self.each(inner, position, last)))
@@ -277,13 +281,18 @@ class NestLowering:
 
         def last(at: Position) -> Stmt:
             kept = self.start if self.reduce_at >= band else self.tile_load(at)
-            return folded(registers, tuple(at.at[level] for level in inner), self.tile_store(at, kept, Role.MOVE), body, name)
+            at_registers = tuple(at.at[level] for level in inner)
+            return self.kept(at, folded(registers, at_registers, self.tile_store(at, kept, Role.MOVE), body, name))
 
         loops = self.band_loops(band, position)
         return Alloc(registers, block(self.each(whole, position, first), loops, self.each(inner, position, last)))
 
     def statement(self, position: Position) -> Stmt:
-        """What the innermost loop of the anchor does."""
+        """What the innermost loop of the anchor does, where that is within its axes."""
+        return position.guarded(axes_of(self.nest.anchor), self.step(position))
+
+    def step(self, position: Position) -> Stmt:
+        """One element, or one step of its sum."""
         anchor = self.nest.anchor
         coordinates = {axis: self.element(axis, position) for axis in axes_of(anchor)}
         if not isinstance(self.body, Reduce):
@@ -311,7 +320,8 @@ class NestLowering:
             reads = self.reads | {self.nest.anchor: lambda _: self.tile_load(at)}
             out = tuple(coordinates[axis] for axis in epilogue.axes)
             value = on_buffers(body, coordinates, reads)
-            return Store(self.buffers[epilogue], out, value, epilogue.name, streamed=bool(self.nest.streamed))
+            store = Store(self.buffers[epilogue], out, value, epilogue.name, streamed=bool(self.nest.streamed))
+            return at.guarded(self.nest.anchor.axes, store)
 
         return self.each(self.inner_levels(band), position, make)
 
@@ -363,7 +373,7 @@ class NestLowering:
         element = on_buffers(
             pack.copy.body, corners | {a: self.base[a] + at for a, at in corners.items() if a in self.base}, self.reads
         )
-        body: Stmt = Store(buffer, indices, element, pack.copy.name)
+        body: Stmt = inside.guarded(pack.copy.axes, Store(buffer, indices, element, pack.copy.name))
         shared: list[tuple[Var, int]] = []
         made = [(loop, parts) for loop, parts in zip(pack.loops, loops, strict=True) if parts]
         for run in reversed(list(runs(made, (None if loop.moved else parts[0].fused for loop, parts in made)))):

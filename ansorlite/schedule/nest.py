@@ -15,6 +15,7 @@ from ansorlite.columns.tape import Number
 from ansorlite.loops.nodes import LoopKind, Scope
 from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.regions import Region
+from ansorlite.schedule.structure import Tail
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Axis, Read, Reduce
 from ansorlite.te.tensor import Tensor
@@ -35,6 +36,8 @@ class Loop:
         unrolled: flag.
         bound: what of a GPU it is bound to.
         fused: the fused loop that it is one of; those of one stand side by side, and run as one.
+        guard: where its last iteration reaches beyond the end, the kind of the condition under which that runs; ``None``: it is
+            shifted inwards or cut short.
     """
 
     name: str
@@ -48,6 +51,7 @@ class Loop:
     unrolled: Number
     bound: LoopKind | None = None
     fused: LoopRef | None = None
+    guard: Tail | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,11 +43,14 @@ def places(location: Location) -> tuple[LoopRef | None, ...]:
 class Tail(Enum):
     """What becomes of the last iteration of a loop whose step does not divide its span.
 
-    It is shifted inwards (and computes elements again), or cut short.
+    It is shifted inwards (and computes elements again), cut short, or runs whole under a condition: each of its iterations
+    (``GUARD``), or each lane of its vectors (``MASK``), that reaches beyond the end does nothing.
     """
 
     SHIFT = "shift"
     CUT = "cut"
+    GUARD = "guard"
+    MASK = "mask"
 
 
 @dataclass(frozen=True)

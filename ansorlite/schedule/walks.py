@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ansorlite.analysis.access import axes_of
-from ansorlite.columns.arithmetic import both, ceil, equal, minimum, product
+from ansorlite.columns.arithmetic import both, ceil, either, equal, every, minimum, product
 from ansorlite.columns.tape import Column, Number
 from ansorlite.errors import ScheduleError
 from ansorlite.schedule.conditions import Conditions
@@ -24,6 +24,7 @@ class Walk:
 
     Attributes:
         even: whether its step is known to divide its span, whatever is chosen.
+        guard: of a loop that is cut, whether what reaches beyond the end runs under a condition, and of what kind that is.
     """
 
     axis: Axis
@@ -33,6 +34,7 @@ class Walk:
     reduce: bool
     cut: bool
     even: bool = True
+    guard: Tail | None = None
 
     @property
     def numbers(self) -> tuple[bool, Number, Number, Number]:
@@ -105,7 +107,8 @@ class Walks:
                 f"loop {split.loop} of stage {stage} adds up what its last iterations cover: shifted inwards, they would add "
                 f"twice; cut them"
             )
-        cut = whole.cut or split.tail is Tail.CUT
+        guard = split.tail if split.tail in (Tail.GUARD, Tail.MASK) else None if split.tail is Tail.CUT else whole.guard
+        cut = whole.cut or split.tail is Tail.CUT or guard is not None
         hole, even = _tile(split.factors), False
         if hole is not None and hole.table is not None and equal(whole.span, hole.table.extent) == 1 and whole.step == 1:
             table = hole.table
@@ -117,8 +120,15 @@ class Walks:
         else:
             spans = self.chain(stage, whole, split)
             trips = [ceil(spans[level] / spans[level + 1]) for level in range(len(split.factors))]
+        if cut and not whole.cut:
+            even_steps = every(equal(trip * step, span) for trip, (span, step) in zip(trips, pairwise(spans), strict=True))
+            self.conditions.require(
+                either(equal(whole.step, 1), even_steps),
+                f"the last step of loop {split.loop} of stage {stage} is to end early, but the loops inside of it are shifted: "
+                f"give tail= to the first split of {whole.axis.name}, too",
+            )
         return [
-            replace(whole, span=spans[level], step=spans[level + 1], trip=trips[level], cut=cut, even=even)
+            replace(whole, span=spans[level], step=spans[level + 1], trip=trips[level], cut=cut, even=even, guard=guard)
             for level in range(len(split.factors))
         ]
 

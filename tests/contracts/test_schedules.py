@@ -121,7 +121,8 @@ def _scramble_stage(s: Schedule, name: str, rng: np.random.Generator) -> None:
         if loops:
             with refused:
                 loop = loops[rng.integers(len(loops))]
-                s.split(loop, factors(s, rng, loop))
+                tail = [None, None, None, "shift", "cut", "guard", "mask"][rng.integers(7)]
+                s.split(loop, factors(s, rng, loop), tail=tail)
     loops = s.stage(target).loops
     if not loops:
         return

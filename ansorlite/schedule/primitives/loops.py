@@ -18,7 +18,13 @@ class Split(Step):
 
         for i in 100: ...      ->      for i0 in 3: for i1 in 48: ...       # split(i, [None, 48])
 
-    Of the last iteration of ``i0``, which would reach beyond the end, ``tail`` says what becomes of it. A fused loop is
+    Of the last iteration of ``i0``, which would reach beyond the end, ``tail`` says what becomes of it: it is shifted inwards
+    (``"shift"``), cut short (``"cut"``), or runs whole, and what is beyond the end is not done (``"guard"``; where that is some
+    lanes of a vector, ``"mask"``)::
+
+        for i0 in 3: for i1 in 48: if i0 * 48 + i1 < 100: ...               # split(i, [None, 48], tail="guard")
+
+    By default it is shifted where that adds nothing twice, else cut. A fused loop is
     split into loops that walk whole runs of the innermost ones: its factors divide.
     """
 

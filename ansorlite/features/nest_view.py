@@ -1,0 +1,362 @@
+"""The loops of a nest as its statements see them, and what a statement reads and writes there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final, TypeAlias
+
+from ansorlite.analysis.access import Access, accesses, axes_of
+from ansorlite.columns.arithmetic import along, both, either, equal, largest, minimum, negated, select, total, where
+from ansorlite.columns.tape import Number
+from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
+from ansorlite.features.fused import joined
+from ansorlite.features.operations import operations
+from ansorlite.loops.nodes import index
+from ansorlite.once import once_for_each
+from ansorlite.schedule.nest import Attached, Loop, Nest, Packed, Program
+from ansorlite.schedule.padding import strides
+from ansorlite.schedule.refs import LoopRef
+from ansorlite.schedule.regions import Box
+from ansorlite.te import dtypes
+from ansorlite.te.expr import Axis, Reduce
+from ansorlite.te.index.form import Affine
+from ansorlite.te.index.simplify import IndexAlgebra
+from ansorlite.te.index.strides import moves, step, width
+from ansorlite.te.rewriting import with_body
+from ansorlite.te.tensor import Tensor
+from ansorlite.te.traversal import reads
+
+#: By axis how far an iteration of a loop moves, and the span that its last one is shifted into; ``None`` where that is not.
+Steps: TypeAlias = Mapping[Axis, tuple[Number, Number | None]]
+_NONE: Final[Mapping[str, Number]] = {}
+
+
+@dataclass(frozen=True, eq=False)
+class Loops:
+    """The loops around a statement, the axes that each walks, and by depth how much of each axis is left below.
+
+    Attributes:
+        numbers: by loop, the outermost first, as far as they are those of the nest: which of these each is.
+        steps: by loop, for axes: how far it moves; without an entry, as far as what is left below.
+        fused: by loop: the fused loop that it is a part of.
+    """
+
+    numbers: Sequence[int]
+    trips: Numbers
+    parallel: Numbers
+    unrolled: Numbers
+    vector: Numbers
+    reduce: Numbers
+    axes: tuple[frozenset[Axis], ...]
+    sizes: Mapping[Axis, Numbers]
+    lanes: Number
+    steps: Sequence[Steps]
+    fused: Sequence[LoopRef | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Around:
+    """The loops around the region of a stage, as its own nest sees them.
+
+    Attributes:
+        trips, parallel, unrolled, steps, fused: by loop.
+        walks: by loop: which of the stage's axes the region moves along.
+        sizes: of the stage's axes, by depth.
+        places: of the regions that can be read there: the stage, and by loop whether it is around the region's place.
+    """
+
+    trips: Numbers
+    parallel: Numbers
+    unrolled: Numbers
+    steps: Sequence[Steps]
+    fused: Sequence[LoopRef | None]
+    walks: Sequence[frozenset[Axis]]
+    sizes: Mapping[Axis, Numbers]
+    places: Mapping[Tensor, tuple[Attached, Numbers]]
+
+
+class NestView:
+    """A nest in columns: its real loops, with those around it, and the accesses of statements in them."""
+
+    def __init__(self, nest: Nest, program: Program, around: Around | None = None) -> None:
+        self.nest = nest
+        self.program = program
+        self.parts = program.parts
+        self.pads = program.pads
+        self.around = around
+        # A loop that is of one iteration in every program changes nothing but the time that this takes.
+        own = [loop for loop in nest.loops if largest(loop.trip) > 1]
+        # Those around the nest stand before all of its bands, and walk none of its axes.
+        before = [] if around is None else [_loop_around(trip) for trip in around.trips]
+        self.loops = [*before, *own]
+        self.trips = [loop.trip for loop in self.loops]
+        self.bands = [loop.band for loop in self.loops]
+        self.numbers = range(len(self.loops))
+        self.unrolled = [*(around.unrolled if around is not None else ()), *(loop.unrolled for loop in own)]
+        self.vector = [*(0 for _ in before), *(both(nest.lanes > 1, depth == len(own) - 1) for depth in range(len(own)))]
+        self.parallel = [
+            *(around.parallel if around is not None else ()),
+            *(nest.loops.index(loop) < nest.parallel for loop in own),
+        ]
+        self.steps: list[Steps] = [
+            *(around.steps if around is not None else ()),
+            *({loop.axis: (loop.step, None if loop.name in nest.cut else loop.span)} for loop in own),
+        ]
+        self.fused = [*(around.fused if around is not None else ()), *(loop.fused for loop in own)]
+        self.walks = [*(around.walks if around is not None else ()), *(frozenset((loop.axis,)) for loop in own)]
+        self.places: dict[Tensor, tuple[Attached, Numbers]] = {}
+        self.flags: dict[Number, Numbers] = {}
+        if around is not None:
+            self.places |= {tensor: (of, [*flags, *(0 for _ in own)]) for tensor, (of, flags) in around.places.items()}
+        self.places |= {stage.tensor: (stage, self.outside(stage.at)) for stage in nest.attached}
+        self.sizes = {axis: self.axis_sizes(axis) for axis in axes_of(nest.anchor)}
+
+    def axis_sizes(self, axis: Axis) -> Numbers:
+        """By depth how much of an anchor's axis the loops below walk."""
+        if axis in self.parts and not axis.reduce and self.nest.factor is not None:
+            return [self.parts[axis], *[1 for _ in self.loops]]
+        result = [self.extent(axis)] if self.around is None else list(self.around.sizes[axis])
+        for loop in self.loops[len(result) - 1 :]:
+            result.append(self.nest.left(self.nest.loops.index(loop)) if loop.axis is axis else result[-1])
+        return result
+
+    @cached_property
+    def reaches(self) -> Mapping[Axis, Numbers]:
+        """As ``sizes``, with the last run of a reduction loop counted whole."""
+        found = dict(self.sizes)
+        for axis in self.nest.anchor.reduce_axes:
+            below: list[Number] = [self.sizes[axis][-1]]
+            for loop in reversed(self.loops):
+                below.append((loop.trip - 1) * loop.step + below[-1] if loop.axis is axis else below[-1])
+            found[axis] = below[::-1]
+        return found
+
+    def extent(self, axis: Axis) -> Number:
+        return self.parts.get(axis, axis.extent)
+
+    def outside(self, at: Number) -> Numbers:
+        """By loop of the nest: whether it is around place ``at``."""
+        if at not in self.flags:
+            self.flags[at] = [band < at for band in self.bands]
+        return self.flags[at]
+
+    def space(self) -> list[bool]:
+        return [not loop.reduce for loop in self.loops]
+
+    def statement(
+        self,
+        tensor: Tensor,
+        loops: Loops,
+        in_registers: Number,
+        home: AccessFacts | None = None,
+        packs: Mapping[Tensor, Packed] | None = None,
+        tile: Tensor | None = None,
+        streamed: Number = 0,
+    ) -> StatementFacts:
+        found: list[AccessFacts] = []
+        read: dict[Hashable, AccessFacts] = {}
+        whole = distinct(tensor)
+        for access in accesses(whole):
+            if packs and access.tensor in packs:
+                pack = packs[access.tensor]
+                uses = [loop.axis in pack.copy.axes for loop in self.loops]
+                item = dtypes.size(pack.tensor.dtype)
+                found.append(self.loop_indexed(loops, pack.at, uses, item, write=False, pads=pack.pads))
+            elif access.tensor is tile:
+                found.append(
+                    self.loop_indexed(loops, self.nest.epilogue_at, self.space(), dtypes.size(access.tensor.dtype), write=False)
+                )
+            else:
+                walk = _walk(access)
+                if walk not in read:
+                    read[walk] = self.read_facts(access, loops)
+                found.append(read[walk])
+        found.append(home or self.write_facts(tensor, loops))
+        accumulates = isinstance(tensor.body, Reduce)
+        return facts_of(tensor.name, whole, loops, in_registers, accumulates, tuple(found), streamed)
+
+    def extents(self, tensor: Tensor) -> tuple[Number, ...]:
+        """The extents of the buffer that holds what a statement reads or writes of ``tensor``."""
+        if tensor in self.places:
+            return self.places[tensor][0].lengths
+        return tuple(self.extent(axis) for axis in tensor.axes) if tensor.axes else tensor.shape
+
+    def sizes_in_box(self, tensor: Tensor, dim: int, form: Affine, loops: Loops) -> Mapping[Axis, Numbers]:
+        """``loops.sizes`` for a read of ``tensor``: a box that moves along with outer loops is read from its own corner."""
+        found = self.moving_box(tensor, dim)
+        if found is None:
+            return loops.sizes
+        _, moving = found
+        place = where(moving, total(self.renewed(self.places[tensor][1], loops)), 0)
+        before = [depth < place for depth in range(len(loops.trips) + 1)]
+
+        def at_the_place(sizes: Numbers) -> Numbers:
+            there = select(sizes, place)
+            return [where(flag, there, size) for flag, size in zip(before, sizes, strict=True)]
+
+        plain = (term for term in form.coefficients if isinstance(term, Axis))
+        return {**loops.sizes, **{axis: at_the_place(loops.sizes[axis]) for axis in plain}}
+
+    def moving_box(self, tensor: Tensor, dim: int) -> tuple[Attached, Number] | None:
+        """The stage whose box ``tensor`` is, and whether that moves along with outer loops; ``None`` if it never does."""
+        stage = self.places[tensor][0] if tensor in self.places else None
+        box = None if stage is None else stage.region[dim]
+        if stage is None or box is None or not box.terms or _sticks_out(box, tensor.shape[dim]):
+            return None
+        return stage, both(either(stage.at > 0, self.around is not None), stage.lengths[dim] < tensor.shape[dim])
+
+    def read_facts(
+        self, access: Access, loops: Loops, by_axes: tuple[Axis, ...] | None = None, lane: Axis | None = None
+    ) -> AccessFacts:
+        """``lane``: the axis of the lanes, if that is not the one of the last loop."""
+        extents = self.extents(access.tensor)
+        if lane is None and loops.axes:
+            lane = next(iter(loops.axes[-1]), None)
+        forms = access.dims if by_axes is None else tuple(Affine(((axis, 1),), 0) for axis in by_axes)
+        widths: list[Numbers] = []
+        lane_moves = False
+        pads = self.pads.get(access.tensor, ())
+        between = strides(extents, pads)
+        apart: Number = 0  # elements between the first two lanes
+        moved: Numbers = [0] * len(loops.trips)
+        for position, (form, extent) in enumerate(zip(forms, extents, strict=True)):
+            if form is None:
+                widths.append([extent] * (len(loops.trips) + 1))
+                lane_moves |= lane in access.axes
+                here: Numbers = [bool(walked & access.axes) for walked in loops.axes]
+            else:
+                widths.append(
+                    _widths(form, self.sizes_in_box(access.tensor, position, form, loops), len(loops.trips) + 1, extent)
+                )
+                here = [
+                    _moves(form, walked & form.variables, loops, depth) if not walked.isdisjoint(form.variables) else 0
+                    for depth, walked in enumerate(loops.axes)
+                ]
+                box = self.moving_box(access.tensor, position)
+                if box is not None:
+                    # Seen from the corner of the box, nothing moves with the loops that move it.
+                    _, moving = box
+                    fixed = [both(moving, flag) for flag in self.renewed(self.places[access.tensor][1], loops)]
+                    here = [both(flag, negated(still)) for flag, still in zip(here, fixed, strict=True)]
+                if lane is not None and lane in form.variables:
+                    lane_moves = True
+                    apart = apart + between[position] * step(form, lane)
+            moved = [either(a, b) for a, b in zip(moved, here, strict=True)]
+        stride = where(both(loops.lanes > 1, lane_moves), where(equal(apart, 1), 1, 2), 0)
+        moved = [both(flag, trip > 1) for flag, trip in zip(moved, loops.trips, strict=True)]
+        renewed = self.renewed(self.places[access.tensor][1] if access.tensor in self.places else (), loops)
+        item = dtypes.size(access.tensor.dtype)
+        pitch = access.tensor.shape[-1] * item if access.tensor.body is None and len(extents) > 1 else 0
+        return AccessFacts(tuple(widths), extents, item, pitch, moved, stride, False, renewed, pads)
+
+    def renewed(self, outside: Numbers, loops: Loops) -> Numbers:
+        """By loop: whether each iteration has a buffer of its own; ``outside``: which loops of the nest are around that."""
+        numbers = loops.numbers if outside else ()
+        return [*(outside[number] for number in numbers), *[0] * (len(loops.trips) - len(numbers))]
+
+    def write_facts(self, tensor: Tensor, loops: Loops) -> AccessFacts:
+        facts = self.read_facts(Access(tensor, (), frozenset(tensor.axes)), loops, by_axes=tensor.axes)
+        return replace(facts, write=True)
+
+    def loop_indexed(
+        self, loops: Loops, at: Number, uses: Sequence[bool], item: int, write: bool, pads: Mapping[str, Number] = _NONE
+    ) -> AccessFacts:
+        """A buffer whose dimensions are the loops ``uses`` below place ``at``: contiguous in the order of use, but for ``pads``.
+
+        These are by loop the elements behind what one iteration of it has.
+        """
+        inside = [both(used, band >= at) for used, band in zip(uses, self.bands, strict=True)]
+        below: list[Number] = [1]
+        for here, trip in zip(reversed(inside), reversed(self.trips), strict=True):
+            below.append(below[-1] * where(here, trip, 1))
+        below.reverse()
+        moved = [both(here, trip > 1) for here, trip in zip(inside, loops.trips, strict=True)]
+        stride = both(loops.lanes > 1, inside[-1]) if inside else 0
+        renewed = self.renewed(self.outside(at), loops)
+        if not pads:
+            return AccessFacts((below,), (below[0],), item, 0, moved, stride, write, renewed)
+        # A dimension for each loop: those that are not there are of one element.
+        extents = [where(here, trip, 1) for here, trip in zip(inside, self.trips, strict=True)]
+        widths = tuple([where(depth <= dim, extent, 1) for depth in range(len(below))] for dim, extent in enumerate(extents))
+        behind = [0, *(pads.get(loop.name, 0) for loop in self.loops)][: len(extents)]
+        return AccessFacts(widths, tuple(extents), item, 0, moved, stride, write, renewed, tuple(behind))
+
+
+def _loop_around(trip: Number) -> Loop:
+    """A loop around a nest, as one of a band before its first; it has no name there."""
+    return Loop("", Axis("around", extent=1), 0, -1, False, 1, 1, trip, 0)
+
+
+def facts_of(
+    name: str,
+    distinct: Tensor,
+    loops: Loops,
+    in_registers: Number,
+    accumulates: bool,
+    found: tuple[AccessFacts, ...],
+    streamed: Number = 0,
+) -> StatementFacts:
+    assert distinct.body is not None
+    counts = operations(distinct.body, {read: position for position, read in enumerate(reads(distinct.body))})
+    kinds = (loops.trips, loops.parallel, loops.unrolled, loops.vector, loops.reduce)
+    facts = StatementFacts(name, *kinds, loops.lanes, in_registers, accumulates, streamed, counts, found)
+    return joined(facts, loops.fused)
+
+
+@once_for_each
+def distinct(tensor: Tensor) -> Tensor:
+    """``tensor`` as the loop IR has it: reads of one and the same element are one, arms that are never taken are gone."""
+    assert tensor.body is not None
+    algebra = IndexAlgebra()
+    for axis in axes_of(tensor):
+        if axis.extent == 1:
+            algebra.bind_value(axis, 0)
+        else:
+            algebra.bind(axis, index(axis.extent))
+    return with_body(tensor, algebra.simplify(tensor.body))
+
+
+def _walk(access: Access) -> Hashable:
+    """Reads with equal ones have the same facts: elements of one tensor that stay equally far apart."""
+    return access.tensor, access.axes, tuple(_terms(form) for form in access.dims)
+
+
+def _terms(form: Affine | None) -> Hashable:
+    """The form without its constant, where that is of no consequence."""
+    return form.terms if form is not None and all(isinstance(term, Axis) for term, _ in form.terms) else form
+
+
+def _widths(form: Affine, sizes: Mapping[Axis, Numbers], depths: int, extent: Number) -> list[Number]:
+    """By depth how many values a form takes, at most ``extent``."""
+    used = [axis for axis in sizes if axis in form.variables]
+    return by_depth(lambda left: minimum(width(form, left), extent), sizes, used, depths)
+
+
+def by_depth(
+    function: Callable[[Mapping[Axis, Number]], Number], sizes: Mapping[Axis, Numbers], axes: Sequence[Axis], depths: int
+) -> list[Number]:
+    """``function`` of how much of ``axes`` is left."""
+    if not axes:
+        return [function({})] * depths
+    return along(lambda *left: function(dict(zip(axes, left, strict=True))), *(sizes[axis] for axis in axes))
+
+
+def _sticks_out(box: Box, extent: int) -> bool:
+    """Whether some box of these is shifted inwards at an edge, where its own corner is not what its form says."""
+    low = box.constant + sum(min(c, 0) * (axis.extent - 1) for axis, c in box.terms)
+    high = box.constant + box.extra + sum(max(c, 0) * (axis.extent - 1) for axis, c in box.terms)
+    return low < 0 or high >= extent
+
+
+def _moves(form: Affine, walked: Iterable[Axis], loops: Loops, depth: int) -> Number:
+    """Whether the form changes over the iterations of a loop that walks some of its axes, every other loop at its start."""
+    own, trip = loops.steps[depth], loops.trips[depth]
+
+    def by(axis: Axis) -> tuple[Number, Number]:
+        step, span = own.get(axis, (loops.sizes[axis][depth + 1], None))
+        last = (trip - 1) * step
+        return step, last if span is None else minimum(last, span - step)
+
+    return moves(form, {axis: by(axis) for axis in walked})
