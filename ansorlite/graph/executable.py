@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from ansorlite import export
 from ansorlite.codegen.entry import Call, EntryStep
+from ansorlite.codegen.object import Object
 from ansorlite.errors import ArgumentError
 from ansorlite.export.description import Description, Parameter
 from ansorlite.graph.describe import Value
@@ -206,7 +207,9 @@ class Executable(NotCopied):
         steps = [step for step in self._steps if not isinstance(step, PythonStep)]
         if len(steps) < len(self._steps):
             raise ArgumentError("a part of this model runs in Python, so it cannot be exported; compile it with kernels only")
-        kernels = {name: kernel.compiled for name, kernel in self._kernels.items()}
+        kernels = {name: kernel.compiled for name, kernel in self._kernels.items() if isinstance(kernel.compiled, Object)}
+        if len(kernels) < len(self._kernels):
+            raise ArgumentError(f"models for {self._target.kind} are not exported; compile it for a CPU, target='llvm'")
         named = [replace(step, entry=kernels[step.entry].entry) if isinstance(step, Call) else step for step in steps]
         objects = {kernel.entry: kernel.code for kernel in kernels.values()}
         if len(objects) < len(kernels):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ansorlite.codegen.object import Object
+from ansorlite.codegen.object import Compiled
 from ansorlite.loops.kernel_module import KernelModule, kernel_module
 from ansorlite.loops.nodes import Function
 from ansorlite.loops.passes import run
@@ -20,7 +20,7 @@ def finished(function: Function, target: Target) -> KernelModule:
     return kernel_module(function).map(lambda part: run(part, passes, target))
 
 
-def build(function: Function, target: Target) -> Object:
+def build(function: Function, target: Target) -> Compiled:
     """Compile ``function`` for ``target``.
 
     Raises:
