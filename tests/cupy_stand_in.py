@@ -23,7 +23,7 @@ _GAP: Final = 1 << 20
 _PAGE: Final = 512
 
 #: Those of a GPU of which there is none, by CUDA's numbers.
-_ATTRIBUTES: Final = {
+ATTRIBUTES: Final = {
     "MultiProcessorCount": (16, 4),
     "WarpSize": (10, 32),
     "MaxThreadsPerBlock": (1, 1024),
@@ -196,7 +196,7 @@ class StandIn:
         runtime.getDeviceCount = count
         runtime.getDeviceProperties = lambda _: {"name": f"Stand-in {len(self.gpus)}".encode()}
         values = {}
-        for name, (number, value) in _ATTRIBUTES.items():
+        for name, (number, value) in ATTRIBUTES.items():
             setattr(runtime, f"cudaDevAttr{name}", number)
             values[number] = value
         runtime.deviceGetAttribute = lambda attribute, _: values[attribute]
@@ -477,7 +477,7 @@ class _Module:
 
 
 def _set_attribute(function: _Function, attribute: int, value: int) -> None:
-    if attribute != 8 or value > _ATTRIBUTES["MaxSharedMemoryPerBlockOptin"][1]:
+    if attribute != 8 or value > ATTRIBUTES["MaxSharedMemoryPerBlockOptin"][1]:
         raise CUDADriverError("CUDA_ERROR_INVALID_VALUE: invalid argument")
     function.shared = value
 

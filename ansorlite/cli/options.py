@@ -15,7 +15,12 @@ from ansorlite.errors import ArgumentError
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout, and nothing else there.")
-target = click.option("--target", default="llvm", show_default=True, help="What to make programs for.")
+target = click.option(
+    "--target",
+    default="llvm",
+    show_default=True,
+    help="What to make programs for: llvm, a machine by name, cuda[:N], opencl[:N], emulated.",
+)
 space = click.option(
     "--space", metavar="FILE.py:NAME", help="Programs of your own to search: schedule functions, rules, or a builder, by name."
 )

@@ -47,8 +47,8 @@ class _Object:
 
 
 class OpenCl:
-    """A :class:`~ansorlite.runtime.device.Device`: the device of this machine that ``target`` names. Calls are asked for in order,
-    and only what hands numbers to the host waits."""
+    """A :class:`~ansorlite.runtime.device.Device`: the device of this machine that ``target`` names. Calls are asked for in
+    order, and only what hands numbers to the host waits."""
 
     #: Results of calls are numpy's.
     empty: Callable[..., Array] = staticmethod(np.empty)
@@ -91,7 +91,9 @@ class OpenCl:
         try:
             yield
         except self.cl.MemoryError as error:
-            raise MemoryLimitError(f"the OpenCL device has no memory left ({error}); free some, or make the shapes smaller") from None
+            raise MemoryLimitError(
+                f"the OpenCL device has no memory left ({error}); free some, or make the shapes smaller"
+            ) from None
         except self.cl.Error as error:
             raise DeviceLostError(f"the OpenCL device fails ({error}); start this process again") from None
 
@@ -175,6 +177,7 @@ class OpenCl:
         Raises:
             TargetError: always.
         """
+        del address, shape, dtype
         raise TargetError("parts of a model that run in Python do not run on an OpenCL device; compile it for target='llvm'")
 
     def free(self, memory: Memory) -> None:

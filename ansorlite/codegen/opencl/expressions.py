@@ -88,31 +88,58 @@ class Expressions:
     def statement(self, roots: Iterable[Expr]) -> list[str]:
         """Definitions of what ``roots`` have in common, so that it is written, and computed, once."""
         self._shared = {}
+        return self._definitions(list(roots))
+
+    def _definitions(self, roots: list[Expr]) -> list[str]:
         lines: list[str] = []
-        for node in self._common(list(roots)):
-            text = self.text(node)
-            self._shared[node] = f"s_{self._count}"
+        for node in self._common(roots):
+            name, kind = f"s_{self._count}", TYPES[node.dtype][0]
             self._count += 1
-            lines.append(f"const {TYPES[node.dtype][0]} {self._shared[node]} = {text};")
+            if isinstance(node, Select) and self._branches(node):
+                condition = self.text(node.cond)
+                lines += [f"{kind} {name};", *self._arm(f"if ({condition}) {{", node.then, name)]
+                lines += [*self._arm("else {", node.otherwise, name)]
+            else:
+                lines.append(f"const {kind} {name} = {self.text(node)};")
+            self._shared[node] = name
         return lines
 
+    def _arm(self, head: str, value: Expr, name: str) -> list[str]:
+        """What is done in one of two cases; what it defines is unknown behind it."""
+        before = dict(self._shared)
+        inside = [*self._definitions([value]), f"{name} = {self.text(value)};"]
+        self._shared = before
+        return [head, *(f"  {line}" for line in inside), "}"]
+
     def _common(self, roots: list[Expr]) -> list[Expr]:
-        """Operands first. What is loaded under a condition is left there."""
-        uses = Counter(child for root in roots for node in walk(root) for child in node.children()) + Counter(roots)
+        """Operands first. What is loaded under a condition is left there: such a choice is a branch if it would be long."""
+        uses = Counter(child for node in _operands_first(roots) for child in node.children()) + Counter(roots)
         always: set[Expr] = set()
         waiting = list(roots)
         while waiting:
             node = waiting.pop()
-            if node not in always:
+            if node not in always and node not in self._shared:
                 always.add(node)
                 waiting += (node.cond,) if isinstance(node, Select) else node.children()
-        order: dict[Expr, None] = {}
-        for root in roots:
-            for node in _operands_first(root):
-                plain = isinstance(node, Const | Var)
-                if uses[node] > 1 and not plain and (node in always or not any(isinstance(n, Load) for n in walk(node))):
-                    order[node] = None
-        return list(order)
+        return [
+            node
+            for node in _operands_first(roots)
+            if node not in self._shared
+            and not isinstance(node, Const | Var)
+            and (
+                (uses[node] > 1 and (node in always or not _loads(node)))
+                or (isinstance(node, Select) and node in always and self._branches(node))
+            )
+        ]
+
+    def _branches(self, select: Select) -> bool:
+        """Whether an arm has loads that are used several times."""
+        for arm in (select.then, select.otherwise):
+            nodes = _operands_first([arm])
+            uses = Counter(child for node in nodes for child in node.children())
+            if any(uses[node] > 1 and _loads(node) for node in nodes):
+                return True
+        return False
 
     def text(self, expr: Expr) -> str:
         """C's text of a value."""
@@ -183,7 +210,9 @@ class Expressions:
 
     def _exact(self, expr: Expr) -> bool:
         """Whether an index does not wrap around."""
-        return expr.dtype == dtypes.INDEX and all(math.isfinite(bound) and abs(bound) < 1 << 62 for bound in bounds(expr, self.ranges))
+        return expr.dtype == dtypes.INDEX and all(
+            math.isfinite(bound) and abs(bound) < 1 << 62 for bound in bounds(expr, self.ranges)
+        )
 
     def _unary(self, op: UnaryOp, a: Expr) -> str:
         text, kind = self.text(a), TYPES[a.dtype][0]
@@ -216,7 +245,8 @@ class Expressions:
         if target == "bool":
             return f"({text} != 0)"
         if dtypes.is_float(source) and dtypes.is_integer(target):
-            return f"convert_{kind}_sat_rtz({text})"
+            # What is no number becomes 0, which OpenCL only advises.
+            return f"convert_{kind}_sat_rtz(number_{TYPES[source][0]}({text}))"
         return self._rounded(target, f"(({kind}){text})")
 
     @staticmethod
@@ -249,9 +279,10 @@ class Expressions:
         return f"(({TYPES[dtype][0]}){number}L)"
 
 
-def _operands_first(expr: Expr) -> list[Expr]:
+def _operands_first(roots: Iterable[Expr]) -> list[Expr]:
+    """Every node of ``roots`` once."""
     order: dict[Expr, None] = {}
-    waiting: list[tuple[Expr, bool]] = [(expr, False)]
+    waiting: list[tuple[Expr, bool]] = [(root, False) for root in roots]
     while waiting:
         node, done = waiting.pop()
         if done:
@@ -262,7 +293,10 @@ def _operands_first(expr: Expr) -> list[Expr]:
     return list(order)
 
 
+def _loads(expr: Expr) -> bool:
+    """Whether anything is loaded in it."""
+    return any(isinstance(node, Load) for node in walk(expr))
+
+
 def _unsigned(kind: str) -> str:
     return kind if kind[0] == "u" else f"u{kind}"
-
-

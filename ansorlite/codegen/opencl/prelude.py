@@ -79,6 +79,7 @@ inline T floordiv_T(T x, T y) {
   const T below = floor(whole);
   return whole - below > (T)0.5 ? below + 1 : below;
 }
+inline T number_T(T x) { return x != x ? 0 : x; }
 inline T sigmoid_T(T x) { return 1 / (1 + exp(-x)); }
 """
 

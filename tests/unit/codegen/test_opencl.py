@@ -6,7 +6,7 @@ import importlib.util
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -44,10 +44,10 @@ needs_pocl = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def target() -> Iterator[Target]:
+def target() -> Target:
     """PoCL's, whatever else is here."""
     names = [device.platform.name for device in devices()]
-    yield resolve(f"opencl:{names.index('Portable Computing Language')}")
+    return resolve(f"opencl:{names.index('Portable Computing Language')}")
 
 
 def made(function: Function, target: Target) -> Kernel:
@@ -193,7 +193,7 @@ def test_what_does_not_run_is_told_in_one_sentence(target: Target) -> None:
     function = SMALL["element_wise"].function
     compiled = build(function, target)
     assert isinstance(compiled, DeviceObject)
-    with pytest.raises(TargetError, match="the driver of the OpenCL device refuses the program: .*error"):
+    with pytest.raises(TargetError, match=r"the driver of the OpenCL device refuses the program: .*error"):
         Kernel(replace(compiled, text=compiled.text.replace("__kernel", "kernel?")), function.params, target)
     with pytest.raises(TargetError, match="compiled for opencl spir64 Mali-G710"):
         Kernel(build(function, GPUS["mali-g710"]), function.params, target)
@@ -215,7 +215,9 @@ def test_programs_are_made_where_no_opencl_is() -> None:
     compiled = build(GOLDEN["product"].function, GPUS["mali-g710"])
     assert isinstance(compiled, DeviceObject)
     assert (compiled.form, compiled.llvm) == (Form.OPENCL, "")
-    assert [(launch.grid, launch.threads, launch.shared) for launch in compiled.at(compiled.launches[0].when)] == [(1, 256, 16384)]
+    assert [(launch.grid, launch.threads, launch.shared) for launch in compiled.at(compiled.launches[0].when)] == [
+        (1, 256, 16384)
+    ]
     assert "reqd_work_group_size(256, 1, 1)" in compiled.text
     shared = Buffer("S", (1 << 14,), "float32", Scope.SHARED)
     y = argument("Y", 8)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import os
 import sys
+import types
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -27,7 +31,7 @@ from ansorlite.runtime.timing import TimingSettings
 from ansorlite.sketch.candidate import NAIVE
 from ansorlite.sketch.program import lower
 from ansorlite.target import GPUS, Target, check_runs, obstacle, resolve
-from tests.cupy_stand_in import StandIn
+from tests.cupy_stand_in import ATTRIBUTES, StandIn
 from tests.gpu_programs import GOLDEN, SMALL
 from tests.unit.platforms.test_platforms import several
 
@@ -342,3 +346,44 @@ def test_programs_are_made_where_no_gpu_is(monkeypatch: pytest.MonkeyPatch) -> N
     assert compiled.form is Form.PTX
     with pytest.raises(TargetError, match="CuPy"):
         kernel_of(task, compiled, Origin(NAIVE, None))
+
+
+def _names(namespace: Any, prefix: str = "") -> Iterator[str]:
+    for name in vars(namespace):
+        if not name.startswith("__"):
+            value = getattr(namespace, name)
+            yield prefix + name
+            if isinstance(value, types.SimpleNamespace):
+                yield from _names(value, f"{prefix}{name}.")
+
+
+@pytest.mark.skipif(
+    not os.environ.get("CI") and importlib.util.find_spec("cupy") is None, reason="there is no CuPy: pip install cupy-cuda13x"
+)
+def test_cupy_has_what_its_stand_in_has() -> None:
+    """CuPy can be imported without a GPU. What it does with its arguments only a GPU tells."""
+    cupy = importlib.import_module("cupy")
+    for name in _names(StandIn().module):
+        found = cupy
+        for part in name.split("."):
+            assert hasattr(found, part), f"CuPy has no {name}"
+            found = getattr(found, part)
+    for number, (name, _) in enumerate(ATTRIBUTES.items()):
+        assert getattr(cupy.cuda.runtime, f"cudaDevAttr{name}") == ATTRIBUTES[name][0], number
+    for owner, names in {
+        cupy.cuda.Stream: ("begin_capture", "end_capture", "synchronize", "__enter__"),
+        cupy.cuda.Event: ("record", "synchronize"),
+        cupy.cuda.graph.Graph: ("launch",),
+        cupy.cuda.function.Module: ("load", "get_function"),
+        cupy.cuda.function.Function: ("__call__", "ptr"),
+        cupy.cuda.Device: ("__enter__", "compute_capability"),
+        cupy.ndarray: ("data", "device", "flags", "get", "copy", "nbytes"),
+    }.items():
+        for name in names:
+            assert hasattr(owner, name), f"{owner} has no {name}"
+    assert issubclass(cupy.cuda.memory.OutOfMemoryError, MemoryError)
+    with pytest.raises(
+        TargetError, match=r"no NVIDIA GPU here, or no driver for it|device cuda:0 is|compile for a named one"
+    ) as told:
+        check_runs(GPUS["h100"])
+    assert "\n" not in str(told.value)
