@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import astuple, replace
 
 from ansorlite import platforms, sketch
@@ -19,9 +20,11 @@ from ansorlite.codegen.object import (
 )
 from ansorlite.loops.arguments import argument
 from ansorlite.loops.kernel_module import When
+from ansorlite.loops.nodes import Buffer
 from ansorlite.runtime.device_kernel import DeviceKernel
 from ansorlite.runtime.kernel import Kernel, Origin
 from ansorlite.sketch.candidate import Candidate
+from ansorlite.target import Target
 from ansorlite.task import Task
 
 
@@ -48,8 +51,17 @@ def kernel_of(task: Task, compiled: Compiled, origin: Origin) -> Kernel:
     """A program that is compiled already as a callable, whose arguments have the shapes of the task's."""
     # The schedule may have merged dimensions of an argument; the caller's arrays have the task's.
     params = [argument(t) for t in (*task.dag.inputs, *task.dag.outputs)]
-    kind = DeviceKernel if isinstance(compiled, DeviceObject) and compiled.form is not Form.OPENCL else Kernel
-    return kind(compiled, params, task.target, origin)
+    return kernel_on(compiled, params, task.target, origin)
+
+
+def kernel_on(compiled: Compiled, params: Sequence[Buffer], target: Target, origin: Origin | None) -> Kernel:
+    """A compiled program as what its device's callers expect of a kernel.
+
+    Args:
+        params: inputs, then outputs, as callers see them.
+    """
+    on_gpu = isinstance(compiled, DeviceObject) and compiled.form is not Form.OPENCL
+    return (DeviceKernel if on_gpu else Kernel)(compiled, params, target, origin)
 
 
 def pack(compiled: Compiled) -> bytes:
