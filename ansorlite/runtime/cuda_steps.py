@@ -5,20 +5,29 @@ from __future__ import annotations
 import struct
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from ansorlite.codegen.entry import Address, Call, EntryStep, Move
 from ansorlite.runtime.builtin import Argument, Direct
 from ansorlite.runtime.device import LoadedKernel
 
-if TYPE_CHECKING:
-    from ansorlite.runtime.cuda import Cuda
-
 #: Graphs that are kept, of the bindings used last.
 _GRAPHS: Final = 8
 
 _WITHIN: Final = 3
+
+
+class OnStreams(Protocol):
+    """What is needed of a GPU."""
+
+    @property
+    def cupy(self) -> Any:
+        """CuPy."""
+
+    def current(self) -> AbstractContextManager[Any]:
+        """For the time of a ``with`` the GPU is CuPy's current one; gives its current stream."""
 
 
 class CudaSteps:
@@ -28,7 +37,7 @@ class CudaSteps:
     then on: callers who pass the same arrays again pay for one launch.
     """
 
-    def __init__(self, steps: Sequence[EntryStep], kernels: Mapping[str, LoadedKernel], device: Cuda) -> None:
+    def __init__(self, steps: Sequence[EntryStep], kernels: Mapping[str, LoadedKernel], device: OnStreams) -> None:
         self._steps = tuple(steps)
         self._kernels = dict(kernels)
         self._device = device

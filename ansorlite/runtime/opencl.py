@@ -10,6 +10,7 @@ import bisect
 import math
 import struct
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -256,7 +257,10 @@ class LoadedProgram:
         self._device = device
         cl = device.cl
         try:
-            program = cl.Program(device.context, compiled.text).build(options=device.options)
+            with warnings.catch_warnings():
+                # What compilers remark on is for whoever reads the program: a refusal is an error.
+                warnings.simplefilter("ignore", cl.CompilerWarning)
+                program = cl.Program(device.context, compiled.text).build(options=device.options)
             self._once, self._call = (
                 [(cl.Kernel(program, launch.symbol), launch) for launch in compiled.at(when)] for when in (When.ONCE, When.CALL)
             )
