@@ -51,6 +51,10 @@ class TargetError(AnsorliteError, ValueError):
     """A target that is unknown, or that this machine cannot serve."""
 
 
+class DeviceLostError(AnsorliteError):
+    """A device that fails whatever it is asked, until this process ends: a program touched what is not its own, or hung."""
+
+
 class MemoryLimitError(AnsorliteError, MemoryError):
     """A computation that needs more memory than the machine has."""
 

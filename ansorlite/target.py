@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -14,9 +15,10 @@ import llvmlite.binding as llvm
 
 from ansorlite import processor
 from ansorlite.errors import TargetError
+from ansorlite.machine import cuda, opencl
 from ansorlite.machine.constants import MachineConstants
 from ansorlite.machine.families import FAMILIES, MIDDLE, NARROW, WIDE
-from ansorlite.machine.gpu import A100, EMULATED, H100, Gpu
+from ansorlite.machine.gpu import A100, EMULATED, H100, MALI, Gpu
 from ansorlite.machine.kept import kept, machine_of
 from ansorlite.te import dtypes
 from ansorlite.te.ops import BinaryOp
@@ -48,7 +50,8 @@ class Target:
     """A machine as the search and the code generator see it.
 
     Attributes:
-        kind: ``"llvm"``: a CPU through LLVM; ``"cuda"``: an NVIDIA GPU; ``"emulated"``: a CPU that stands in for a small GPU.
+        kind: ``"llvm"``: a CPU through LLVM; ``"cuda"``: an NVIDIA GPU; ``"opencl"``: what an OpenCL driver runs programs on;
+            ``"emulated"``: a CPU that stands in for a small GPU.
         triple, cpu, features: LLVM's names for the machine.
         vector_bytes: width of one vector register.
         vector_registers: how many of them there are.
@@ -57,6 +60,7 @@ class Target:
         l3: bytes of the last-level cache.
         machine: what instructions, caches and memory cost there, for the analytical cost model.
         gpu: what a GPU has; ``None`` of CPUs. Of GPUs the rest is said per thread, and caches are those of one multiprocessor.
+        ordinal: which of this machine's devices of the kind programs run on. Records do not tell devices of one name apart.
     """
 
     kind: str
@@ -71,6 +75,7 @@ class Target:
     l3: int
     machine: MachineConstants = WIDE
     gpu: Gpu | None = None
+    ordinal: int = 0
 
     @staticmethod
     def of(facts: Mapping[str, Any]) -> Target:
@@ -186,14 +191,30 @@ PROCESSORS: Final[Mapping[str, Target]] = {
 }
 
 
-def _gpu(processor: str, gpu: Gpu) -> Target:
-    """By LLVM's name, whose PTX is of a version that drivers since 2022 read."""
-    l1 = gpu.shared
-    return Target("cuda", "nvptx64-nvidia-cuda", processor, "+ptx80", gpu.load_bytes, 64, 1, l1, gpu.l2, gpu.l2, gpu=gpu)
+def _nvidia(processor: str, gpu: Gpu, features: str = "+ptx80", ordinal: int = 0) -> Target:
+    """By LLVM's name. Drivers since 2022 read PTX of version 8.0."""
+    return _gpu("cuda", "nvptx64-nvidia-cuda", processor, features, gpu, ordinal)
 
 
-#: GPUs by LLVM's names, with the facts of the common model. Programs are made for them; they run where one is.
-GPUS: Final[Mapping[str, Target]] = {"sm_80": _gpu("sm_80", A100), "sm_90": _gpu("sm_90", H100)}
+def _opencl(gpu: Gpu, ordinal: int = 0) -> Target:
+    """Its programs are made without LLVM, which has only the name of their architecture."""
+    return _gpu("opencl", "spir64-unknown-unknown", gpu.name.replace(" ", "-"), "", gpu, ordinal)
+
+
+def _gpu(kind: str, triple: str, processor: str, features: str, gpu: Gpu, ordinal: int) -> Target:
+    caches = (gpu.shared, gpu.l2, gpu.l2)
+    registers = min(64, gpu.thread_registers)
+    return Target(kind, triple, processor, features, gpu.load_bytes, registers, 1, *caches, gpu=gpu, ordinal=ordinal)
+
+
+#: GPUs by LLVM's names and by people's, with the facts of the common model. Programs are made for them; they run where one is.
+GPUS: Final[Mapping[str, Target]] = {
+    "sm_80": _nvidia("sm_80", A100),
+    "sm_90": _nvidia("sm_90", H100),
+    "a100": _nvidia("sm_80", A100),
+    "h100": _nvidia("sm_90a", H100),
+    "mali-g710": _opencl(MALI),
+}
 
 #: Every CPU that has a name.
 NAMED: Final[Mapping[str, Target]] = {**LEVELS, **PROCESSORS}
@@ -223,11 +244,15 @@ def process_target() -> Target:
 
 
 def resolve(target: str | Target) -> Target:
-    """``"llvm"`` (see :func:`host`), a name in :data:`NAMED` or :data:`GPUS`, or a :class:`Target` as it is; or ``"emulated"``:
-    this machine in the place of a GPU; or the path of a file that ``ansorlite target`` wrote.
+    """The target of a name.
+
+    Args:
+        target: ``"llvm"`` (see :func:`host`), a name in :data:`NAMED` or :data:`GPUS`, or a :class:`Target` as it is; ``"cuda"``
+            or ``"opencl"``: a device of this machine, the first one, or by number as ``"cuda:1"``; ``"emulated"``: this machine
+            in the place of a GPU; or the path of a file that ``ansorlite target`` wrote.
 
     Raises:
-        TargetError: another name, or a file with something else in it.
+        TargetError: another name, or a file with something else in it; or there is no such device, or nothing to reach it by.
     """
     if isinstance(target, Target):
         return target
@@ -239,9 +264,11 @@ def resolve(target: str | Target) -> Target:
         return GPUS[target]
     if target == "emulated":
         return replace(this_machine(None), kind="emulated", gpu=EMULATED)
+    if isinstance(target, str) and (found := _DEVICE.fullmatch(target)):
+        return _device(found["kind"], int(found["number"] or 0))
     if isinstance(target, str) and Path(target).is_file():
         return _from_file(Path(target))
-    names = ", ".join(("llvm", *LEVELS, *GPUS, "emulated"))
+    names = ", ".join(("llvm", *LEVELS, *GPUS, "emulated", "cuda", "cuda:N", "opencl", "opencl:N"))
     raise TargetError(
         f"unknown target {target!r}; the targets are: {names}, names that LLVM has for processors, such as znver4, "
         "and files that `ansorlite target` writes"
@@ -275,9 +302,31 @@ def _from_file(path: Path) -> Target:
     return replace(NAMED[said["name"]], **{key: said[key] for key in _NUMBERS})
 
 
-@cache
+#: A device of this machine, by its number among those of its kind.
+_DEVICE: Final = re.compile(r"(?P<kind>cuda|opencl)(:(?P<number>\d{1,3}))?")
+
+
+def _device(kind: str, number: int) -> Target:
+    if kind == "opencl":
+        return _opencl(opencl.facts(number), number)
+    gpu, processor, features = cuda.facts(number)
+    return _nvidia(processor, gpu, features, number)
+
+
 def obstacle(target: Target) -> str | None:
     """Why code for ``target`` cannot run in this process, as the end of a sentence; ``None``: it can."""
+    if target.kind not in ("cuda", "opencl"):
+        return _obstacle(target)
+    try:
+        here = _device(target.kind, target.ordinal)
+    except TargetError as error:
+        return str(error)
+    return None if here.key == target.key else f"device {target.kind}:{target.ordinal} is {here.key}"
+
+
+@cache
+def _obstacle(target: Target) -> str | None:
+    """Of a CPU."""
     if target.architecture != processor.ARCHITECTURE:
         return f"this processor is {processor.ARCHITECTURE}, not {target.architecture}"
     named = NAMED.get(target.cpu)

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from ansorlite.calibration.fit import Sample, padded
-from ansorlite.codegen import Object
+from ansorlite.codegen.object import Compiled
 from ansorlite.cost_model.draft import Draft
 from ansorlite.evolution import EvolutionSettings, evolve, first_of_each, keys
 from ansorlite.features import extract
@@ -68,7 +68,7 @@ class Drawn:
 
     task: Task
     candidates: tuple[Candidate, ...]
-    objects: tuple[Object, ...]
+    objects: tuple[Compiled, ...]
     searched: tuple[bool, ...]
 
     def timed(self, rng: np.random.Generator) -> Timed:

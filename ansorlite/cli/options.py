@@ -19,7 +19,8 @@ target = click.option(
     "--target",
     default="llvm",
     show_default=True,
-    help="What to make programs for: a name, or a file that `ansorlite target` wrote.",
+    help="What to make programs for: llvm, a machine by name, cuda[:N], opencl[:N], emulated, or a file that `ansorlite target` "
+    "wrote.",
 )
 space = click.option(
     "--space", metavar="FILE.py:NAME", help="Programs of your own to search: schedule functions, rules, or a builder, by name."

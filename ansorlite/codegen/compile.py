@@ -14,7 +14,7 @@ from ansorlite.codegen.context import Context, Storage
 from ansorlite.codegen.cpu import CPU
 from ansorlite.codegen.limits import Limits
 from ansorlite.codegen.machine import machine, optimise
-from ansorlite.codegen.object import CompiledLaunch, Object
+from ansorlite.codegen.object import Compiled, CompiledLaunch, DeviceObject, Object
 from ansorlite.codegen.workspace import layout
 from ansorlite.llvm_option import without_strength_reduction
 from ansorlite.loops import printer
@@ -146,12 +146,12 @@ def compile(module: KernelModule, target: Target, limits: Limits) -> Object:
         code,
         printer.module_text(module),
         llvm,
-        entry,
         module.outputs,
         launches,
         given.prepared_bytes,
         module.unread,
         target.key,
+        entry,
         promotes,
     )
 
@@ -178,8 +178,11 @@ def adds_in_memory(function: Function) -> bool:
     )
 
 
-def assembly(compiled: Object, target: Target) -> str:
-    """The machine code of ``compiled``, as people read it."""
+def assembly(compiled: Compiled, target: Target) -> str:
+    """The machine code of ``compiled``, as people read it; of a device's, what its driver is given."""
+    if isinstance(compiled, DeviceObject):
+        return compiled.text
+    assert isinstance(compiled, Object)
     optimised = optimise(compiled.llvm, target, compiled.promotes)
     with without_strength_reduction():
         return str(machine(target).emit_assembly(optimised))

@@ -15,9 +15,9 @@ def cut(graph: Graph, target: Target, blocked: bool) -> tuple[Graph, tuple[Fusio
     """``graph`` after all passes, and the groups of nodes that are computed together, in running order.
 
     Args:
-        blocked: whether convolutions may keep neighbouring channels side by side.
+        blocked: whether convolutions may keep neighbouring channels side by side, where the target has vectors.
     """
     optimized = run_in_chunks(optimize(graph), target)
-    if blocked:
+    if blocked and target.gpu is None:
         optimized = block_channels(optimized, target.lanes("float32"))
     return optimized, join_producers(optimized, fuse(optimized), target)

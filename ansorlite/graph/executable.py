@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from ansorlite.codegen.entry import EntryStep
+from ansorlite.codegen.object import Object
 from ansorlite.errors import ArgumentError
 from ansorlite.graph.describe import Value
 from ansorlite.graph.graph import Array
@@ -198,7 +199,9 @@ class Executable(NotCopied):
         steps = [step for step in self._steps if not isinstance(step, PythonStep)]
         if len(steps) < len(self._steps):
             raise ArgumentError("a part of this model runs in Python, so it cannot be exported; compile it with kernels only")
-        kernels = {name: kernel.compiled for name, kernel in self._kernels.items()}
+        kernels = {name: kernel.compiled for name, kernel in self._kernels.items() if isinstance(kernel.compiled, Object)}
+        if len(kernels) < len(self._kernels):
+            raise ArgumentError(f"models for {self._target.kind} are not exported; compile it for a CPU, target='llvm'")
         image = Image(
             self._target, self.inputs, self.outputs, kernels, steps, self.facts, self._temporaries, self._weights.own.array
         )

@@ -103,3 +103,23 @@ H100: Final = Gpu(
     load_bytes=16,
     async_copies=True,
 )
+#: Arm Mali-G710 with 10 cores at 850 MHz, 64-bit LPDDR5X-7500. Arm GPU data sheet (16 lanes, 64 multiply-adds of float32 a core
+#: and cycle, L2 of 512 KB to 2 MB), Arm Mali GPU OpenCL developer guide (local memory of 32 KB, which lies in main memory; 64
+#: registers where half of a core's 2,048 threads run). Nothing was measured on one.
+MALI: Final = Gpu(
+    name="Mali-G710",
+    warp=16,
+    block_threads=1024,
+    block_shared=32 << 10,
+    thread_registers=64,
+    processors=10,
+    shared=32 << 10,
+    registers=65_536,
+    threads=1024,
+    blocks=64,
+    l2=2 << 20,
+    bandwidth=60e9,
+    flops=1.09e12,
+    load_bytes=16,
+    async_copies=False,
+)

@@ -20,6 +20,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from ansorlite.errors import DeviceLostError
 from ansorlite.measure.backend import Backend
 from ansorlite.measure.bench import Bench
 from ansorlite.measure.protocol import (
@@ -85,6 +86,9 @@ class Worker:
                     return self._bench.compare(task, job)
                 case _:
                     return self._bench.run(task, job)
+        except DeviceLostError:
+            # Whatever ran next in this process would fail, too. Another one takes its place.
+            raise
         except MemoryError as error:
             return Answer(Status.MEMORY, f"it needs more than {self._settings.memory_bytes >> 20} MiB of memory: {error}")
         except Exception as error:  # whatever a candidate does is data, not the end of the tuning

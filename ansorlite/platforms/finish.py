@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ansorlite.codegen.object import Object
+from ansorlite.codegen.object import Compiled
 from ansorlite.loops.kernel_module import KernelModule, When, kernel_module
 from ansorlite.loops.nodes import Function
 from ansorlite.loops.passes import run
@@ -28,7 +28,7 @@ def stand_in(target: Target, here: Target) -> Target:
     return replace(here, vector_bytes=target.vector_bytes, vector_registers=target.vector_registers, threads=target.threads)
 
 
-def build_preparing(function: Function, target: Target) -> Object:
+def build_preparing(function: Function, target: Target) -> Compiled:
     """Compile of ``function`` what is launched once, and nothing else.
 
     Raises:
@@ -39,7 +39,7 @@ def build_preparing(function: Function, target: Target) -> Object:
     return platform.emitter(once.map(lambda part: run(part, platform.passes, target)), target, platform.limits)
 
 
-def build(function: Function, target: Target) -> Object:
+def build(function: Function, target: Target) -> Compiled:
     """Compile ``function`` for ``target``.
 
     Raises:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ansorlite.codegen.limits import Limits
-from ansorlite.codegen.object import Object
+from ansorlite.codegen.object import Compiled
 from ansorlite.loops.kernel_module import KernelModule
 from ansorlite.loops.passes import LoopPass
 from ansorlite.runtime.device import Device
@@ -38,5 +38,5 @@ class Platform:
     constraints: tuple[Constraint, ...]
     prior: Callable[[Target], Prior]
     passes: tuple[LoopPass, ...]
-    emitter: Callable[[KernelModule, Target, Limits], Object]
+    emitter: Callable[[KernelModule, Target, Limits], Compiled]
     device: Callable[[Target], Device]

@@ -7,6 +7,8 @@ from typing import Final
 
 from ansorlite.codegen import compile as cpu
 from ansorlite.codegen.limits import Limits
+from ansorlite.codegen.nvptx import compile as nvptx
+from ansorlite.codegen.opencl import compile as opencl
 from ansorlite.codegen.straight_line import least_values
 from ansorlite.cost_model.draft import Draft
 from ansorlite.errors import TargetError
@@ -62,6 +64,25 @@ PLATFORMS: Final[Mapping[tuple[str, str], Platform]] = {
         passes=(EMULATE, FETCH_AHEAD, PEEL),
         emitter=cpu.compile,
         device=DEVICES["emulated", "aarch64"],
+    ),
+    # As long as no rules make programs with blocks and threads, those of CPUs stand here: they are right, and run on one thread.
+    ("cuda", "nvptx64"): Platform(
+        rules=CPU_RULES,
+        limits=_CPU_LIMITS,
+        constraints=_CPU_CONSTRAINTS,
+        prior=Draft,
+        passes=(),
+        emitter=nvptx.compile,
+        device=DEVICES["cuda", "nvptx64"],
+    ),
+    ("opencl", "spir64"): Platform(
+        rules=CPU_RULES,
+        limits=_CPU_LIMITS,
+        constraints=_CPU_CONSTRAINTS,
+        prior=Draft,
+        passes=(),
+        emitter=opencl.compile,
+        device=DEVICES["opencl", "spir64"],
     ),
 }
 

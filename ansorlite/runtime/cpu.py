@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from ansorlite import runtime
 from ansorlite.codegen.entry import EntryStep
-from ansorlite.codegen.object import Object
+from ansorlite.codegen.object import Compiled, Object
+from ansorlite.errors import TargetError
 from ansorlite.runtime.arguments import Array
 from ansorlite.runtime.device import LoadedKernel
 from ansorlite.runtime.guarded import guarded, read_only
 from ansorlite.runtime.host import HostMemory, HostSpace
 from ansorlite.runtime.load import Loaded, LoadedEntry
-from ansorlite.runtime.timing import preemptions, wall_clock
+from ansorlite.runtime.timing import preemptions, sweeper, wall_clock
 from ansorlite.target import Target
 
 if TYPE_CHECKING:
@@ -26,12 +27,14 @@ class Cpu(HostSpace):
     def __init__(self, target: Target) -> None:
         self.target = target
 
-    def load(self, compiled: Object) -> Loaded:
+    def load(self, compiled: Compiled) -> Loaded:
         """Link a kernel into this process.
 
         Raises:
             TargetError: it was compiled for another target, cannot run here, or needs a library that is not there.
         """
+        if not isinstance(compiled, Object):
+            raise TargetError(f"this kernel was compiled for {compiled.target}, not for {self.target.key}; compile it again")
         return Loaded(compiled, self.target)
 
     def link(self, steps: Sequence[EntryStep], kernels: Mapping[str, LoadedKernel]) -> LoadedEntry:
@@ -47,6 +50,9 @@ class Cpu(HostSpace):
 
     def time(self, run: Callable[[int], None], calls: int) -> float:
         return wall_clock(run, calls)
+
+    def sweeper(self, nbytes: int) -> Callable[[], None]:
+        return sweeper(nbytes)
 
     def disturbances(self) -> int:
         """How often threads of this process have lost their core to another process."""

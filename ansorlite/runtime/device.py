@@ -14,7 +14,7 @@ from ansorlite.runtime.builtin import Argument, Direct
 
 if TYPE_CHECKING:
     from ansorlite.codegen.entry import EntryStep
-    from ansorlite.codegen.object import Object
+    from ansorlite.codegen.object import Compiled
     from ansorlite.runtime.peaks import Peaks
     from ansorlite.target import Target
 
@@ -110,7 +110,7 @@ class Device(MemorySpace, Protocol):
     def target(self) -> Target:
         """What its programs are compiled for."""
 
-    def load(self, compiled: Object) -> LoadedKernel:
+    def load(self, compiled: Compiled) -> LoadedKernel:
         """Load a kernel.
 
         Raises:
@@ -132,6 +132,9 @@ class Device(MemorySpace, Protocol):
 
     def time(self, run: Callable[[int], None], calls: int) -> float:
         """Seconds that ``run(calls)`` takes until the device has done all of it."""
+
+    def sweeper(self, nbytes: int) -> Callable[[], None]:
+        """What overwrites so many bytes of its memory, so that its caches hold nothing else."""
 
     def disturbances(self) -> int:
         """How often something else took what this process's programs run on from them, so far."""

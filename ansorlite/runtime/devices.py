@@ -8,7 +8,9 @@ from typing import Final
 
 from ansorlite.errors import TargetError
 from ansorlite.runtime.cpu import Cpu
+from ansorlite.runtime.cuda import Cuda
 from ansorlite.runtime.device import Device
+from ansorlite.runtime.opencl import OpenCl
 from ansorlite.target import Target
 
 #: By kind and architecture of the target.
@@ -17,6 +19,8 @@ DEVICES: Final[Mapping[tuple[str, str], Callable[[Target], Device]]] = {
     ("llvm", "aarch64"): Cpu,
     ("emulated", "x86_64"): Cpu,
     ("emulated", "aarch64"): Cpu,
+    ("cuda", "nvptx64"): Cuda,
+    ("opencl", "spir64"): OpenCl,
 }
 
 

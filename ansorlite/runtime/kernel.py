@@ -12,7 +12,7 @@ import numpy as np
 
 from ansorlite import codegen
 from ansorlite.alignment import aligned
-from ansorlite.codegen.object import Object
+from ansorlite.codegen.object import Compiled, DeviceObject
 from ansorlite.errors import ArgumentError
 from ansorlite.loops.nodes import Buffer, Scope
 from ansorlite.runtime.arguments import Array
@@ -91,7 +91,7 @@ class Kernel(NotCopied):
 
     elsewhere = "compile the task, which can be pickled"
 
-    def __init__(self, compiled: Object, params: Sequence[Buffer], target: Target, origin: Origin | None = None) -> None:
+    def __init__(self, compiled: Compiled, params: Sequence[Buffer], target: Target, origin: Origin | None = None) -> None:
         """Load ``compiled`` on the device of its target.
 
         Args:
@@ -262,10 +262,10 @@ class Kernel(NotCopied):
         ready = [np.array(self._checked(position, array), order="C") for position, array in enumerate(arrays)]
         outputs = [np.empty(*check) for check in self._checks[len(arrays) :]]
         run = self._bound([*ready, *outputs])
-        return measure(lambda calls: self._device.time(run, calls), settings)
+        return measure(lambda calls: self._device.time(run, calls), settings, self._device.sweeper)
 
     @property
-    def compiled(self) -> Object:
+    def compiled(self) -> Compiled:
         """What it was linked from."""
         return self._compiled
 
@@ -298,6 +298,8 @@ class Kernel(NotCopied):
         if form == "loops":
             return self._compiled.loops
         if form == "llvm":
+            if isinstance(self._compiled, DeviceObject) and not self._compiled.llvm:
+                raise ArgumentError("this kernel is made without LLVM; ask for loops, or for asm: what its driver is given")
             return self._compiled.llvm
         if form == "asm":
             return codegen.assembly(self._compiled, self._target)

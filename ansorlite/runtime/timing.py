@@ -77,21 +77,36 @@ class TimingSettings:
     flush_bytes: int = 0
 
 
-def measure(seconds: Callable[[int], float], settings: TimingSettings | None = None) -> Timing:
+def sweeper(nbytes: int) -> Callable[[], None]:
+    """What overwrites so many bytes of the host's memory, so that its caches hold nothing else."""
+    swept = np.zeros(nbytes, np.uint8)
+
+    def sweep() -> None:
+        np.add(swept, 1, out=swept)
+
+    return sweep
+
+
+def measure(
+    seconds: Callable[[int], float],
+    settings: TimingSettings | None = None,
+    sweeps: Callable[[int], Callable[[], None]] = sweeper,
+) -> Timing:
     """The time of one call of a program. The first call warms up, and is not counted.
 
     Args:
         seconds: makes so many calls in a row, and says how long they took.
+        sweeps: makes what overwrites so many bytes of the memory that the program is in.
     """
     settings = settings or TimingSettings()
     start = time.perf_counter()
     first = seconds(1)
-    flush = np.zeros(settings.flush_bytes, np.uint8) if settings.flush_bytes else None
+    flush = sweeps(settings.flush_bytes) if settings.flush_bytes else None
     calls = 1 if flush is not None else _calls(seconds, min(first, seconds(1)), settings)
     repeats: list[float] = []
     while len(repeats) < settings.max_repeats:
         if flush is not None:
-            flush += 1
+            flush()
         repeats.append(seconds(calls) / calls)
         if len(repeats) >= settings.min_repeats and time.perf_counter() - start >= settings.min_seconds:
             break

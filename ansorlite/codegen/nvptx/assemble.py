@@ -1,4 +1,4 @@
-"""From LLVM IR to PTX, and to what a GPU runs: by ``ptxas``, where there is one.
+"""From LLVM IR to PTX, and to what a GPU runs: by ``ptxas``, or by the library nvJitLink.
 
 The driver takes PTX, too, and then compiles it itself.
 """
@@ -20,11 +20,17 @@ from typing import Any, Final
 import llvmlite.binding as llvm
 
 from ansorlite.codegen.machine import machine
+from ansorlite.codegen.nvptx import nvjitlink
+from ansorlite.codegen.object import Report
 from ansorlite.errors import TargetError
 from ansorlite.target import Target
 
 #: Environment variable: the ``ptxas`` to use.
 PTXAS_VARIABLE: Final = "ANSORLITE_PTXAS"
+#: Environment variable: which of :data:`ASSEMBLERS` to use; by default the first that is there.
+ASSEMBLER_VARIABLE: Final = "ANSORLITE_ASSEMBLER"
+#: What turns PTX into machine code. The driver does when the program is loaded, and tells nothing of registers.
+ASSEMBLERS: Final = ("ptxas", "nvjitlink", "driver")
 #: Where the wheels nvidia-cuda-nvcc and nvidia-cuda-nvcc-cu12 have it, in the package ``nvidia``.
 _IN_WHEELS: Final = ("cu13/bin/ptxas", "cuda_nvcc/bin/ptxas")
 #: Seconds after which it is taken to hang.
@@ -36,21 +42,6 @@ _INFO: Final = re.compile(
     r"Used (?P<registers>\d+) registers",
     re.S,
 )
-
-
-@dataclass(frozen=True)
-class Report:
-    """What ``ptxas`` says of a kernel.
-
-    Attributes:
-        registers: of a thread.
-        spilled: bytes that a thread stores and loads because it has too few.
-        frame: bytes of memory of its own.
-    """
-
-    registers: int
-    spilled: int
-    frame: int
 
 
 @dataclass(frozen=True)
@@ -122,8 +113,34 @@ def assemble(ptx: str, processor: str) -> Assembled:
             raise TargetError(f"ptxas did not run: {error}") from error
         if done.returncode or not result.is_file():
             raise TargetError(f"ptxas refuses the program: {(done.stderr or done.stdout).strip()[:500]}")
-        reports = {
-            found["symbol"]: Report(int(found["registers"]), int(found["stores"]) + int(found["loads"]), int(found["frame"]))
-            for found in _INFO.finditer(done.stderr + done.stdout)
-        }
-        return Assembled(result.read_bytes(), reports)
+        return Assembled(result.read_bytes(), reports(done.stderr + done.stdout))
+
+
+def link(ptx: str, processor: str) -> Assembled:
+    """As :func:`assemble`, by nvJitLink.
+
+    Raises:
+        TargetError: there is no such library, or it refuses the program.
+    """
+    cubin, told = nvjitlink.link(ptx.encode(), processor)
+    return Assembled(cubin, reports(told))
+
+
+def assembler() -> str:
+    """Which of :data:`ASSEMBLERS` is used here.
+
+    Raises:
+        TargetError: the environment names another one.
+    """
+    wanted = os.environ.get(ASSEMBLER_VARIABLE, "")
+    if wanted and wanted not in ASSEMBLERS:
+        raise TargetError(f"{ASSEMBLER_VARIABLE} is {wanted!r}; it must be one of {', '.join(ASSEMBLERS)}, or unset")
+    return wanted or ("ptxas" if ptxas() else "nvjitlink" if nvjitlink.library() else "driver")
+
+
+def reports(told: str) -> dict[str, Report]:
+    """What an assembler that was asked to be verbose says of each kernel."""
+    return {
+        found["symbol"]: Report(int(found["registers"]), int(found["stores"]) + int(found["loads"]), int(found["frame"]))
+        for found in _INFO.finditer(told)
+    }

@@ -60,7 +60,7 @@ def emit(module: Module, symbol: str, stmt: Stmt) -> GpuKernel:
     Raises:
         TargetError: it is no program for a GPU.
     """
-    buffers = tuple(_outer_buffers(stmt))
+    buffers = tuple(outer_buffers(stmt))
     stored, loaded = {store.buffer for store in stores(stmt)}, {load.buffer for load in loads(stmt)}
     block = stmt if isinstance(stmt, For) and stmt.kind is LoopKind.BLOCK else None
     parameters = ", ".join(f"ptr {_promises(buffer, stored, loaded)}%p{number}" for number, buffer in enumerate(buffers))
@@ -78,7 +78,7 @@ def emit(module: Module, symbol: str, stmt: Stmt) -> GpuKernel:
     return GpuKernel(symbol, buffers, 1 if block is None else trips(block), dialect.threads, dialect.shared)
 
 
-def _outer_buffers(stmt: Stmt) -> Iterator[Buffer]:
+def outer_buffers(stmt: Stmt) -> Iterator[Buffer]:
     """What ``stmt`` uses, but does not allocate, in the order of first use."""
     inside = {node.buffer for node in _allocations(stmt)}
     accesses = [*(load.buffer for load in loads(stmt)), *(store.buffer for store in stores(stmt))]

@@ -13,6 +13,7 @@ import numpy as np
 
 from ansorlite.codegen import team
 from ansorlite.codegen.machine import machine, optimise
+from ansorlite.codegen.object import Object
 from ansorlite.errors import AnsorliteError, TuningError
 from ansorlite.export.link import link_loose
 from ansorlite.measure.bench import Reference
@@ -211,6 +212,7 @@ class BoardRunner:
             known = self._known[name] = next(self._numbers)
         if known not in session.programs:
             compiled = unpack(artifact.code)
+            assert isinstance(compiled, Object), "boards have CPUs"
             symbols = [compiled.entry, compiled.repeat, *([compiled.prepare] if compiled.prepared else [])]
             fields = {
                 "key": task.key,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,10 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ansorlite.codegen.limits import Limits
+from ansorlite.codegen.nvptx import compile as nvptx
+from ansorlite.codegen.nvptx import nvjitlink
+from ansorlite.codegen.nvptx.assemble import ASSEMBLER_VARIABLE, link
+from ansorlite.codegen.object import Form
 from ansorlite.errors import TargetError
 from ansorlite.loops.emulate import emulate
 from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.intrinsics import fold
+from ansorlite.loops.kernel_module import kernel_module
 from ansorlite.loops.nodes import Alloc, Buffer, For, Function, If, LoopKind, Scope, Stmt, block, index, statements
 from ansorlite.loops.phases import barriers, phases
 from ansorlite.loops.simplify import simplify
@@ -361,3 +368,30 @@ def test_emulation_leaves_other_programs_as_they_are() -> None:
     assert kinds <= {LoopKind.PARALLEL, LoopKind.SERIAL, LoopKind.UNROLLED, LoopKind.VECTORIZED}
     plain = emulate(function, TARGET)
     assert plain.body is function.body
+
+
+@pytest.mark.skipif(
+    not os.environ.get("CI") and nvjitlink.library() is None, reason="there is no nvJitLink: pip install nvidia-nvjitlink"
+)
+def test_nvjitlink_does_what_ptxas_does() -> None:
+    ptx, _ = compiled(GOLDEN["softmax"].function)
+    found = link(ptx, "sm_80")
+    assert found.cubin[:4] == b"\x7fELF"
+    assert found.reports["k0"].spilled == 0
+    with pytest.raises(TargetError, match=r"nvJitLink refuses the program .*: ERROR"):
+        link("no program", "sm_80")
+
+
+def test_the_assembler_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = kernel_module(SMALL["row_sums"].function)
+    monkeypatch.setenv(ASSEMBLER_VARIABLE, "driver")
+    left = nvptx.compile(module, TARGET, Limits(1000))
+    assert (left.form, left.launches[0].report) == (Form.PTX, None)
+    assert left.code == left.text.encode()
+    monkeypatch.setenv(ASSEMBLER_VARIABLE, "nvcc")
+    with pytest.raises(TargetError, match="ANSORLITE_ASSEMBLER is 'nvcc'; it must be one of ptxas, nvjitlink, driver, or unset"):
+        nvptx.compile(module, TARGET, Limits(1000))
+    monkeypatch.setenv(ASSEMBLER_VARIABLE, "nvjitlink")
+    monkeypatch.setattr(nvjitlink, "library", lambda: None)
+    with pytest.raises(TargetError, match="there is no nvJitLink: install nvidia-nvjitlink"):
+        nvptx.compile(module, TARGET, Limits(1000))

