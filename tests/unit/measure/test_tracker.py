@@ -196,10 +196,10 @@ def test_rubbish_is_refused_and_the_tracker_lives(served: Callable[..., str], bo
 def test_the_list(served: Callable[..., str]) -> None:
     place = served(rpi4=[ONE, TWO])
     TrackerLink(f"{place}/rpi4", "anna").take(1)
-    done = CliRunner().invoke(main, ["boards", "list", place, "--json"])
+    done = CliRunner().invoke(main, ["boards", place, "--json"])
     assert done.exit_code == 0, done.output
     assert [(each["name"], each["holder"]) for each in json.loads(done.stdout)["boards"]] == [("rpi4", "anna"), ("rpi4", "")]
-    shown = CliRunner().invoke(main, ["boards", "list", place])
+    shown = CliRunner().invoke(main, ["boards", place])
     assert "anna" in shown.output
     assert "free" in shown.output
 
@@ -216,6 +216,6 @@ def test_the_list(served: Callable[..., str]) -> None:
 )
 def test_a_file_of_boards_is_checked(tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "boards.json").write_text(text)
-    done = CliRunner().invoke(main, ["boards", "serve", str(tmp_path / "boards.json")])
+    done = CliRunner().invoke(main, ["boards", "--serve", str(tmp_path / "boards.json")])
     assert done.exit_code == 2
     assert words in done.output
