@@ -161,6 +161,7 @@ def test_the_head_is_gone_and_comes_back(clusters: Clusters, monkeypatch: pytest
                 cluster.shutdown()
                 clusters(ray_client_server_port=port)
     assert [m.candidate for m in found] == candidates
+    assert not ray.is_initialized(), "what made the connection has ended it"
     (lost,) = [m for m in found if m.outcome.failed]
     assert f"ray://127.0.0.1:{port}" in lost.error
     assert "was lost while it had this program" in lost.error
