@@ -25,6 +25,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "explain": "Say what bounds each statement of a program, by the analytical cost model.",
     "presets": "List the systems that `ansorlite tune --preset` can tune as.",
     "target": "Say what a target is, or what a board is.",
+    "boards": "Lend boards by name to one tuner at a time; list them.",
     "calibrate": "Measure what instructions, caches and memory cost on this machine.",
 }
 

@@ -53,6 +53,7 @@ class Elsewhere:
 _PLACES: Final[Mapping[str, tuple[str, str, str]]] = {
     "ssh": ("ansorlite.measure.board.runner", "boards", "execnet"),
     "popen": ("ansorlite.measure.board.runner", "boards", "execnet"),
+    "tracker": ("ansorlite.measure.board.leased", "boards", "execnet"),
     "ray": ("ansorlite.measure.cluster.workers", "ray", "ray"),
 }
 

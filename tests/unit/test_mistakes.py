@@ -61,7 +61,7 @@ def wrong(function: Callable[..., Any], *arguments: Any, **named: Any) -> str:
         ({"cost_model": lambda *_: 5}, "the cost model's maker gave 5 for 1 tasks; it must give a list, one model a task"),
         ({"cost_model": lambda *_: []}, "the cost model's maker gave [] for 1 tasks"),
         ({"cost_model": lambda *_: [5]}, "the cost model 5 has no fit; it needs fit, predict"),
-        ({"measurer": "remote"}, "unknown measurer 'remote'; the measurers are: local; or"),
+        ({"measurer": "remote"}, "unknown measurer 'remote'; the measurers are: local, ray; or"),
         ({"measurer": lambda *_: 5}, "the measurer 5 is no context manager; give it __enter__ and __exit__"),
         ({"measurer": lambda *_: nullcontext(5)}, "the measurer 5 has no measure; it needs measure"),
         ({"scheduler": "round_robin", "stop_below": 0.1}, "'round_robin' forecasts nothing, so stop_below=0.1"),

@@ -36,8 +36,19 @@ class GoneError(Exception):
 
 
 def within(seconds: float, do: Callable[[], _T]) -> _T:
-    """What ``do`` gives. Without its head Ray would keep the caller for ever in most of its functions.
+    """What ``do`` gives, which asks something of the cluster. Without its head Ray would keep the caller for ever in most of its
+    functions; without a connection it would make one, somewhere.
 
+    Raises:
+        GoneError: there is no connection, or ``do`` fails, or takes longer.
+    """
+    if not ray.is_initialized():
+        raise GoneError("there is no connection to the cluster")
+    return _in_time(seconds, do)
+
+
+def _in_time(seconds: float, do: Callable[[], _T]) -> _T:
+    """
     Raises:
         GoneError: ``do`` fails, or takes longer.
     """
@@ -108,8 +119,9 @@ class Cluster:
     def _connect(self) -> None:
         for name, value in _ENVIRONMENT.items():
             os.environ.setdefault(name, value)
-        place = self.address if "://" in self.address else None
-        within(_CONNECT, lambda: ray.init(address=place, logging_level="ERROR", log_to_driver=False))
+        # The first time, Ray may start a cluster on this machine; later, the one that was lost is looked for.
+        place = self.address if "://" in self.address else None if self.generation == 0 else "auto"
+        _in_time(_CONNECT, lambda: ray.init(address=place, logging_level="ERROR", log_to_driver=False))
         self.generation += 1
 
     def close(self) -> None:
@@ -120,7 +132,7 @@ class Cluster:
 
     def _disconnect(self) -> None:
         try:
-            within(_CONNECT, ray.shutdown)
+            _in_time(_CONNECT, ray.shutdown)
         except GoneError:
             return  # so is the connection, then
 

@@ -232,7 +232,7 @@ def _convolution(target: Target) -> Task:
 def test_two_boards_share_the_candidates() -> None:
     address = f"popen://{sys.executable}"
     task = Task(matmul(32, 48, 64), HERE)
-    with opened(address=f"{address},{address}", settings=replace(SETTINGS, alike=1e9)) as measurer:
+    with opened(address=f"{address},{address}", settings=replace(SETTINGS, alike=1e9, check_seconds=60.0)) as measurer:
         found = list(measurer.measure(task, programs(task) * 4))
         sessions = [lane.runner._session for lane in measurer._lanes]  # type: ignore[attr-defined]
     assert [m.error for m in found if m.outcome.failed] == []

@@ -81,20 +81,20 @@ def test_nodes_builders_and_runners_are_lost_and_every_candidate_has_one_record(
     cluster = clusters()
     second = [cluster.add_node(num_cpus=1) for _ in range(2)][1]
     attached(cluster)
-    candidates = [faked("sleeps", 3 + (7 * number) % 60) for number in range(60)]
+    candidates = [faked("sleeps", 3 + (7 * number) % 30) for number in range(30)]
     task, found = Task(matmul(8, 8, 8), TARGET), []
     with opened(settings=replace(SETTINGS, backend=FAKE, repeats=1)) as measurer:
         assert measurer._builder.size == 2
-        for measurement in measurer.measure(task, candidates, [str(number) for number in range(60)]):
+        for measurement in measurer.measure(task, candidates, [str(number) for number in range(30)]):
             found.append(measurement)
-            if len(found) == 10:
+            if len(found) == 5:
                 cluster.remove_node(second, allow_graceful=False)
-            if len(found) == 20:
+            if len(found) == 10:
                 os.kill(actor_process("BuilderActor"), signal.SIGSTOP)
-            if len(found) == 40:
+            if len(found) == 20:
                 ray.kill(measurer._lanes[0].runner._actor)  # type: ignore[attr-defined]
     assert [m.candidate for m in found] == candidates
-    assert [m.key for m in found] == [str(number) for number in range(60)]
+    assert [m.key for m in found] == [str(number) for number in range(30)]
     lost = [m for m in found if m.outcome.failed]
     assert len(lost) == 1, [m.error for m in lost]
     assert lost[0].outcome is Outcome.CRASH
@@ -161,6 +161,7 @@ def test_the_head_is_gone_and_comes_back(clusters: Clusters, monkeypatch: pytest
                 cluster.shutdown()
                 clusters(ray_client_server_port=port)
     assert [m.candidate for m in found] == candidates
+    assert not ray.is_initialized(), "what made the connection has ended it"
     (lost,) = [m for m in found if m.outcome.failed]
     assert f"ray://127.0.0.1:{port}" in lost.error
     assert "was lost while it had this program" in lost.error

@@ -1,0 +1,1 @@
+"""How far the building of candidates scales, and what a cluster survives: ``python -m benchmarks.cluster``."""
