@@ -124,7 +124,7 @@ def tune(
             tasks = tuple((Task(task.dag, target), uses) for task, uses in tasks)
         models = makers.cost_models(modelling, [task for task, _ in tasks], stream)
         states = [
-            task_state(task, uses, searching, model, rng, own, system.draft)
+            task_state(task, uses, searching, model, rng, own, system.draft, records if system.transfer else None)
             for (task, uses), model, rng in zip(tasks, models, streams, strict=True)
         ]
         for state in states:

@@ -15,6 +15,7 @@ from ansorlite.search.chameleon import chameleon
 from ansorlite.search.constrained import heron
 from ansorlite.search.evolution_strategy import tuna
 from ansorlite.search.evolutionary import EvolutionarySearch
+from ansorlite.search.flextensor import FlexTensorSearch
 from ansorlite.search.genetic import GeneticSearch, genes
 from ansorlite.search.grid import GridSearch
 from ansorlite.search.lfbo import ClassifyingSearch
@@ -49,4 +50,5 @@ STRATEGIES: Final[dict[str, StrategyMaker]] = {
     "bayesian": BayesianSearch,
     "genes": genes,
     "reinforce": PolicySearch,
+    "flextensor": FlexTensorSearch,
 }

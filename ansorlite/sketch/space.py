@@ -7,6 +7,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ansorlite.sketch.directions import Directions
+
 
 class Space(Protocol):
     """The rows that fill the holes of one sketch.
@@ -25,6 +27,11 @@ class Space(Protocol):
     @property
     def order(self) -> tuple[int, ...]:
         """The holes in the order in which a prefix is filled: structure first, details last."""
+        ...
+
+    @property
+    def directions(self) -> Directions:
+        """What can be done to a row; where that leads need not be valid."""
         ...
 
     def sample(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:

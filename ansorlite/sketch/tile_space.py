@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ansorlite.errors import ScheduleError
 from ansorlite.schedule.samples import Hole
+from ansorlite.sketch.directions import Directions
 from ansorlite.sketch.sketch import Sketch
 
 Rows = NDArray[np.int64]
@@ -43,6 +44,11 @@ class TileSpace:
     def order(self) -> tuple[int, ...]:
         """The holes from structure to details: as the steps have them."""
         return tuple(range(len(self.holes)))
+
+    @cached_property
+    def directions(self) -> Directions:
+        """Of a tile a factor from one level to another, of the other holes one up or one down."""
+        return Directions.of([hole.size if hole.table is None else hole.table for hole in self.holes])
 
     def sample(self, n: int, rng: np.random.Generator) -> Rows:
         """``n`` valid rows, every hole uniform, or by its weights.

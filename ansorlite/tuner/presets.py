@@ -19,6 +19,7 @@ class Preset:
         scheduler: of ``ansorlite.task_scheduler.SCHEDULERS``.
         round: the most programs of one round: between rounds the strategy learns.
         draft: whether what the closed-form draft likes best is measured first.
+        transfer: whether the best programs of similar tasks in the database are measured next.
         timing: how programs are timed, of ``ansorlite.measure.timing.TIMINGS``.
         needs: packages of the extra ``search``.
     """
@@ -30,6 +31,7 @@ class Preset:
     scheduler: str = "gradient"
     round: int = 16
     draft: bool = True
+    transfer: bool = False
     timing: str = "pairs"
     needs: tuple[str, ...] = ()
 
@@ -56,6 +58,13 @@ PRESETS: Final[Mapping[str, Preset]] = {
     ),
     "autotvm-ga": Preset("AutoTVM's genetic algorithm", _AUTOTVM, strategy="genetic", cost_model="random", round=64, draft=False),
     "autotvm-grid": Preset("AutoTVM's grid: programs in order", _AUTOTVM, strategy="grid", cost_model="random", draft=False),
+    "flextensor": Preset(
+        "a walk in the directions that a network, learnt from earlier steps, thinks are worth most",
+        "Zheng et al., ASPLOS 2020; KnowingNothing/FlexTensor",
+        strategy="flextensor",
+        cost_model="random",
+        draft=False,
+    ),
     "familyseer": Preset(
         "a forest for each family of tasks, whose siblings get trials along",
         "Zhang et al., arXiv 2201.00194; buaa-hipo/familyseer_AE",
@@ -140,6 +149,11 @@ PRESETS: Final[Mapping[str, Preset]] = {
         "Qiao et al., ASPLOS 2025",
         strategy="pruner",
         cost_model="bagged",
+    ),
+    "transfer-tuning": Preset(
+        "as the default, but begins with what was best for similar tasks in the database",
+        "Gibson and Cano, PACT 2022",
+        transfer=True,
     ),
     "lfbo": Preset(
         "a forest tells the fastest tenth from the rest, batches are diverse by its leaves",

@@ -7,12 +7,14 @@ import numpy as np
 from ansorlite.cost_model import CostModel
 from ansorlite.features.programs import ProgramSpace
 from ansorlite.platforms.table import platform_of
+from ansorlite.records.database import Database
 from ansorlite.search import SearchProblem, StrategyMaker
 from ansorlite.search.default import default_candidate
 from ansorlite.spaces.builders import Derived, SpaceBuilder, sketches_of
 from ansorlite.task import Task
 from ansorlite.tuner.keys import ProgramKeys
 from ansorlite.tuner.state import TaskState
+from ansorlite.tuner.transfer import transplanted
 
 
 def task_state(
@@ -23,6 +25,7 @@ def task_state(
     rng: np.random.Generator,
     space: SpaceBuilder | None = None,
     draft: bool = True,
+    experience: Database | None = None,
 ) -> TaskState:
     """``task`` before its first trial.
 
@@ -32,13 +35,16 @@ def task_state(
         model: what the strategy may ask.
         space: what makes the sketches; by default the derivation rules of the target.
         draft: whether its default program is the first to be measured.
+        experience: records of other tasks, whose programs are measured next, as far as they fit.
     """
     sketches = sketches_of(task, space or Derived())
     problem = SearchProblem(tuple(map(ProgramSpace, sketches)), platform_of(task.target).prior(task.target))
+    default = (default_candidate(task, sketches),) if draft else ()
+    known = () if experience is None else transplanted(task, sketches, experience, space)
     return TaskState(
         task=task,
         uses=uses,
         strategy=strategy(problem, model, rng),
         keys=ProgramKeys(task, problem),
-        first=(default_candidate(task, sketches),) if draft else (),
+        first=tuple(dict.fromkeys([*default, *known])),
     )

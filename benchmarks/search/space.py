@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ansorlite.search.protocol import SearchProblem
 from ansorlite.sketch.candidate import Candidate
+from ansorlite.sketch.directions import Directions
 from benchmarks.search.table import HoleKind, Kind, Table, TableSketch
 
 Rows: TypeAlias = NDArray[np.int64]
@@ -47,6 +48,11 @@ class TableSpace:
     def order(self) -> tuple[int, ...]:
         """The holes as the table has them."""
         return tuple(range(len(self.sizes)))
+
+    @cached_property
+    def directions(self) -> Directions:
+        """One value up or down in every hole: what else tiles of a table are is not known."""
+        return Directions.of(self.sizes.tolist())
 
     def _code(self, rows: Rows) -> Rows:
         """``(n,)``: one number for each row, in mixed radix."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ansorlite.features.programs import ProgramSpace
 from ansorlite.sketch.candidate import Candidate
+from ansorlite.sketch.directions import Directions
 
 Rows = NDArray[np.int64]
 
@@ -32,6 +33,10 @@ class OrdinalSpace:
     @property
     def order(self) -> tuple[int, ...]:
         return tuple(range(len(self.extents)))
+
+    @cached_property
+    def directions(self) -> Directions:
+        return Directions.of(self.extents)
 
     def sample(self, n: int, rng: np.random.Generator) -> Rows:
         return rng.integers(0, self.sizes, size=(n, len(self.sizes)))

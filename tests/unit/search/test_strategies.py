@@ -21,6 +21,7 @@ from ansorlite.search.constrained import ConstrainedGenetic
 from ansorlite.search.evolution_strategy import EvolutionStrategy
 from ansorlite.search.exploration import ByRank, Contextual, Fixed
 from ansorlite.search.explorers import Annealing, Evolving, Generations
+from ansorlite.search.flextensor import FlexTensorSearch, WalkSettings
 from ansorlite.search.genetic import GeneticSearch, GeneticSettings
 from ansorlite.search.lfbo import ClassifyingSearch, TreeSettings
 from ansorlite.search.selectors import RDU, Medoids, Roulette, Submodular, top
@@ -49,6 +50,7 @@ SMALL: dict[str, Callable[..., Strategy]] = {
     "lfbo": lambda *given: ClassifyingSearch(*given, TreeSettings(first=4, trees=5, moves=8)),
     "bayesian": lambda *given: BayesianSearch(*given, BayesianSettings(first=4, pool=32)),
     "genes": lambda *given: GeneticSearch(*given, GeneticSettings(population=6, uniform=True)),
+    "flextensor": lambda *given: FlexTensorSearch(*given, WalkSettings(first=4, epochs=2)),
     "genetic": lambda *given: GeneticSearch(*given, GeneticSettings(population=6)),
 }
 
@@ -213,7 +215,9 @@ def test_a_proposer_of_rubbish_is_told_so(rubbish: Any) -> None:
         strategy.propose(4)
 
 
-@pytest.mark.parametrize("name", ["genetic", "annealing", "local", "descent", "lfbo", "bayesian", "genes", "reinforce"])
+@pytest.mark.parametrize(
+    "name", ["genetic", "annealing", "local", "descent", "lfbo", "bayesian", "genes", "reinforce", "flextensor"]
+)
 def test_a_strategy_that_learns_beats_random_on_a_valley(name: str) -> None:
     task = problem(OrdinalSpace((9, 12, 8, 10)), OrdinalSpace((9, 12, 8, 10)))
 

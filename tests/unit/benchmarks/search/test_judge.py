@@ -117,7 +117,9 @@ def test_runs_are_kept_until_what_made_them_changes(tmp_path: Path) -> None:
     path = tmp_path / "t.npz"
     write(small_table(), path)
     before = digest(PRESETS["local"], path)
-    assert len({digest(preset, path) for preset in PRESETS.values()}) == len(PRESETS)
+    # What tells presets apart on one task's table; they may have the rest for themselves.
+    different = {(preset.strategy, preset.cost_model, preset.round) for preset in PRESETS.values()}
+    assert len({digest(preset, path) for preset in PRESETS.values()}) == len(different)
     results = Results(tmp_path / "r.jsonl")
     course = Bench.of(read(path)).run(PRESETS["local"], 40, 0)
     results.add(Judged.of("local", "t", 0, 40, before, course))
