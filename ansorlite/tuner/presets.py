@@ -21,7 +21,6 @@ class Preset:
         draft: whether what the closed-form draft likes best is measured first.
         transfer: whether the best programs of similar tasks in the database are measured next.
         timing: how programs are timed, of ``ansorlite.measure.timing.TIMINGS``.
-        needs: packages of the extra ``search``.
     """
 
     about: str
@@ -33,7 +32,6 @@ class Preset:
     draft: bool = True
     transfer: bool = False
     timing: str = "pairs"
-    needs: tuple[str, ...] = ()
 
 
 _WOODPECKER: Final = "Liu et al., arXiv 2008.04567"
@@ -130,19 +128,17 @@ PRESETS: Final[Mapping[str, Preset]] = {
         draft=False,
     ),
     "tuna": Preset(
-        "an evolution strategy under the draft alone; `ansorlite calibrate` fits that to the machine",
+        "an evolution strategy under the draft alone; `ansorlite calibrate` fits that to the machine (extra: search)",
         "Wang et al., arXiv 2104.14641",
         strategy="tuna",
         cost_model="draft",
-        needs=("cmaes",),
     ),
     "bayesian": Preset(
-        "a Gaussian process of the knobs, batches by believing what it expects",
+        "a Gaussian process of the knobs, batches by believing what it expects (extra: search)",
         "Willemsen et al., PMBS 2021; KernelTuner/kernel_tuner bayes_opt",
         strategy="bayesian",
         cost_model="random",
         draft=False,
-        needs=("sklearn",),
     ),
     "pruner": Preset(
         "the draft looks through many programs, an uncertain model through the few that are left",
