@@ -97,9 +97,7 @@ class EvolutionarySearch:
     def groups(self) -> list[Group]:
         """Everything measured so far, as a cost model takes it: one group a sketch."""
         return [
-            Group(self._problem.spaces[position].programs(arm.rows).features, arm.latencies)
-            for position, arm in enumerate(self._arms)
-            if len(arm.latencies)
+            Group(self._seen(position, arm.rows), arm.latencies) for position, arm in enumerate(self._arms) if len(arm.latencies)
         ]
 
     def propose(self, n: int) -> list[Candidate]:
@@ -171,7 +169,7 @@ class EvolutionarySearch:
 
         def score(rows: NDArray[np.int64]) -> NDArray[np.float64]:
             this.scored += len(rows)
-            return self._worth(space.programs(rows).features, best)
+            return self._worth(self._seen(position, rows), best)
 
         def draft(rows: NDArray[np.int64]) -> NDArray[np.float64]:
             assert prior is not None
@@ -186,7 +184,7 @@ class EvolutionarySearch:
             rows, scores = rows[order], verified[order]
         if not len(scores) or np.ptp(scores) == 0:
             return rows[:0]
-        pool = Pool(rows, scores, space.programs(rows), self._deviations)
+        pool = Pool(rows, scores, space.programs(rows), lambda: self._deviations(position, rows))
         return rows[self._settings.selector(pool, n, self._rng)]
 
     def _worth(self, features: NDArray[np.float64], best: float) -> NDArray[np.float64]:
@@ -196,13 +194,18 @@ class EvolutionarySearch:
             return predicted(self._model, features)
         return acquisition(*self._model.estimate(features), best)
 
-    def _deviations(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self._model.estimate(features)[1] if isinstance(self._model, Uncertain) else np.zeros(len(features))
+    def _seen(self, position: int, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """What the model looks at of the programs of ``rows``."""
+        return self._problem.spaces[position].programs(rows).features
+
+    def _deviations(self, position: int, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """``(n,)``: how unsure the model is; zeros where it does not say."""
+        return self._model.estimate(self._seen(position, rows))[1] if isinstance(self._model, Uncertain) else np.zeros(len(rows))
 
     def _best_score(self) -> float:
         """The highest that the model says of the fastest program of a sketch; -inf before one has run."""
         found = [
-            predicted(self._model, self._problem.spaces[position].programs(arm.best(1)).features)
+            predicted(self._model, self._seen(position, arm.best(1)))
             for position, arm in enumerate(self._arms)
             if len(arm.best(1))
         ]
@@ -213,16 +216,13 @@ class EvolutionarySearch:
         best = self._best_score()
         if best <= 0:
             return np.inf
-        unsure = []
-        for space in self._problem.spaces:
-            rows = space.space.sample(_ASKED, self._rng)
-            unsure.append(self._deviations(space.programs(rows).features))
-        return float(np.concatenate(unsure).mean()) / best
+        drawn = [space.space.sample(_ASKED, self._rng) for space in self._problem.spaces]
+        return float(np.mean([self._deviations(position, rows) for position, rows in enumerate(drawn)])) / best
 
     def _propose(self, position: int, rows: NDArray[np.int64], this: Round) -> list[Candidate]:
         if not len(rows):
             return []
-        scores = predicted(self._model, self._problem.spaces[position].programs(rows).features)
+        scores = predicted(self._model, self._seen(position, rows))
         for key, score in zip(keys(self._arms[position].space, rows), scores.tolist(), strict=True):
             this.predicted[position, key] = score
         return [self._problem.spaces[position].candidate(tuple(row)) for row in rows.tolist()]

@@ -42,7 +42,7 @@ def pool(m: int, rng: np.random.Generator) -> Pool:
     rows = rng.integers(5, size=(m, 3))
     scores = np.sort(rng.random(m))[::-1]
     described: Any = SimpleNamespace(features=rows[:, None].astype(float), knobs=rows.astype(float))
-    return Pool(rows, scores, described, lambda features: features[:, 0, 0])
+    return Pool(rows, scores, described, lambda: rows[:, 0].astype(float))
 
 
 @pytest.mark.parametrize("name", SELECTORS)
@@ -61,7 +61,7 @@ def test_selectors_spread_over_the_pool() -> None:
     rng = np.random.default_rng(0)
     rows = np.concatenate([rng.integers(0, 2, (40, 4)), rng.integers(20, 22, (40, 4))])
     described: Any = SimpleNamespace(features=rows[:, None].astype(float), knobs=rows.astype(float))
-    two = Pool(rows, np.linspace(1, 0.9, 80), described, lambda features: np.ones(len(features)))
+    two = Pool(rows, np.linspace(1, 0.9, 80), described, lambda: np.ones(80))
     for selector in (Medoids(considered=20), Submodular(considered=20), SELECTORS["rdu"]):
         wide = selector(two, 20, rng)
         assert (wide >= 40).any(), selector
