@@ -35,6 +35,7 @@ class Preset:
 
 
 _WOODPECKER: Final = "Liu et al., arXiv 2008.04567"
+_CHAMELEON: Final = "Ahn et al., ICLR 2020; anony-sub/chameleon"
 _AUTOTVM: Final = "Chen et al., NeurIPS 2018; apache/tvm v0.14, autotvm"
 
 #: The name of the preset that is taken where none is named.
@@ -94,10 +95,18 @@ PRESETS: Final[Mapping[str, Preset]] = {
         cost_model="gbdt",
         draft=False,
     ),
+    "chameleon": Preset(
+        "a learnt policy walks under the model, and of what it likes one program a cluster is measured",
+        _CHAMELEON,
+        strategy="chameleon",
+        cost_model="gbdt",
+        round=64,
+        draft=False,
+    ),
     "chameleon-sampling": Preset(
         "AutoTVM's annealing, of which one program a cluster is measured",
-        "Ahn et al., ICLR 2020; anony-sub/chameleon",
-        strategy="chameleon",
+        _CHAMELEON,
+        strategy="chameleon_sampling",
         cost_model="gbdt",
         round=64,
         draft=False,

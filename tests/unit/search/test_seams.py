@@ -23,6 +23,7 @@ from ansorlite.search.evolution_strategy import EvolutionStrategy
 from ansorlite.search.exploration import ByRank, Contextual, Fixed
 from ansorlite.search.explorers import Annealing, Evolving, ExplorerMaker, Generations
 from ansorlite.search.log import RoundLog
+from ansorlite.search.ppo import PolicyWalk
 from ansorlite.search.selectors import SELECTORS, Medoids, Pool, Spread, Submodular
 from ansorlite.search.tree import TreeSearch
 from tests.unit.synthetic import Machine, OrdinalSpace, Rows, SyntheticProgramSpace
@@ -33,6 +34,7 @@ EXPLORERS: dict[str, ExplorerMaker] = {
     "generations": Generations(population=256),
     "trees": TreeSearch(rollouts=512),
     "constrained": ConstrainedGenetic(population=64),
+    "policy": PolicyWalk(walkers=64, steps=120),
     "cma": EvolutionStrategy(evaluations=512),
 }
 MACHINE = Machine((3, 7, 2, 5))

@@ -11,7 +11,7 @@ BATCHES = 10
 
 
 def test_steady_turns_tell_the_better_of_two_with_half_of_the_runs() -> None:
-    """What AdaTune's card asks: of pairs that are 5 % apart or more, the same is better in 95 %, with at most half of the runs."""
+    """What AdaTune's card asks: of pairs 5 % apart or more, the same is better in 95 %, with at most half of the runs."""
     table = read(TABLES / "foreign" / "conv_milo_MI50.npz")
     passes = table.passes[np.isfinite(table.passes).all(axis=1)].astype(np.float64)
     assert passes.shape[1] == 32
