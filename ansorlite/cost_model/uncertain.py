@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -45,7 +46,8 @@ class Bagged:
         for member in self._members:
             drawn = [_bootstrap(group.latencies, self._rng) for group in groups]
             sample = [
-                Group(group.features[rows], group.latencies[rows], group.task) for group, rows in zip(groups, drawn, strict=True)
+                replace(group, features=group.features[rows], latencies=group.latencies[rows])
+                for group, rows in zip(groups, drawn, strict=True)
             ]
             begins = None if offsets is None else [each[rows] for each, rows in zip(start, drawn, strict=True)]
             member.fit(sample, begins)

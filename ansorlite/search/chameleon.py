@@ -1,7 +1,5 @@
-"""Chameleon's adaptive sampling (Ahn et al., ICLR 2020; anony-sub/chameleon): of what the explorer likes, one program a cluster.
-
-There, the explorer is a policy learnt by PPO; here it is the annealing that it took the place of.
-"""
+"""Chameleon (Ahn et al., ICLR 2020; anony-sub/chameleon): a learnt policy looks through the space, and of what it likes one
+program a cluster is measured."""
 
 from __future__ import annotations
 
@@ -10,10 +8,16 @@ import numpy as np
 from ansorlite.cost_model import CostModel
 from ansorlite.search.evolutionary import EvolutionarySearch, EvolutionarySettings
 from ansorlite.search.explorers import Annealing
+from ansorlite.search.ppo import PolicyWalk
 from ansorlite.search.protocol import SearchProblem
 from ansorlite.search.selectors import Medoids
 
 
 def chameleon(problem: SearchProblem, model: CostModel, rng: np.random.Generator) -> EvolutionarySearch:
-    """Annealing under the model, and medoids of what it finds."""
+    """Adaptive exploration and adaptive sampling."""
+    return EvolutionarySearch(problem, model, rng, EvolutionarySettings(explorer=PolicyWalk(), selector=Medoids()))
+
+
+def chameleon_sampling(problem: SearchProblem, model: CostModel, rng: np.random.Generator) -> EvolutionarySearch:
+    """Its adaptive sampling of what AutoTVM's annealing finds."""
     return EvolutionarySearch(problem, model, rng, EvolutionarySettings(explorer=Annealing(keep=256), selector=Medoids()))

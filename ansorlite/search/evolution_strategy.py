@@ -38,7 +38,7 @@ class EvolutionStrategy:
     """
 
     population: int = 32
-    evaluations: int = 2048
+    evaluations: int = 1024
     deviation: float = 0.3
     keep: int = 128
 

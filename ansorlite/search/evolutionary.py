@@ -185,7 +185,7 @@ class EvolutionarySearch:
             rows, scores = rows[order], verified[order]
         if not len(scores) or np.ptp(scores) == 0:
             return rows[:0]
-        pool = Pool(rows, scores, space.programs(rows), self._deviations)
+        pool = Pool(rows, scores, space.programs(rows), lambda: self._deviations(position, rows))
         return rows[self._settings.selector(pool, n, self._rng)]
 
     def _worth(self, programs: NDArray[np.float64], best: float) -> NDArray[np.float64]:
@@ -199,8 +199,13 @@ class EvolutionarySearch:
             return predicted(self._model, programs)
         return acquisition(*self._model.estimate(programs), best)
 
-    def _deviations(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self._model.estimate(features)[1] if isinstance(self._model, Uncertain) else np.zeros(len(features))
+    def _seen(self, position: int, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """What the model looks at of the programs of ``rows``."""
+        return self._problem.spaces[position].programs(rows).features
+
+    def _deviations(self, position: int, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """``(n,)``: how unsure the model is; zeros where it does not say."""
+        return self._model.estimate(self._seen(position, rows))[1] if isinstance(self._model, Uncertain) else np.zeros(len(rows))
 
     def _best_score(self) -> float:
         """The highest that the model says of the fastest program of a sketch; -inf before one has run."""
@@ -216,11 +221,8 @@ class EvolutionarySearch:
         best = self._best_score()
         if best <= 0:
             return np.inf
-        unsure = []
-        for space in self._problem.spaces:
-            rows = space.space.sample(_ASKED, self._rng)
-            unsure.append(self._deviations(space.programs(rows).features))
-        return float(np.concatenate(unsure).mean()) / best
+        drawn = [space.space.sample(_ASKED, self._rng) for space in self._problem.spaces]
+        return float(np.mean([self._deviations(position, rows) for position, rows in enumerate(drawn)])) / best
 
     def _seen(self, position: int, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """What the model looks at of the programs of ``rows``."""

@@ -112,7 +112,8 @@ class FlexTensorSearch(MeasuredSearch):
             direction = int(np.where(open_, walk.network.values(state)[0], -np.inf).argmax())
         taken.add(row_keys[direction])
         walk.pending[row_keys[direction]] = state[0], float(arm.latencies[start]), direction
-        return around[direction]
+        there: Rows = around[direction]
+        return there
 
     def _learn(self, arm: Arm, walk: _Walk) -> None:
         """Take up the outcomes of pending steps, and train."""

@@ -61,10 +61,8 @@ class KnobSpace:
                 said = f"a constraint names {unknown or 'no knob'}"
                 raise ArgumentError(f"{said}; its parameters must be among: {', '.join(names)}")
             due[max(map(names.index, wanted))].append((constraint, wanted))
-        count = 0
-        for row in self._extended((), names, due):
-            count += 1
-            if count > MOST:
+        for count, row in enumerate(self._extended((), names, due)):
+            if count == MOST:
                 raise ArgumentError(f"the knobs {', '.join(names)} have more than {MOST:,} legal settings; narrow their ranges")
             yield row
 

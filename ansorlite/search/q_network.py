@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -20,7 +21,7 @@ class QNetwork:
     def __init__(self, inputs: int, outputs: int, rng: np.random.Generator) -> None:
         widths = (inputs, *_WIDTHS, outputs)
         self._rng = rng
-        self._weights = [rng.normal(0, np.sqrt(2 / max(a, 1)), (a, b)) for a, b in zip(widths, widths[1:], strict=False)]
+        self._weights = [rng.normal(0, np.sqrt(2 / max(a, 1)), (a, b)) for a, b in pairwise(widths)]
         self._biases = [np.zeros(b) for b in widths[1:]]
         self._squares = [[np.zeros_like(each) for each in (*self._weights, *self._biases)] for _ in range(2)]
 

@@ -31,13 +31,13 @@ class Pool:
         rows: ``(m, holes)``, those of the highest score first.
         scores: ``(m,)``.
         programs: what is known of them.
-        doubt: their features to ``(m,)``: how unsure the scores are; zeros where the model does not say.
+        doubt: tells ``(m,)`` how unsure the scores are; zeros where the model does not say. Asked only if it is needed.
     """
 
     rows: Rows
     scores: Numbers
     programs: Described
-    doubt: Callable[[Numbers], Numbers]
+    doubt: Callable[[], Numbers]
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -50,7 +50,7 @@ class Pool:
     @cached_property
     def deviations(self) -> Numbers:
         """``(m,)``: how unsure the scores are."""
-        return self.doubt(self.programs.features)
+        return self.doubt()
 
 
 Selector: TypeAlias = Callable[[Pool, int, np.random.Generator], Positions]

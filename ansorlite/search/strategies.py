@@ -11,7 +11,7 @@ from ansorlite.cost_model import CostModel
 from ansorlite.search.adatune import adatune
 from ansorlite.search.ansor import ansor, autotvm, metaschedule
 from ansorlite.search.bayesian import BayesianSearch
-from ansorlite.search.chameleon import chameleon
+from ansorlite.search.chameleon import chameleon, chameleon_sampling
 from ansorlite.search.constrained import heron
 from ansorlite.search.evolution_strategy import tuna
 from ansorlite.search.evolutionary import EvolutionarySearch
@@ -44,6 +44,7 @@ STRATEGIES: Final[dict[str, StrategyMaker]] = {
     "metaschedule": metaschedule,
     "adatune": adatune,
     "chameleon": chameleon,
+    "chameleon_sampling": chameleon_sampling,
     "protuner": protuner,
     "heron": heron,
     "tuna": tuna,

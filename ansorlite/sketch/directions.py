@@ -79,7 +79,8 @@ def _steps(size: int) -> tuple[Ints, Ints]:
 def _tile_moves(table: TileTable) -> tuple[Ints, Ints]:
     """A direction is a pair of levels and a factor: the trips of the one are divided by it, those of the other multiplied."""
     position = {spans.tobytes(): row for row, spans in enumerate(table.spans)}
-    columns, levels = [], []
+    columns: list[Ints] = []
+    levels: list[int] = []
     for factor in _factors(table.extent):
         for outer in range(table.parts):
             for inner in range(outer + 1, table.parts):

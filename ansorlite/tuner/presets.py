@@ -21,7 +21,6 @@ class Preset:
         draft: whether what the closed-form draft likes best is measured first.
         transfer: whether the best programs of similar tasks in the database are measured next.
         timing: how programs are timed, of ``ansorlite.measure.timing.TIMINGS``.
-        needs: packages of the extra ``search``.
     """
 
     about: str
@@ -33,11 +32,11 @@ class Preset:
     draft: bool = True
     transfer: bool = False
     timing: str = "pairs"
-    needs: tuple[str, ...] = ()
 
 
 _WOODPECKER: Final = "Liu et al., arXiv 2008.04567"
 _TLP: Final = "Zhai et al., ASPLOS 2023; zhaiyi000/tlp"
+_CHAMELEON: Final = "Ahn et al., ICLR 2020; anony-sub/chameleon"
 _AUTOTVM: Final = "Chen et al., NeurIPS 2018; apache/tvm v0.14, autotvm"
 
 #: The name of the preset that is taken where none is named.
@@ -97,10 +96,18 @@ PRESETS: Final[Mapping[str, Preset]] = {
         cost_model="gbdt",
         draft=False,
     ),
+    "chameleon": Preset(
+        "a learnt policy walks under the model, and of what it likes one program a cluster is measured",
+        _CHAMELEON,
+        strategy="chameleon",
+        cost_model="gbdt",
+        round=64,
+        draft=False,
+    ),
     "chameleon-sampling": Preset(
         "AutoTVM's annealing, of which one program a cluster is measured",
-        "Ahn et al., ICLR 2020; anony-sub/chameleon",
-        strategy="chameleon",
+        _CHAMELEON,
+        strategy="chameleon_sampling",
         cost_model="gbdt",
         round=64,
         draft=False,
@@ -131,19 +138,17 @@ PRESETS: Final[Mapping[str, Preset]] = {
         draft=False,
     ),
     "tuna": Preset(
-        "an evolution strategy under the draft alone; `ansorlite calibrate` fits that to the machine",
+        "an evolution strategy under the draft alone; `ansorlite calibrate` fits that to the machine (extra: search)",
         "Wang et al., arXiv 2104.14641",
         strategy="tuna",
         cost_model="draft",
-        needs=("cmaes",),
     ),
     "bayesian": Preset(
-        "a Gaussian process of the knobs, batches by believing what it expects",
+        "a Gaussian process of the knobs, batches by believing what it expects (extra: search)",
         "Willemsen et al., PMBS 2021; KernelTuner/kernel_tuner bayes_opt",
         strategy="bayesian",
         cost_model="random",
         draft=False,
-        needs=("sklearn",),
     ),
     "pruner": Preset(
         "the draft looks through many programs, an uncertain model through the few that are left",

@@ -48,7 +48,7 @@ def transplanted(
 def _nearest(task: Task, records: Database) -> list[Task]:
     """Tasks of the same family with records on the same target, those first whose axes are nearest in length."""
     own, extents = family(task), _extents(task)
-    known = []
+    known: list[tuple[float, int, Task]] = []
     for entry in records.tasks():
         try:
             other = Task(load(entry.dag), task.target)

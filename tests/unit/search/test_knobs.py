@@ -96,9 +96,9 @@ def test_ranges_that_leave_nothing_are_told_in_a_sentence(ranges: Any, constrain
 @pytest.mark.parametrize("given", ["fast", True, -1.0, float("nan")])
 def test_a_measurement_that_is_none_is_told_in_a_sentence(given: Any) -> None:
     with pytest.raises(ArgumentError, match="it must give seconds, or None"):
-        ModelSearcher(lambda setting, size: given, RANGES, CONSTRAINTS).search()
+        ModelSearcher(lambda *_: given, RANGES, CONSTRAINTS).search()
     with pytest.raises(ArgumentError, match=re.escape("no setting runs for sizes from 0 to below 32")):
-        ModelSearcher(lambda setting, size: None, RANGES, CONSTRAINTS).search()
+        ModelSearcher(lambda *_: None, RANGES, CONSTRAINTS).search()
 
 
 @pytest.mark.parametrize("text", ["", "[]", "3", '[{"from": 0}]', '[{"from": 0, "below": 32, "setting": [1]}]', "[" * 100_000])

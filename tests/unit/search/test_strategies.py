@@ -25,6 +25,7 @@ from ansorlite.search.flextensor import FlexTensorSearch, WalkSettings
 from ansorlite.search.genetic import GeneticSearch, GeneticSettings
 from ansorlite.search.gradient import Gradient
 from ansorlite.search.lfbo import ClassifyingSearch, TreeSettings
+from ansorlite.search.ppo import PolicyWalk
 from ansorlite.search.selectors import RDU, Medoids, Roulette, Submodular, top
 from ansorlite.search.tree import TreeSearch
 from ansorlite.search.value import ValueSearch, ValueSettings
@@ -39,7 +40,8 @@ FAST: dict[str, EvolutionarySettings] = {
     "metaschedule": EvolutionarySettings(Generations(population=32, generations=1), top),
     "autotvm": EvolutionarySettings(Annealing(chains=16, steps=10), top),
     "adatune": EvolutionarySettings(Annealing(chains=16, steps=10), top, Contextual(), expected_improvement),
-    "chameleon": EvolutionarySettings(Annealing(chains=16, steps=10), Medoids()),
+    "chameleon": EvolutionarySettings(PolicyWalk(walkers=16, steps=8, horizon=4), Medoids()),
+    "chameleon_sampling": EvolutionarySettings(Annealing(chains=16, steps=10), Medoids()),
     "protuner": EvolutionarySettings(TreeSearch(random=3, rollouts=64), top),
     "heron": EvolutionarySettings(ConstrainedGenetic(population=32, generations=1, parents=16), Roulette(), Fixed(0.0)),
     "tuna": EvolutionarySettings(EvolutionStrategy(population=8, evaluations=32), top, Fixed(0.0)),
@@ -149,7 +151,8 @@ def test_same_seed_same_candidates(name: str) -> None:
     task = problem(OrdinalSpace((9, 12, 8, 10)), OrdinalSpace((9, 12, 8, 10)))
     history = []
     for _ in range(2):
-        strategy = STRATEGIES[name](task, Bagged(np.random.default_rng(1), 3), np.random.default_rng(5))
+        model, rng = Bagged(np.random.default_rng(1), 3), np.random.default_rng(5)
+        strategy = EvolutionarySearch(task, model, rng, FAST[name]) if name in FAST else STRATEGIES[name](task, model, rng)
         found = []
         for _ in range(3):
             batch = strategy.propose(6)
@@ -219,8 +222,10 @@ def test_a_proposer_of_rubbish_is_told_so(rubbish: Any) -> None:
         strategy.propose(4)
 
 
-@pytest.mark.parametrize("name", ["genetic", "annealing", "local", "descent", "lfbo", "bayesian", "genes", "reinforce",
-"flextensor"]) def test_a_strategy_that_learns_beats_random_on_a_valley(name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["genetic", "annealing", "local", "descent", "lfbo", "bayesian", "genes", "reinforce", "flextensor"]
+)
+def test_a_strategy_that_learns_beats_random_on_a_valley(name: str) -> None:
     task = problem(OrdinalSpace((9, 12, 8, 10)), OrdinalSpace((9, 12, 8, 10)))
 
     def best_after(which: str, seed: int) -> float:

@@ -7,8 +7,10 @@ from ansorlite.schedule.tiles import tile_table
 from ansorlite.sketch.directions import Directions
 
 
-@pytest.mark.parametrize(("extent", "parts", "perfect"), [(60, 3, True), (64, 4, True), (197, 3, False), (96, 2, False), (1, 2,
-True)]) def test_back_undoes_a_step_wherever_it_leads_anywhere(extent: int, parts: int, perfect: bool) -> None:
+@pytest.mark.parametrize(
+    ("extent", "parts", "perfect"), [(60, 3, True), (64, 4, True), (197, 3, False), (96, 2, False), (1, 2, True)]
+)
+def test_back_undoes_a_step_wherever_it_leads_anywhere(extent: int, parts: int, perfect: bool) -> None:
     table = tile_table(extent, parts, perfect)
     directions = Directions.of([4, table, 1])
     rows = np.stack([np.arange(table.rows) % 4, np.arange(table.rows), np.zeros(table.rows, np.int64)], axis=1)

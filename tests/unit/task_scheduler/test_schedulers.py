@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from ansorlite import task_scheduler
 from ansorlite.task_scheduler import Goal, GradientScheduler, SchedulerMaker, Share, TaskInfo, TaskScheduler, objective_of
+from ansorlite.task_scheduler.bandit import CurveBandit, expected
+from ansorlite.task_scheduler.siblings import FamilyScheduler
 
 
 def of_one_model(make: SchedulerMaker) -> Callable[[Sequence[TaskInfo]], TaskScheduler]:
@@ -152,3 +154,54 @@ def test_the_naive_program_is_not_a_share_but_earlier_trials_are(make: Callable[
     scheduler.update(0, 1.0, 64)
     scheduler.update(1, 1.0, 1)
     assert scheduler.next() == Share(1)
+
+
+def test_a_sibling_gets_a_few_trials_along_that_are_no_share_of_its_own() -> None:
+    tasks = [TaskInfo((4.0,), family="conv"), TaskInfo(family="conv"), TaskInfo(family="softmax")]
+    scheduler = FamilyScheduler(tasks)
+    plain = GradientScheduler(tasks)
+    for task in range(3):
+        for each in (scheduler, plain):
+            each.update(task, 1.0, 16)
+    first = scheduler.next()
+    assert first == plain.next() == Share(0)
+    assert scheduler.next() == Share(1, 16)
+    scheduler.update(0, 0.9, 16)
+    scheduler.update(1, 0.8, 16)
+    # Its latency counts, but it has had one share as before: what another would give is that of the second.
+    plain.update(0, 0.9, 16)
+    plain.update(1, 0.8, 1)
+    assert [scheduler.gradient(task) for task in range(3)] == [plain.gradient(task) for task in range(3)]
+
+
+def test_a_sibling_with_nothing_left_is_retired() -> None:
+    scheduler = FamilyScheduler([TaskInfo(family="conv"), TaskInfo(family="conv")])
+    for task in range(2):
+        scheduler.update(task, 1.0, 16)
+    given = scheduler.next()
+    assert given is not None
+    sibling = scheduler.next()
+    assert sibling == Share(1 - given.task, 16)
+    scheduler.update(sibling.task, 1.0, 0)
+    scheduler.update(given.task, 1.0, 16)
+    for _ in range(5):
+        assert scheduler.next() == Share(given.task)
+        scheduler.update(given.task, 1.0, 16)
+
+
+def test_the_bandit_goes_where_a_curve_still_falls_and_where_that_costs_less() -> None:
+    falling = tuple(1.0 / share for share in range(1, 9))
+    flat = (1.0, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5)
+    assert expected(falling)[0] > 4 * expected(flat)[0] >= 0
+    scheduler = CurveBandit([TaskInfo(), TaskInfo()])
+    for mine, other in zip(falling, flat, strict=True):
+        scheduler.update(0, mine, 16)
+        scheduler.update(1, other, 16)
+    assert scheduler.next() == Share(0)
+    slow, quick = (CurveBandit([TaskInfo(), TaskInfo()]) for _ in range(2))
+    for each, seconds in ((slow, 50.0), (quick, 1.0)):
+        for share in falling:
+            each.update(0, share, 16, seconds)
+            each.update(1, share, 16, 1.0)
+    assert slow.next() == Share(1)
+    assert slow.gradient(0) > quick.gradient(0)

@@ -42,6 +42,15 @@ def test_a_preset_without_the_draft_begins_with_the_loops_as_written() -> None:
     assert first.candidate.trace == "def schedule(s):\n    pass"
 
 
+@pytest.mark.parametrize("name", ["familyseer", "adatune", "pruner", "tuna"])
+def test_what_is_new_in_a_preset_works_in_a_tuning(name: str) -> None:
+    """Doubt, priors, timing and shares of trials: what tables do not show."""
+    tasks = [al.Task(Matmul(n, 7, 3).tensors(), host(1)) for n in (5, 6)]
+    result = al.tune(tasks, trials=14, preset=name, progress=False)
+    assert result.trials == 14
+    assert all(task.best_latency < 1 for task in result.tasks)
+
+
 @pytest.mark.parametrize("given", ["ansr", 3, None])
 def test_an_unknown_preset_is_one_sentence(given: object) -> None:
     task = al.Task(Matmul(5, 7, 3).tensors(), host(1))
