@@ -113,7 +113,17 @@ def _content(table: Path) -> bytes:
 
 def _models(name: str) -> set[str]:
     """The modules of a cost model."""
-    modules = {"shared": ["shared"], "random": ["random"], "gbdt": ["gbdt"], "own": ["blend", "gbdt", "draft"]}
+    modules = {
+        "shared": ["shared"],
+        "random": ["random"],
+        "gbdt": ["gbdt"],
+        "own": ["blend", "gbdt", "draft"],
+        "tenset-mlp": ["shared", "neural.mlp"],
+        "tlp": ["shared", "neural.tlp"],
+        "mtl-tlp": ["shared", "neural.tlp"],
+        "tree-lstm": ["shared", "neural.tree_lstm"],
+        "one-shot": ["shared", "neural.one_shot"],
+    }
     return set().union(*(_reached(f"ansorlite.cost_model.{each}") for each in modules[name]))
 
 
