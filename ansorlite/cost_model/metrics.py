@@ -56,7 +56,10 @@ def root_mean_square_error(scores: NDArray[np.float64], latencies: NDArray[np.fl
     """Of the best speed's share (0 where a program failed), from the straight line of it over scores that fits best.
 
     Scores have no unit, and some models only rank: the line gives them one. Constant scores leave the deviation of the shares.
+    NaN when a score is infinite.
     """
+    if not np.isfinite(scores).all():
+        return float("nan")
     shares = np.divide(latencies.min(initial=np.inf), latencies, out=np.zeros(len(latencies)), where=np.isfinite(latencies))
     line = np.stack([scores - scores.mean(), np.ones(len(scores))], axis=1)
     fitted = line @ np.linalg.lstsq(line, shares, rcond=None)[0]

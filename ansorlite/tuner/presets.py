@@ -226,6 +226,7 @@ PRESETS: Final[Mapping[str, Preset]] = {
         "Zhao et al., ASPLOS 2024",
         strategy="gradient",
         cost_model="tenset-mlp",
+        round=32,
         draft=False,
     ),
     "value": Preset(
@@ -233,6 +234,7 @@ PRESETS: Final[Mapping[str, Preset]] = {
         "Steiner et al., MLSys 2021",
         strategy="value",
         cost_model="random",
+        round=32,
         draft=False,
     ),
     "local": Preset("random steps from the few best programs", strategy="local", cost_model="random", draft=False),

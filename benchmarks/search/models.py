@@ -138,10 +138,10 @@ def tables(found: Sequence[Row]) -> list[tuple[str, Grid]]:
     most = "all" if settings.programs is None else f"at most {settings.programs}"
     epochs = "as many epochs as their authors" if settings.epochs is None else f"{settings.epochs} epochs"
     notes = (
-        f"Of {most} programs of each cloud; neural models learnt for {epochs}; by_task has {settings.folds} folds. Means "
-        "over tasks, but for *top k of all*, TenSet's: the sum of best seconds / the sum of the best of k. *RMSE* is of the share of the "
-        "best speed, after the best straight line through the scores. A program that was stopped for being slow counts with what "
-        "it took until then.",
+        f"Of {most} programs of each cloud; neural models learnt for {epochs}; by_task has {settings.folds} folds. "
+        "Means over tasks, but for *top k of all*, TenSet's: the sum of best seconds / the sum of the best of k. "
+        "*RMSE* is of the share of the best speed, after the best straight line through the scores. "
+        "A program that was stopped for being slow counts with what it took until then.",
     )
     claims = Grid("claims", ("to be shown", "found", ""), tuple(_claims(newest)), notes)
     return [*result, ("Cost models, what was to be shown", claims)]

@@ -117,6 +117,10 @@ def _of_one(
     own = _all(local, groups)
     yield measured, "the draft" if known is None else "today's model", own, rest.latencies
     weight = 2.0 ** (-measured / HALVED)
+    if known is not None:
+        # Without this row one would take for experience what is the draft's.
+        draft = np.concatenate([prior(group.features) for group in groups])
+        yield measured, "today's model and the draft again", own + weight * _unit(draft) * float(np.std(own)), rest.latencies
     for name, score in bases.items():
         theirs = score(groups)
         scores = theirs if known is None else own + weight * _unit(theirs) * float(np.std(own))

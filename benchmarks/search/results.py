@@ -122,6 +122,11 @@ def _models(name: str) -> set[str]:
         "bagged": ["blend", "uncertain", "draft"],
         "forest": ["uncertain"],
         "draft": ["prior_only", "draft"],
+        "tenset-mlp": ["shared", "neural.mlp"],
+        "tlp": ["shared", "neural.tlp"],
+        "mtl-tlp": ["shared", "neural.tlp"],
+        "tree-lstm": ["shared", "neural.tree_lstm"],
+        "one-shot": ["shared", "neural.one_shot"],
     }
     return set().union(*(_reached(f"ansorlite.cost_model.{each}") for each in modules[name]))
 

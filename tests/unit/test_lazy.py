@@ -12,10 +12,26 @@ import onnx.parser
 import pytest
 
 import ansorlite
-from ansorlite import codegen, cost_model, export, graph, measure, platforms, runtime, search, sketch, spaces
+from ansorlite import codegen, cost_model, dataset, export, graph, measure, platforms, runtime, search, sketch, spaces
+from ansorlite.cost_model import neural
 from ansorlite.frontends import onnx as frontend
 
-PACKAGES = (ansorlite, codegen, cost_model, export, frontend, graph, measure, platforms, runtime, search, sketch, spaces)
+PACKAGES = (
+    ansorlite,
+    codegen,
+    cost_model,
+    neural,
+    dataset,
+    export,
+    frontend,
+    graph,
+    measure,
+    platforms,
+    runtime,
+    search,
+    sketch,
+    spaces,
+)
 LIGHT = Path(onnx.__path__[0]) / "backend" / "test" / "data" / "light" / "light_squeezenet.onnx"
 
 #: What only the search, or a measurement, needs.

@@ -33,10 +33,13 @@ def ranking(scores: Tensor, labels: Tensor, lists: Tensor) -> Tensor:
 
 
 def relative_error(log_predicted: Tensor, log_true: Tensor) -> Tensor:
-    """The mean of ``|predicted - true| / true``; errors of more than a factor of 8 grow with their logarithm only."""
+    """The mean of ``|predicted - true| / true``, but where that is flat or explodes.
+
+    Predictions that are too low count by the logarithm of the factor, of which the relative error is never more than 1 and
+    teaches nothing; those too high by more than a factor of 8 grow with the logarithm only.
+    """
     off = log_predicted - log_true
-    near = torch.expm1(off.clamp(max=_FAR)).abs()
-    return (near + (off - _FAR).clamp(min=0.0)).mean()
+    return (torch.expm1(off.clamp(0.0, _FAR)) + (off - _FAR).clamp(min=0.0) + (-off).clamp(min=0.0)).mean()
 
 
 #: ln 8: the first steps of training may be off by any factor.
