@@ -25,7 +25,8 @@ class Architecture:
         fence: the intrinsic that puts such stores in order with others.
         library: whether the C library's functions of numbers are at hand.
         branches: whether a load under a condition of one thread is behind a branch; else some other readable element is loaded.
-        prefetches: whether it pays to ask for what is read next.
+        ahead: how many bytes before they are read sums in registers ask for their operands; 0 where asking does not pay.
+            Half as much and four times as much were no better.
         shifts_by_words: whether amounts of shifts are words of 32 bits. LLVM 22 forgets the upper half of a wider one that it
             takes to be limited by the instruction.
     """
@@ -38,7 +39,7 @@ class Architecture:
     fence: str = ""
     library: bool = True
     branches: bool = False
-    prefetches: bool = True
+    ahead: int = 1024
     shifts_by_words: bool = False
 
 
@@ -60,7 +61,7 @@ ARCHITECTURES: Final[Mapping[str, Architecture]] = {
         permutes=False,
         library=False,
         branches=True,
-        prefetches=False,
+        ahead=0,
         shifts_by_words=True,
     ),
 }

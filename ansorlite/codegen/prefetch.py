@@ -18,15 +18,13 @@ from ansorlite.te import dtypes
 FIRST_CACHE: Final = 3
 SECOND_CACHE: Final = 2
 
-#: How far ahead, bytes. Half as much and four times as much were no better.
-_DISTANCE: Final = 1024
 #: Bytes of an iteration, at most: straight-line code of 34 lines, of a 3x3 convolution, took 1.8 times as long with prefetches.
 _MOST: Final = 512
 
 
 def note(c: Context, pointer: str, dtype: str, first: int, stride: int | None, lanes: Lanes | None) -> None:
     """A load was written: of element ``first`` beyond ``pointer``, or of lanes from there, ``stride`` apart if that is known."""
-    stream = c.streams.get(pointer) if architecture_of(c.target).prefetches else None
+    stream = c.streams.get(pointer) if architecture_of(c.target).ahead else None
     if stream is None:
         return
     if lanes is not None and (stride is None or stride < 0):
@@ -42,11 +40,12 @@ def emit(c: Context, counter: Counter, trips: int) -> None:
     Args:
         trips: iterations; 0 where that is not known.
     """
+    distance = architecture_of(c.target).ahead
     own = {pointer: stream for pointer, stream in c.streams.items() if stream.counter is counter}
     ahead = {
         pointer: stream
         for pointer, stream in own.items()
-        if stream.continuous and stream.step <= _MOST and trips * stream.step >= _DISTANCE
+        if stream.continuous and stream.step <= _MOST and trips * stream.step >= distance
     }
     lines = [(pointer, number) for pointer, stream in ahead.items() for number in range(-(-stream.step // CACHE_LINE))]
     loads = sum(len(stream.loads) for stream in own.values())
@@ -55,12 +54,12 @@ def emit(c: Context, counter: Counter, trips: int) -> None:
     if loads + len(lines) > c.registers.stores:
         return
     for pointer, number in lines:
-        line(c, c.b.op(f"getelementptr i8, ptr {pointer}, i64 {_DISTANCE + number * CACHE_LINE}"), FIRST_CACHE)
+        line(c, c.b.op(f"getelementptr i8, ptr {pointer}, i64 {distance + number * CACHE_LINE}"), FIRST_CACHE)
 
 
 def line(c: Context, pointer: str, cache: int) -> None:
     """Ask for the line at ``pointer``: into the first cache, or the second."""
-    if not architecture_of(c.target).prefetches:
+    if not architecture_of(c.target).ahead:
         return
     c.b.module.declare("void @llvm.prefetch.p0(ptr, i32, i32, i32)")
     c.b.do(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 {cache}, i32 1)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, overload
+from typing import Final, NoReturn, overload
 
 from ansorlite.analysis.access import axes_of
 from ansorlite.errors import ScheduleError
@@ -208,6 +208,18 @@ class Schedule:
         """See :class:`~ansorlite.schedule.primitives.prefetch.PrefetchRead`."""
         source = Name(tensor if isinstance(tensor, str) else tensor.name)
         self.apply(p.PrefetchRead(_stage(stage), source, _loop(at), distance))
+
+    def pipeline(self, loop: LoopRef, stages: Value) -> NoReturn:
+        """Copies of later iterations of a loop would run while this one computes, in a ring of ``stages`` buffers.
+
+        Raises:
+            ScheduleError: always: no platform copies beside what its threads compute.
+        """
+        self.structure.live(_loop(loop))
+        raise ScheduleError(
+            f"loop {loop} cannot be pipelined in {stages} stages: that is for machines that copy while they compute, as GPUs do, "
+            f"which code is not made for yet; a CPU is asked to bring in what comes next (prefetch)"
+        )
 
     # Rewrites of the computation ----------------------------------------------------------------------------------
 

@@ -12,11 +12,11 @@ from dataclasses import replace
 from typing import Any, cast
 
 from ansorlite.errors import ScheduleError
-from ansorlite.schedule.primitives import Step
+from ansorlite.schedule.primitives import Step, check_arguments
 from ansorlite.schedule.primitives.step import arguments, kinds
 from ansorlite.schedule.refs import LoopRef, Name, StageRef
-from ansorlite.schedule.schedule import Schedule
-from ansorlite.schedule.trace_reader import read
+from ansorlite.schedule.schedule import Schedule, Stage
+from ansorlite.schedule.trace_reader import read_into
 from ansorlite.te.dag import ComputeDAG
 
 
@@ -28,13 +28,25 @@ def renamed(text: str, source: ComputeDAG, target: ComputeDAG) -> str:
     """
     if source.names == target.names:
         return text
-    schedules = Schedule(source), Schedule(target)
-    for step in read(source, text, decided=True).steps:
-        names = _Names(*schedules)
-        twin = cast("Step", replace(cast("Any", step), **{name: names.of(value, kind) for name, value, kind in _typed(step)}))
-        for schedule, each in zip(schedules, (step, twin), strict=True):
-            schedule.apply(each)
-    return str(schedules[1].trace)
+    twin = Schedule(target)
+    read_into(_Mirrored(source, twin), text, decided=True)
+    return str(twin.trace)
+
+
+class _Mirrored(Schedule):
+    """A schedule that does to its twin what is done to it."""
+
+    def __init__(self, dag: ComputeDAG, twin: Schedule) -> None:
+        super().__init__(dag)
+        self._twin = twin
+
+    def apply(self, step: Step) -> tuple[Stage | LoopRef, ...]:
+        check_arguments(step)
+        names = _Names(self, self._twin)
+        same = cast("Step", replace(cast("Any", step), **{name: names.of(value, kind) for name, value, kind in _typed(step)}))
+        results = super().apply(step)
+        self._twin.apply(same)
+        return results
 
 
 def _typed(step: Step) -> Iterable[tuple[str, object, Any]]:

@@ -31,6 +31,11 @@ def read(dag: ComputeDAG, text: str, *, decided: bool = False) -> Schedule:
     Raises:
         ScheduleError: the text is no trace, or one of another computation; the message names the line.
     """
+    return read_into(Schedule(dag), text, decided=decided)
+
+
+def read_into(schedule: Schedule, text: str, *, decided: bool = False) -> Schedule:
+    """``schedule``, of which nothing was said yet, after what a printed trace does; see :func:`read`."""
     if len(text) > LONGEST:
         raise ScheduleError(f"the trace has {len(text):,} characters; none is longer than {LONGEST:,}")
     try:
@@ -43,7 +48,7 @@ def read(dag: ComputeDAG, text: str, *, decided: bool = False) -> Schedule:
         raise ScheduleError(f"the trace has {len(function.body):,} statements; none has more than {MOST_STATEMENTS:,}")
     if decided and (open_ := _sampled(function)):
         raise ScheduleError(f"the trace leaves {', '.join(open_)} open; a program decides all")
-    reader = _Reader(Schedule(dag))
+    reader = _Reader(schedule)
     for statement in function.body:
         try:
             reader.statement(statement)

@@ -75,7 +75,7 @@ def factors(s: Schedule, rng: np.random.Generator, loop: LoopRef) -> Sequence[Va
 def fuse(s: Schedule, name: str, rng: np.random.Generator) -> None:
     """Fuses neighbouring loops, now and then, and may split what they became."""
     loops = s.stage(name).loops
-    if len(loops) < 2 or rng.random() < 0.5:
+    if len(loops) < 2 or rng.random() < 0.7:
         return
     count = int(rng.integers(2, min(len(loops), 3) + 1))
     first = int(rng.integers(len(loops) - count + 1))
@@ -121,7 +121,7 @@ def _scramble_stage(s: Schedule, name: str, rng: np.random.Generator) -> None:
         if loops:
             with refused:
                 loop = loops[rng.integers(len(loops))]
-                tail = [None, None, None, "shift", "cut", "guard", "mask"][rng.integers(7)]
+                tail = [*[None] * 12, "shift", "cut", "guard", "mask"][rng.integers(16)]
                 s.split(loop, factors(s, rng, loop), tail=tail)
     loops = s.stage(target).loops
     if not loops:

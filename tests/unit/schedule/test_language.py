@@ -481,6 +481,7 @@ def test_a_bound_loop_of_uneven_runs_is_a_condition_of_rows() -> None:
         ),
         (lambda s: s.rfactor(s.stage("C")["i"]), "only a reduction's loop can be rfactored"),
         (lambda s: s.winograd("C", (2,)), "is no short convolution"),
+        (lambda s: s.pipeline(s.stage("C")["k"], 3), "a CPU is asked to bring in what comes next (prefetch)"),
         (lambda s: s.sample(()), "a sample has no choices"),
         (lambda s: s.sample(range(10**9)), "more than 65,536 choices"),
         (lambda s: s.sample(("a", "b")), "choices are whole numbers, or loops and None"),

@@ -146,6 +146,19 @@ def test_steps_of_loops_that_shift_do_not_end_early(tail: str) -> None:
     assert "the loops inside of it are shifted: give tail= to the first split of i, too" in refused(steps, task)
 
 
+def test_features_see_where_the_last_iteration_is_shifted_to() -> None:
+    a = te.placeholder((4,), name="A")
+    b = te.compute((5,), lambda i: a[i // 2], name="B")
+    task = Task([a, te.compute((5,), lambda i: b[i] * 2, name="C"), b], WIDE)
+    s = Schedule(task.dag, WIDE)
+    s.split(s.stage("B")["i"], [None, 4], tail="shift")  # from 0, and from 1: i // 2 is 0 at both
+    sketch = Sketch(s.structure, s.trace, WIDE)
+    names = [facts.name for facts in population_facts(sketch.fold(()))]
+    (fast,) = extract(sketch, np.zeros((1, 0), np.int64))
+    (slow,) = reference(finished(sketch.lower(()), WIDE), names, WIDE)
+    np.testing.assert_allclose(fast, slow, rtol=0.0, atol=1e-9)
+
+
 def test_a_window_is_read_within_its_array() -> None:
     def steps(s: Schedule) -> None:
         y0, y1 = s.split(s.stage("depthwise")["y"], [None, 4], tail="mask")
