@@ -14,7 +14,9 @@ from ansorlite.loops.passes import EMULATE, FETCH_AHEAD, PEEL
 from ansorlite.platforms.platform import Platform
 from ansorlite.runtime.devices import DEVICES
 from ansorlite.sketch.constraint import Constraint
+from ansorlite.sketch.gpu_limits import GPU_CONSTRAINTS
 from ansorlite.sketch.rules import CPU_RULES
+from ansorlite.sketch.rules.gpu import GPU_RULES
 from ansorlite.target import Target
 
 #: Beyond that LLVM takes tens of seconds, for code that no cache of instructions holds (docs/decisions/size-of-programs.md).
@@ -44,20 +46,20 @@ PLATFORMS: Final[Mapping[tuple[str, str], Platform]] = {
         emitter=cpu.compile,
         device=DEVICES["llvm", "aarch64"],
     ),
-    # Programs with blocks and threads, on a CPU. As long as no rules make such, those of CPUs stand here.
+    # Programs with blocks and threads, on a CPU.
     ("emulated", "x86_64"): Platform(
-        rules=CPU_RULES,
+        rules=GPU_RULES,
         limits=_CPU_LIMITS,
-        constraints=_CPU_CONSTRAINTS,
+        constraints=(*_CPU_CONSTRAINTS, *GPU_CONSTRAINTS),
         prior=Draft,
         passes=(EMULATE, FETCH_AHEAD, PEEL),
         emitter=cpu.compile,
         device=DEVICES["emulated", "x86_64"],
     ),
     ("emulated", "aarch64"): Platform(
-        rules=CPU_RULES,
+        rules=GPU_RULES,
         limits=_CPU_LIMITS,
-        constraints=_CPU_CONSTRAINTS,
+        constraints=(*_CPU_CONSTRAINTS, *GPU_CONSTRAINTS),
         prior=Draft,
         passes=(EMULATE, FETCH_AHEAD, PEEL),
         emitter=cpu.compile,
