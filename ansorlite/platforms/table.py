@@ -9,6 +9,7 @@ from ansorlite.codegen import compile as cpu
 from ansorlite.codegen.limits import Limits
 from ansorlite.codegen.straight_line import least_values
 from ansorlite.cost_model.draft import Draft
+from ansorlite.cost_model.draft_gpu import GpuDraft
 from ansorlite.errors import TargetError
 from ansorlite.loops.passes import EMULATE, FETCH_AHEAD, PEEL
 from ansorlite.platforms.platform import Platform
@@ -51,7 +52,7 @@ PLATFORMS: Final[Mapping[tuple[str, str], Platform]] = {
         rules=GPU_RULES,
         limits=_CPU_LIMITS,
         constraints=(*_CPU_CONSTRAINTS, *GPU_CONSTRAINTS),
-        prior=Draft,
+        prior=GpuDraft,
         passes=(EMULATE, FETCH_AHEAD, PEEL),
         emitter=cpu.compile,
         device=DEVICES["emulated", "x86_64"],
@@ -60,7 +61,7 @@ PLATFORMS: Final[Mapping[tuple[str, str], Platform]] = {
         rules=GPU_RULES,
         limits=_CPU_LIMITS,
         constraints=(*_CPU_CONSTRAINTS, *GPU_CONSTRAINTS),
-        prior=Draft,
+        prior=GpuDraft,
         passes=(EMULATE, FETCH_AHEAD, PEEL),
         emitter=cpu.compile,
         device=DEVICES["emulated", "aarch64"],
