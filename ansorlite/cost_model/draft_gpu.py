@@ -1,8 +1,8 @@
 """The draft model of GPUs: a closed-form estimate of a program's time, from its features alone (after Pruner's PSA).
 
 What a block computes, and what it takes from shared memory, keeps its multiprocessor busy; how much of that is hidden depends on
-the warps that are there to run. Memory is shared by all. Each stage takes the longest of the three; launches take their time besides.
-There is no number of a GPU here: those are of its data sheet (``machine/gpu.py``). It has not been held against a GPU.
+the warps that are there to run. Memory is shared by all. Each stage takes the longest of the three; launches take their time
+besides. There is no number of a GPU here: those are of its data sheet (``machine/gpu.py``). It has not been held against a GPU.
 """
 
 from __future__ import annotations
