@@ -14,7 +14,8 @@ from ansorlite.codegen.builder import Module
 from ansorlite.codegen.nvptx import kernel
 from ansorlite.codegen.nvptx.assemble import Report, assemble, ptxas, to_ptx
 from ansorlite.codegen.nvptx.kernel import GpuKernel
-from ansorlite.loops.nodes import Function
+from ansorlite.loops.kernel_module import KernelModule
+from ansorlite.loops.nodes import Buffer, Function
 from ansorlite.loops.simplify import simplify
 from ansorlite.loops.verifier import verify
 from ansorlite.target import Target, resolve
@@ -36,12 +37,29 @@ def compiled(function: Function, target: Target = TARGET) -> tuple[str, tuple[Gp
     return to_ptx(module.text(), target), kernels
 
 
+def launched(module: KernelModule, arrays: Sequence[NDArray[Any]], target: Target = TARGET) -> list[GpuKernel]:
+    """All launches of a kernel in order, on the machine for PTX; what was launched. Arrays may have another shape than params."""
+    given = {buffer: _as(buffer, array) for buffer, array in zip(module.params, arrays, strict=True)}
+    given |= {buffer: np.zeros(buffer.size, dtypes.NUMPY[buffer.dtype]) for buffer in module.handed}
+    found: list[GpuKernel] = []
+    for each in module.launches:
+        run(each.function, [given[buffer] for buffer in each.function.params], target)
+        found += compiled(each.function, target)[1]
+    return found
+
+
+def _as(buffer: Buffer, array: NDArray[Any]) -> NDArray[Any]:
+    """The array's own memory, in elements of the buffer's type."""
+    assert array.nbytes == buffer.nbytes
+    return array.view(dtypes.NUMPY[buffer.dtype]).reshape(buffer.shape)
+
+
 def run(function: Function, arrays: Sequence[NDArray[Any]], target: Target = TARGET) -> list[Counts]:
     """All kernels of ``function`` in order, on the machine for PTX; what each cost."""
     ptx, kernels = compiled(function, target)
     temporaries, _ = kernel.parts(function)
     given = dict(zip(function.params, arrays, strict=True))
-    given |= {buffer: np.zeros(buffer.shape, dtypes.NUMPY[buffer.dtype]) for buffer in temporaries}
+    given |= {buffer: np.zeros(buffer.size, dtypes.NUMPY[buffer.dtype]) for buffer in temporaries}
     return [
         launch(ptx, each.grid, [given[buffer] for buffer in each.buffers], shared=each.shared, kernel=each.symbol)
         for each in kernels

@@ -89,6 +89,17 @@ def lane_axis(tensor: Tensor) -> Axis | None:
     return contiguous_axis(tensor, wide or candidates) if candidates else None
 
 
+@once_for_each
+def walked(tensor: Tensor) -> tuple[int, ...]:
+    """The dimensions in the order of loops that read memory in runs: that along which the first read is contiguous is last."""
+    order = range(len(tensor.axes))
+    for access in accesses(tensor):
+        along = [dim for dim in order if tensor.axes[dim].extent > 1 and access.stride(tensor.axes[dim]) == 1]
+        if along:
+            return (*(dim for dim in order if dim != along[-1]), along[-1])
+    return tuple(order)
+
+
 def contiguous_axis(tensor: Tensor, candidates: Sequence[Axis]) -> Axis:
     """The first of the ``candidates`` along which most elements read and stored lie side by side."""
     last = next((a for a in reversed(tensor.axes) if a.extent > 1), None)

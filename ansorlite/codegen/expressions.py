@@ -82,7 +82,10 @@ def spread(c: Context, form: Affine) -> Spread:
         elif value.literal:
             constant += coefficient * int(value.text)
         else:
-            terms.append(Term(value.text, coefficient, c.scope.depth_of(dependence(atom))))
+            # As far out as the value is defined: who asks may be there.
+            facts = dependence(atom)
+            depth = c.scope.depth_of(facts) if facts.memory else c.scope.home_depth(facts)
+            terms.append(Term(value.text, coefficient, depth))
     return Spread(constant, terms, stride, offsets)
 
 

@@ -149,14 +149,18 @@ class LayerStack:
                 depth = own
         return depth
 
-    def home(self, facts: Dependence) -> Slot | None:
-        """Where an expression that loads nothing is best computed: see :meth:`slot`. Literals bind nothing."""
+    def home_depth(self, facts: Dependence) -> int:
+        """The layer throughout which the value of an expression that loads nothing is defined. Literals bind nothing."""
         depth = 0
         for var in facts.variables:
             binding = self.variables[var]
             if binding.value is None and binding.depth > depth:
                 depth = binding.depth
-        return self.slot(depth)
+        return depth
+
+    def home(self, facts: Dependence) -> Slot | None:
+        """Where an expression that loads nothing is best computed: see :meth:`slot`."""
+        return self.slot(self.home_depth(facts))
 
     def slot(self, depth: int) -> Slot | None:
         """The outermost place for what depends on nothing inside of layer ``depth``; ``None`` is right here."""

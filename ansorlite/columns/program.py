@@ -18,7 +18,11 @@ _CALL, _RESULT = int(Op.CALL), int(Op.RESULT)
 
 
 class ColumnProgram:
-    """The operations that some columns need, in the machine's code."""
+    """The operations that some columns need, in the machine's code.
+
+    Attributes:
+        holes: on whose choices the columns depend, in order.
+    """
 
     def __init__(self, tape: Tape, outputs: Sequence[Number]) -> None:
         results = [tape.number(output) for output in outputs]
@@ -79,6 +83,7 @@ class ColumnProgram:
             else:
                 code += (0, 0, needed(node[1]), place, op)
         instructions = np.array(code[::-1], dtype=np.int64).reshape(-1, FIELDS)
+        self.holes: tuple[int, ...] = tuple(np.unique(instructions[instructions[:, 0] == _GATHER, 2]).tolist())
         # Lists of registers, to select from or to call with, are behind the code.
         instructions[instructions[:, 0] >= _SELECT, 3] += instructions.size
         self._instructions = len(instructions)

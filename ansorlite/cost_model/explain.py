@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from ansorlite.cost_model.draft import Cycles, Draft
+from ansorlite.errors import TargetError
 from ansorlite.features import extract
 from ansorlite.features.population import population_facts
 from ansorlite.sketch.candidate import Candidate
@@ -57,7 +58,10 @@ def explain(task: Task, candidate: Candidate) -> Explanation:
 
     Raises:
         ScheduleError: its trace makes no program of the task.
+        TargetError: it is a program for a GPU.
     """
+    if task.target.gpu is not None:
+        raise TargetError(f"the estimate of programs for {task.target.gpu.name} cannot be taken apart yet; explain those of CPUs")
     sketch = sketch_of(task, candidate)
     draft, features = Draft(sketch.target), extract(sketch, np.zeros((1, 0), np.int64))
     names = [facts.name for facts in population_facts(sketch.fold(()))]

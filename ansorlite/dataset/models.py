@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ansorlite.cost_model import GBDT, CostModel, Group, RandomModel, neural
-from ansorlite.cost_model.blend import Prior
+from ansorlite.cost_model.protocol import Prior
 from ansorlite.dataset.entry import Entry, Floats
 from ansorlite.dataset.judging import ModelMaker
 from ansorlite.platforms.table import platform_of

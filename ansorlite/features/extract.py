@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ansorlite.columns.program import ColumnProgram
 from ansorlite.columns.tape import Number
 from ansorlite.features.assemble import assemble
+from ansorlite.features.gpu import GPU_NAMES, gpu_features
 from ansorlite.features.names import NUM_FEATURES
 from ansorlite.features.population import population_facts
 from ansorlite.schedule.nest import Program
@@ -19,17 +20,21 @@ _PROGRAMS: WeakKeyDictionary[Sketch, ColumnProgram] = WeakKeyDictionary()
 
 
 def extract(sketch: Sketch, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(n, statements, NUM_FEATURES) float64: one feature vector for each statement of each program.
+    """(n, statements, NUM_FEATURES) float64: one feature vector for each statement of each program; for GPUs (n, stages,
+    len(GPU_NAMES)), of what ``features/gpu.py`` says.
 
     Statements and their order depend on the sketch alone. Equal to what ``features.reference`` reads off the lowered
     loop IR of each row. In memory, each feature of a statement is contiguous.
     """
-    program = _PROGRAMS.get(sketch)
+    program, gpu = _PROGRAMS.get(sketch), sketch.target.gpu
+    width = NUM_FEATURES if gpu is None else len(GPU_NAMES)
     if program is None:
 
         def features(folded: Program) -> list[Number]:
+            if gpu is not None:
+                return gpu_features(folded, gpu)
             return [number for facts in population_facts(folded) for number in assemble(facts, sketch.target)]
 
         program = _PROGRAMS[sketch] = sketch.columns(features)
     columns = program.run(rows)
-    return columns.reshape(len(columns) // NUM_FEATURES, NUM_FEATURES, columns.shape[1]).transpose(2, 0, 1)
+    return columns.reshape(len(columns) // width, width, columns.shape[1]).transpose(2, 0, 1)

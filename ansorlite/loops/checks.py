@@ -23,7 +23,7 @@ from ansorlite.loops.nodes import (
     may_nest,
     statements,
 )
-from ansorlite.loops.phases import THREADS, trips
+from ansorlite.loops.phases import THREADS, obstacle, phases, race, trips
 from ansorlite.loops.visit import loads, stores
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Const, Expr, Select, Var
@@ -295,6 +295,18 @@ def lanes_do_not_depend_on_each_other(loop: For, place: Site) -> str | None:
                     if wrong and abs(distance) < loop.lanes:
                         return f"a lane of {loop.var.name} loads what another lane stores to {store.buffer.name}"
     return None
+
+
+def threads_take_one_way(loop: For, place: Site) -> str | None:
+    """All threads of a block come to all of its phases, and nothing is stored by none of them: no barrier is ever divergent."""
+    del place
+    return obstacle(loop) if loop.kind is LoopKind.BLOCK and any(phases(loop.body)) else None
+
+
+def threads_do_not_race(loop: For, place: Site) -> str | None:
+    """Within a phase no thread loads what another one stores; between phases there are barriers."""
+    outermost = loop.kind in THREADS and not _threads_around(place) and place.kind(LoopKind.BLOCK)
+    return race(loop, place.algebra) if outermost else None
 
 
 def _runs_once(loop: For) -> bool:

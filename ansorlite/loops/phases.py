@@ -11,9 +11,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from ansorlite.loops.nodes import Alloc, Block, Buffer, For, If, Intrinsic, LoopKind, Scope, Stmt, Store, children
+from ansorlite.loops.nodes import (
+    Alloc,
+    Block,
+    Buffer,
+    For,
+    If,
+    Intrinsic,
+    Load,
+    LoopKind,
+    Scope,
+    Stmt,
+    Store,
+    children,
+    statements,
+)
 from ansorlite.loops.visit import loads, stores
-from ansorlite.te.expr import Const
+from ansorlite.te.expr import Const, Expr
+from ansorlite.te.index.form import flat
+from ansorlite.te.index.simplify import IndexAlgebra
+from ansorlite.te.traversal import free_vars
 
 #: Kinds of loops over the threads of a block.
 THREADS: Final = (LoopKind.THREAD, LoopKind.WARP, LoopKind.LANE)
@@ -44,13 +61,42 @@ def _obstacle(stmt: Stmt) -> str | None:
             return None
         case Store(buffer):
             return f"{buffer.name} is stored in a block with threads, but by none of them"
-        case For(extent=decides) | If(cond=decides) if any(loads(decides)) and any(phases(stmt)):
+        case For(extent=decides) | If(cond=decides) if any(True for _ in loads(decides)) and any(phases(stmt)):
             return "what decides whether threads run is loaded"
         case Alloc(buffer) if buffer.scope in (Scope.LOCAL, Scope.REGISTER) and any(phases(stmt)):
             return f"{buffer.name}, of scope {buffer.scope.name}, belongs to a block, not to its threads"
         case Intrinsic():
             return None
     return next((found for child in children(stmt) if (found := _obstacle(child)) is not None), None)
+
+
+def race(phase: For, algebra: IndexAlgebra) -> str | None:
+    """That one thread of a phase may load what another one stores in the same phase; ``None``: it cannot be told.
+
+    It is told by the part of an address that depends on the thread: what a phase stores and loads is to be at one and the same.
+    The rest is left to the interpreter, which runs threads in any order, and to machines that watch their memory.
+    """
+    threads = frozenset(loop.var for loop in _threads(phase))
+    own = {stmt.buffer for stmt in statements(phase) if isinstance(stmt, Alloc)}
+
+    def part(access: Load | Store) -> frozenset[tuple[Expr, int]]:
+        form = algebra.form(flat(access, access.buffer.strides).expr())
+        return frozenset((atom, factor) for atom, factor in form.terms if not threads.isdisjoint(free_vars(atom)))
+
+    stored: dict[Buffer, set[frozenset[tuple[Expr, int]]]] = {}
+    for store in stores(phase.body):
+        if store.buffer.scope not in _OWN and store.buffer not in own:
+            stored.setdefault(store.buffer, set()).add(part(store))
+    for load in loads(phase.body):
+        if load.buffer in stored and stored[load.buffer] != {part(load)}:
+            return f"a thread may load an element of {load.buffer.name} that another one stores in the same phase"
+    return None
+
+
+def _threads(stmt: Stmt) -> Iterator[For]:
+    for each in statements(stmt):
+        if isinstance(each, For) and each.kind in THREADS and trips(each) > 1:
+            yield each
 
 
 def trips(loop: For) -> int:

@@ -25,6 +25,7 @@ class Gpu:
         flops: of float32 without matrix units, operations per second.
         load_bytes: that a thread loads by one instruction, at most.
         async_copies: whether copies to shared memory may land later.
+        lanes: operations on float32 that a multiprocessor begins in a cycle.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Gpu:
     flops: float
     load_bytes: int
     async_copies: bool
+    lanes: int = 128
 
     @staticmethod
     def of(facts: Mapping[str, Any]) -> Gpu:
@@ -84,6 +86,7 @@ A100: Final = Gpu(
     flops=19.5e12,
     load_bytes=16,
     async_copies=True,
+    lanes=64,
 )
 #: NVIDIA H100 Tensor Core GPU, data sheet of SXM; compute capability 9.0.
 H100: Final = Gpu(

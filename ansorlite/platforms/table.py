@@ -11,12 +11,15 @@ from ansorlite.codegen.nvptx import compile as nvptx
 from ansorlite.codegen.opencl import compile as opencl
 from ansorlite.codegen.straight_line import least_values
 from ansorlite.cost_model.draft import Draft
+from ansorlite.cost_model.draft_gpu import GpuDraft
 from ansorlite.errors import TargetError
 from ansorlite.loops.passes import EMULATE, FETCH_AHEAD, PEEL
 from ansorlite.platforms.platform import Platform
 from ansorlite.runtime.devices import DEVICES
 from ansorlite.sketch.constraint import Constraint
+from ansorlite.sketch.gpu_limits import GPU_CONSTRAINTS
 from ansorlite.sketch.rules import CPU_RULES
+from ansorlite.sketch.rules.gpu import GPU_RULES
 from ansorlite.target import Target
 
 #: Beyond that LLVM takes tens of seconds, for code that no cache of instructions holds (docs/decisions/size-of-programs.md).
@@ -46,21 +49,21 @@ PLATFORMS: Final[Mapping[tuple[str, str], Platform]] = {
         emitter=cpu.compile,
         device=DEVICES["llvm", "aarch64"],
     ),
-    # Programs with blocks and threads, on a CPU. As long as no rules make such, those of CPUs stand here.
+    # Programs with blocks and threads, on a CPU.
     ("emulated", "x86_64"): Platform(
-        rules=CPU_RULES,
+        rules=GPU_RULES,
         limits=_CPU_LIMITS,
-        constraints=_CPU_CONSTRAINTS,
-        prior=Draft,
+        constraints=(*_CPU_CONSTRAINTS, *GPU_CONSTRAINTS),
+        prior=GpuDraft,
         passes=(EMULATE, FETCH_AHEAD, PEEL),
         emitter=cpu.compile,
         device=DEVICES["emulated", "x86_64"],
     ),
     ("emulated", "aarch64"): Platform(
-        rules=CPU_RULES,
+        rules=GPU_RULES,
         limits=_CPU_LIMITS,
-        constraints=_CPU_CONSTRAINTS,
-        prior=Draft,
+        constraints=(*_CPU_CONSTRAINTS, *GPU_CONSTRAINTS),
+        prior=GpuDraft,
         passes=(EMULATE, FETCH_AHEAD, PEEL),
         emitter=cpu.compile,
         device=DEVICES["emulated", "aarch64"],

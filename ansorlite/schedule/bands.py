@@ -10,13 +10,16 @@ from ansorlite.schedule.structure import Location, StageLoops, places
 from ansorlite.schedule.walks import Walk
 
 
-def kept(names: Sequence[str], walks: Mapping[str, Walk]) -> list[str]:
-    """The loops without those over axes of one element; a nest has one loop at least, to hang annotations on."""
-    return [name for name in names if walks[name].axis.extent > 1] or list(names[-1:])
+def kept(said: StageLoops, walks: Mapping[str, Walk]) -> list[str]:
+    """The loops without those over axes of one element, unless they are bound; a nest has one loop at least, to hang annotations
+    on."""
+    bound = dict(said.bound)
+    return [name for name in said.loops if walks[name].axis.extent > 1 or name in bound] or list(said.loops[-1:])
 
 
 class Depths:
-    """How many loops are around the places of a nest. Loops that threads share are one: nothing is computed between them.
+    """How many loops are around the places of a nest. Loops that threads share are one, and so are neighbours that are bound to
+    one thing: nothing is computed between them.
 
     Attributes:
         all: the depths at which something may be computed.
@@ -26,11 +29,15 @@ class Depths:
         self._loops = said.loops
         self._names = names
         self._shared = sum(name in names for name in (said.parallel[0] if said.parallel is not None else ()))
+        self._bound = dict(said.bound)
         self.all = frozenset(self.of(loop.name) for at in locations for loop in places(at) if loop is not None)
 
     def of(self, loop: str) -> int:
         """Of the place right inside of a loop."""
-        inside = self._loops[: self._loops.index(loop) + 1]
+        end = self._loops.index(loop) + 1
+        while loop in self._bound and self._bound.get((*self._loops, "")[end]) is self._bound[loop]:
+            end += 1
+        inside = self._loops[:end]
         depth = sum(name in inside for name in self._names)
         return max(depth, self._shared)
 

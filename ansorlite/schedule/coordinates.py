@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby
+from math import prod
 
 from ansorlite.loops.nodes import For, If, LoopKind, Stmt, index
 from ansorlite.schedule.fusing import runs
@@ -21,7 +23,7 @@ from ansorlite.te.index.ranges import Interval, bounds
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """One real loop (of more than one iteration) of one program.
+    """One real loop of one program: of more than one iteration, or bound to what a GPU has.
 
     Attributes:
         position: of the nest's loop that it is.
@@ -78,7 +80,7 @@ def levels(nest: Nest) -> tuple[Level, ...]:
     result = []
     lane_loop = nest.loops[-1] if nest.loops else None
     for position, loop in enumerate(nest.loops):
-        if loop.trip == 1:
+        if loop.trip == 1 and loop.bound is None:
             continue
         lanes = int(nest.lanes) if loop is lane_loop else 1
         numbers = (int(loop.span), int(loop.step), int(loop.trip))
@@ -99,18 +101,22 @@ def _exact(nest: Nest, loop: Loop) -> bool:
     return all(other.name not in nest.cut or other.trip * other.step == other.span for other in around)
 
 
+@dataclass(frozen=True, eq=False)
 class Position:
     """Values of loop variables, and the corners of tiles that follow from them.
 
-    Immutable: :meth:`inside` gives a new one.
+    Attributes:
+        levels: of the nest.
+        at: the values of those that are known.
+        thread: the number of the thread, inside of loops over the threads of a block.
     """
 
-    def __init__(self, levels: tuple[Level, ...], at: Mapping[Level, Expr]) -> None:
-        self.levels = levels
-        self.at = dict(at)
+    levels: tuple[Level, ...]
+    at: Mapping[Level, Expr]
+    thread: Expr | None = None
 
     def inside(self, at: Mapping[Level, Expr]) -> Position:
-        return Position(self.levels, self.at | dict(at))
+        return replace(self, at={**self.at, **at})
 
     def corner(self, axis: Axis, below: int | None = None) -> Expr:
         """The coordinate on ``axis`` that the loops stand at: of all known, or of those in bands before ``below``."""
@@ -149,12 +155,29 @@ class Position:
 
 
 def loops_over(chosen: Iterable[Level], position: Position) -> tuple[list[tuple[Level, Var, Expr]], Position]:
-    """Fresh variables for ``chosen`` loops: (level, variable, extent) each, and the position inside of all of them."""
-    opened = []
-    for level in chosen:
-        var = Var(level.name)
-        opened.append((level, var, level.extent(position)))
-        position = position.inside({level: var})
+    """Fresh variables for ``chosen`` loops: (level, variable, extent) each, and the position inside of all of them.
+
+    Neighbours that are bound to one thing are fused: one loop, as a level of its own.
+    """
+    opened: list[tuple[Level, Var, Expr]] = []
+    for bound, run in groupby(chosen, key=lambda level: level.bound):
+        together = list(run)
+        if bound is None or len(together) == 1:
+            for level in together:
+                var = Var(level.name)
+                opened.append((level, var, level.extent(position)))
+                position = position.inside({level: var})
+        else:
+            fused = Var("_".join(level.name for level in together))
+            total = prod(level.trip for level in together)
+            opened.append((replace(together[0], name=fused.name, trip=total), fused, index(total)))
+            step = 1
+            for level in reversed(together):
+                digit = fused // step if step > 1 else fused
+                position = position.inside({level: digit % level.trip if level is not together[0] else digit})
+                step *= level.trip
+        if bound is LoopKind.THREAD:
+            position = replace(position, thread=opened[-1][1])
     return opened, position
 
 

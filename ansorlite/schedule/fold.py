@@ -18,15 +18,18 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorlite.analysis.access import axes_of, positions
+from ansorlite.analysis.access import axes_of, positions, walked
 from ansorlite.analysis.branches import region_loops
 from ansorlite.analysis.constants import constant_stages
 from ansorlite.columns.arithmetic import (
     both,
     equal,
     every,
+    floor,
+    low_bit,
     maximum,
     minimum,
+    modulo,
     select,
     where,
 )
@@ -76,7 +79,8 @@ class _Fold:
         self.structure = structure
         self.choose = choose
         self.tensors = structure.tensors
-        self.constant = constant_stages(self.dag)
+        # What threads share is computed in every one of their blocks, whatever it follows from.
+        self.constant = frozenset(t for t in constant_stages(self.dag) if not structure.loops(t.name).shared)
         self.parts: dict[Axis, Number] = {}
         self.conditions = Conditions()
         self.walks = Walks(choose, self.parts, self.conditions)
@@ -138,7 +142,7 @@ class _Fold:
         # Partial results are counted by what is known only now.
         known = {axis: self.parts.get(axis, extent) for axis, extent in extents.items()}
         walks = self.walks.of(anchor, said, factor, epilogue is not None, known)
-        names = kept(said.loops, walks)
+        names = kept(said, walks)
         vector = said.vector[0] if said.vector is not None and said.vector[0] in names else None
         if vector is not None and names[-1] != vector:
             raise ScheduleError(
@@ -173,7 +177,11 @@ class _Fold:
         )
         cut = frozenset(name for name in names if walks[name].cut)
         bands = tuple(reduces for reduces, _ in grouped)
-        unit = [every(equal(loop.trip, 1) for loop in loops if loop.band == band) for band in range(len(bands))]
+        # Blocks and threads are such even where there is only one.
+        unit = [
+            every(equal(loop.trip, 1) if loop.bound is None else 0 for loop in loops if loop.band == band)
+            for band in range(len(bands))
+        ]
         normal: list[Number] = [0]
         ended: Number = len(bands)
         for band in range(len(bands)):
@@ -302,7 +310,7 @@ class _Fold:
             tiles = nest.reaches if read_inside else nest.sizes
             if self.structure.loops(tensor.name).shared:
                 check_shared(nest, tensor.name, at, root, self.conditions)
-            result.append(self.region_stage(tensor, forms[tensor], at, tiles, root))
+            result.append(self.dealt(nest, self.region_stage(tensor, forms[tensor], at, tiles, root)))
         return tuple(reversed(result))
 
     def region_stage(
@@ -340,6 +348,26 @@ class _Fold:
         parallel = where(equal(at, 0), shared, 0) if root else 0
         shape = lane_axis, lanes, parallel
         return Attached(tensor, region, at, tuple(lengths), *shape, tensor in self.constant, said.shared, None)
+
+    def dealt(self, nest: Nest, stage: Attached) -> Attached:
+        """A stage that threads share, with how many of them compute it: those of the nest; of those that add up one element
+        together, whole groups."""
+        if not stage.shared or stage.nest is not None or equal(nest.threads, 0) == 1:
+            return stage
+        if not stage.tensor.reduce_axes:
+            # A vector is within a run along the dimension that is walked fastest.
+            last = next(reversed(walked(stage.tensor)), None)
+            along = last is not None and stage.tensor.axes[last] is stage.lane_axis
+            even = equal(modulo(stage.lengths[last], stage.lanes), 0) if along and last is not None else 0
+            return replace(stage, dealt=nest.threads, lanes=where(even, stage.lanes, 1))
+        if stage.lane_axis is None or not stage.lane_axis.reduce:
+            return replace(stage, dealt=nest.threads, lanes=1)
+        self.conditions.require(
+            equal(low_bit(stage.lanes), stage.lanes),
+            f"stage {stage.tensor.name} is added up by {stage.lanes} threads; as they join what they have in pairs, vectorize it "
+            f"in a power of two of lanes",
+        )
+        return replace(stage, dealt=maximum(floor(nest.threads / stage.lanes), 1) * stage.lanes)
 
     def padded(self, tensor: Tensor, extents: Sequence[Number]) -> None:
         """Notes the padding of a buffer, if it has some."""

@@ -166,9 +166,15 @@ def _check_bound(
     for position, loop in enumerate(loops):
         if loop.bound is None:
             continue
+        between = loops[position - 1].name if position else ""
+        beside = bool(around) and around[-1] is loops[position - 1] and around[-1].bound is loop.bound
         for outer in around:
-            together = loop.fused is not None and loop.fused == outer.fused
-            if outer.bound is not None and not together and not may_nest(outer.bound, loop.bound):
+            if outer.bound is loop.bound and not beside:
+                raise ScheduleError(
+                    f"loops {outer.name} and {loop.name} of stage {stage} are bound to {loop.bound.value}, but {between} is "
+                    f"between them; reorder them side by side: they are fused"
+                )
+            if outer.bound is not None and outer.bound is not loop.bound and not may_nest(outer.bound, loop.bound):
                 raise ScheduleError(
                     f"loop {loop.name} of stage {stage}, bound to {loop.bound.value}, is inside of loop {outer.name}, bound "
                     f"to {outer.bound.value}; reorder: block, vthread, then warp and lane, or thread, from the outermost in"

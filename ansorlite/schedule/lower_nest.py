@@ -21,12 +21,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from math import prod
 
 from ansorlite.analysis.access import axes_of
 from ansorlite.loops.fetch_ahead import fetches
 from ansorlite.loops.nodes import Alloc, Buffer, For, Load, LoopKind, Role, Scope, Stmt, Store, block, index
 from ansorlite.schedule.coordinates import Level, Position, box_corner, levels, loops_over, nested
 from ansorlite.schedule.fusing import runs
+from ansorlite.schedule.lower_dealt import DealtLowering
 from ansorlite.schedule.lower_region import RegionLowering, folded
 from ansorlite.schedule.nest import Attached, Fetched, Nest, Packed, Program
 from ansorlite.schedule.parallel import fused_loop, parallel_loop
@@ -192,8 +194,12 @@ class NestLowering:
     def accumulate(self, band: int, position: Position) -> Stmt:
         """The reduction, into a tile of accumulators, and its epilogue."""
         self.tile_levels = self.inner_levels(band)
-        shape = tuple(level.trip for level in self.tile_levels)
+        threads = [level.trip for level in self.tile_levels if level.bound is LoopKind.THREAD]
+        shape = tuple(level.trip for level in self.tile_levels if level.bound is not LoopKind.THREAD)
         scope = Scope.REGISTER if self.nest.tile_is_constant else Scope.LOCAL
+        if threads:
+            # What threads keep while others run, too.
+            scope, shape = Scope.PRIVATE, (prod(threads), *shape)
         self.tile = Buffer(f"{self.nest.anchor.name}_tile", shape, self.nest.anchor.dtype, scope)
         return Alloc(self.tile, block(self.deeper(band, position), self.run_epilogue(band, position)))
 
@@ -201,7 +207,11 @@ class NestLowering:
         """Where the accumulator of the element that ``position`` stands at is kept."""
         if self.tile_levels is None:
             return tuple(self.coordinate(axis, position) for axis in self.nest.anchor.axes)
-        return tuple(position.at[level] for level in self.tile_levels)
+        elements = tuple(position.at[level] for level in self.tile_levels if level.bound is not LoopKind.THREAD)
+        if self.tile is None or self.tile.scope is not Scope.PRIVATE:
+            return elements
+        assert position.thread is not None
+        return (position.thread, *elements)
 
     def coordinate(self, axis: Axis, position: Position) -> Expr:
         """Where ``position`` stands in the nest on an axis of the anchor; the part's number for the axis that counts parts."""
@@ -338,7 +348,11 @@ class NestLowering:
             scope = Scope.SHARED if stage.shared else self.scope(int(stage.at))
             buffer = Buffer(stage.tensor.name, lengths, stage.tensor.dtype, scope, padding(self.program, stage.tensor))
             local.append(buffer)
-        if stage.nest is None:
+        if stage.dealt:
+            dealt = DealtLowering(stage, corner, buffer, self.reads, self.extents)
+            before.append(dealt.lower())
+            local += dealt.temporaries
+        elif stage.nest is None:
             before.append(RegionLowering(stage, corner, buffer, self.reads, self.extents).lower())
         else:
             box = Region(corner, self.ranges, at_root)
@@ -365,8 +379,10 @@ class NestLowering:
         (self.root_packs if band == 0 and self.region is None else local).append(buffer)
         by_position = {level.position: level for level in chosen}
         loops = [[by_position[p] for p, here in loop.parts if here and p in by_position] for loop in pack.loops]
-        opened, inside = loops_over([level for parts in loops for level in parts], position)
-        bound = {level: (var, extent) for level, var, extent in opened}
+        inside, bound = position, {}
+        for level in (level for parts in loops for level in parts):
+            ((_, var, extent),), inside = loops_over([level], inside)
+            bound[level] = var, extent
         indices = tuple(inside.at[level] for level in chosen)
         assert pack.copy.body is not None
         corners = {axis: inside.corner(axis) for axis in pack.copy.axes}

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from ansorlite.columns.arithmetic import both, either, equal, every, floor, minimum, negated
+from ansorlite.columns.arithmetic import both, either, equal, every, floor, minimum, negated, product
 from ansorlite.columns.tape import Number
 from ansorlite.loops.nodes import LoopKind, Scope
 from ansorlite.schedule.refs import LoopRef
@@ -68,6 +68,7 @@ class Attached:
         prepared: whether it is computed once, before the first call; then it is at the root.
         shared: whether all threads of a block see it.
         nest: its loops over the region, where they are shaped; else they are those over its axes.
+        dealt: how many threads of a block compute it together; 0 where it is computed in loops as on a CPU.
     """
 
     tensor: Tensor
@@ -80,6 +81,7 @@ class Attached:
     prepared: bool
     shared: bool
     nest: Nest | None
+    dealt: Number = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,6 +211,12 @@ class Nest:
         return next((i for i, loop in enumerate(self.loops) if loop.band >= band), len(self.loops))
 
     @cached_property
+    def threads(self) -> Number:
+        """The threads that its loops are bound to; 0 where none is."""
+        trips = [loop.trip for loop in self.loops if loop.bound is LoopKind.THREAD]
+        return product(trips) if trips else 0
+
+    @cached_property
     def last_space(self) -> int:
         """The first band of the innermost run of space loops: of the innermost tile. Places may cut a run into several bands."""
         last = max((band for band, reduces in enumerate(self.bands) if not reduces), default=0)
@@ -239,6 +247,8 @@ class Nest:
     def expanded(self, position: int) -> Number:
         """Whether the loop is no loop in the machine code: of one iteration, unrolled, or the vectorised one."""
         loop = self.loops[position]
+        if loop.bound is not None:
+            return 0
         inside = either(loop.unrolled, equal(loop.trip, 1))
         return either(inside, self.vector) if position == len(self.loops) - 1 else inside
 

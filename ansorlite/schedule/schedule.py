@@ -168,9 +168,9 @@ class Schedule:
 
     # Places -------------------------------------------------------------------------------------------------------
 
-    def compute_at(self, stage: Stage | str, at: Location) -> None:
+    def compute_at(self, stage: Stage | str, at: Location, *, scope: str | None = None) -> None:
         """See :class:`~ansorlite.schedule.primitives.places.ComputeAt`."""
-        self.apply(p.ComputeAt(_stage(stage), at))
+        self.apply(p.ComputeAt(_stage(stage), at, scope))
 
     def compute_root(self, stage: Stage | str) -> None:
         """See :class:`~ansorlite.schedule.primitives.places.ComputeRoot`."""

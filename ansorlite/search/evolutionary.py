@@ -199,10 +199,6 @@ class EvolutionarySearch:
             return predicted(self._model, programs)
         return acquisition(*self._model.estimate(programs), best)
 
-    def _seen(self, position: int, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """What the model looks at of the programs of ``rows``."""
-        return self._problem.spaces[position].programs(rows).features
-
     def _deviations(self, position: int, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """``(n,)``: how unsure the model is; zeros where it does not say."""
         return self._model.estimate(self._seen(position, rows))[1] if isinstance(self._model, Uncertain) else np.zeros(len(rows))

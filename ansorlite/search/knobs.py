@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ansorlite.errors import ArgumentError
+from ansorlite.features.loop_tree import LoopTree
 from ansorlite.search.protocol import SearchProblem
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.directions import Directions
@@ -171,13 +172,32 @@ class KnobSpace:
 
 @dataclass(frozen=True, eq=False)
 class _Settings:
-    """What is known of some rows: their knobs, as coordinates, and as the features of one statement."""
+    """What is known of some rows: their knobs, as coordinates, and as the features of one statement; there are no programs."""
 
     knobs: NDArray[np.float64]
 
     @property
     def features(self) -> NDArray[np.float64]:
         return self.knobs[:, None, :]
+
+    @property
+    def tokens(self) -> NDArray[np.float64]:
+        """
+        Raises:
+            ArgumentError: always.
+        """
+        raise ArgumentError(_NO_PROGRAM)
+
+    @property
+    def loops(self) -> LoopTree:
+        """
+        Raises:
+            ArgumentError: always.
+        """
+        raise ArgumentError(_NO_PROGRAM)
+
+
+_NO_PROGRAM: Final = "knobs have neither traces nor loops; take a cost model that looks at features or knobs"
 
 
 @dataclass(frozen=True, eq=False)

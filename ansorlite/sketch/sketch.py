@@ -6,8 +6,8 @@ import gc
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,6 +92,21 @@ class Sketch:
         program = self.columns(flags)
         # Where nothing is left to compute, any row tells of all.
         return program if len(program) or not program.run(np.zeros((1, len(self.holes)), np.int64)).all() else None
+
+    @cached_property
+    def parts(self) -> tuple[ColumnProgram, ...]:
+        """What computes, nest by nest, which constraints rows meet; none where there is one. Most holes are of one nest alone."""
+
+        counts: list[int] = []
+
+        def flags(program: Program, number: int) -> list[Number]:
+            counts.append(len(program.nests))
+            alone = replace(program, nests=program.nests[number : number + 1])
+            return [constraint.holds(alone, self.target) for constraint in self.constraints]
+
+        first = self.columns(partial(flags, number=0))
+        others = range(1, counts[0])
+        return (first, *(self.columns(partial(flags, number=number)) for number in others)) if others else ()
 
     def valid(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """(n,) of rows (n, holes): whether the choices go together, and the machine can run the program."""

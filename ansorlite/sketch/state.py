@@ -27,12 +27,15 @@ class State:
         schedule: what was done so far.
         pending: names of the stages still to be visited, the next one first; consumers come before producers.
         bands: the loops of stages with nests of their own, in bands of like ones.
+        rows: of GPUs: of stages whose blocks have whole rows, the loop inside of which all threads of a block compute what these
+            need besides.
     """
 
     schedule: Schedule
     target: Target
     pending: tuple[str, ...]
     bands: Mapping[str, Bands] = field(default_factory=dict)
+    rows: Mapping[str, LoopRef] = field(default_factory=dict)
 
     @property
     def dag(self) -> ComputeDAG:

@@ -17,8 +17,10 @@ def stream(s: Schedule, target: Target) -> None:
     """Offer streaming stores for the outputs of a finished sketch that are larger than the last cache and that no stage reads.
 
     They must be stored once, element by element, in vectors along the rows of memory, and in runs of some length: a sum that adds
-    to its output is read again at once, and tiles for reuse are narrow.
+    to its output is read again at once, and tiles for reuse are narrow. Caches of GPUs fetch nothing that is only written over.
     """
+    if target.gpu is not None:
+        return
     said = s.structure.stages
     leader = {name: s.structure.anchor(name) or name for name, of in said.items() if of.follows}
     anchors = {name for name in said if s.structure.anchor(name) is None} - set(leader.values())

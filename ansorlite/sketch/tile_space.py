@@ -62,12 +62,21 @@ class TileSpace:
         for _ in range(_REDRAWS):
             if len(found) >= len(wrong):
                 break
-            tried = self._drawn(max(_REDRAWN, 2 * len(wrong)), rng)
+            tried = self._assembled(max(_REDRAWN, 2 * len(wrong)), rng)
             found = np.concatenate([found, tried[self.valid(tried)]])
         if len(wrong) and not len(found):
             raise ScheduleError(self.sketch.why_invalid(tried))
         if len(wrong):
             rows[wrong] = found[np.arange(len(wrong)) % len(found)]
+        return rows
+
+    def _assembled(self, n: int, rng: np.random.Generator) -> Rows:
+        """``n`` rows, valid or not, of nests each of which is within the limits of the machine, if one was drawn that is."""
+        rows = self._drawn(n, rng)
+        for part in self.sketch.parts:
+            good = np.flatnonzero(part.run(rows).all(axis=0))
+            if len(good) and part.holes:
+                rows[:, part.holes] = rows[rng.choice(good, size=n)][:, part.holes]
         return rows
 
     def _drawn(self, n: int, rng: np.random.Generator) -> Rows:

@@ -209,6 +209,9 @@ class _Loop:
                 text = self.kernel.instructions[int(s.pc[s.held].min())].text
                 raise PtxError(f"not all threads that an operation of a warp names take part in it: {text}")
             raise PtxError("not all threads of a block reach the barrier that others wait at")
+        for pcs, there in zip(s.pc[s.in_warp], s.in_warp >= 0, strict=True):
+            if len(set(pcs[there])) > 1:
+                raise PtxError("not all threads of a block reach the barrier that others wait at: lanes of a warp are at several")
         s.release(free)
 
     def straight(self, pc: int, mask: NDArray[np.bool_], limit: int) -> None:

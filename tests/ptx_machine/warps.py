@@ -17,20 +17,16 @@ _OF_WARPS: Final = ("shfl", "vote", "redux", "ldmatrix", "stmatrix", "mma")
 
 
 def block_barrier(s: State, instruction: Instruction, taken: Mask, mask: Mask) -> None:
-    """``bar.sync 0``: for all threads of a block.
+    """``bar.sync 0``: for all threads of a block. Lanes that took another way to it are waited for: a warp comes to it as one.
 
     Raises:
-        PtxError: some threads of a warp do not reach it together with the others, or have ended.
+        PtxError: it is for some threads only.
     """
     words = [word for word in instruction.operation[1:] if word not in ("cta", "aligned")]
     if words not in (["sync"], ["sync", "all"]) or instruction.operands != ("0",):
         raise PtxError(f"unknown instruction: {instruction.text}")
     if (taken != mask).any():
         raise PtxError(f"a barrier that some threads skip: {instruction.text}")
-    here = s.in_warps(mask)
-    partly = here.any(1) & (here.sum(1) != (s.in_warp >= 0).sum(1))
-    if partly.any():
-        raise PtxError("not all threads of a block reach the barrier that others wait at: a warp comes to it in parts")
     s.waiting |= mask
 
 

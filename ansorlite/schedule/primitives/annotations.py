@@ -98,7 +98,8 @@ class Bind(Step):
 
         for i in 64: C[i] = ...      ->      thread i in 64: C[i] = ...       # bind(i, "thread")
 
-    Its iterations must be independent, and as many in every run. A machine that has no such thing runs them one after another.
+    Its iterations must be independent, and as many in every run. Neighbouring loops that are bound to one thing are fused. A
+    machine that has no such thing runs them one after another.
     """
 
     method: ClassVar = "bind"
@@ -119,11 +120,6 @@ class Bind(Step):
         said = structure.loops(loop.stage)
         if said.boxed:
             raise ScheduleError(f"stage {loop.stage} is computed inside of another one's loops: bind those, not {loop}")
-        taken = next((name for name, kind in said.bound if kind is known[self.to] and name != loop.name), None)
-        if taken is not None:
-            raise ScheduleError(
-                f"loop {taken} of stage {loop.stage} is bound to {self.to} already; bind {loop} to something else"
-            )
         _only(structure, loop, "bound")
         others = tuple((name, kind) for name, kind in said.bound if name != loop.name)
         return structure.with_stage(loop.stage, bound=(*others, (loop.name, known[self.to])))

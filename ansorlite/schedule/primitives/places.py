@@ -28,14 +28,20 @@ class ComputeAt(Step):
     other stages computed in them. Of several places, a choice
     further in than a consumer's is projected onto the consumer's. With ``at=None`` all of the stage is computed before the loops
     that need it.
+
+    With ``scope="shared"`` all threads of a block see the part, and compute it together: its elements are dealt out to them; a
+    sum that is vectorised along a reduce axis is added up by as many threads as it has lanes.
     """
 
     method: ClassVar = "compute_at"
     positional: ClassVar = 2
     stage: StageRef
     at: Location
+    scope: str | None = None
 
     def apply(self, structure: Structure) -> Structure:
+        if self.scope not in (None, "shared"):
+            raise ScheduleError(f"stage {self.stage.name} has the scope {self.scope!r}; it can be 'shared', or left out")
         tensor = _placeable(structure, self.stage)
         if tensor in structure.dag.outputs:
             raise ScheduleError(f"stage {tensor.name} is an output: it is computed whole, at the root (compute_root)")
@@ -60,7 +66,7 @@ class ComputeAt(Step):
                     f"stage {tensor.name} cannot be computed in loops of {anchor}: {consumer.name} reads it too, and would read "
                     f"what is not there yet; compute {consumer.name} in loops of {anchor} first, or {tensor.name} at the root"
                 )
-        return structure.with_stage(self.stage.name, boxed=True, at=self.at)
+        return structure.with_stage(self.stage.name, boxed=True, at=self.at, shared=self.scope is not None)
 
 
 @dataclass(frozen=True)
@@ -75,7 +81,7 @@ class ComputeRoot(Step):
 
     def apply(self, structure: Structure) -> Structure:
         structure.computed(self.stage.name)
-        return structure.with_stage(self.stage.name, boxed=False, at=None, follows=False)
+        return structure.with_stage(self.stage.name, boxed=False, at=None, follows=False, shared=False)
 
 
 @dataclass(frozen=True)
@@ -125,8 +131,8 @@ class CacheRead(Step):
 
         ->      for k0: { for j: for k1: A_t[j, k1] = A[k1, j]; for j: for k1: C[j] += A_t[j, k1] }       # layout="transposed"
 
-    With ``scope="shared"`` all threads of a block see the copy. ``computed``: the tensor is a stage that has no other place; its
-    elements are computed into a packed copy.
+    With ``scope="shared"`` all threads of a block see the copy, and make it together. ``computed``: the tensor is a stage that
+    has no other place; its elements are computed into a packed copy.
     """
 
     method: ClassVar = "cache_read"

@@ -81,6 +81,27 @@ def test_barriers_are_where_they_must_be_and_nowhere_else(name: str) -> None:
     assert len(re.findall(r"bar(?:rier)?\.(?:cta\.)?sync", ptx)) == program.barriers
 
 
+def test_values_of_unrolled_iterations_are_defined_where_guards_need_them() -> None:
+    """A guard in a loop that is written out: what is computed before the loop around it is made of what is there by then."""
+    x, y = argument("X", 8, 20), argument("Y", 4, 40)
+
+    def one(k: Var, n: Var, t: Var) -> Stmt:
+        chunk: Expr = n * 32 + t
+        column = chunk // 10 + k
+        value = select(column >= 1, load(x, column, chunk % 10), const(0.0, "float32"))
+        return If(chunk < 40, store(y, (k, chunk), value))
+
+    def body(k: Var) -> Stmt:
+        return loop("t", 32, lambda t: loop("n", 2, lambda n: one(k, n, t), LoopKind.UNROLLED), THREAD)
+
+    function = Function("f", (x, y), 1, loop("b", 1, lambda _: loop("k", 4, body), BLOCK))
+    array = np.random.default_rng(0).standard_normal((8, 20), dtype=np.float32)
+    expected, found = (np.full((4, 40), np.nan, np.float32) for _ in range(2))
+    interpret(function, [array, expected])
+    run(function, [array, found])
+    np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.parametrize("name", [name for name, program in SMALL.items() if program.barriers])
 def test_without_any_one_of_the_barriers_there_is_a_race(name: str) -> None:
     program = SMALL[name]

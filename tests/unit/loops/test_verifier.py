@@ -156,6 +156,14 @@ ILLEGAL = [
     (checks.fold_suits_the_threads, in_block(private(4), lambda p: sum_of(p, 3))),
     (checks.fold_suits_the_threads, in_block(local(4, scope=Scope.SHARED), lambda p: sum_of(p, 4))),
     (checks.fold_suits_the_threads, in_block(private(4), lambda p: threads(lambda _: sum_of(p, 4)))),
+    (
+        checks.threads_do_not_race,
+        in_block(local(4, scope=Scope.SHARED), lambda s: threads(lambda t: store(s, (t,), load(s, 3 - t)))),
+    ),
+    (
+        checks.threads_take_one_way,
+        in_block(private(4), lambda p: block(store(Y, (0,), ONE), threads(lambda t: store(p, (t,), ONE)))),
+    ),
     (checks.lanes_do_not_depend_on_each_other, vectorized(lambda _: store(Y, (0,), ONE))),
     (checks.lanes_do_not_depend_on_each_other, vectorized(lambda v: store(Y, (v + 1,), load(Y, v)))),
     (

@@ -16,6 +16,8 @@ from ansorlite.machine.gpu import A100, EMULATED, H100, MALI, Gpu
 from ansorlite.platforms import build, finished
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.target import GPUS, Target, resolve
+from ansorlite.te.evaluate import evaluate
+from tests import workloads
 from tests.gpu_programs import GOLDEN
 
 TARGET = resolve("emulated")
@@ -31,12 +33,17 @@ def test_kernels_of_programs_with_blocks_and_threads(name: str) -> None:
     np.testing.assert_allclose(kernel(*inputs), program.meaning(*inputs), rtol=1e-5, atol=1e-5)
 
 
-def test_tuning_goes_the_whole_way(tmp_path: Path) -> None:
-    x = te.placeholder((64, 64), name="x")
-    task = al.Task([x, te.compute((64, 64), lambda i, j: te.maximum(x[i, j], 0.0), name="y")], "emulated")
-    al.tune(task, trials=2, database=tmp_path / "tuning.db", progress=False)
-    array = np.random.default_rng(0).standard_normal((64, 64), dtype=np.float32)
-    np.testing.assert_array_equal(al.compile(task, database=tmp_path / "tuning.db")(array), np.maximum(array, 0))
+@pytest.mark.parametrize(
+    "tensors", [workloads.matmul_bias_relu(32, 48, 24), workloads.softmax(16, 40)], ids=["product", "softmax"]
+)
+def test_tuning_goes_the_whole_way(tmp_path: Path, tensors: list[te.Tensor]) -> None:
+    task = al.Task(tensors, "emulated")
+    result = al.tune(task, trials=2, database=tmp_path / "tuning.db", progress=False)
+    assert np.isfinite(result.best_latency)
+    rng = np.random.default_rng(0)
+    inputs = [rng.standard_normal(tensor.shape, dtype=np.float32) for tensor in task.dag.inputs]
+    kernel = al.compile(task, database=tmp_path / "tuning.db")
+    np.testing.assert_allclose(kernel(*inputs), evaluate(task.dag, inputs)[0], rtol=1e-4, atol=1e-5)
 
 
 def test_targets_of_gpus_travel_as_plain_data() -> None:

@@ -417,8 +417,12 @@ def test_a_bound_loop_of_uneven_runs_is_a_condition_of_rows() -> None:
             "loop C.k cannot be bound to lane: its iterations add to the same elements",
         ),
         (
-            lambda s: (s.bind(s.stage("C")["i"], "block"), s.bind(s.stage("C")["j"], "block")),
-            "loop i of stage C is bound to block already",
+            lambda s: (
+                s.reorder(s.stage("C")["i"], s.stage("C")["k"], s.stage("C")["j"]),
+                s.bind(s.stage("C")["i"], "block"),
+                s.bind(s.stage("C")["j"], "block"),
+            ),
+            "loops i and j of stage C are bound to block, but k is between them; reorder them side by side",
         ),
         (
             lambda s: (s.bind(s.stage("C")["i"], "thread"), s.bind(s.stage("C")["j"], "block")),

@@ -1,0 +1,122 @@
+"""Tiled sums of GPUs (Ansor's SSSRRSRS, with the loops in the order in which a GPU runs them).
+
+The structure is S R S R S: blocks, steps of the outer sum, threads, steps of the inner sum, a tile of accumulators in each
+thread's registers. Threads come inside of the outer sum: in each of its steps all threads of the block first copy what they are
+going to read into memory that they share, then add it up.
+
+The element-wise consumer runs on the accumulators. A stage without one gets one: its copy out of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from ansorlite.analysis.access import Access, accesses, walked
+from ansorlite.analysis.predicates import fusible_consumer, has_data_reuse
+from ansorlite.schedule.refs import LoopRef
+from ansorlite.schedule.schedule import Schedule
+from ansorlite.sketch.rules.gpu.nests import MAX_TILE, bind, lanes_of, real_axes
+from ansorlite.sketch.state import Applicability, Rule, State
+from ansorlite.sketch.tiling import split
+from ansorlite.te.tensor import Tensor
+
+#: Steps of the inner sum: so many elements of each operand are shared at a time.
+MAX_STEP = 64
+#: Straight-line code of at most so many vector statements.
+UNROLL_LIMITS = (64, 256, 1024)
+#: Rows of a shared copy begin so many elements behind a multiple of ``_BANKS``, which is as good as none; a vector; one.
+PADS = (8, 4, 1)
+_BANKS = 8
+
+
+def _waits_for_leader(state: State) -> Applicability:
+    stage = state.stage
+    if state.is_settled(stage) or stage.reduce_axes:
+        return Applicability.SKIP
+    leaders = (
+        producer
+        for producer in state.dag.producers(stage)
+        if has_data_reuse(producer) and not state.is_settled(producer) and fusible_consumer(state.dag, producer) is stage
+    )
+    return Applicability.APPLY_AND_SKIP_REST if next(leaders, None) is not None else Applicability.SKIP
+
+
+def _has_epilogue(state: State) -> Applicability:
+    consumer = fusible_consumer(state.dag, state.stage)
+    if not has_data_reuse(state.stage) or state.is_settled(state.stage):
+        return Applicability.SKIP
+    return Applicability.APPLY_AND_SKIP_REST if consumer is not None and not state.is_settled(consumer) else Applicability.SKIP
+
+
+def _tile(state: State) -> tuple[State, ...]:
+    return tuple(_tiled(state, layouts) for layouts in _layouts(state.stage))
+
+
+def _layouts(stage: Tensor) -> Iterator[dict[Tensor, str]]:
+    """The ways to lay out the shared copies, a sketch each: an operand that is contiguous along the sum may be transposed."""
+    read = {access.tensor: access for access in accesses(stage) if _is_shared(stage, access)}
+    choices = [("plain", "transposed") if _along_the_sum(stage, access) else ("plain",) for access in read.values()]
+    for chosen in product(*choices):
+        yield dict(zip(read, chosen, strict=True))
+
+
+def _is_shared(stage: Tensor, access: Access) -> bool:
+    """Whether several threads of a block read an element."""
+    return any(axis.extent > 1 and axis not in access.axes for axis in stage.axes) or not _moves_simply(access)
+
+
+def _moves_simply(access: Access) -> bool:
+    """Whether no two axes move along one dimension, as in a window that slides."""
+    return all(form is not None and len(form.terms) <= 1 for form in access.dims)
+
+
+def _along_the_sum(stage: Tensor, access: Access) -> bool:
+    plain = access.tensor.ndim > 1 and _moves_simply(access)
+    return plain and any(access.stride(axis) == 1 and axis.extent > 1 for axis in stage.reduce_axes)
+
+
+def _tiled(state: State, layouts: dict[Tensor, str]) -> State:
+    s, stage, target = state.fork(), state.stage, state.target
+    consumer = fusible_consumer(state.dag, stage)
+    assert consumer is not None
+    space = {axis: split(s, stage, axis, 3, False, MAX_TILE) for axis in real_axes(stage)}
+    reduce = {axis: split(s, stage, axis, 2, False, MAX_STEP) for axis in stage.reduce_axes if axis.extent > 1}
+    blocks, threads, tile = ([loops[level] for loops in space.values()] for level in range(3))
+    outer, inner = ([loops[level] for loops in reduce.values()] for level in range(2))
+    bands: tuple[tuple[LoopRef, ...], ...] = tuple(map(tuple, (blocks, outer, threads, inner, tile)))
+    s.reorder(*(loop for band in bands for loop in band))
+    bind(s, blocks, "block")
+    bind(s, threads, "thread")
+    s.vectorize(tile[-1], lanes=s.sample(lanes_of(target, stage), name=f"{stage.name}.lanes"))
+    s.unroll((*inner, *tile), max_steps=s.sample(UNROLL_LIMITS, name=f"{stage.name}.unroll"))
+    s.reverse_compute_at(consumer.name, blocks[-1])
+    for tensor, layout in layouts.items():
+        copy = s.cache_read(stage.name, tensor.name, at=(outer or blocks)[-1], layout=layout, scope="shared")
+        assert copy is not None
+        _shape_copy(s, copy.tensor, lanes_of(target, copy.tensor))
+    return state.visited(s, {stage.name: bands})
+
+
+def _shape_copy(s: Schedule, copy: Tensor, widths: tuple[int, ...]) -> None:
+    """How a copy is walked, and how it lies."""
+    last = copy.axes[walked(copy)[-1]]
+    s.vectorize(s.stage(copy)[last], lanes=s.sample(widths, name=f"{copy.name}.lanes"))
+    if copy.ndim > 1 and copy.axes[-2].extent > 1:
+        row = s.stage(copy)[copy.axes[-2]]
+        s.storage_align(copy.name, row, _BANKS, s.sample(PADS, name=f"{copy.name}.pad"))
+
+
+def _lacks_epilogue(state: State) -> Applicability:
+    wants = has_data_reuse(state.stage) and not state.is_settled(state.stage) and state.stage.axes
+    return Applicability.APPLY_AND_SKIP_REST if wants else Applicability.SKIP
+
+
+def _cache(state: State) -> tuple[State, ...]:
+    s = state.fork()
+    return (state.visited(s, first=(s.cache_write(state.stage.name).name,)),)
+
+
+EPILOGUE = Rule("FollowsAccumulators", _waits_for_leader, lambda state: (state.visited(),))
+TILING = Rule("MultiLevelTilingWithFusion", _has_epilogue, _tile)
+CACHE_WRITE = Rule("AddCacheWrite", _lacks_epilogue, _cache)

@@ -1,0 +1,68 @@
+"""Features of programs for GPUs, and the estimate that is made of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+import pytest
+
+from ansorlite.cost_model.draft_gpu import GpuDraft
+from ansorlite.cost_model.explain import explain
+from ansorlite.errors import TargetError
+from ansorlite.features.extract import extract
+from ansorlite.features.gpu import GPU_COLUMN, GPU_NAMES, gpu_features
+from ansorlite.machine.gpu import EMULATED, H100
+from ansorlite.sketch.tile_space import TileSpace
+from ansorlite.spaces.derivation import derive
+from ansorlite.target import resolve
+from ansorlite.task import Task
+from tests import workloads
+from tests.targets import WIDE
+
+TARGET: Final = resolve("emulated")
+TASKS: Final = {
+    "product": workloads.matmul(64, 48, 32),
+    "softmax": workloads.softmax(7, 37),
+    "elements": workloads.transpose_add(13, 9),
+}
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_population_has_the_features_of_each_of_its_rows(name: str) -> None:
+    for sketch in derive(Task(TASKS[name], TARGET)):
+        rows = TileSpace(sketch).sample(6, np.random.default_rng(3))
+        features = extract(sketch, rows)
+        assert features.shape[2] == len(GPU_NAMES)
+        for row, found in zip(rows, features, strict=True):
+            np.testing.assert_allclose(np.reshape(gpu_features(sketch.fold(row), EMULATED), found.shape), found)
+
+
+def test_blocks_times_steps_are_what_there_is_to_do() -> None:
+    (sketch, *_) = derive(Task(TASKS["product"], TARGET))
+    rows = TileSpace(sketch).sample(50, np.random.default_rng(4))
+    stage = np.exp2(extract(sketch, rows)[:, 0]) - 1
+    done = stage[:, GPU_COLUMN["blocks"]] * stage[:, GPU_COLUMN["threads"]] * stage[:, GPU_COLUMN["steps"]]
+    assert (done >= 64 * 48 * 32 - 0.5).all()
+    assert done.min() == pytest.approx(64 * 48 * 32)
+
+
+def test_the_estimate_is_no_less_than_arithmetic_takes_and_ranks() -> None:
+    target = replace(TARGET, gpu=H100)
+    (sketch, *_) = derive(Task(workloads.matmul(1024, 1024, 1024), target))
+    rows = TileSpace(sketch).sample(2000, np.random.default_rng(5))
+    seconds = GpuDraft(target).seconds(extract(sketch, rows))
+    assert seconds.min() >= 2 * 1024**3 / H100.flops
+    best, worst = (extract(sketch, rows[[number]])[0, 0] for number in (seconds.argmin(), seconds.argmax()))
+    assert best[GPU_COLUMN["accumulators"]] > worst[GPU_COLUMN["accumulators"]]
+
+
+def test_what_is_of_gpus_alone_says_so() -> None:
+    with pytest.raises(TargetError, match="is no GPU"):
+        GpuDraft(WIDE)
+    task = Task(TASKS["product"], TARGET)
+    (sketch, *_) = derive(task)
+    row = TileSpace(sketch).sample(1, np.random.default_rng(6))[0]
+    with pytest.raises(TargetError, match="cannot be taken apart yet"):
+        explain(task, sketch.candidate(row))
