@@ -98,6 +98,7 @@ def facts(number: int) -> tuple[Gpu, str, str]:
         bandwidth=2e3 * attribute("MemoryClockRate") * attribute("GlobalMemoryBusWidth") / 8,
         flops=2e3 * attribute("ClockRate") * processors * _LANES[known],
         load_bytes=16,
+        lanes=_LANES[known],
         async_copies=capability >= (8, 0),
     )
     return gpu, *_PROCESSORS[known]

@@ -43,7 +43,7 @@ class Gpu:
     flops: float
     load_bytes: int
     async_copies: bool
-    lanes: int = 128
+    lanes: int
 
     @staticmethod
     def of(facts: Mapping[str, Any]) -> Gpu:
@@ -68,6 +68,7 @@ EMULATED: Final = Gpu(
     flops=1e10,
     load_bytes=16,
     async_copies=True,
+    lanes=128,
 )
 #: NVIDIA A100 Tensor Core GPU, data sheet of SXM with 80 GB; CUDA C++ Programming Guide, compute capability 8.0.
 A100: Final = Gpu(
@@ -105,6 +106,7 @@ H100: Final = Gpu(
     flops=66.9e12,
     load_bytes=16,
     async_copies=True,
+    lanes=128,
 )
 #: Arm Mali-G710 with 10 cores at 850 MHz, 64-bit LPDDR5X-7500. Arm GPU data sheet (16 lanes, 64 multiply-adds of float32 a core
 #: and cycle, L2 of 512 KB to 2 MB), Arm Mali GPU OpenCL developer guide (local memory of 32 KB, which lies in main memory; 64
@@ -125,4 +127,5 @@ MALI: Final = Gpu(
     flops=1.09e12,
     load_bytes=16,
     async_copies=False,
+    lanes=64,
 )

@@ -87,5 +87,6 @@ def facts(number: int) -> Gpu:
         bandwidth=clock * processors * lanes,
         flops=2 * clock * processors * lanes,
         load_bytes=16,
+        lanes=lanes,
         async_copies=False,
     )

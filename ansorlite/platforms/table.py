@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from ansorlite.codegen import compile as cpu
@@ -23,70 +24,41 @@ from ansorlite.sketch.rules.gpu import GPU_RULES
 from ansorlite.target import Target
 
 #: Beyond that LLVM takes tens of seconds, for code that no cache of instructions holds (docs/decisions/size-of-programs.md).
-_CPU_LIMITS: Final = Limits(values=30_000)
+_LIMITS: Final = Limits(values=30_000)
 #: What is sure to go beyond these is not proposed.
-_CPU_CONSTRAINTS: Final = (
-    Constraint("values in straight-line code", lambda program, _: least_values(program), lambda _: _CPU_LIMITS.values),
+_CONSTRAINTS: Final = (
+    Constraint("values in straight-line code", lambda program, _: least_values(program), lambda _: _LIMITS.values),
 )
+
+_CPU: Final = Platform(
+    rules=CPU_RULES,
+    limits=_LIMITS,
+    constraints=_CONSTRAINTS,
+    prior=Draft,
+    passes=(FETCH_AHEAD, PEEL),
+    emitter=cpu.compile,
+    device=DEVICES["llvm", "x86_64"],
+)
+_GPU: Final = Platform(
+    rules=GPU_RULES,
+    limits=_LIMITS,
+    constraints=(*_CONSTRAINTS, *GPU_CONSTRAINTS),
+    prior=GpuDraft,
+    passes=(),
+    emitter=nvptx.compile,
+    device=DEVICES["cuda", "nvptx64"],
+)
+#: Programs with blocks and threads, on a CPU.
+_EMULATED: Final = replace(_GPU, passes=(EMULATE, *_CPU.passes), emitter=cpu.compile)
 
 #: By kind and architecture of the target.
 PLATFORMS: Final[Mapping[tuple[str, str], Platform]] = {
-    ("llvm", "x86_64"): Platform(
-        rules=CPU_RULES,
-        limits=_CPU_LIMITS,
-        constraints=_CPU_CONSTRAINTS,
-        prior=Draft,
-        passes=(FETCH_AHEAD, PEEL),
-        emitter=cpu.compile,
-        device=DEVICES["llvm", "x86_64"],
-    ),
-    ("llvm", "aarch64"): Platform(
-        rules=CPU_RULES,
-        limits=_CPU_LIMITS,
-        constraints=_CPU_CONSTRAINTS,
-        prior=Draft,
-        passes=(FETCH_AHEAD, PEEL),
-        emitter=cpu.compile,
-        device=DEVICES["llvm", "aarch64"],
-    ),
-    # Programs with blocks and threads, on a CPU.
-    ("emulated", "x86_64"): Platform(
-        rules=GPU_RULES,
-        limits=_CPU_LIMITS,
-        constraints=(*_CPU_CONSTRAINTS, *GPU_CONSTRAINTS),
-        prior=GpuDraft,
-        passes=(EMULATE, FETCH_AHEAD, PEEL),
-        emitter=cpu.compile,
-        device=DEVICES["emulated", "x86_64"],
-    ),
-    ("emulated", "aarch64"): Platform(
-        rules=GPU_RULES,
-        limits=_CPU_LIMITS,
-        constraints=(*_CPU_CONSTRAINTS, *GPU_CONSTRAINTS),
-        prior=GpuDraft,
-        passes=(EMULATE, FETCH_AHEAD, PEEL),
-        emitter=cpu.compile,
-        device=DEVICES["emulated", "aarch64"],
-    ),
-    # As long as no rules make programs with blocks and threads, those of CPUs stand here: they are right, and run on one thread.
-    ("cuda", "nvptx64"): Platform(
-        rules=CPU_RULES,
-        limits=_CPU_LIMITS,
-        constraints=_CPU_CONSTRAINTS,
-        prior=Draft,
-        passes=(),
-        emitter=nvptx.compile,
-        device=DEVICES["cuda", "nvptx64"],
-    ),
-    ("opencl", "spir64"): Platform(
-        rules=CPU_RULES,
-        limits=_CPU_LIMITS,
-        constraints=_CPU_CONSTRAINTS,
-        prior=Draft,
-        passes=(),
-        emitter=opencl.compile,
-        device=DEVICES["opencl", "spir64"],
-    ),
+    ("llvm", "x86_64"): _CPU,
+    ("llvm", "aarch64"): replace(_CPU, device=DEVICES["llvm", "aarch64"]),
+    ("emulated", "x86_64"): replace(_EMULATED, device=DEVICES["emulated", "x86_64"]),
+    ("emulated", "aarch64"): replace(_EMULATED, device=DEVICES["emulated", "aarch64"]),
+    ("cuda", "nvptx64"): _GPU,
+    ("opencl", "spir64"): replace(_GPU, emitter=opencl.compile, device=DEVICES["opencl", "spir64"]),
 }
 
 

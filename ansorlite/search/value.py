@@ -22,7 +22,7 @@ from ansorlite.search.protocol import SearchProblem
 Floats = NDArray[np.float64]
 
 
-class Value(Protocol):
+class ValueFunction(Protocol):
     """Says of the first choices of rows, in the order of a space, how good what they lead to can be; higher is better."""
 
     def __call__(self, prefixes: Rows) -> Floats:
@@ -72,7 +72,7 @@ class ValueSearch(MeasuredSearch):
         return new(arm, rows)[: n - int(settings.epsilon * n + self._rng.random())]
 
 
-def beam(sizes: Rows, value: Value, width: int, values: int, rng: np.random.Generator) -> Rows:
+def beam(sizes: Rows, value: ValueFunction, width: int, values: int, rng: np.random.Generator) -> Rows:
     """``(at most width, holes)`` rows, the best first: at each hole, the best beginnings are kept.
 
     Args:
@@ -103,7 +103,7 @@ def best_below(rows: Rows, latencies: Floats) -> Floats:
 
 
 class _Learnt:
-    """A :class:`Value` of one sketch, from measured rows."""
+    """A :class:`ValueFunction` of one sketch, from measured rows."""
 
     def __init__(self, holes: Sequence[HoleCoordinates], order: Rows, rng: np.random.Generator, epochs: int) -> None:
         self._holes = [holes[hole] for hole in order.tolist()]
