@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Final, TypeAlias
 
 from ansorlite.analysis.access import Access, accesses, axes_of
-from ansorlite.columns.arithmetic import along, both, either, equal, largest, minimum, negated, select, total, where
+from ansorlite.columns.arithmetic import along, both, either, equal, largest, maximum, minimum, negated, select, total, where
 from ansorlite.columns.tape import Number
 from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
 from ansorlite.features.fused import joined
@@ -183,29 +183,48 @@ class NestView:
             return self.places[tensor][0].lengths
         return tuple(self.extent(axis) for axis in tensor.axes) if tensor.axes else tensor.shape
 
-    def sizes_in_box(self, tensor: Tensor, dim: int, form: Affine, loops: Loops) -> Mapping[Axis, Numbers]:
-        """``loops.sizes`` for a read of ``tensor``: a box that moves along with outer loops is read from its own corner."""
+    def sizes_in_box(self, tensor: Tensor, dim: int, form: Affine, loops: Loops) -> tuple[Mapping[Axis, Numbers], Numbers]:
+        """``loops.sizes`` for a read of ``tensor``: a box that moves along with outer loops is read from its own corner.
+
+        Also, by depth, how far the last boxes of these loops are shifted inwards: they are read so much further from their corner.
+        """
+        depths = len(loops.trips) + 1
         found = self.moving_box(tensor, dim)
-        if found is None:
-            return loops.sizes
-        _, moving = found
-        place = where(moving, total(self.renewed(self.places[tensor][1], loops)), 0)
-        before = [depth < place for depth in range(len(loops.trips) + 1)]
+        plain = [term for term in form.coefficients if isinstance(term, Axis)]
+        if found is None or (found.shifted and len(plain) < len(form.coefficients)):
+            return loops.sizes, [0] * depths
+        place = where(found.moves, total(self.renewed(self.places[tensor][1], loops)), 0)
+        before = [depth < place for depth in range(depths)]
 
         def at_the_place(sizes: Numbers) -> Numbers:
             there = select(sizes, place)
             return [where(flag, there, size) for flag, size in zip(before, sizes, strict=True)]
 
-        plain = (term for term in form.coefficients if isinstance(term, Axis))
-        return {**loops.sizes, **{axis: at_the_place(loops.sizes[axis]) for axis in plain}}
+        there = {axis: at_the_place(loops.sizes[axis]) for axis in plain}
+        beyond: Numbers = [0] * depths
+        if found.shifted:
+            last = found.stage.region[dim]
+            assert last is not None
+            for depth, flag in enumerate(before):
+                corner: Number = last.constant
+                for axis in plain:
+                    corner = corner + form.coefficients[axis] * (loops.sizes[axis][depth] - there[axis][depth])
+                shift = maximum(corner + found.stage.lengths[dim] - tensor.shape[dim], 0)
+                beyond = [*beyond[:depth], where(flag, shift, 0), *beyond[depth + 1 :]]
+        return {**loops.sizes, **there}, beyond
 
-    def moving_box(self, tensor: Tensor, dim: int) -> tuple[Attached, Number] | None:
-        """The stage whose box ``tensor`` is, and whether that moves along with outer loops; ``None`` if it never does."""
+    def moving_box(self, tensor: Tensor, dim: int) -> _MovingBox | None:
+        """The stage whose box ``tensor`` is; ``None`` if it never moves along with outer loops, or may begin before the first
+        element."""
         stage = self.places[tensor][0] if tensor in self.places else None
         box = None if stage is None else stage.region[dim]
-        if stage is None or box is None or not box.terms or _sticks_out(box, tensor.shape[dim]):
+        if stage is None or box is None or not box.terms:
             return None
-        return stage, both(either(stage.at > 0, self.around is not None), stage.lengths[dim] < tensor.shape[dim])
+        low, high = _reach(box)
+        if low < 0:
+            return None
+        moves = both(either(stage.at > 0, self.around is not None), stage.lengths[dim] < tensor.shape[dim])
+        return _MovingBox(stage, moves, high >= tensor.shape[dim])
 
     def read_facts(
         self, access: Access, loops: Loops, by_axes: tuple[Axis, ...] | None = None, lane: Axis | None = None
@@ -227,18 +246,17 @@ class NestView:
                 lane_moves |= lane in access.axes
                 here: Numbers = [bool(walked & access.axes) for walked in loops.axes]
             else:
-                widths.append(
-                    _widths(form, self.sizes_in_box(access.tensor, position, form, loops), len(loops.trips) + 1, extent)
-                )
+                sizes, beyond = self.sizes_in_box(access.tensor, position, form, loops)
+                inside = _widths(form, sizes, len(loops.trips) + 1, extent)
+                widths.append([minimum(width + more, extent) for width, more in zip(inside, beyond, strict=True)])
                 here = [
                     _moves(form, walked & form.variables, loops, depth) if not walked.isdisjoint(form.variables) else 0
                     for depth, walked in enumerate(loops.axes)
                 ]
                 box = self.moving_box(access.tensor, position)
-                if box is not None:
+                if box is not None and not box.shifted:
                     # Seen from the corner of the box, nothing moves with the loops that move it.
-                    _, moving = box
-                    fixed = [both(moving, flag) for flag in self.renewed(self.places[access.tensor][1], loops)]
+                    fixed = [both(box.moves, flag) for flag in self.renewed(self.places[access.tensor][1], loops)]
                     here = [both(flag, negated(still)) for flag, still in zip(here, fixed, strict=True)]
                 if lane is not None and lane in form.variables:
                     lane_moves = True
@@ -282,6 +300,20 @@ class NestView:
         widths = tuple([where(depth <= dim, extent, 1) for depth in range(len(below))] for dim, extent in enumerate(extents))
         behind = [0, *(pads.get(loop.name, 0) for loop in self.loops)][: len(extents)]
         return AccessFacts(widths, tuple(extents), item, 0, moved, stride, write, renewed, tuple(behind))
+
+
+@dataclass(frozen=True)
+class _MovingBox:
+    """A box of a stage, which moves along with loops around its place.
+
+    Attributes:
+        moves: flag: whether it does in this program.
+        shifted: whether the last boxes may be shifted inwards, where their own corner is not what their form says.
+    """
+
+    stage: Attached
+    moves: Number
+    shifted: bool
 
 
 def _loop_around(trip: Number) -> Loop:
@@ -343,11 +375,10 @@ def by_depth(
     return along(lambda *left: function(dict(zip(axes, left, strict=True))), *(sizes[axis] for axis in axes))
 
 
-def _sticks_out(box: Box, extent: int) -> bool:
-    """Whether some box of these is shifted inwards at an edge, where its own corner is not what its form says."""
+def _reach(box: Box) -> tuple[int, int]:
+    """The first element of all boxes, and the last."""
     low = box.constant + sum(min(c, 0) * (axis.extent - 1) for axis, c in box.terms)
-    high = box.constant + box.extra + sum(max(c, 0) * (axis.extent - 1) for axis, c in box.terms)
-    return low < 0 or high >= extent
+    return low, box.constant + box.extra + sum(max(c, 0) * (axis.extent - 1) for axis, c in box.terms)
 
 
 def _moves(form: Affine, walked: Iterable[Axis], loops: Loops, depth: int) -> Number:

@@ -144,6 +144,12 @@ def test_named_computations_of_floats(name: str, machine: str) -> None:
     test_replay.check(dag, target, times(1), seed=5)
 
 
+@pytest.mark.parametrize("name", ["convolution", "convolution, strided, zero point"])
+def test_boxes_that_are_shifted_inwards_are_described(name: str) -> None:
+    """The last ones of a reduction whose words do not divide its loop."""
+    test_fast_features.check(ComputeDAG.of(NAMED[name]()), MACHINES["bytes"], times(40), seed=0)
+
+
 def test_named_computations_are_done_in_words() -> None:
     for name, make in NAMED.items():
         assert chosen(ComputeDAG.of(make()), MACHINES["halves"]) == {BinaryOp.DOT_S16S16}, name
