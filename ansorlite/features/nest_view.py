@@ -186,7 +186,7 @@ class NestView:
     def sizes_in_box(self, tensor: Tensor, dim: int, form: Affine, loops: Loops) -> tuple[Mapping[Axis, Numbers], Numbers]:
         """``loops.sizes`` for a read of ``tensor``: a box that moves along with outer loops is read from its own corner.
 
-        Also, by depth, how far the last boxes of these loops are shifted inwards: they are read so much further from their corner.
+        Also, by depth, how far the last boxes of these loops are shifted inwards: they are read as far from their corners.
         """
         depths = len(loops.trips) + 1
         found = self.moving_box(tensor, dim)
