@@ -268,9 +268,9 @@ def resolve(target: str | Target) -> Target:
         return _device(found["kind"], int(found["number"] or 0))
     if isinstance(target, str) and Path(target).is_file():
         return _from_file(Path(target))
-    names = ", ".join(("llvm", *LEVELS, *GPUS, "emulated", "cuda", "cuda:N", "opencl", "opencl:N"))
+    names = ", ".join(("llvm", *LEVELS, *GPUS, "emulated", "cuda[:N]", "opencl[:N]"))
     raise TargetError(
-        f"unknown target {target!r}; the targets are: {names}, names that LLVM has for processors, such as znver4, "
+        f"unknown target {target!r}; the targets are: {names}, LLVM's names of processors, such as znver4, "
         "and files that `ansorlite target` writes"
     )
 

@@ -36,7 +36,7 @@ from ansorlite.columns.arithmetic import (
 from ansorlite.columns.tape import Number
 from ansorlite.errors import ScheduleError
 from ansorlite.loops.nodes import Scope
-from ansorlite.schedule.accumulators import check_starts, in_scope
+from ansorlite.schedule.accumulators import check_starts, check_threads, in_scope
 from ansorlite.schedule.bands import Depths, bands_around, bands_of, kept
 from ansorlite.schedule.conditions import Conditions
 from ansorlite.schedule.copied import check_shared, fetched, packed
@@ -248,6 +248,7 @@ class _Fold:
             (),
         )
         self.conditions.valid = both(self.conditions.valid, in_scope(nest))
+        check_threads(nest, box is None, self.conditions)
         check_sums(nest, said, walks, self.conditions)
         attached = self.attached(nest, members, place, normalised, box is None)
         rules = self.choose, self.conditions

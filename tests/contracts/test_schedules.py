@@ -217,7 +217,10 @@ def check_row(
     outputs = poisoned(task.dag)
     interpret(function, [*inputs, *outputs], reorder=rng)
     assert_close(task.dag, outputs, evaluate(task.dag, inputs))
-    statements = [facts.name for facts in population_facts(sketch.fold(row))]
+    program = sketch.fold(row)
+    if any(stage.dealt for nest in program.nests for stage in nest.attached):
+        return  # what threads of a GPU compute together is described by its sizes (features/gpu.py), not by loops
+    statements = [facts.name for facts in population_facts(program)]
     (slow,) = reference(finished(function, task.target), statements, task.target)
     wrong = ~np.isclose(fast, slow, rtol=0.0, atol=1e-9)
     assert not wrong.any(), [(statements[n], NAMES[f], fast[n, f], slow[n, f]) for n, f in np.argwhere(wrong)]

@@ -22,7 +22,7 @@ from ansorlite.runtime.linker import linker
 from ansorlite.search.default import default_candidate
 from ansorlite.sketch.program import lower
 from ansorlite.spaces.derivation import derive
-from ansorlite.target import LEVELS, NAMED, Target, obstacle
+from ansorlite.target import LEVELS, NAMED, Target, _obstacle, obstacle
 from ansorlite.task import Task
 from tests import emulated, workloads
 
@@ -86,7 +86,7 @@ def test_vectors_of_16_bytes_are_neons_and_right_for_any_length() -> None:
 def test_other_lengths_are_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processor, "ARCHITECTURE", "aarch64")
     monkeypatch.setattr(processor, "missing", lambda _: ())
-    obstacle.cache_clear()
+    _obstacle.cache_clear()
     try:
         for length, reason in (
             (32, None),
@@ -94,13 +94,13 @@ def test_other_lengths_are_refused_in_one_sentence(monkeypatch: pytest.MonkeyPat
             (None, "SVE's registers have no bytes here, not 32"),
         ):
             monkeypatch.setattr(processor, "sve_bytes", lambda length=length: length)
-            obstacle.cache_clear()
+            _obstacle.cache_clear()
             assert obstacle(SVE) == reason
             assert obstacle(NEON) is None
         with pytest.raises(TargetError, match=r"cannot run here: SVE's registers have no bytes here, not 32; run it on such"):
             linker(SVE)
     finally:
-        obstacle.cache_clear()
+        _obstacle.cache_clear()
 
 
 def test_there_are_none_on_another_architecture(monkeypatch: pytest.MonkeyPatch) -> None:

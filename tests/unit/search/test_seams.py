@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ansorlite.cost_model import GBDT, BlendedModel, Group, RandomModel
 from ansorlite.cost_model.blend import UncertainBlend
 from ansorlite.cost_model.uncertain import Bagged, Uncertain
-from ansorlite.errors import ArgumentError
+from ansorlite.errors import ArgumentError, ExtraError
 from ansorlite.evolution import keys
 from ansorlite.search import STRATEGIES, SearchProblem
 from ansorlite.search.acquisition import UpperBound, expected_improvement
@@ -230,5 +230,5 @@ def test_what_an_extra_is_needed_for_says_which(name: str, package: str, monkeyp
     there = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda module, *rest: None if module == package else there(module, *rest))
     problem = SearchProblem((SyntheticProgramSpace("a", OrdinalSpace((2, 3)), MACHINE.features),))
-    with pytest.raises(ArgumentError, match=rf"needs {package}, which is not installed; pip install 'ansorlite\[search\]'"):
+    with pytest.raises(ExtraError, match=rf"needs {package}, which is not installed; pip install 'ansorlite\[search\]'"):
         STRATEGIES[name](problem, GBDT(), np.random.default_rng(0))
