@@ -35,27 +35,8 @@ from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Cast, Const, Expr, Select, Unary, Var
 from ansorlite.te.index.ranges import Interval, bounds
 from ansorlite.te.numeric import apply, convert
-from ansorlite.te.ops import BINARY, UNARY, BinaryOp, UnaryOp
+from ansorlite.te.ops import BINARY, INFIX, UNARY, BinaryOp, UnaryOp
 from ansorlite.te.traversal import walk
-
-#: Operations whose Python operator on numpy scalars is the numpy function itself. Conditions are not lazy.
-_OPERATORS: Final = {
-    BinaryOp.ADD: "+",
-    BinaryOp.SUB: "-",
-    BinaryOp.MUL: "*",
-    BinaryOp.DIV: "/",
-    BinaryOp.EQ: "==",
-    BinaryOp.NE: "!=",
-    BinaryOp.LT: "<",
-    BinaryOp.LE: "<=",
-    BinaryOp.GT: ">",
-    BinaryOp.GE: ">=",
-    BinaryOp.AND: "&",
-    BinaryOp.OR: "|",
-    BinaryOp.BITAND: "&",
-    BinaryOp.BITOR: "|",
-    BinaryOp.BITXOR: "^",
-}
 
 #: Python refuses more than 20 loops inside each other in one function, so deeper ones get a function of their own.
 _LOOPS_PER_FUNCTION: Final = 16
@@ -317,8 +298,8 @@ class _Writer:
         x, y = self.expr(a), self.expr(b)
         if op in (BinaryOp.MIN, BinaryOp.MAX):
             return f"{'minimum' if op is BinaryOp.MIN else 'maximum'}({x}, {y})"
-        if op in _OPERATORS:
-            return f"({x} {_OPERATORS[op]} {y})"
+        if op in INFIX:
+            return f"({x} {INFIX[op]} {y})"
         if a.dtype in dtypes.STORAGE_FLOATS:
             return f"{self.constant(_rounded_once(op, a.dtype), op.name.lower())}({x}, {y})"
         if op in (BinaryOp.FLOORDIV, BinaryOp.MOD) and isinstance(b, Const) and b.value != 0:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import struct
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import pairwise
 from typing import Any, Final, Protocol
 
-from ansorlite.codegen.entry import Address, Call, EntryStep, Move
+from ansorlite.codegen.entry import EntryStep
 from ansorlite.runtime.builtin import Argument, Direct
 from ansorlite.runtime.device import LoadedKernel
+from ansorlite.runtime.device_steps import run_step
 
 #: Graphs that are kept, of the bindings used last.
 _GRAPHS: Final = 8
@@ -90,13 +90,7 @@ class CudaSteps:
             self._step(step, bases, stream)
 
     def _step(self, step: EntryStep, bases: bytes, stream: Any) -> None:
-        addresses = struct.unpack(f"{len(bases) // 8}Q", bases)
+        def move(target: int, source: int, nbytes: int) -> None:
+            self._device.cupy.cuda.runtime.memcpyAsync(target, source, nbytes, _WITHIN, stream.ptr)
 
-        def at(address: Address) -> int:
-            return int(addresses[address.base]) + address.offset
-
-        match step:
-            case Call(entry, arguments):
-                self._kernels[entry].call(struct.pack(f"{len(arguments)}Q", *map(at, arguments)))
-            case Move(source, target, nbytes):
-                self._device.cupy.cuda.runtime.memcpyAsync(at(target), at(source), nbytes, _WITHIN, stream.ptr)
+        run_step(step, bases, self._kernels, move)

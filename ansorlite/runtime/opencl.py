@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from ansorlite.codegen.entry import Address, Call, EntryStep, Move
+from ansorlite.codegen.entry import EntryStep
 from ansorlite.codegen.object import Compiled, DeviceLaunch, DeviceObject, Form
 from ansorlite.errors import DeviceLostError, MemoryLimitError, TargetError
 from ansorlite.loops.kernel_module import When
@@ -29,6 +29,7 @@ from ansorlite.runtime.builtin import Argument, Direct
 from ansorlite.runtime.device import LoadedKernel, Memory
 from ansorlite.runtime.device_memory import BAND, MARK, DeviceMemory, Guards
 from ansorlite.runtime.device_peaks import measured_peaks
+from ansorlite.runtime.device_steps import run_step
 from ansorlite.runtime.memory import in_units
 from ansorlite.runtime.timing import wall_clock
 from ansorlite.target import Target
@@ -326,13 +327,4 @@ class ClSteps:
         return None
 
     def _step(self, step: EntryStep, bases: bytes) -> None:
-        addresses = struct.unpack(f"{len(bases) // 8}Q", bases)
-
-        def at(address: Address) -> int:
-            return int(addresses[address.base]) + address.offset
-
-        match step:
-            case Call(entry, arguments):
-                self._kernels[entry].call(struct.pack(f"{len(arguments)}Q", *map(at, arguments)))
-            case Move(source, target, nbytes):
-                self._device.move(at(target), at(source), nbytes)
+        run_step(step, bases, self._kernels, self._device.move)

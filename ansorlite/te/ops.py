@@ -5,7 +5,7 @@ reference evaluator), the price (flops, features). The LLVM emitter has the one 
 """
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -219,4 +219,23 @@ COMBINE: Final[dict[ReduceOp, BinaryOp]] = {
     ReduceOp.PROD: BinaryOp.MUL,
     ReduceOp.MAX: BinaryOp.MAX,
     ReduceOp.MIN: BinaryOp.MIN,
+}
+
+#: How Python, on numpy's scalars, and C write operations that are the numpy function itself. Conditions are not lazy.
+INFIX: Final[Mapping[BinaryOp, str]] = {
+    BinaryOp.ADD: "+",
+    BinaryOp.SUB: "-",
+    BinaryOp.MUL: "*",
+    BinaryOp.DIV: "/",
+    BinaryOp.EQ: "==",
+    BinaryOp.NE: "!=",
+    BinaryOp.LT: "<",
+    BinaryOp.LE: "<=",
+    BinaryOp.GT: ">",
+    BinaryOp.GE: ">=",
+    BinaryOp.AND: "&",
+    BinaryOp.OR: "|",
+    BinaryOp.BITAND: "&",
+    BinaryOp.BITOR: "|",
+    BinaryOp.BITXOR: "^",
 }

@@ -16,26 +16,9 @@ from ansorlite.loops.nodes import Buffer, Load, Scope
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Cast, Const, Expr, Select, Unary, Var
 from ansorlite.te.index.ranges import Interval, bounds
-from ansorlite.te.ops import BINARY, BinaryOp, UnaryOp
+from ansorlite.te.ops import BINARY, INFIX, BinaryOp, UnaryOp
 from ansorlite.te.traversal import walk
 
-_INFIX: Final = {
-    BinaryOp.ADD: "+",
-    BinaryOp.SUB: "-",
-    BinaryOp.MUL: "*",
-    BinaryOp.DIV: "/",
-    BinaryOp.EQ: "==",
-    BinaryOp.NE: "!=",
-    BinaryOp.LT: "<",
-    BinaryOp.LE: "<=",
-    BinaryOp.GT: ">",
-    BinaryOp.GE: ">=",
-    BinaryOp.AND: "&",
-    BinaryOp.OR: "|",
-    BinaryOp.BITAND: "&",
-    BinaryOp.BITOR: "|",
-    BinaryOp.BITXOR: "^",
-}
 #: They wrap around: of signed integers C leaves it open what they do.
 _WRAPPING: Final = (BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL)
 #: Functions of the prelude.
@@ -197,11 +180,11 @@ class Expressions:
             return f"{_CALLED[op]}_{kind}({x}, {y})"
         if op is BinaryOp.POW:
             return f"power_{kind}({x}, {y})" if number else f"pow({x}, {y})"
-        if op not in _INFIX:
+        if op not in INFIX:
             raise TargetError(f"no OpenCL C is made for {op.value}: programs for the target opencl are derived without it")
         if number and op in _WRAPPING and not (whole is not None and self._exact(whole)):
-            return f"(({kind})(({_unsigned(kind)}){x} {_INFIX[op]} ({_unsigned(kind)}){y}))"
-        text = f"({x} {_INFIX[op]} {y})"
+            return f"(({kind})(({_unsigned(kind)}){x} {INFIX[op]} ({_unsigned(kind)}){y}))"
+        text = f"({x} {INFIX[op]} {y})"
         return text if BINARY[op].boolean or not number else f"(({kind}){text})" if dtypes.size(dtype) < 4 else text
 
     def _natural(self, expr: Binary) -> bool:
