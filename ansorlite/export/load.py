@@ -57,7 +57,7 @@ def load(path: str | os.PathLike[str], *, share_weights: bool = False) -> Loaded
         ArgumentError: it is no path.
         ModelError: there is no such file, it is not an exported model, it or its weights are damaged, or these are missing or
             those of another model.
-        TargetError: the processor lacks what the model was compiled for.
+        TargetError: it was compiled for another architecture, or the processor lacks what it was compiled for.
     """
     if not isinstance(path, str | os.PathLike):
         raise ArgumentError(f"an exported model is given by the path of its library, not by {path!r}")
@@ -67,6 +67,8 @@ def load(path: str | os.PathLike[str], *, share_weights: bool = False) -> Loaded
     try:
         library = open_library(file)
         symbols = _Symbols.in_dll(library, MODEL)
+    except TargetError:
+        raise
     except (OSError, ValueError) as error:
         raise ModelError(f"{os.fspath(path)} is not a model that ansorlite exported ({error})") from error
     description = parse((symbols.description or b"").decode(errors="replace"))

@@ -9,7 +9,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Final
 
-from ansorlite.errors import ModelError
+from ansorlite import processor
+from ansorlite.errors import ModelError, TargetError
 from ansorlite.export.seal import sealed
 from ansorlite.writing import temporary_folder
 
@@ -21,12 +22,17 @@ _DESCRIPTORS: Final = Path("/proc/self/fd")
 
 _CHUNK: Final = 1 << 30
 
+#: Where an ELF file has the number of its architecture, of two bytes, and the numbers of those that models are exported for.
+_ELF_MACHINE: Final = 18
+_ARCHITECTURES: Final = {62: "x86_64", 183: "aarch64"}
+
 
 def open_library(file: Path) -> ctypes.CDLL:
     """The library that ``file`` holds now: a copy that nobody can change, or the one of equal content that is there already.
 
     Raises:
         ModelError: it is no library that was exported, not all of it, or damaged.
+        TargetError: it was exported for another architecture.
         OSError: it cannot be read, or the system does not load it.
     """
     copy = os.memfd_create(file.name)
@@ -37,6 +43,12 @@ def open_library(file: Path) -> ctypes.CDLL:
         if digest is None:
             raise ModelError(
                 f"{file.name} is not a model that this version of ansorlite exported, or it is damaged; export it again"
+            )
+        architecture = _ARCHITECTURES.get(int.from_bytes(os.pread(copy, 2, _ELF_MACHINE), "little"))
+        if architecture not in {None, processor.ARCHITECTURE}:
+            raise TargetError(
+                f"{file.name} was exported for {architecture}, and this is {processor.ARCHITECTURE}: take it to such a machine, "
+                f"or export the model here"
             )
         with _lock:
             if digest not in _opened:
