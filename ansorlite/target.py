@@ -154,7 +154,7 @@ LEVELS: Final[Mapping[str, Target]] = {
     "x86-64-v4+bf16": replace(_X86, cpu="cooperlake", features=_BF16, vector_bytes=64, vector_registers=32, machine=WIDE),
     "aarch64": _ARM,
     "aarch64+dotprod": replace(_ARM, cpu="cortex-a76", features=_DOTPROD),
-    "aarch64+bf16": replace(_ARM, cpu="ampere1", features=_ARM_BF16),
+    "aarch64+bf16": replace(_ARM, cpu="cortex-a78", features=_ARM_BF16),
     "aarch64+sve": replace(_ARM, features=f"{_DOTPROD},+sve", vector_bytes=32, machine=MIDDLE),
 }
 
