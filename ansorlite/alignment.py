@@ -1,9 +1,11 @@
-"""Where arrays, buffers and parts of files begin."""
+"""Lines of caches, and where arrays, buffers and parts of files begin."""
 
 from typing import Final
 
+#: Bytes of a cache line.
+CACHE_LINE: Final = 64
 #: Bytes: a cache line, and the widest vector register.
-ALIGNMENT: Final = 64
+ALIGNMENT: Final = CACHE_LINE
 
 
 def aligned(size: int) -> int:

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Final
 
+from ansorlite.alignment import CACHE_LINE
 from ansorlite.calibration import core, memory
 from ansorlite.calibration.loop import Loop
 from ansorlite.calibration.stopwatch import Stopwatch
@@ -108,9 +109,9 @@ def _memory(target: Target, c: MachineConstants) -> MachineConstants:
         c,
         tlb_pages=float(max(reached)),
         page=page,
-        l2_run=max(cycles["l2_run"] - _RUN * memory.LINE / c.l2_bytes, 0.0),
+        l2_run=max(cycles["l2_run"] - _RUN * CACHE_LINE / c.l2_bytes, 0.0),
         # A run in the third cache is on a page of its own.
-        l3_run=max(cycles["l3_run"] - _RUN * memory.LINE / c.l3_bytes - page, 0.0),
+        l3_run=max(cycles["l3_run"] - _RUN * CACHE_LINE / c.l3_bytes - page, 0.0),
     )
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from ansorlite.alignment import CACHE_LINE
 from ansorlite.calibration.loop import HEAD, Loop
 
 Body = Callable[[Loop], int]
 
 #: An odd number: its multiples modulo a power of two are in no order that a prefetcher follows, and each comes once.
 _SCATTER: Final = 0x9E3779B1
-LINE: Final = 64
 PAGE: Final = 4096
 
 
@@ -26,10 +26,10 @@ def runs(nbytes: int, lines: int) -> Body:
 
     def body(loop: Loop) -> int:
         words = f"<{loop.lanes} x i32>"
-        first = loop.b.op(f"mul i64 {_scattered(loop, _floor(nbytes // (LINE * lines)))}, {LINE * lines}")
+        first = loop.b.op(f"mul i64 {_scattered(loop, _floor(nbytes // (CACHE_LINE * lines)))}, {CACHE_LINE * lines}")
         place = loop.b.op(f"add i64 {first}, {HEAD}")
         for line, chain in enumerate(loop.chains(words, lines)):
-            here = loop.b.op(f"add i64 {place}, {LINE * line}")
+            here = loop.b.op(f"add i64 {place}, {CACHE_LINE * line}")
             loop.depend(chain, loop.load(words, here), words)
         return 1
 
@@ -41,8 +41,8 @@ def pages(count: int) -> Body:
 
     def body(loop: Loop) -> int:
         page = _scattered(loop, count)
-        line = loop.b.op(f"and i64 {page}, {PAGE // LINE - 1}")
-        inside = loop.b.op(f"mul i64 {line}, {LINE}")
+        line = loop.b.op(f"and i64 {page}, {PAGE // CACHE_LINE - 1}")
+        inside = loop.b.op(f"mul i64 {line}, {CACHE_LINE}")
         first = loop.b.op(f"mul i64 {page}, {PAGE}")
         place = loop.b.op(f"add i64 {loop.b.op(f'add i64 {first}, {inside}')}, {HEAD}")
         chain = loop.carried("i32")

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from ansorlite.alignment import CACHE_LINE
 from ansorlite.codegen.architecture import architecture_of
 from ansorlite.codegen.context import Context, Counter, Lanes
-from ansorlite.loops.copies import CACHE_LINE
 from ansorlite.te import dtypes
 
 #: LLVM's names for where a line is wanted.

@@ -8,12 +8,13 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
+from ansorlite.alignment import CACHE_LINE
 from ansorlite.columns.machine import BLOCK, FIELDS, machine
 from ansorlite.columns.tape import Number, Op, Tape
 
 _CONSTANT, _GATHER, _WHERE, _SELECT = (int(op) for op in (Op.CONSTANT, Op.GATHER, Op.WHERE, Op.SELECT))
 _ADD, _EQUAL = int(Op.ADD), int(Op.EQUAL)  # all between have two operands
-_LINE = 8  # numbers of a cache line
+_LINE = CACHE_LINE // 8  # numbers of a cache line
 _CALL, _RESULT = int(Op.CALL), int(Op.RESULT)
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import astuple, fields
 
+from ansorlite.alignment import CACHE_LINE
 from ansorlite.columns.arithmetic import both, ceil, either, equal, every, log2, maximum, minimum, negated, product, total, where
 from ansorlite.columns.tape import Number
 from ansorlite.features.facts import ALWAYS, AccessFacts, Numbers, Operations, StatementFacts
-from ansorlite.features.memory import LINE, memory
+from ansorlite.features.memory import memory
 from ansorlite.features.names import ACCESSES
 from ansorlite.target import Target
 
@@ -142,6 +143,6 @@ def _strided_stores(access: AccessFacts, stores: Number, s: StatementFacts) -> N
 
 def _crossing(access: AccessFacts, loads: Number, lanes: Number) -> Number:
     """Vectors loaded of rows that begin anywhere in a line: as many of them cross into the next as a vector fills of one."""
-    if access.pitch % LINE == 0:
+    if access.pitch % CACHE_LINE == 0:
         return 0
-    return where(equal(access.lane_stride, 1), loads * minimum(lanes * access.item / LINE, 1), 0)
+    return where(equal(access.lane_stride, 1), loads * minimum(lanes * access.item / CACHE_LINE, 1), 0)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from ansorlite.alignment import CACHE_LINE
 from ansorlite.columns.arithmetic import along, both, ceil, largest, low_bit, maximum, minimum, negated, select, total, where
 from ansorlite.columns.compound import Compound
 from ansorlite.columns.tape import Number, bounds
@@ -21,8 +22,6 @@ from ansorlite.target import Target
 
 #: Sets of the first and of the second cache, as most CPUs have them. The third scatters addresses over its sets.
 _SETS: Final = (64, 1024)
-#: Bytes of a cache line.
-LINE: Final = 64
 #: Bytes of a page.
 _PAGE: Final = 4096
 
@@ -91,12 +90,12 @@ def memory(s: StatementFacts, looping: Numbers, target: Target) -> Memory:
     pages = [[here.pages for here in line] for line in lines]
     first, second = (_sums([[here[level] for here in line] for line in lines]) for level in (1, 2))
     levels = zip((first, second, _sums(fetched)), target.reach, strict=True)
-    depths = [_fitting(held, s.parallel, capacity / LINE) for held, capacity in levels]
-    traffic = tuple([lines * LINE for lines in _traffic(fetched, outer, depth)] for depth in depths)
+    depths = [_fitting(held, s.parallel, capacity / CACHE_LINE) for held, capacity in levels]
+    traffic = tuple([lines * CACHE_LINE for lines in _traffic(fetched, outer, depth)] for depth in depths)
     innermost = _innermost(s, looping)
-    runs = [select([here.run for here in line], innermost) * LINE for line in lines]
+    runs = [select([here.run for here in line], innermost) * CACHE_LINE for line in lines]
     return Memory(
-        [line[0] * LINE for line in fetched],
+        [line[0] * CACHE_LINE for line in fetched],
         traffic,
         tuple(total(t / run for t, run in zip(level, runs, strict=True)) for level in traffic[: len(caches)]),
         total(_traffic(pages, outer, _fitting(_sums(pages), s.parallel, target.machine.tlb_pages))),
@@ -109,8 +108,8 @@ def _sums(parts: Sequence[Numbers]) -> list[Number]:
 
 def _lines(access: AccessFacts, caches: Sequence[tuple[int, int]]) -> list[_Lines]:
     """By depth; ``caches``: the bytes and the sets of each."""
-    dims, share = _dims(access, caches), access.item / LINE
-    scales = [size / LINE / max(size // (sets * LINE) - 1, 1) if len(dims) > 1 else 0 for size, sets in caches]
+    dims, share = _dims(access, caches), access.item / CACHE_LINE
+    scales = [size / CACHE_LINE / max(size // (sets * CACHE_LINE) - 1, 1) if len(dims) > 1 else 0 for size, sets in caches]
 
     def lines(*widths: Number) -> _Lines:
         items = [(width, *dim[1:]) for width, dim in _walked(widths, dims)]
@@ -138,7 +137,7 @@ def _dims(access: AccessFacts, caches: Sequence[tuple[int, int]]) -> list[_Dim]:
     for width, extent, pad in zip(reversed(access.widths), reversed(access.extents), reversed(pads), strict=True):
         if largest(extent) > 1 or largest(pad) > 0:
             # Rows whose distance is a multiple of a large power of two begin in few sets.
-            begins = [maximum(sets * LINE / low_bit(stride), 1) for _, sets in caches]
+            begins = [maximum(sets * CACHE_LINE / low_bit(stride), 1) for _, sets in caches]
             # A run along it that ends with unused elements is never part of a longer one.
             result.append(_Dim(width, extent + pad, minimum(stride / _PAGE, 1), *begins))
             stride = stride * extent + pad * access.item if access.pads else stride * extent
@@ -179,7 +178,7 @@ def _lines_of_box(
     lines = row * rows
     places = zip((first, second), (scale_first, scale_second), _SETS, strict=True)
     held = [maximum((lines / minimum(row * place, sets) - 1) * scale, lines) for place, scale, sets in places]
-    return lines, *held, row, pages * maximum(row * (LINE / _PAGE), 1)
+    return lines, *held, row, pages * maximum(row * (CACHE_LINE / _PAGE), 1)
 
 
 #: From the dimensions of an access, the innermost first, to its lines.
@@ -207,7 +206,8 @@ def _fitting(held: Numbers, parallel: Numbers, capacity: float) -> Number:
     around = [where(parallel[depth], 0, depth) for depth in range(last)]
     result: Number = around[last - 1] if last else 0
     for depth in reversed(range(last)):
-        if depth == 0 or held[depth] is not held[depth - 1]:
+        # What a loop changes nothing of fits outside of it, too; unless that is between parallel loops, and so no place.
+        if depth == 0 or held[depth] is not held[depth - 1] or largest(parallel[depth - 1]) > 0:
             fits: Number = held[depth] <= capacity
             if depth:
                 fits = both(fits, negated(both(parallel[depth - 1], parallel[depth])))

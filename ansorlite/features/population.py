@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ansorlite.alignment import CACHE_LINE
 from ansorlite.analysis.access import accesses, axes_of, positions
 from ansorlite.analysis.branches import branch_axes, region_loops
 from ansorlite.columns.arithmetic import both, ceil, either, equal, every, floor, maximum, minimum, negated, product, total, where
 from ansorlite.columns.tape import Number
 from ansorlite.features.copies import copy_facts
 from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
-from ansorlite.features.memory import LINE
 from ansorlite.features.nest_view import Around, Loops, NestView, Steps, by_depth
 from ansorlite.schedule.nest import Attached, Fetched, Program
 from ansorlite.schedule.padding import strides
@@ -85,7 +85,7 @@ class _Nest(NestView):
         nest, tensor = self.nest, ahead.tensor
         (access,) = (access for access in accesses(nest.anchor) if access.tensor is tensor)
         at = nest.loops[ahead.loop]
-        line = LINE // dtypes.size(tensor.dtype)
+        line = CACHE_LINE // dtypes.size(tensor.dtype)
         pack = next((pack for pack in nest.packed if pack.tensor is tensor), None)
         copied = 0 if pack is None else pack.at <= at.band
         between = strides(self.extents(tensor), self.pads.get(tensor, ()))

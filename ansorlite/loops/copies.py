@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final
 
 from ansorlite.loops.nodes import For, Load, Scope, Stmt, Store
 from ansorlite.loops.visit import loads
@@ -12,9 +11,6 @@ from ansorlite.te.expr import Expr
 from ansorlite.te.index.form import flat
 from ansorlite.te.index.ranges import bounds
 from ansorlite.te.index.strides import step
-
-#: Bytes.
-CACHE_LINE: Final = 64
 
 
 @dataclass(frozen=True, eq=False)

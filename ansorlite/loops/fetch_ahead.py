@@ -19,7 +19,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ansorlite.loops.copies import CACHE_LINE, Copy, copy_of, most
+from ansorlite.alignment import CACHE_LINE
+from ansorlite.loops.copies import Copy, copy_of, most
 from ansorlite.loops.nodes import Alloc, Block, For, Function, Load, LoopKind, Prefetch, Scope, Stmt, block, index
 from ansorlite.loops.simplify import simplify
 from ansorlite.loops.visit import loads, map_stmt

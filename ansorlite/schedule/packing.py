@@ -27,6 +27,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from ansorlite.alignment import CACHE_LINE
 from ansorlite.analysis.access import accesses
 from ansorlite.columns.arithmetic import both, either, equal, every, low_bit, modulo, negated, product, total, where
 from ansorlite.columns.tape import Number
@@ -36,8 +37,6 @@ from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis, Read
 from ansorlite.te.tensor import Tensor
 
-#: Bytes of a cache line.
-_LINE: Final = 64
 #: A parallel loop of so many iterations is enough for all threads.
 _ENOUGH: Final = 16
 #: Bytes of an element that is transposed in registers, at least: of smaller ones too many go into a vector.
@@ -98,7 +97,7 @@ def _move(nest: Nest, copy: Tensor, used: Sequence[int], trips: Sequence[Number]
     inner = nest.loops[last]
     if strides[inner.axis] == 1:
         panels = [p for p in used if nest.loops[p].axis is inner.axis and nest.loops[p].band < inner.band]
-        whole = (low_bit(trips[last] * item) >= _LINE, *(equal(modulo(pad * item, _LINE), 0) for pad in pads.values()))
+        whole = (low_bit(trips[last] * item) >= CACHE_LINE, *(equal(modulo(pad * item, CACHE_LINE), 0) for pad in pads.values()))
         lines = every((*whole, *(_exact(nest, p) for p in (*panels, last))))
         return _Move(dict.fromkeys(panels, lines), nest.band_start(inner.band), along=lines)
     if item < _LEAST_BYTES:

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from keyword import iskeyword
+from typing import Final
 
 from ansorlite.schedule.primitives import Fuse, Reorder, Results, Step
 from ansorlite.schedule.primitives.step import arguments, defaults
@@ -13,6 +14,9 @@ from ansorlite.schedule.refs import LoopRef, StageRef
 from ansorlite.schedule.samples import Arithmetic, Chosen, Hole, Symbol, Trip
 from ansorlite.schedule.structure import Sampled
 from ansorlite.schedule.tiles import MAX_INNER
+
+#: Between two lines of a trace.
+BREAK: Final = "\n    "
 
 
 def printed(steps: Sequence[Step], made: Sequence[Results]) -> str:
@@ -43,7 +47,7 @@ class TracePrinter:
 
     def text(self, steps: Sequence[Step], made: Sequence[Results]) -> str:
         lines = list(self.lines(steps, made))
-        return "\n    ".join(["def schedule(s):", *(lines or ["pass"])])
+        return BREAK.join(["def schedule(s):", *(lines or ["pass"])])
 
     def lines(self, steps: Sequence[Step], made: Sequence[Results]) -> Iterator[str]:
         for step, results in zip(steps, made, strict=True):
@@ -62,9 +66,17 @@ class TracePrinter:
                 given += map(self.value, step.loops)
             elif position < step.positional:
                 given.append(self.value(value))
-            elif name not in known or isinstance(value, Symbol) or known[name] != value:
+            elif name not in known:
                 given.append(f"{name}={self.value(value)}")
+            elif (said := self.argument(name, value, known[name])) is not None:
+                given.append(said)
         return f"s.{step.method}({', '.join(given)})"
+
+    def argument(self, name: str, value: object, default: object) -> str | None:
+        """An argument that need not be given; ``None`` where it is what it is by default."""
+        if not isinstance(value, Symbol) and value == default:
+            return None
+        return f"{name}={self.value(value)}"
 
     def value(self, value: object) -> str:
         """An argument."""
@@ -115,8 +127,12 @@ class TracePrinter:
         if isinstance(ref, LoopRef):
             return f"{self.ref(StageRef(ref.stage))}[{_quoted(ref.name)}]"
         name = self.fresh(ref)
-        self.before.append(f"{name} = s.stage({_quoted(ref.name)})")
+        self.before.append(self.declaration(name, ref))
         return name
+
+    def declaration(self, name: str, ref: StageRef) -> str:
+        """The line that gives a stage a name."""
+        return f"{name} = s.stage({_quoted(ref.name)})"
 
     def fresh(self, ref: StageRef | LoopRef) -> str:
         """A name for something new."""

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from ansorlite.alignment import CACHE_LINE
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Expr, Reduce
 from ansorlite.te.ops import BinaryOp, ReduceOp
@@ -16,8 +17,6 @@ from ansorlite.te.traversal import free_vars
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
-#: Elements that are so many bytes apart are in no common cache line.
-_LINE: Final = 64
 #: To start numpy's innermost loop takes as long as so many of its steps.
 _FEW: Final = 8
 
@@ -112,7 +111,7 @@ def _ease(x: Array, dimensions: tuple[int, ...]) -> tuple[int, bool, int]:
     last = next((d for d in reversed(dimensions) if x.shape[d] > 1), None)
     if last is None:
         return 1, False, 1
-    return min(x.shape[last], _FEW), abs(x.strides[last]) < _LINE, x.shape[last]
+    return min(x.shape[last], _FEW), abs(x.strides[last]) < CACHE_LINE, x.shape[last]
 
 
 def _matmul(a: Array, b: Array) -> Array:

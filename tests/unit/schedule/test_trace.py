@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
 import ansorlite as al
 from ansorlite.errors import ArgumentError, ScheduleError
 from ansorlite.schedule.trace_reader import LONGEST, read
+from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.tile_space import TileSpace
+from ansorlite.spaces import builders
 from ansorlite.spaces.derivation import derive
 from ansorlite.task import Task
 from tests import workloads
@@ -57,6 +61,60 @@ def test_the_row_of_a_trace_is_found_again() -> None:
         assert found is not None
         assert SKETCH.candidate(found) == candidate
     assert SKETCH.row_of(derive(TASK)[-1].candidate(derive(TASK)[-1].holes and [0] * len(derive(TASK)[-1].holes))) is None
+
+
+def _asked_ahead(s: al.Schedule) -> None:
+    s.prefetch("C", "A", at=s.stage("C")["k"], distance=s.sample((1, 2, 4), name="distance"))
+
+
+def _padded(s: al.Schedule) -> None:
+    s.cache_read("C", "B", at=s.stage("C")["i"], layout="packed", name="P")
+    s.storage_align("P", s.stage("C")["k"], s.sample((8, 16), name="factor"), s.sample((0, 4), name="offset"))
+
+
+def _written_out(s: al.Schedule) -> None:
+    s.unroll(s.stage("D")["j"], max_steps=s.sample((4, 1 << 30), name="steps"))
+
+
+def _at_loops_never_named(s: al.Schedule) -> None:
+    s.compute_at("C", s.sample_location("C", name="at"))
+    s.parallel(s.stage("D")["i"], depth=s.sample((0, 1), name="depth"))
+
+
+def _at_loops_named_or_not(s: al.Schedule) -> None:
+    s.cache_read("C", "B", at=s.sample((None, s.stage("C")["i"]), name="at"), layout="plain", name="P")
+    s.cache_read("C", "A", at=s.sample((s.stage("C")["k"], None, s.stage("C")["i"]), name="there"), layout="plain", name="Q")
+    s.parallel(s.stage("D")["i"])
+
+
+def _made_of_others(s: al.Schedule) -> None:
+    x, y, tile = s.sample((1, 2, 5), name="x"), s.sample((1, 3), name="y"), s.sample_tile(s.stage("C")["i"], 3, name="tile")
+    s.split(s.stage("C")["i"], [None, tile[2] * 2])
+    s.split(s.stage("C")["j"], [None, x + y])
+    s.split(s.stage("D")["j"], [None, 16 // y])
+
+
+@pytest.mark.parametrize(
+    "function", [_asked_ahead, _padded, _written_out, _at_loops_never_named, _at_loops_named_or_not, _made_of_others]
+)
+def test_the_row_of_a_trace_of_a_function_is_found_again(function: builders.ScheduleFunction) -> None:
+    """Whether it says what is so by default, which stage it names first, and whatever a number is made of."""
+    (sketch,) = builders.sketches_of(TASK, builders.builder_of(function))
+    for row in itertools.product(*(range(hole.size) for hole in sketch.holes)):
+        candidate = sketch.candidate(row)
+        found = sketch.row_of(candidate)
+        assert found is not None, candidate.trace
+        assert sketch.candidate(found) == candidate
+        assert str(read(TASK.dag, candidate.trace).trace) == candidate.trace
+
+
+def test_numbers_that_no_row_makes() -> None:
+    (sketch,) = builders.sketches_of(TASK, builders.builder_of(_made_of_others))
+    trace = sketch.candidate((0, 0, 0)).trace
+    assert "C_j = " not in trace
+    assert "(None, 2)" in trace
+    assert sketch.row_of(Candidate(trace.replace("(None, 2)", "(None, 9)"))) is None
+    assert sketch.row_of(Candidate(trace.replace("(None, 2)", f"(None, {'9' * 5000})"))) is None
 
 
 @pytest.mark.parametrize(
