@@ -4,6 +4,8 @@ from typing import Final
 
 #: Bytes: a cache line, and the widest vector register.
 ALIGNMENT: Final = 64
+#: Bytes: what the address of each array of a GPU's program is a multiple of, as it loads so many at once.
+DEVICE_ALIGNMENT: Final = 16
 
 
 def aligned(size: int) -> int:

@@ -51,6 +51,9 @@ class Cpu(HostSpace):
     def time(self, run: Callable[[int], None], calls: int) -> float:
         return wall_clock(run, calls)
 
+    def finish(self) -> None:
+        """It does what it is asked for at once."""
+
     def sweeper(self, nbytes: int) -> Callable[[], None]:
         return sweeper(nbytes)
 
