@@ -27,6 +27,7 @@ from ansorlite.runtime.device import LoadedKernel, Memory
 from ansorlite.runtime.device_memory import BAND, MARK, DeviceMemory, Guards
 from ansorlite.runtime.device_peaks import measured_peaks
 from ansorlite.runtime.memory import in_units
+from ansorlite.runtime.own import own_device_object
 from ansorlite.target import Target
 
 if TYPE_CHECKING:
@@ -202,9 +203,7 @@ class Cuda:
         Raises:
             TargetError: it was compiled for another target; there is no driver, or it refuses the kernel.
         """
-        if not isinstance(compiled, DeviceObject) or compiled.form is Form.OPENCL or compiled.target != self.target.key:
-            raise TargetError(f"this kernel was compiled for {compiled.target}, not for {self.target.key}; compile it again")
-        return LoadedModule(compiled, self)
+        return LoadedModule(own_device_object(compiled, self.target, (Form.CUBIN, Form.PTX)), self)
 
     def link(self, steps: Sequence[EntryStep], kernels: Mapping[str, LoadedKernel]) -> CudaSteps:
         return CudaSteps(steps, kernels, self)
