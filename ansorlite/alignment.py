@@ -6,6 +6,8 @@ from typing import Final
 CACHE_LINE: Final = 64
 #: Bytes: a cache line, and the widest vector register.
 ALIGNMENT: Final = CACHE_LINE
+#: Bytes: what the address of each array of a GPU's program is a multiple of, as it loads so many at once.
+DEVICE_ALIGNMENT: Final = 16
 
 
 def aligned(size: int) -> int:

@@ -275,6 +275,33 @@ def resolve(target: str | Target) -> Target:
     )
 
 
+def recorded(key: str) -> Target:
+    """The target whose records have ``key``, as far as this machine can make its programs: a device that is here, or a named one;
+    of a CPU that this one is not, and cannot stand for, this one.
+
+    Raises:
+        TargetError: it is a device that is neither here nor named.
+    """
+    kind, _, cpu, *_ = [*key.split(), "", "", ""]
+    if kind == "emulated":
+        return resolve("emulated")
+    if kind == "llvm":
+        named = resolve(cpu) if cpu in NAMED else host()
+        return host() if obstacle(named) else named
+    try:
+        for number in range(_DEVICES):
+            if (here := _device(kind, number)).key == key:
+                return here
+    except TargetError:
+        pass  # there are no more
+    if found := [target for target in GPUS.values() if target.key == key]:
+        return found[0]
+    raise TargetError(f"the record is of {key}, which is not here")
+
+
+#: More of one kind no machine has.
+_DEVICES: Final = 64
+
 #: Numbers of a target that a file may say: which, and up to what.
 _NUMBERS: Final[Mapping[str, int]] = {"threads": 1 << 12, "l1": 1 << 40, "l2": 1 << 40, "l3": 1 << 40}
 #: Such a file has not more bytes.

@@ -209,6 +209,7 @@ class StandIn:
         cuda.Device = lambda number: _Device(stand_in, number)
         cuda.Event = lambda: Event(stand_in)
         cuda.Stream = lambda **_: Stream(stand_in, stand_in.device)
+        cuda.ExternalStream = lambda pointer, _: self.stream(pointer)
         cuda.get_current_stream = lambda: self.current[self.device]
         cuda.get_elapsed_time = lambda start, end: 1e3 * (end.time - start.time)
         cuda.UnownedMemory = lambda address, *_: (address,)
@@ -286,6 +287,23 @@ class DeviceArray:
         view = type(self)(self.shape[::-1], self.dtype, self.data, self.strides[::-1])
         view.owner = self
         return view
+
+    def __getitem__(self, index: Any) -> DeviceArray:
+        """A view, by slices."""
+        dummy = np.lib.stride_tricks.as_strided(np.zeros(self.nbytes or 1, np.uint8).view(self.dtype), self.shape, self.strides)
+        part = dummy[index]
+        begin = part.__array_interface__["data"][0] - dummy.__array_interface__["data"][0]
+        view = type(self)(part.shape, self.dtype, MemoryPointer(None, self.data.ptr + begin), part.strides)
+        view.owner = self
+        return view
+
+    def __setitem__(self, index: Any, value: DeviceArray) -> None:
+        part, gpu = self[index], self.stand_in.gpu
+
+        def run() -> None:
+            np.ndarray(part.shape, part.dtype, gpu.at(part.data.ptr), 0, part.strides)[...] = value._now()
+
+        self.stand_in.current[self.stand_in.device].do(run)
 
     def copy(self) -> DeviceArray:
         made = self.stand_in.empty(self.shape, self.dtype)

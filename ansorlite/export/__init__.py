@@ -6,9 +6,9 @@ from ansorlite import lazy
 
 if TYPE_CHECKING:
     from ansorlite.export.header import check_name, identifier
-    from ansorlite.export.write import NativeModel, checksum_of, write_library
+    from ansorlite.export.write import NativeModel, checksum_of, write_gpu_library, write_library
 
-__all__ = ["NativeModel", "check_name", "checksum_of", "identifier", "write_library"]
+__all__ = ["NativeModel", "check_name", "checksum_of", "identifier", "write_gpu_library", "write_library"]
 
 #: What only writing needs.
 _HOMES: Final = {
@@ -16,6 +16,7 @@ _HOMES: Final = {
     "check_name": "ansorlite.export.header",
     "checksum_of": "ansorlite.export.write",
     "identifier": "ansorlite.export.header",
+    "write_gpu_library": "ansorlite.export.write",
     "write_library": "ansorlite.export.write",
 }
 

@@ -12,7 +12,7 @@ from ansorlite.errors import ModelError
 MODEL: Final = "ansorlite_model"
 
 #: Changes when a library of the one version cannot be loaded by the other.
-FORMAT: Final = 4
+FORMAT: Final = 5
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,7 @@ class Description:
         weights: name of the file beside the library that they are in; ``None``: inside.
         steps: in order.
         object_head: bytes that every Python object begins with, in the Python that made it: it can be called directly from such.
+        kind: of the target: what the symbol ``ansorlite_model`` is depends on that.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Description:
     weights: str | None
     steps: tuple[StepFacts, ...]
     object_head: int
+    kind: str
 
     def text(self) -> str:
         """As JSON."""

@@ -16,6 +16,7 @@ import numpy as np
 from ansorlite import processor
 from ansorlite.errors import ArgumentError, ModelError, TargetError
 from ansorlite.export.description import MODEL, Description, Parameter, parse
+from ansorlite.export.load_gpu import GpuSymbols, LoadedGpuModel
 from ansorlite.export.opened import open_library
 from ansorlite.runtime.arguments import Array, Signature
 from ansorlite.runtime.builtin import Direct, builtin
@@ -42,7 +43,7 @@ class _Symbols(ctypes.Structure):
     )
 
 
-def load(path: str | os.PathLike[str], *, share_weights: bool = False) -> LoadedModel:
+def load(path: str | os.PathLike[str], *, share_weights: bool = False, device: int = 0) -> LoadedModel | LoadedGpuModel:
     """Load a model that ``Executable.export`` wrote, as the files are now; what becomes of them later changes nothing.
 
     A library is code, and loading it runs some: load only what you would run.
@@ -51,13 +52,16 @@ def load(path: str | os.PathLike[str], *, share_weights: bool = False) -> Loaded
         path: of the shared library. Its weights, if they are not inside, must lie beside it.
         share_weights: map the file of weights, which all processes that do so have in memory once, instead of reading it. Nobody
             may then write to that file, or cut it off, as long as the model is in use; to replace it, as an export does, is
-            no harm.
+            no harm. Of a model for a GPU they are always read.
+        device: of a model for a GPU, the GPU's number.
 
     Raises:
         ArgumentError: it is no path.
         ModelError: there is no such file, it is not an exported model, it or its weights are damaged, or these are missing or
             those of another model.
-        TargetError: it was compiled for another architecture, or the processor lacks what it was compiled for.
+        TargetError: it was compiled for another architecture, or the processor lacks what it was compiled for; or there is no
+            driver, or no GPU of that kind.
+        MemoryLimitError: the GPU has no room for it.
     """
     if not isinstance(path, str | os.PathLike):
         raise ArgumentError(f"an exported model is given by the path of its library, not by {path!r}")
@@ -72,6 +76,9 @@ def load(path: str | os.PathLike[str], *, share_weights: bool = False) -> Loaded
     except (OSError, ValueError) as error:
         raise ModelError(f"{os.fspath(path)} is not a model that ansorlite exported ({error})") from error
     description = parse((symbols.description or b"").decode(errors="replace"))
+    if description.kind == "cuda":
+        symbols_there = GpuSymbols.in_dll(library, MODEL)
+        return LoadedGpuModel(description, library, symbols_there, _weights_file(description, file), device)
     if lacking := processor.missing(description.features):
         raise TargetError(
             f"the model was compiled for a processor with {', '.join(lacking)}, which this one lacks; export it here"
@@ -83,11 +90,9 @@ def load(path: str | os.PathLike[str], *, share_weights: bool = False) -> Loaded
 
 def _weights(description: Description, symbols: _Symbols, library: Path, share: bool) -> Array | None:
     """What is in the file of weights; ``None`` if they are inside of the library, which has been checked."""
-    if description.weights is None:
+    file = _weights_file(description, library)
+    if file is None:
         return None
-    file = library.with_name(Path(description.weights).name)
-    if not file.is_file():
-        raise ModelError(f"the weights of {library.name} are missing: put the file {file.name} beside it")
     try:
         with file.open("rb", buffering=0) as opened:
             weights = _mapped(opened, description.weight_bytes) if share else _read(opened, description.weight_bytes)
@@ -98,6 +103,16 @@ def _weights(description: Description, symbols: _Symbols, library: Path, share: 
             f"{file.name} is not the file of weights that belongs to {library.name}, or it is damaged; export the model again"
         )
     return weights
+
+
+def _weights_file(description: Description, library: Path) -> Path | None:
+    """``None``: they are inside of the library."""
+    if description.weights is None:
+        return None
+    file = library.with_name(Path(description.weights).name)
+    if not file.is_file():
+        raise ModelError(f"the weights of {library.name} are missing: put the file {file.name} beside it")
+    return file
 
 
 def _mapped(file: io.FileIO, nbytes: int) -> Array | None:

@@ -7,20 +7,22 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import llvmlite.binding as llvm
 
+from ansorlite import processor
 from ansorlite.codegen import checksum, direct, entry, team
+from ansorlite.codegen.driver import GpuModel
 from ansorlite.codegen.machine import machine, optimise
 from ansorlite.errors import ArgumentError
-from ansorlite.export import header, public_side
+from ansorlite.export import gpu_side, header, public_side
 from ansorlite.export.description import MODEL, Description
 from ansorlite.export.link import link
 from ansorlite.export.seal import seal
 from ansorlite.runtime.arguments import Array
 from ansorlite.runtime.team import spin
-from ansorlite.target import Target
+from ansorlite.target import LEVELS, Target
 from ansorlite.writing import replacing, temporary_folder, writing
 
 #: Code and its data must lie within 2 GiB of each other, and this much is left for all that is not weights.
@@ -52,32 +54,61 @@ def write_library(model: NativeModel, description: Description, path: Path) -> N
         TargetError: there is no linker, or it fails.
     """
     target = model.target
+    codes = [
+        *model.objects.values(),
+        _assembled(entry.text(public_side.ENTRY, model.steps, target), target),
+        _assembled(direct.text(target, description.object_head), target),
+        machine(target).emit_object(optimise(team.text(target, spin()), target)),
+        machine(target).emit_object(optimise(checksum.text(target), target)),
+        _assembled(public_side.text(description, target), target),
+    ]
+    _write(codes, public_side.functions(description.name), model.weights, description, path, target)
+
+
+def write_gpu_library(model: GpuModel, weights: Array, description: Description, path: Path) -> None:
+    """The same of a model for an NVIDIA GPU: the library is for processors of this one's architecture.
+
+    Raises:
+        ArgumentError, TargetError: as :func:`write_library`.
+    """
+    host = LEVELS[_HOSTS[processor.ARCHITECTURE]]
+    codes = [
+        machine(host).emit_object(optimise(checksum.text(host), host)),
+        _assembled(gpu_side.text(description, model, host.triple), host),
+    ]
+    _write(codes, gpu_side.functions(description.name), weights, description, path, host)
+
+
+#: What the host's side of a model on a GPU is compiled for, by this machine's architecture: any processor of it.
+_HOSTS: Final = {"x86_64": "x86-64-v2", "aarch64": "aarch64"}
+
+
+def _write(
+    codes: Sequence[bytes], functions: Sequence[str], weights: Array, description: Description, path: Path, target: Target
+) -> None:
+    """Link ``codes``, and write all files.
+
+    Args:
+        target: of the processor that runs the library.
+    """
     if path.is_dir():
         raise ArgumentError(f"{path} is a folder; give the path of the library to be written, as {path / 'model.so'}")
-    if description.weights is None and model.weights.nbytes > _INSIDE_AT_MOST:
+    if description.weights is None and weights.nbytes > _INSIDE_AT_MOST:
         raise ArgumentError("these weights are too large to be inside of a library; export with weights='beside'")
     with temporary_folder() as folder:
-        codes = [
-            *model.objects.values(),
-            _assembled(entry.text(public_side.ENTRY, model.steps, target), target),
-            _assembled(direct.text(target, description.object_head), target),
-            machine(target).emit_object(optimise(team.text(target, spin()), target)),
-            machine(target).emit_object(optimise(checksum.text(target), target)),
-            _assembled(public_side.text(description, target), target),
-        ]
         objects = [folder / f"{number}.o" for number in range(len(codes))]
         with writing(folder):
             for file, code in zip(objects, codes, strict=True):
                 file.write_bytes(code)
         if description.weights is None:
             objects.append(folder / "weights.o")
-            _write_weights(model.weights, objects[-1], target)
+            _write_weights(weights, objects[-1], target)
         linked = folder / path.name
-        link(objects, linked, (*public_side.functions(description.name), MODEL), folder, target)
+        link(objects, linked, (*functions, MODEL), folder, target)
         seal(linked)
         if description.weights is not None:
             with replacing(path.with_name(description.weights)) as new:
-                model.weights.tofile(new)
+                weights.tofile(new)
         with replacing(path) as new:
             shutil.move(linked, new)
         with replacing(path.with_suffix(".h")) as new:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from ansorlite.codegen.entry import EntryStep
-from ansorlite.codegen.object import Object
 from ansorlite.errors import ArgumentError
 from ansorlite.graph.describe import Value
 from ansorlite.graph.graph import Array
@@ -21,13 +20,15 @@ from ansorlite.graph.model import Model
 from ansorlite.graph.profile import Profile, check_runs, measure_profile
 from ansorlite.graph.shared import SharedWeights, Weights
 from ansorlite.graph.steps import Bindable, PythonStep, bound_steps, needs_of, prepare, symbol
+from ansorlite.runtime.abroad import check_exported
 from ansorlite.runtime.arguments import Signature
 from ansorlite.runtime.builtin import Direct
 from ansorlite.runtime.device import LoadedSteps
+from ansorlite.runtime.device_model_call import model_call
 from ansorlite.runtime.devices import device_of
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.runtime.memory import check_fits
-from ansorlite.runtime.model_call import ModelCall, direct_arguments
+from ansorlite.runtime.model_call import direct_arguments
 from ansorlite.runtime.not_copied import NotCopied
 from ansorlite.task import Task
 
@@ -103,7 +104,8 @@ class Executable(NotCopied):
         device.copy_in(weights)
         prepare(model, layout, kernels, weights, device)
         layout, self._weights = (layout, Weights(weights)) if shared is None else shared.store(device, layout, weights)
-        self._call = ModelCall(device, Signature(self.inputs, self.outputs), self._temporaries, *self._weights.addresses)
+        device.finish()  # calls may be on any stream
+        self._call = model_call(device, Signature(self.inputs, self.outputs), self._temporaries, *self._weights.addresses)
         bound = tuple(bound_steps(model, layout, kernels, device))
         self.facts = tuple(step.facts for step in bound)
         self._steps = tuple(step.step for step in bound)
@@ -129,7 +131,8 @@ class Executable(NotCopied):
             named: inputs by name.
 
         Returns:
-            output name → array, the caller's own.
+            output name → array, the caller's own: numpy's. Of a model for CUDA, if one input is on the GPU, CuPy's, and nothing
+            is waited for: it runs on CuPy's current stream.
 
         Raises:
             ArgumentError: an input that is missing, unknown, given twice, or of another shape or dtype.
@@ -182,7 +185,8 @@ class Executable(NotCopied):
     ) -> None:
         """Write the model as a shared library, with a C header beside it (the same name, ``.h``).
 
-        It needs nothing but the C library. :func:`ansorlite.load` runs it in Python; the header says how C does.
+        It needs nothing but the C library, and for CUDA the driver. :func:`ansorlite.load` runs it in Python; the header says
+        how C does.
 
         Args:
             path: of the library.
@@ -199,9 +203,9 @@ class Executable(NotCopied):
         steps = [step for step in self._steps if not isinstance(step, PythonStep)]
         if len(steps) < len(self._steps):
             raise ArgumentError("a part of this model runs in Python, so it cannot be exported; compile it with kernels only")
-        kernels = {name: kernel.compiled for name, kernel in self._kernels.items() if isinstance(kernel.compiled, Object)}
-        if len(kernels) < len(self._kernels):
-            raise ArgumentError(f"models for {self._target.kind} are not exported; compile it for a CPU, target='llvm'")
+        kernels = {name: kernel.compiled for name, kernel in self._kernels.items()}
+        for compiled in kernels.values():
+            check_exported(compiled, self._target)
         image = Image(
             self._target, self.inputs, self.outputs, kernels, steps, self.facts, self._temporaries, self._weights.own.array
         )

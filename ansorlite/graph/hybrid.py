@@ -23,6 +23,7 @@ from ansorlite.graph.model import Model
 from ansorlite.graph.profile import Profile, check_runs, measure_profile
 from ansorlite.graph.shared import SharedWeights
 from ansorlite.runtime.arguments import by_name
+from ansorlite.runtime.device_arrays import arrays_of, on_gpu
 from ansorlite.runtime.devices import device_of
 from ansorlite.runtime.not_copied import NotCopied
 from ansorlite.runtime.peaks import Peaks
@@ -139,6 +140,7 @@ class HybridExecutable(NotCopied):
     def __init__(self, model: HybridModel, segments: Sequence[Executable]) -> None:
         self.inputs = model.inputs
         self._model = model
+        self._arrays = arrays_of(device_of(model.target))
         native = iter(segments)
         self._steps = [step if isinstance(step, HostStep) else next(native) for step in model.steps]
 
@@ -148,19 +150,23 @@ class HybridExecutable(NotCopied):
         return sum(1 if isinstance(step, HostStep) else step.steps for step in self._steps)
 
     def __call__(self, /, *arrays: Any, **named: Any) -> dict[str, Datum]:
-        """Run the model: see :class:`ansorlite.graph.executable.Executable`.
+        """Run the model: see :class:`ansorlite.graph.executable.Executable`. What host steps read of a GPU is waited for.
 
         Raises:
             ArgumentError: an input that is missing, unknown, given twice, or of another shape or dtype.
             ModelError: a host step refuses its inputs.
         """
         values = self._given(arrays, named)
+        there = any(on_gpu(values[name]) for name in self.inputs)
         for step in self._steps:
             if isinstance(step, HostStep):
-                step.run(values)
+                step.run(self._brought(step, values))
             else:
                 values.update(step({name: values[name] for name in step.inputs}))
-        return {public: values[name] for public, name in self._model.outputs.items()}
+        results = {public: values[name] for public, name in self._model.outputs.items()}
+        if self._arrays is None or not there:
+            return results
+        return {name: self._arrays.view(name, datum) if _is_array(datum) else datum for name, datum in results.items()}
 
     def profile(self, inputs: Mapping[str, Datum], *, runs: int = 30, peaks: Peaks | None = None) -> Profile:
         """How long each kernel, copy and host step takes in place: see :meth:`ansorlite.graph.executable.Executable.profile`.
@@ -182,7 +188,7 @@ class HybridExecutable(NotCopied):
         for step in self._steps:
             if isinstance(step, HostStep):
                 start = time.perf_counter_ns()
-                step.run(values)
+                step.run(self._brought(step, values))
                 times.append(time.perf_counter_ns() - start)
                 facts.append(step.facts(values))
             else:
@@ -194,11 +200,20 @@ class HybridExecutable(NotCopied):
 
     def _given(self, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Datum]:
         """The values that are there before the first step."""
-        given = by_name(self.inputs, arrays, named)
+        given = dict(by_name(self.inputs, arrays, named))
         for name, value in self.inputs.items():
+            if self._arrays is not None and on_gpu(given[name]):
+                given[name] = self._arrays.view(f"input {name!r}", given[name])
             if value is not None:
                 _check(name, given[name], value)
         return {**self._model.constants, **given}
+
+    def _brought(self, step: HostStep, values: dict[str, Datum]) -> dict[str, Datum]:
+        """``values``, in which what the step reads is on the host."""
+        for name in step.inputs:
+            if self._arrays is not None and on_gpu(values[name]):
+                values[name] = self._arrays.on_host(name, values[name])
+        return values
 
     def export(self, path: str | os.PathLike[str], **_: Any) -> NoReturn:
         """Not possible: a shared library has no Python.
@@ -219,6 +234,10 @@ def compile_any(
         return compile_model(model, kernel_for, shared)
     kernels = {task.key: kernel_for(task) for task, _ in model.tasks}
     return HybridExecutable(model, [compile_model(segment, lambda task: kernels[task.key], shared) for segment in model.segments])
+
+
+def _is_array(datum: Datum) -> bool:
+    return isinstance(datum, np.ndarray | np.generic) or on_gpu(datum)
 
 
 def _check(name: str, array: Any, value: Value) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from ansorlite import export
+from ansorlite.codegen.driver import GpuModel
 from ansorlite.codegen.entry import Call, EntryStep
-from ansorlite.codegen.object import Object
+from ansorlite.codegen.object import Compiled, DeviceObject, Object
 from ansorlite.errors import ArgumentError
 from ansorlite.export.description import Description, Parameter, StepFacts
 from ansorlite.graph.describe import Value
@@ -19,6 +21,7 @@ from ansorlite.graph.memory import plan_memory
 from ansorlite.graph.model import Model
 from ansorlite.graph.steps import PythonStep, bound_steps, needs_of, prepare, symbol
 from ansorlite.runtime.abroad import KernelAbroad
+from ansorlite.runtime.arguments import numpy_type
 from ansorlite.runtime.host import HostSpace
 from ansorlite.runtime.memory import check_fits
 from ansorlite.target import Target
@@ -31,7 +34,7 @@ class Image:
 
     Attributes:
         inputs, outputs: name → shape and dtype.
-        kernels: by the symbols that the steps call them by.
+        kernels: by the symbols that the steps call them by; all of the target's kind.
         temporaries: bytes that a call needs.
         weights: constants, and what is prepared of them.
     """
@@ -39,7 +42,7 @@ class Image:
     target: Target
     inputs: Mapping[str, Value]
     outputs: Mapping[str, Value]
-    kernels: Mapping[str, Object]
+    kernels: Mapping[str, Compiled]
     steps: Sequence[EntryStep]
     facts: tuple[StepFacts, ...]
     temporaries: int
@@ -55,16 +58,12 @@ class Image:
             raise ArgumentError(
                 f'weights is {weights!r}; it must be "inside" of the library, or "beside" it in a file of their own'
             )
-        named = [replace(step, entry=self.kernels[step.entry].entry) if isinstance(step, Call) else step for step in self.steps]
-        objects = {kernel.entry: kernel.code for kernel in self.kernels.values()}
-        if len(objects) < len(self.kernels):
-            raise ArgumentError("two kernels of this model have one name; compile them with ansorlite.compile")
         values = [Parameter(name, value.shape, value.dtype) for name, value in (*self.inputs.items(), *self.outputs.items())]
         description = Description(
             export.check_name(export.identifier(file.stem) if name is None else name),
             __version__,
             self.target.key,
-            tuple(feature[1:] for feature in self.target.features.split(",") if feature.startswith("+")),
+            self._features,
             self.target.sve_bytes,
             tuple(values[: len(self.inputs)]),
             tuple(values[len(self.inputs) :]),
@@ -74,8 +73,33 @@ class Image:
             file.with_suffix(".weights").name if weights == "beside" and self.weights.nbytes else None,
             self.facts,
             object.__basicsize__,
+            self.target.kind,
         )
-        export.write_library(export.NativeModel(named, objects, self.weights, self.target), description, file)
+        if self.target.kind == "cuda":
+            export.write_gpu_library(self._on_gpu(), self.weights, description, file)
+        else:
+            export.write_library(self._native(), description, file)
+
+    @property
+    def _features(self) -> tuple[str, ...]:
+        """What the processor must have; that of a GPU's host may be any."""
+        if self.target.gpu is not None:
+            return ()
+        return tuple(feature[1:] for feature in self.target.features.split(",") if feature.startswith("+"))
+
+    def _native(self) -> export.NativeModel:
+        kernels = {symbol: kernel for symbol, kernel in self.kernels.items() if isinstance(kernel, Object)}
+        named = [replace(step, entry=kernels[step.entry].entry) if isinstance(step, Call) else step for step in self.steps]
+        objects = {kernel.entry: kernel.code for kernel in kernels.values()}
+        if len(objects) < len(self.kernels):
+            raise ArgumentError("two kernels of this model have one name; compile them with ansorlite.compile")
+        return export.NativeModel(named, objects, self.weights, self.target)
+
+    def _on_gpu(self) -> GpuModel:
+        kernels = {symbol: kernel for symbol, kernel in self.kernels.items() if isinstance(kernel, DeviceObject)}
+        given = (*self.inputs.values(), *self.outputs.values())
+        values = [numpy_type(value.dtype).itemsize * math.prod(value.shape) for value in given]
+        return GpuModel(self.steps, kernels, values, len(self.inputs), self.temporaries, self.weights.nbytes, self.target.cpu)
 
 
 def image_abroad(model: Model, kernels: Sequence[KernelAbroad]) -> Image:

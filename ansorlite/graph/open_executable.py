@@ -26,6 +26,9 @@ from ansorlite.graph.profile import Profile
 from ansorlite.graph.restriction import is_restriction
 from ansorlite.graph.shared import SharedWeights
 from ansorlite.runtime.arguments import by_name, empty, imported, numpy_type
+from ansorlite.runtime.cuda import device_type
+from ansorlite.runtime.device_arrays import arrays_of, on_gpu
+from ansorlite.runtime.devices import device_of
 from ansorlite.runtime.not_copied import NotCopied
 from ansorlite.runtime.peaks import Peaks
 
@@ -76,6 +79,7 @@ class OpenExecutable(NotCopied):
         self.outputs: tuple[str, ...] = model.outputs
         self._model = model
         self._build = build
+        self._arrays = arrays_of(device_of(model.target))
         self._types = {name: numpy_type(value.dtype) for name, value in model.inputs.items() if value.dtype}
         self._lock = Lock()
         self._by_value: frozenset[str] = frozenset()
@@ -154,7 +158,7 @@ class OpenExecutable(NotCopied):
         program = self._programs.get(
             route.program, lambda: self._build(self._model.built(self._specialized(route)), self._weights)
         )
-        padded = {name: _padded(given[name], shape) for name, shape in route.padded.items()}
+        padded = {name: self._padded(given[name], shape) for name, shape in route.padded.items()}
         return route, program, {name: padded.get(name, given[name]) for name in program.inputs}
 
     def _array(self, name: str, datum: Any) -> Datum:
@@ -162,7 +166,9 @@ class OpenExecutable(NotCopied):
         if expected is None:
             return datum
         array = datum
-        if isinstance(datum, np.generic):
+        if self._arrays is not None and on_gpu(datum):
+            array, expected = self._arrays.view(f"input {name!r}", datum), device_type(expected.name)
+        elif isinstance(datum, np.generic):
             array = np.asarray(datum)
         elif not isinstance(datum, np.ndarray):
             array = imported(f"input {name!r}", datum)
@@ -170,17 +176,28 @@ class OpenExecutable(NotCopied):
             raise ArgumentError(f"input {name!r} is {array.dtype}; convert it with .astype({expected.name!r})")
         return array
 
+    def _padded(self, array: Datum, shape: tuple[int, ...]) -> Datum:
+        """``array`` at the first places of one of ``shape``, its last places repeated; on the GPU, if it is there."""
+        if self._arrays is None or not on_gpu(array):
+            return _filled(empty(shape, array.dtype.name), array)
+        with self._arrays.current():
+            return _filled(self._arrays.made(shape, array.dtype.name), array)
+
     # Which program -----------------------------------------------------------------------------------------------
 
     def _route(self, given: Mapping[str, Datum]) -> _Route:
         while True:
-            shapes = {name: datum.shape for name, datum in given.items() if isinstance(datum, np.ndarray)}
-            values = {name: given[name] for name in sorted(self._by_value)}
+            shapes = {name: datum.shape for name, datum in given.items() if isinstance(datum, np.ndarray) or on_gpu(datum)}
+            values = {name: self._on_host(name, given[name]) for name in sorted(self._by_value)}
             try:
                 return self._routes.get(_key(shapes, values), partial(self._routed, shapes, values))
             except ValuesNeededError as error:
                 with self._lock:
                     self._by_value |= error.names
+
+    def _on_host(self, name: str, datum: Datum) -> Array:
+        """What a program depends on by its values; of a GPU it is waited for."""
+        return datum if self._arrays is None else self._arrays.on_host(name, datum)
 
     def _routed(self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]) -> _Route:
         sizes = sizes_of(self.inputs, shapes)
@@ -227,9 +244,9 @@ def _key(shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]) -> 
     return tuple(shapes.items()), tuple((name, array.tobytes()) for name, array in values.items())
 
 
-def _padded(array: Array, shape: tuple[int, ...]) -> Array:
-    """``array`` at the first places of one of ``shape``, its last places repeated."""
-    larger = empty(shape, array.dtype.name)
+def _filled(larger: Datum, array: Datum) -> Datum:
+    """``larger`` with ``array`` at its first places, and its last places repeated."""
+    shape = larger.shape
     larger[tuple(map(slice, array.shape))] = array
     filled = list(array.shape)
     for axis, (extent, upper) in enumerate(zip(array.shape, shape, strict=True)):

@@ -21,7 +21,7 @@ _LANES: Final[Mapping[tuple[int, int], int]] = {
 }
 #: LLVM's names of compute capabilities, and the version of PTX that it takes to name them. Machine code runs on a later minor
 #: version of its major one, too.
-_PROCESSORS: Final[Mapping[tuple[int, int], tuple[str, str]]] = {
+PROCESSORS: Final[Mapping[tuple[int, int], tuple[str, str]]] = {
     (7, 5): ("sm_75", "+ptx80"),
     (8, 0): ("sm_80", "+ptx80"),
     (8, 6): ("sm_86", "+ptx80"),
@@ -74,12 +74,12 @@ def facts(number: int) -> tuple[Gpu, str, str]:
 
     digits = str(found.cuda.Device(number).compute_capability)
     capability = int(digits[:-1]), int(digits[-1])
-    known = max((each for each in _PROCESSORS if each[0] == capability[0] and each <= capability), default=None)
+    known = max((each for each in PROCESSORS if each[0] == capability[0] and each <= capability), default=None)
     name = str(runtime.getDeviceProperties(number)["name"].decode())
     if known is None:
         raise TargetError(
             f"{name} has compute capability {capability[0]}.{capability[1]}; code is made for "
-            f"{', '.join(f'{major}.{minor}' for major, minor in _PROCESSORS)} and later minor versions"
+            f"{', '.join(f'{major}.{minor}' for major, minor in PROCESSORS)} and later minor versions"
         )
     processors = attribute("MultiProcessorCount")
     # Both clocks are told in kHz; memory moves two words a clock.
@@ -101,4 +101,4 @@ def facts(number: int) -> tuple[Gpu, str, str]:
         lanes=_LANES[known],
         async_copies=capability >= (8, 0),
     )
-    return gpu, *_PROCESSORS[known]
+    return gpu, *PROCESSORS[known]

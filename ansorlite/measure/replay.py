@@ -27,7 +27,7 @@ from ansorlite.records.database import Database
 from ansorlite.records.jsonlines import measurement_json
 from ansorlite.records.measurement import Measurement, Outcome, Record, Seconds
 from ansorlite.sketch.program import lower
-from ansorlite.target import resolve
+from ansorlite.target import recorded
 from ansorlite.task import Task
 from ansorlite.te.serialize import load
 from ansorlite.version import __version__
@@ -36,15 +36,16 @@ from ansorlite.writing import temporary_folder
 
 
 def recorded_task(database: Database, record: Record, threads: int | None = None) -> Task:
-    """The task of ``record``, on this machine.
+    """The task of ``record``, for the record's own target where this machine can be that.
 
     Args:
         threads: that its programs run on; by default all.
 
     Raises:
         RecordsError: the database has no such task, or what it has is not a computation.
+        TargetError: the record is of a device that is not here.
     """
-    target = resolve("llvm")
+    target = recorded(record.target)
     return Task(load(database.task(record.task).dag), target if threads is None else replace(target, threads=threads))
 
 

@@ -26,9 +26,7 @@ _STEADY: Final = 0.1
 _WHOLE: Final = 4
 
 
-def fixed(
-    program: Timed, first: float, _: Callable[[], Timed] | None, __: float | None, settings: MeasureSettings
-) -> float:
+def fixed(program: Timed, first: float, _: Callable[[], Timed] | None, __: float | None, settings: MeasureSettings) -> float:
     """The median of the repeats, always as many, whatever the best takes (as AutoTVM's and Ansor's runners)."""
     if first >= settings.long_seconds:
         return first

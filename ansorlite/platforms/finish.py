@@ -24,7 +24,9 @@ def finished(function: Function, target: Target) -> KernelModule:
 
 def stand_in(target: Target, here: Target) -> Target:
     """A target whose code runs on ``here`` and keeps what is prepared where ``target``'s does: that depends on the length of
-    vectors, and what temporaries it takes on the threads."""
+    vectors, and what temporaries it takes on the threads. In the place of a GPU a processor runs its blocks and threads."""
+    if target.gpu is not None:
+        here = replace(here, kind="emulated", gpu=target.gpu)
     return replace(here, vector_bytes=target.vector_bytes, vector_registers=target.vector_registers, threads=target.threads)
 
 

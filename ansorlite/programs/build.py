@@ -18,11 +18,10 @@ from ansorlite.codegen.object import (
     Report,
     Slot,
 )
-from ansorlite.errors import TargetError
 from ansorlite.loops.arguments import argument
 from ansorlite.loops.kernel_module import When
 from ansorlite.loops.nodes import Buffer
-from ansorlite.runtime.abroad import KernelAbroad
+from ansorlite.runtime.abroad import KernelAbroad, check_exported
 from ansorlite.runtime.device_kernel import DeviceKernel
 from ansorlite.runtime.kernel import Kernel, Origin
 from ansorlite.sketch.candidate import Candidate
@@ -60,10 +59,10 @@ def abroad(task: Task, compiled: Compiled, origin: Origin) -> KernelAbroad:
     """A program that is compiled already, for a machine that this one is not.
 
     Raises:
-        TargetError: it is for no CPU; or what prepares its constants cannot be compiled for this machine.
+        ArgumentError: it is for an OpenCL driver.
+        TargetError: what prepares its constants cannot be compiled for this machine.
     """
-    if not isinstance(compiled, Object):
-        raise TargetError(f"models for {task.target.kind} are not exported; compile it for a CPU, target='llvm'")
+    check_exported(compiled, task.target)
     if not compiled.prepared:
         return KernelAbroad(compiled, origin, None, task.target)
     stand_in = platforms.stand_in(task.target, this_machine())

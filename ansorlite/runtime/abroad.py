@@ -6,12 +6,21 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from ansorlite.codegen.object import Object
-from ansorlite.errors import TargetError
+from ansorlite.codegen.object import Compiled, DeviceObject, Form, Object
+from ansorlite.errors import ArgumentError, TargetError
 from ansorlite.runtime.arguments import Array
 from ansorlite.runtime.kernel import Origin
 from ansorlite.runtime.load import Loaded
 from ansorlite.target import Target
+
+
+def check_exported(compiled: Compiled, target: Target) -> None:
+    """
+    Raises:
+        ArgumentError: no model of kernels like ``compiled`` is exported: an OpenCL driver compiles them when it loads them.
+    """
+    if isinstance(compiled, DeviceObject) and compiled.form is Form.OPENCL:
+        raise ArgumentError(f"models for {target.kind} are not exported; compile it for a CPU, target='llvm', or for CUDA")
 
 
 class KernelAbroad:
@@ -22,7 +31,7 @@ class KernelAbroad:
         origin: which program it is.
     """
 
-    def __init__(self, compiled: Object, origin: Origin, preparing: Object | None, here: Target) -> None:
+    def __init__(self, compiled: Compiled, origin: Origin, preparing: Object | None, here: Target) -> None:
         """
         Args:
             preparing: what fills the block that ``compiled`` reads, for ``here``; ``None`` if nothing is prepared.

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from ansorlite import runtime
 from ansorlite.codegen.entry import EntryStep
-from ansorlite.codegen.object import Compiled, Object
-from ansorlite.errors import TargetError
+from ansorlite.codegen.object import Compiled
 from ansorlite.runtime.arguments import Array
 from ansorlite.runtime.device import LoadedKernel
 from ansorlite.runtime.guarded import guarded, read_only
 from ansorlite.runtime.host import HostMemory, HostSpace
 from ansorlite.runtime.load import Loaded, LoadedEntry
+from ansorlite.runtime.own import own_object
 from ansorlite.runtime.timing import preemptions, sweeper, wall_clock
 from ansorlite.target import Target
 
@@ -33,9 +33,7 @@ class Cpu(HostSpace):
         Raises:
             TargetError: it was compiled for another target, cannot run here, or needs a library that is not there.
         """
-        if not isinstance(compiled, Object):
-            raise TargetError(f"this kernel was compiled for {compiled.target}, not for {self.target.key}; compile it again")
-        return Loaded(compiled, self.target)
+        return Loaded(own_object(compiled, self.target), self.target)
 
     def link(self, steps: Sequence[EntryStep], kernels: Mapping[str, LoadedKernel]) -> LoadedEntry:
         """Compile what calls the kernels in a row."""
@@ -50,6 +48,9 @@ class Cpu(HostSpace):
 
     def time(self, run: Callable[[int], None], calls: int) -> float:
         return wall_clock(run, calls)
+
+    def finish(self) -> None:
+        """It does what it is asked for at once."""
 
     def sweeper(self, nbytes: int) -> Callable[[], None]:
         return sweeper(nbytes)

@@ -27,6 +27,7 @@ from ansorlite.runtime.device import LoadedKernel, Memory
 from ansorlite.runtime.device_memory import BAND, MARK, DeviceMemory, Guards
 from ansorlite.runtime.device_peaks import measured_peaks
 from ansorlite.runtime.memory import in_units
+from ansorlite.runtime.own import own_device_object
 from ansorlite.target import Target
 
 if TYPE_CHECKING:
@@ -72,12 +73,17 @@ class Cuda:
         """For the time of a ``with`` this GPU is CuPy's current one; gives its current stream.
 
         Raises:
+            MemoryLimitError: CuPy finds no room for what it is asked for.
             DeviceLostError: the driver reports that the GPU has failed this process.
         """
         cp = self.cupy
         try:
             with cp.cuda.Device(self.target.ordinal):
                 yield cp.cuda.get_current_stream()
+        except MemoryLimitError:
+            raise
+        except MemoryError:
+            raise MemoryLimitError(f"{self._name} has no memory left for a copy; free some, or make the shapes smaller") from None
         except (cp.cuda.driver.CUDADriverError, cp.cuda.runtime.CUDARuntimeError) as error:
             said = " ".join(str(error).split())
             if any(word in said for word in _HARMLESS):
@@ -86,6 +92,16 @@ class Cuda:
                 f"{self._name} fails ({said}): a program of this process, or of another one, has broken its memory or hangs; "
                 "start this process again"
             ) from None
+
+    @contextmanager
+    def on_stream(self, pointer: int) -> Iterator[None]:
+        """For the time of a ``with`` another library's stream is CuPy's current one on this GPU.
+
+        Args:
+            pointer: CUDA's handle of it.
+        """
+        with self.current(), self.cupy.cuda.ExternalStream(pointer, self.target.ordinal):
+            yield
 
     @property
     def _name(self) -> str:
@@ -187,9 +203,7 @@ class Cuda:
         Raises:
             TargetError: it was compiled for another target; there is no driver, or it refuses the kernel.
         """
-        if not isinstance(compiled, DeviceObject) or compiled.form is Form.OPENCL or compiled.target != self.target.key:
-            raise TargetError(f"this kernel was compiled for {compiled.target}, not for {self.target.key}; compile it again")
-        return LoadedModule(compiled, self)
+        return LoadedModule(own_device_object(compiled, self.target, (Form.CUBIN, Form.PTX)), self)
 
     def link(self, steps: Sequence[EntryStep], kernels: Mapping[str, LoadedKernel]) -> CudaSteps:
         return CudaSteps(steps, kernels, self)
@@ -204,6 +218,11 @@ class Cuda:
             end.record(stream)
             end.synchronize()
             return float(self.cupy.cuda.get_elapsed_time(start, end)) / 1e3
+
+    def finish(self) -> None:
+        """Wait for the current stream."""
+        with self.current() as stream:
+            stream.synchronize()
 
     def sweeper(self, nbytes: int) -> Callable[[], None]:
         memory = self.alloc(nbytes)

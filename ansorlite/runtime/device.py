@@ -133,6 +133,9 @@ class Device(MemorySpace, Protocol):
     def time(self, run: Callable[[int], None], calls: int) -> float:
         """Seconds that ``run(calls)`` takes until the device has done all of it."""
 
+    def finish(self) -> None:
+        """Wait until all is done that was asked for."""
+
     def sweeper(self, nbytes: int) -> Callable[[], None]:
         """What overwrites so many bytes of its memory, so that its caches hold nothing else."""
 

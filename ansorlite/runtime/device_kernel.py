@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -13,17 +13,11 @@ from ansorlite.loops.nodes import Buffer
 from ansorlite.runtime.arguments import Array
 from ansorlite.runtime.cuda import Cuda, device_type
 from ansorlite.runtime.device import Memory
+from ansorlite.runtime.device_arrays import DeviceArray, DeviceArrays, apart, contiguous, in_place, overlap
 from ansorlite.runtime.kernel import Kernel, Origin
 from ansorlite.runtime.timing import Timing, TimingSettings, measure
 from ansorlite.runtime.workspace import WorkspacePool
 from ansorlite.target import Target
-
-#: One on a GPU: CuPy's, or another library's.
-DeviceArray: TypeAlias = Any
-
-#: Kinds of devices in DLPack: CUDA's memory, and that which it shares with the host.
-_CUDA: Final = (2, 13)
-_ON_HOST: Final = (1, 3)
 
 
 class _Scratch(WorkspacePool):
@@ -54,6 +48,7 @@ class DeviceKernel(Kernel):
         device = self._device
         assert isinstance(device, Cuda)
         self._cuda = device
+        self._arrays = DeviceArrays(device)
         self._workspaces = _Scratch(device, self._workspace_bytes)
 
     def __call__(self, *arrays: Any, out: Any = None) -> Any:
@@ -79,13 +74,13 @@ class DeviceKernel(Kernel):
             raise ArgumentError(f"the kernel takes {len(self.inputs)} arrays ({names}), not {len(arrays)}")
         with self._cuda.current():
             if out is None:
-                outputs = [self._made(buffer) for buffer in self.outputs]
+                outputs = self._made()
                 written = outputs
             else:
                 written = self._given_outputs(outputs)
-            ready = [self._contiguous(position, array) for position, array in enumerate(arrays)]
+            ready = [contiguous(self._checked_here(position, array)) for position, array in enumerate(arrays)]
             if out is not None:
-                ready = [array.copy() if any(_overlap(array, other) for other in written) else array for array in ready]
+                ready = apart(ready, written)
             block = self._workspaces.take()
             self._entry(self._pack(*(array.data.ptr for array in (*ready, *written)), block.address))
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
@@ -96,6 +91,7 @@ class DeviceKernel(Kernel):
         result = object.__new__(DeviceKernel)
         result.__dict__.update(super().prepare(**ready).__dict__)
         result._workspaces = _Scratch(self._cuda, result._workspace_bytes)
+        self._cuda.finish()  # whatever stream the calls are on
         return result
 
     def bind(self, *arrays: Any) -> Callable[[], None]:
@@ -119,8 +115,8 @@ class DeviceKernel(Kernel):
         if len(arrays) != len(self.inputs):
             self(*arrays)
         with self._cuda.current():
-            ready = [self._contiguous(position, array) for position, array in enumerate(arrays)]
-            run = self._bound_on_device([*ready, *(self._made(buffer) for buffer in self.outputs)])
+            ready = [contiguous(self._checked_here(position, array)) for position, array in enumerate(arrays)]
+            run = self._bound_on_device([*ready, *self._made()])
         return measure(lambda calls: self._cuda.time(run, calls), settings, self._cuda.sweeper)
 
     def _bound_on_device(self, arrays: Sequence[DeviceArray]) -> Callable[[int], None]:
@@ -133,7 +129,7 @@ class DeviceKernel(Kernel):
                 if isinstance(array, np.ndarray):
                     raise ArgumentError(f"{params[position].name} is numpy's array; bind takes arrays on the GPU: cupy.asarray")
                 view = self._checked_here(position, array)
-                if not view.flags.c_contiguous:
+                if not in_place(view):
                     raise ArgumentError(
                         f"{params[position].name} is not a contiguous array that can be used in place; copy it first"
                     )
@@ -141,6 +137,7 @@ class DeviceKernel(Kernel):
             block = self._cuda.alloc(max(1, self._workspace_bytes))
             packed = self._pack(*(view.data.ptr for view in ready), block.address)
             self._prepare(packed)
+            self._cuda.finish()  # whatever stream the calls are on
         loaded, kept = self._loaded, (block, self._owners, *ready)
 
         def run(count: int, _alive: tuple[object, ...] = kept) -> None:
@@ -148,14 +145,9 @@ class DeviceKernel(Kernel):
 
         return run
 
-    def _made(self, buffer: Buffer) -> DeviceArray:
-        """A new array for an output."""
-        cp = self._cuda.cupy
-        return cp.ndarray(buffer.shape, device_type(buffer.dtype), self._cuda.room(buffer.nbytes))
-
-    def _contiguous(self, position: int, array: Any) -> DeviceArray:
-        view = self._checked_here(position, array)
-        return view if view.flags.c_contiguous else view.copy()
+    def _made(self) -> list[DeviceArray]:
+        """New arrays for the outputs."""
+        return [self._arrays.made(buffer.shape, buffer.dtype) for buffer in self.outputs]
 
     def _given_outputs(self, outputs: Sequence[Any]) -> list[DeviceArray]:
         if len(outputs) != len(self.outputs):
@@ -166,9 +158,9 @@ class DeviceKernel(Kernel):
             if isinstance(output, np.ndarray):
                 raise ArgumentError(f"out for {name} is numpy's array, and an input is on the GPU; pass one from cupy.empty")
             view = self._checked_here(len(self.inputs) + number, output)
-            if not view.flags.c_contiguous:
-                raise ArgumentError(f"out for {name} must be contiguous; pass one from cupy.empty")
-            if any(_overlap(view, other) for other in ready):
+            if not in_place(view):
+                raise ArgumentError(f"out for {name} must be contiguous, and begin at 16 bytes; pass one from cupy.empty")
+            if any(overlap(view, other) for other in ready):
                 raise ArgumentError(f"out for {name} overlaps another output; pass separate arrays")
             ready.append(view)
         return ready
@@ -176,7 +168,7 @@ class DeviceKernel(Kernel):
     def _checked_here(self, position: int, array: Any) -> DeviceArray:
         """CuPy's view of ``array`` if it fits parameter ``position``; one on the host is copied."""
         buffer, (shape, _) = self._params[position], self._checks[position]
-        view = self._here(buffer.name, array)
+        view = self._arrays.here(buffer.name, array)
         if view.shape != shape:
             raise ArgumentError(
                 f"{buffer.name} has shape {view.shape}, but the kernel was compiled for {shape}; "
@@ -186,50 +178,6 @@ class DeviceKernel(Kernel):
             raise ArgumentError(f"{buffer.name} is {view.dtype}, not {buffer.dtype}; convert it with .astype({buffer.dtype!r})")
         return view
 
-    def _here(self, name: str, array: Any) -> DeviceArray:
-        """An array of any library as CuPy's: the same memory where it is on this GPU."""
-        cp = self._cuda.cupy
-        number = self._target.ordinal
-        if isinstance(array, np.ndarray | np.generic):
-            host = np.asarray(array)
-            return cp.asarray(host.view(np.uint16) if host.dtype.name == "bfloat16" else host)
-        if isinstance(array, cp.ndarray):
-            self._on_this(name, int(array.device.id))
-            return array
-        kind = f"{name} is a {type(array).__name__}"
-        try:
-            if hasattr(array, "__dlpack_device__"):
-                where, place = array.__dlpack_device__()
-                if int(where) in _ON_HOST:
-                    return cp.asarray(np.from_dlpack(array))
-                if int(where) not in _CUDA:
-                    raise ArgumentError(f"{kind} on a device of another kind; copy it to the host, or to GPU {number}")
-                self._on_this(name, int(place))
-                return cp.from_dlpack(array)
-            if hasattr(array, "__cuda_array_interface__"):
-                return cp.asarray(array)
-        except ArgumentError:
-            raise
-        except (BufferError, RuntimeError, TypeError, ValueError) as error:
-            reason = " ".join(str(error).split())
-            raise ArgumentError(f"{kind} that CuPy cannot view ({reason}); copy it to a CuPy array") from error
-        raise ArgumentError(f"{kind}, not an array of numpy, CuPy, or a library that speaks DLPack")
-
-    def _on_this(self, name: str, number: int) -> None:
-        mine = self._target.ordinal
-        if number != mine:
-            raise ArgumentError(
-                f"{name} is on GPU {number}, and the kernel on GPU {mine}; copy it there, or compile for 'cuda:{number}'"
-            )
-
     def _on_host(self, name: str, array: Any) -> Array:
-        if isinstance(array, np.ndarray) or name not in {buffer.name for buffer in self.inputs}:
-            return array  # type: ignore[no-any-return]  # what is unknown is refused by its name
-        with self._cuda.current():
-            found: Array = self._here(name, array).get()
-        return found
-
-
-def _overlap(a: DeviceArray, b: DeviceArray) -> bool:
-    """Of two contiguous arrays."""
-    return bool(a.data.ptr < b.data.ptr + b.nbytes and b.data.ptr < a.data.ptr + a.nbytes)
+        known = name in {buffer.name for buffer in self.inputs}
+        return self._arrays.on_host(name, array) if known else array  # what is unknown is refused by its name

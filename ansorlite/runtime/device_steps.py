@@ -9,9 +9,7 @@ from ansorlite.codegen.entry import Address, Call, EntryStep, Move
 from ansorlite.runtime.device import LoadedKernel
 
 
-def run_step(
-    step: EntryStep, bases: bytes, kernels: Mapping[str, LoadedKernel], move: Callable[[int, int, int], None]
-) -> None:
+def run_step(step: EntryStep, bases: bytes, kernels: Mapping[str, LoadedKernel], move: Callable[[int, int, int], None]) -> None:
     """Begin it.
 
     Args:

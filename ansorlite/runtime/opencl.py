@@ -31,6 +31,7 @@ from ansorlite.runtime.device_memory import BAND, MARK, DeviceMemory, Guards
 from ansorlite.runtime.device_peaks import measured_peaks
 from ansorlite.runtime.device_steps import run_step
 from ansorlite.runtime.memory import in_units
+from ansorlite.runtime.own import own_device_object
 from ansorlite.runtime.timing import wall_clock
 from ansorlite.target import Target
 
@@ -209,9 +210,7 @@ class OpenCl:
         Raises:
             TargetError: it was printed for another target, or the driver refuses it.
         """
-        if not isinstance(compiled, DeviceObject) or compiled.form is not Form.OPENCL or compiled.target != self.target.key:
-            raise TargetError(f"this kernel was compiled for {compiled.target}, not for {self.target.key}; compile it again")
-        return LoadedProgram(compiled, self)
+        return LoadedProgram(own_device_object(compiled, self.target, (Form.OPENCL,)), self)
 
     def link(self, steps: Sequence[EntryStep], kernels: Mapping[str, LoadedKernel]) -> ClSteps:
         return ClSteps(steps, kernels, self)

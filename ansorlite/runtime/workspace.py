@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from ansorlite.alignment import aligned
+from ansorlite.errors import MemoryLimitError
 from ansorlite.runtime.arguments import Array, address_of
 from ansorlite.runtime.device import Memory, MemorySpace
 from ansorlite.runtime.memory import no_room
@@ -26,6 +27,8 @@ def workspace(space: MemorySpace, nbytes: int) -> Memory:
     (size,) = workspace_shape(nbytes)
     try:
         return space.alloc(size)
+    except MemoryLimitError:
+        raise  # a device says more of itself
     except MemoryError:
         raise no_room("temporaries", nbytes) from None
 

@@ -154,4 +154,3 @@ class DealtLowering(RegionLowering):
         taken = Load(row, ((taker // lanes) * warps + taker % warps,), part.dtype)
         yield For(taker, index(self.threads), LoopKind.THREAD, Store(part, (taker,), taken, name, Role.MOVE))
         yield fold(body.op, part, part, warps)
-

@@ -51,6 +51,7 @@ _MEMBERS: Final = 4
 _MEMBER: Final = replace(SMALL_TREES, trees=20)
 _FAMILY_WARM_UP: Final = 64
 
+
 def together(model: Callable[[np.random.Generator], CostModel]) -> CostModelsMaker:
     """One model for all tasks, which learns from the first program on."""
 

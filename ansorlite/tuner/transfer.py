@@ -80,7 +80,5 @@ def _moved(source: Sketch, candidate: Candidate, targets: Sequence[Sketch]) -> l
         return []
     rows = [(target, transplant(source, row, target)) for target in targets]
     return [
-        target.candidate(moved)
-        for target, moved in rows
-        if moved is not None and target.valid(np.array([moved], np.int64)).all()
+        target.candidate(moved) for target, moved in rows if moved is not None and target.valid(np.array([moved], np.int64)).all()
     ]

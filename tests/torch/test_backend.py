@@ -237,7 +237,7 @@ def test_programs_come_from_the_database(tmp_path: Path) -> None:
 
 def test_an_unknown_option_is_named() -> None:
     compiled = torch.compile(torch.nn.Linear(4, 4), backend="ansorlite", options={"trails": 3})
-    with torch.no_grad(), pytest.raises(Exception, match="no option 'trails'; the options are: database, trials, space"):
+    with torch.no_grad(), pytest.raises(Exception, match="no option 'trails'; the options are: database, trials, space, target"):
         compiled(random(2, 4))
 
 

@@ -44,6 +44,9 @@ _INFO: Final = re.compile(
 )
 
 
+_ELSEWHERE: Final = re.compile(r"^\.extern \.func\b.*?(?P<name>llvm\.[\w.]+)", re.M)
+
+
 @dataclass(frozen=True)
 class Assembled:
     """
@@ -57,13 +60,39 @@ class Assembled:
 
 
 def to_ptx(text: str, target: Target) -> str:
-    """The PTX of an LLVM module."""
+    """The PTX of an LLVM module.
+
+    Raises:
+        TargetError: the installed LLVM does not know the GPU's kind, or an operation of it that the module uses.
+    """
+    if not _known(target):
+        raise TargetError(f"the installed LLVM ({_version()}) makes no code for {target.cpu}; install a newer llvmlite")
     module = llvm.parse_assembly(text, llvm.create_context())
     back_end = machine(target)
     module.data_layout = str(back_end.target_data)
     module.verify()
     _passes().run(module, llvm.create_pass_builder(back_end, llvm.create_pipeline_tuning_options(speed_level=2)))
-    return str(back_end.emit_assembly(module))
+    ptx = str(back_end.emit_assembly(module))
+    # An operation that LLVM does not know it takes for somebody else's function, which nobody has.
+    if unknown := _ELSEWHERE.search(ptx):
+        raise TargetError(f"the installed LLVM ({_version()}) does not know {unknown['name']}; install a newer llvmlite")
+    return ptx
+
+
+@cache
+def _known(target: Target) -> bool:
+    """Whether the installed LLVM knows the GPU's kind.
+
+    One that it does not know it takes for the oldest, and ends the process where that lacks an operation. It has no list to be asked
+    for, but adds numbers of 16 bits in 32 where the oldest is meant; all that code is made for have an operation for it.
+    """
+    probe = "define half @probe(half %a, half %b) {\n  %sum = fadd half %a, %b\n  ret half %sum\n}"
+    module = llvm.parse_assembly(f'target triple = "{target.triple}"\n{probe}', llvm.create_context())
+    return re.search(r"\badd(\.rn)?\.f16\b", machine(target).emit_assembly(module)) is not None
+
+
+def _version() -> str:
+    return ".".join(map(str, llvm.llvm_version_info))
 
 
 @cache

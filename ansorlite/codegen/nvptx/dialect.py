@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
-from ansorlite.alignment import aligned
+from ansorlite.alignment import DEVICE_ALIGNMENT, aligned
 from ansorlite.codegen import control, memory, operators, types
 from ansorlite.codegen.builder import Builder
 from ansorlite.codegen.context import Body, Context, Storage
@@ -24,7 +24,7 @@ WARP: Final = 32
 #: The name of a kernel's shared memory: the launch says how much there is.
 _SHARED: Final = "shared"
 #: What the address of each buffer is a multiple of: of a caller's arrays, and of ours.
-ALIGNED: Final = 16
+ALIGNED: Final = DEVICE_ALIGNMENT
 
 _INTRINSICS: Final = "llvm.nvvm"
 

@@ -14,11 +14,14 @@ from ansorlite.frontends.onnx import load_model
 from ansorlite.frontends.torch.errors import NotCompiledError
 from ansorlite.frontends.torch.export import export
 from ansorlite.frontends.torch.fast_paths import without_fast_paths
+from ansorlite.frontends.torch.place import Place, call_there, place_of
 from ansorlite.frontends.torch.rehearsal import rehearse
 from ansorlite.frontends.torch.settings import Settings
 from ansorlite.graph.executable import Executable
 from ansorlite.graph.hybrid import HybridModel
 from ansorlite.graph.model import Model
+from ansorlite.runtime.cuda import Cuda
+from ansorlite.runtime.devices import device_of
 
 #: Takes the graph's arguments, and returns its results.
 Call: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
@@ -49,16 +52,18 @@ def compile_graph(graph: torch.fx.GraphModule, arguments: Sequence[Any], constan
     Raises:
         NotCompiledError: the graph has to be left to PyTorch.
         RecordsError: the database cannot be used.
-        ArgumentError: there is no such space.
+        ArgumentError: there is no such space, or the target is not where the tensors are.
+        TargetError: there is no such target.
         TuningError: tuning cannot go on.
     """
+    place = place_of(arguments, settings.target)
     tensors = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
         raise NotCompiledError("it may be asked for gradients; call the module under torch.no_grad() or torch.inference_mode()")
     free = [n for n, argument in enumerate(arguments) if isinstance(argument, torch.Tensor) and not constant[n]]
     with torch.inference_mode(False), torch.no_grad():
-        results = rehearse(graph, arguments)
-        executable = _executable(graph, arguments, free, settings)
+        results = rehearse(graph, arguments, place)
+        executable = _executable(graph, arguments, free, place, settings)
     positions = [n for n, result in enumerate(results) if isinstance(result, torch.Tensor)]
     expected = [(tuple(results[n].shape), str(results[n].dtype).removeprefix("torch.")) for n in positions]
     found = [(value.shape, value.dtype) for value in executable.outputs.values()]
@@ -67,14 +72,30 @@ def compile_graph(graph: torch.fx.GraphModule, arguments: Sequence[Any], constan
     template = [None if isinstance(result, torch.Tensor) else result for result in results]
     orders = [_order(results[position]) for position in positions]
 
+    run = _call_of(executable, place)
+
     def call(arguments: Sequence[Any]) -> Sequence[Any]:
-        outputs = executable(*(arguments[position].detach() for position in free))
+        outputs = run([arguments[position].detach() for position in free])
         results = list(template)
-        for position, array, order in zip(positions, outputs.values(), orders, strict=True):
-            results[position] = _laid_out(torch.from_dlpack(array), order)
+        for position, tensor, order in zip(positions, outputs, orders, strict=True):
+            results[position] = _laid_out(tensor, order)
         return results
 
     return call
+
+
+def _call_of(executable: Executable, place: Place) -> Callable[[Sequence[Any]], list[Any]]:
+    """Takes tensors, and returns such."""
+    device = place.device
+    gpu = device_of(place.target)
+    if isinstance(gpu, Cuda):
+        return call_there(
+            executable,
+            gpu,
+            lambda shape, dtype: torch.empty(shape, dtype=dtype, device=device),
+            lambda: int(torch.cuda.current_stream(device).cuda_stream),
+        )
+    return lambda tensors: [torch.from_dlpack(array) for array in executable(*tensors).values()]
 
 
 def _order(result: torch.Tensor) -> tuple[int, ...] | None:
@@ -90,14 +111,16 @@ def _laid_out(result: torch.Tensor, order: tuple[int, ...] | None) -> torch.Tens
     return result.permute(order).contiguous().permute([order.index(dimension) for dimension in range(len(order))])
 
 
-def _executable(graph: torch.fx.GraphModule, arguments: Sequence[Any], free: Sequence[int], settings: Settings) -> Executable:
+def _executable(
+    graph: torch.fx.GraphModule, arguments: Sequence[Any], free: Sequence[int], place: Place, settings: Settings
+) -> Executable:
     detached = [argument.detach() if isinstance(argument, torch.Tensor) else argument for argument in arguments]
     try:
         proto = export(_Closed(without_fast_paths(graph), detached, free), [detached[n] for n in free])
     except Exception as error:  # PyTorch's exporter is many packages, each with errors of its own
         raise NotCompiledError(f"PyTorch cannot export it to ONNX: {_reason(error)}") from error
     try:
-        model = load_model(proto)
+        model = load_model(proto, target=place.target)
     except AnsorliteError as error:
         raise NotCompiledError(str(error)) from error
     if isinstance(model, HybridModel):

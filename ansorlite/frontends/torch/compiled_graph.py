@@ -74,8 +74,8 @@ def _key(argument: Any, constant: bool) -> object:
     if not isinstance(argument, torch.Tensor):
         return argument
     if constant:
-        return argument.data_ptr(), argument.shape, argument.stride(), argument.dtype
-    return argument.shape, argument.dtype
+        return argument.data_ptr(), argument.shape, argument.stride(), argument.dtype, argument.device
+    return argument.shape, argument.dtype, argument.device
 
 
 def _plain(text: str) -> str:

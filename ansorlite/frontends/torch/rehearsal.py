@@ -9,35 +9,41 @@ import numpy as np
 import torch
 
 from ansorlite.frontends.torch.errors import NotCompiledError
+from ansorlite.frontends.torch.place import Place
+from ansorlite.te import dtypes
 
 
-def rehearse(graph: torch.fx.GraphModule, arguments: Sequence[Any]) -> list[Any]:
+def rehearse(graph: torch.fx.GraphModule, arguments: Sequence[Any], place: Place) -> list[Any]:
     """What the graph returns for ``arguments``; these are not touched, nor is PyTorch's random state.
 
     Raises:
-        NotCompiledError: it changes arguments in place, returns views, or handles tensors that numpy has no arrays for.
+        NotCompiledError: it changes arguments in place, returns views, or handles tensors that kernels cannot use where they are.
     """
     for argument in arguments:
-        _check_viewable("takes", argument)
+        _check_usable("takes", argument, place)
     copies = [argument.detach().clone() if isinstance(argument, torch.Tensor) else argument for argument in arguments]
     versions = [_version(copy) for copy in copies]
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[place.device] if place.device.type == "cuda" else []):
         results = list(graph(*copies))
     if versions != [_version(copy) for copy in copies]:
         raise NotCompiledError("it changes tensors in place")
     for result in results:
-        _check_viewable("returns", result)
+        _check_usable("returns", result, place)
     places = [_place(tensor) for tensor in (*copies, *results) if isinstance(tensor, torch.Tensor) and tensor.numel()]
     if len(set(places)) < len(places):
         raise NotCompiledError("it takes or returns several views of one tensor")
     return results
 
 
-def _check_viewable(does: str, argument: Any) -> None:
+def _check_usable(does: str, argument: Any, place: Place) -> None:
     if not isinstance(argument, torch.Tensor):
         return
-    if argument.device.type != "cpu":
-        raise NotCompiledError(f"it {does} a tensor on {argument.device}, and not on the CPU")
+    if argument.device != place.device:
+        raise NotCompiledError(f"it {does} a tensor on {argument.device}, and not on {place.name}")
+    if place.device.type != "cpu":
+        if argument.layout is not torch.strided or str(argument.dtype).removeprefix("torch.") not in dtypes.NUMPY:
+            raise NotCompiledError(f"it {does} a tensor of {argument.dtype}, {argument.layout}, which kernels have no arrays for")
+        return
     try:
         np.from_dlpack(argument.detach())
     except (BufferError, RuntimeError, TypeError, ValueError) as error:

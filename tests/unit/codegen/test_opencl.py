@@ -27,11 +27,11 @@ from ansorlite.runtime.devices import device_of
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.runtime.timing import TimingSettings
 from ansorlite.target import GPUS, Target, check_runs, resolve
-from ansorlite.te.expr import Binary, Cast, Expr, Unary, Var, const, select
-from ansorlite.te.numeric import apply, convert
-from ansorlite.te.ops import BINARY, UNARY, UnaryOp
+from ansorlite.te.expr import Cast, Expr, Var, const, select
+from ansorlite.te.numeric import convert
 from tests.gpu_programs import GOLDEN, SMALL
-from tests.unit.codegen.test_operators import ALL, APPROXIMATE, assert_same, borders, kind, samples
+from tests.unit.codegen.every_operation import every_operation
+from tests.unit.codegen.test_operators import ALL, assert_same, borders, samples
 from tests.unit.loops.build import argument, load, loop, store
 from tests.unit.platforms.test_platforms import several
 
@@ -89,34 +89,7 @@ def elements(n: int, body: Callable[[Expr], Stmt]) -> Stmt:
 @needs_pocl
 @pytest.mark.parametrize("dtype", ALL)
 def test_operations(dtype: str, target: Target) -> None:
-    n, rng = 100, np.random.default_rng(2)
-    a, b = samples(dtype, n, rng), samples(dtype, n, rng)
-    binaries = [op for op, info in BINARY.items() if kind(dtype) in info.kinds and not (info.to_float and kind(dtype) == "i")]
-    unaries = [op for op, info in UNARY.items() if kind(dtype) in info.kinds]
-    whole = (UnaryOp.FLOOR, UnaryOp.CEIL, UnaryOp.ROUND)
-    unaries = [op for op in unaries if kind(dtype) == "f" or not (UNARY[op].to_float or op in whole)]
-    x, y = argument("X", n, dtype=dtype), argument("Y", n, dtype=dtype)
-    results = [argument(op.name, n, dtype="bool" if BINARY[op].boolean else dtype) for op in binaries]
-    others = [argument(op.name, n, dtype=dtype) for op in unaries]
-
-    def body(i: Expr) -> Stmt:
-        first = (store(z, (i,), Binary(op, load(x, i), load(y, i), z.dtype)) for op, z in zip(binaries, results, strict=True))
-        return block(*first, *(store(z, (i,), Unary(op, load(x, i), dtype)) for op, z in zip(unaries, others, strict=True)))
-
-    outputs = [*results, *others]
-    function = Function("f", (x, y, *outputs), len(outputs), elements(n, body))
-    found = [np.zeros(n, z.dtype if z.dtype != "bfloat16" else a.dtype) for z in outputs]
-    ran(function, [a, b, *found], target)
-    with np.errstate(all="ignore"):
-        wanted: list[Any] = [apply(op, (a, b), dtype, z.dtype) for op, z in zip(binaries, results, strict=True)]
-        wanted += [apply(op, (a,), dtype, dtype) for op in unaries]
-    wrong = []
-    for op, got, expected in zip([*binaries, *unaries], found, wanted, strict=True):
-        try:
-            assert_same(got, expected, APPROXIMATE.get(op, 0))
-        except AssertionError as error:
-            wrong.append(f"{op}: {error}")
-    assert not wrong, "\n".join(wrong)
+    every_operation(dtype, elements, lambda function, arrays: ran(function, arrays, target))
 
 
 @needs_pocl

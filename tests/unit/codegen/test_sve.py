@@ -110,7 +110,7 @@ def test_there_are_none_on_another_architecture(monkeypatch: pytest.MonkeyPatch)
 
 
 def description(weights: np.ndarray) -> Description:
-    facts = (weights.nbytes, f"{checksum.checksum(weights):016x}", "m.weights", (), 16)
+    facts = (weights.nbytes, f"{checksum.checksum(weights):016x}", "m.weights", (), 16, "llvm")
     return Description("m", "0", SVE.key, ("neon", "sve"), 32, (), (), 64, *facts)
 
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
-from ansorlite.measure.replay import main
+from ansorlite.errors import TargetError
+from ansorlite.measure.replay import main, recorded_task
 from ansorlite.records import Database, Measurement, Outcome
 from ansorlite.sketch.candidate import NAIVE, Candidate
+from ansorlite.target import GPUS, LEVELS, host, resolve
+from ansorlite.task import Task
 from tests.unit.measure.tasks import matmul
 
 
@@ -57,3 +61,20 @@ def test_a_record_that_is_not_there(tmp_path: Path) -> None:
     assert done.exit_code == 2
     assert done.stderr.startswith("Error: ")
     assert "has no record 1" in done.stderr
+
+
+def test_the_target_is_the_records_own(tmp_path: Path) -> None:
+    with Database(tmp_path / "db") as database:
+        computation = matmul(8).dag
+        for target in (resolve("emulated"), GPUS["a100"], replace(GPUS["a100"], cpu="sm_79"), LEVELS["x86-64-v2"]):
+            database.add(Task([*computation.inputs, *computation.outputs], target), Measurement(NAIVE, Outcome.OK, latency=1.0))
+        records = [database.record(number) for number in (1, 2, 3, 4)]
+        assert recorded_task(database, records[0]).target == resolve("emulated")
+        assert recorded_task(database, records[0], threads=1).target.threads == 1
+        assert recorded_task(database, records[1]).target == GPUS["a100"]
+        with pytest.raises(TargetError, match=r"the record is of cuda nvptx64 sm_79 .*A100.*, which is not here"):
+            recorded_task(database, records[2])
+        assert recorded_task(database, records[3]).target.cpu in ("x86-64-v2", host().cpu)
+    shown = invoke(str(tmp_path / "db"), "1", "--here").stdout
+    assert "now:       ok, " in shown
+    assert "another machine" not in shown

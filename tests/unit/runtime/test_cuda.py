@@ -152,7 +152,7 @@ def test_arrays_of_other_libraries(gpu: StandIn) -> None:
         __cuda_array_interface__ = there.__cuda_array_interface__
 
     np.testing.assert_array_equal(made(Interface(), x).get(), result.get())
-    with pytest.raises(ArgumentError, match=r"X is on GPU 1, and the kernel on GPU 0; .*'cuda:1'"):
+    with pytest.raises(ArgumentError, match=r"X is on GPU 1, and the program on GPU 0; .*'cuda:1'"):
         made(Foreign(there, (2, 1)), there)
     with pytest.raises(ArgumentError, match="X is a Foreign on a device of another kind"):
         made(Foreign(there, (10, 0)), there)
