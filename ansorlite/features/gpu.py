@@ -1,30 +1,32 @@
-"""Features of programs for GPUs: what a launch has, and what each of its stages costs a thread and a block.
+"""Features of programs for GPUs: what a launch has, and what each of its statements costs a thread and a block.
 
-They come from the numbers of the schedule alone, of one row or of a population.
+They come from the numbers of the schedule alone, of one row or of a population; ``gpu_reference.py`` reads the same off loops.
+
+A statement is a stage's main store, as in ``facts.py``. Those of a thread's registers that are no memory count as none. A load
+whose address stays while straight-line code goes on is one load; not so in copies that threads deal out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from math import prod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from ansorlite.analysis.access import Access, accesses
-from ansorlite.columns.arithmetic import ceil, floor, log2, maximum, minimum, product, where
+from ansorlite.columns.arithmetic import both, ceil, equal, floor, log2, maximum, minimum, negated, product, where
 from ansorlite.columns.tape import Number
-from ansorlite.features.facts import Operations
-from ansorlite.features.operations import operations
+from ansorlite.features.facts import AccessFacts, Operations, StatementFacts
+from ansorlite.features.nest_view import distinct
+from ansorlite.features.population import NestStatements
 from ansorlite.machine.gpu import Gpu
 from ansorlite.schedule.nest import Attached, Nest, Program
-from ansorlite.sketch.gpu_limits import blocks, registers, shared_bytes, threads
-from ansorlite.te import dtypes
+from ansorlite.sketch.gpu_limits import accumulators, blocks, first_thread, registers, rounds, shared_bytes, threads
 from ansorlite.te.expr import Reduce
 from ansorlite.te.tensor import Tensor
-from ansorlite.te.traversal import reads
 
-#: Of each stage. Magnitudes are log2(1 + x); what is of the launch, all of its stages have.
+#: Of each statement. Magnitudes are log2(1 + x); what is of the launch, all of its statements have.
 GPU_NAMES: Final = (
-    "launch",  # flag: of the stage whose loops a launch is
+    "launch",  # flag: of the statement whose loops a launch is
     "blocks",
     "threads",  # of a block
     "registers",  # of a thread, estimated
@@ -36,8 +38,8 @@ GPU_NAMES: Final = (
     "slow",  # divisions, exponentials and such
     "bytes",  # that a block reads and writes of memory
     "requests",  # loads and stores of memory of one thread
-    "shared_loads",  # of one thread
-    "shared_words",  # elements that these bring
+    "shared_loads",  # of one thread, with its stores
+    "shared_words",  # elements that these move
     "lanes",  # of vectors
     "accumulators",  # of one thread
 )
@@ -45,89 +47,186 @@ GPU_NAMES: Final = (
 GPU_COLUMN: Final = {name: position for position, name in enumerate(GPU_NAMES)}
 
 
+@dataclass(frozen=True)
+class LaunchFacts:
+    """What a launch has, of one program or of a population: threads and shared bytes are a block's, registers a thread's."""
+
+    blocks: Number
+    threads: Number
+    registers: Number
+    shared: Number
+
+
+@dataclass
+class GpuFacts:
+    """What one statement costs. Both ways to features end here.
+
+    Attributes:
+        leads: whether its loops are those of the launch.
+        steps: of one thread, those that a condition leaves out included.
+        operations: of one step.
+        accumulators: elements of a sum that one thread keeps.
+        nbytes, requests, shared_loads, shared_words: as the features, in numbers.
+    """
+
+    name: str
+    leads: bool
+    steps: Number
+    operations: Operations
+    lanes: Number
+    accumulators: Number
+    nbytes: Number = field(default=0)
+    requests: Number = field(default=0)
+    shared_loads: Number = field(default=0)
+    shared_words: Number = field(default=0)
+
+    def moved(self, words: Number, stride: Number, shared: bool, nbytes: Number) -> None:
+        """Counts what a thread loads, or stores: ``words`` elements, in vectors where their ``stride`` is 1."""
+        loads = where(equal(stride, 1), words / self.lanes, words)
+        if shared:
+            self.shared_loads, self.shared_words = self.shared_loads + loads, self.shared_words + words
+        else:
+            self.requests, self.nbytes = self.requests + loads, self.nbytes + nbytes
+
+
 def gpu_features(program: Program, gpu: Gpu) -> list[Number]:
-    """The features of all stages, one after another."""
-    return [number for nest in program.nests for number in _nest(program, nest, gpu)]
+    """The features of all statements, one after another."""
+    return [
+        number
+        for nest in program.nests
+        if not nest.prepared
+        for facts in _statements(NestStatements(nest, program), nest)
+        for number in assemble_gpu(_launch(program, nest), facts, gpu)
+    ]
 
 
-def _nest(program: Program, nest: Nest, gpu: Gpu) -> Iterator[Number]:
-    count, block, words, nbytes = blocks(nest), maximum(threads(nest), 1), registers(nest), shared_bytes(program, nest)
+def gpu_statements(program: Program) -> list[str]:
+    """The names of the statements, in the order of their features."""
+    return [f.name for nest in program.nests if not nest.prepared for f in _statements(NestStatements(nest, program), nest)]
+
+
+def assemble_gpu(launch: LaunchFacts, facts: GpuFacts, gpu: Gpu) -> Iterator[Number]:
+    """The features of a statement."""
+    count, block, words, nbytes = launch.blocks, maximum(launch.threads, 1), launch.registers, launch.shared
     whole = ceil(block / gpu.warp) * gpu.warp
     fitting = minimum(floor(gpu.registers / (words * whole)), floor(gpu.shared / maximum(nbytes, 1)))
     resident = maximum(minimum(minimum(fitting, floor(gpu.threads / whole)), gpu.blocks), 1)
     waves = ceil(count / gpu.processors)
-    launch = [_log(count), _log(block), _log(words), _log(nbytes), _log(resident), count / (waves * gpu.processors)]
-    shared = {stage.tensor for stage in nest.attached if stage.shared}
-    yield from (1, *launch, *_anchor(nest, shared))
-    for stage in nest.attached:
-        yield from (0, *launch, *_attached(nest, stage, shared))
-
-
-def _anchor(nest: Nest, shared: set[Tensor]) -> Iterator[Number]:
-    anchor, inside = nest.anchor, [loop for loop in nest.loops if loop.bound is None]
-    steps = product([1, *(loop.trip for loop in inside)])
-    tile = [loop for loop in inside if not loop.reduce and loop.band >= nest.last_space]
-    requests: Number = 0
-    shared_loads: Number = 0
-    shared_words: Number = 0
-    nbytes: Number = 0
-    for access in accesses(anchor):
-        again = product([1, *(loop.trip for loop in tile if loop.axis not in access.axes)])
-        along = nest.lane_axis is not None and access.stride(nest.lane_axis) == 1
-        words = steps / again
-        loads = words / nest.lanes if along else words
-        if access.tensor in shared:
-            shared_loads, shared_words = shared_loads + loads, shared_words + words
-        else:
-            requests = requests + loads
-            nbytes = nbytes + _box(nest, access) * dtypes.size(access.tensor.dtype)
-    written = product([1, *(loop.trip for loop in inside if not loop.reduce)])
-    stored = nest.epilogue or anchor
-    nbytes = nbytes + written * maximum(nest.threads, 1) * dtypes.size(stored.dtype)
-    requests = requests + written / nest.lanes
-    accumulators = product([1, *(loop.trip for loop in tile)]) if isinstance(anchor.body, Reduce) else 0
-    yield from _numbers(anchor, steps, (nbytes, requests, shared_loads, shared_words), nest.lanes, accumulators)
-
-
-def _box(nest: Nest, access: Access) -> Number:
-    """Elements of a tensor that a block reads, at most all of it."""
-    size = product([1, *(nest.sizes[min(1, len(nest.bands))][axis] for axis in access.axes)])
-    return minimum(size, prod(access.tensor.shape))
-
-
-def _attached(nest: Nest, stage: Attached, shared: set[Tensor]) -> Iterator[Number]:
-    around = product([1, *(where(loop.band < stage.at, loop.trip, 1) for loop in nest.loops if loop.bound is None)])
-    elements = product([1, *stage.lengths])
-    terms = prod(axis.extent for axis in stage.tensor.reduce_axes)
-    dealt = maximum(stage.dealt, 1)
-    steps = around * ceil(elements * terms / dealt)
-    wide: Number = 1 if stage.tensor.reduce_axes else stage.lanes
-    nbytes: Number = 0
-    requests: Number = 0
-    written = around * elements / dealt
-    shared_loads: Number = written / wide
-    shared_words: Number = written
-    for access in accesses(stage.tensor):
-        if access.tensor in shared:
-            shared_loads, shared_words = shared_loads + steps / wide, shared_words + steps
-        else:
-            requests = requests + steps / wide
-            read = minimum(elements * terms, prod(access.tensor.shape))
-            nbytes = nbytes + around * read * dtypes.size(access.tensor.dtype)
-    yield from _numbers(stage.tensor, steps, (nbytes, requests, shared_loads, shared_words), stage.lanes, 0)
-
-
-def _numbers(
-    tensor: Tensor, steps: Number, moved: tuple[Number, Number, Number, Number], lanes: Number, accumulators: Number
-) -> Iterator[Number]:
-    assert tensor.body is not None
-    every = operations(tensor.body, {read: number for number, read in enumerate(reads(tensor.body))}).values()
-    total = Operations(*(sum(getattr(each, name) for each in every) for name in Operations.__dataclass_fields__))
-    plain, slow = max(total.cheap, total.mul, 1), total.div + total.math + total.convert + total.dot
-    for number in (steps, steps * plain, steps * slow, *moved):
+    yield int(facts.leads)
+    for number in (count, block, words, nbytes, resident):
         yield _log(number)
-    yield log2(lanes)
-    yield _log(accumulators)
+    yield count / (waves * gpu.processors)
+    total = facts.operations
+    plain, slow = max(total.cheap, total.mul, 1), total.div + total.math + total.convert + total.dot
+    moved = (facts.nbytes, facts.requests, facts.shared_loads, facts.shared_words)
+    for number in (facts.steps, facts.steps * plain, facts.steps * slow, *moved):
+        yield _log(number)
+    yield log2(facts.lanes)
+    yield _log(facts.accumulators)
+
+
+def _launch(program: Program, nest: Nest) -> LaunchFacts:
+    return LaunchFacts(blocks(nest), threads(nest), registers(nest), shared_bytes(program, nest))
+
+
+def _statements(view: NestStatements, nest: Nest) -> Iterator[GpuFacts]:
+    for stage in nest.attached:
+        if stage.prepared:
+            continue
+        if stage.nest is not None:
+            yield from _statements(NestStatements(stage.nest, view.program, view.around_region(stage)), stage.nest)
+        elif equal(stage.dealt, 0) == 1:
+            yield _in_loops(view, nest, stage.tensor, view.attached(stage))
+        else:
+            yield _dealt(view, nest, stage)
+    yield _in_loops(view, nest, nest.anchor, view.anchor())
+    if nest.epilogue is not None:
+        yield _in_loops(view, nest, nest.epilogue, view.epilogue())
+
+
+def _in_loops(view: NestStatements, nest: Nest, tensor: Tensor, facts: StatementFacts) -> GpuFacts:
+    """A statement in the loops of a nest, which threads run."""
+    bound = [loop.bound for loop in view.loops] + [None] * (len(facts.trips) - len(view.loops))
+    inside = [where(flag is None, trip, 1) for flag, trip in zip(bound, facts.trips, strict=True)]
+    # The loops around what the threads do at once.
+    outside = set(nest.loops[first_thread(nest) :])
+    around = sum(loop not in outside for loop in view.loops)
+    run: list[Number] = [1]
+    for flag, unrolled, vector, trip in zip(
+        reversed(bound), reversed(facts.unrolled), reversed(facts.vector), reversed(facts.trips), strict=True
+    ):
+        written = where(unrolled, 1, where(vector, 1, equal(trip, 1)))
+        run.append(both(run[-1], written) if flag is None else 0)
+    run = run[:0:-1]
+    adds = isinstance(tensor.body, Reduce)
+    own = accumulators(nest) if adds and tensor is nest.anchor else int(adds)
+    found = GpuFacts(tensor.name, tensor is nest.anchor, product([1, *inside]), _all(facts), facts.lanes, own)
+
+    def count(access: AccessFacts, shared: bool) -> None:
+        again = (
+            where(both(straight, negated(moves)), 1, trip)
+            for straight, moves, trip in zip(run, access.moves, inside, strict=True)
+        )
+        found.moved(product([1, *again]), access.lane_stride, shared, _box(access, inside[:around], around))
+
+    places = _places(nest)
+    for access, of in _reads(tensor, facts):
+        if access.tensor in places:
+            count(of, places[access.tensor])
+        elif access.tensor is not nest.anchor:
+            count(of, shared=False)
+    if tensor is nest.anchor and (nest.epilogue is not None or adds):
+        # What is added up, or is there for an epilogue, is in registers.
+        return found
+    count(facts.accesses[-1], places.get(tensor, False))
+    return found
+
+
+def _dealt(view: NestStatements, nest: Nest, stage: Attached) -> GpuFacts:
+    """A stage that the threads of a block compute together, in shared memory."""
+    tensor, facts, depth = stage.tensor, view.attached(stage), len(view.loops)
+    around = [
+        where(flag, loop.trip, 1) if loop.bound is None else 1
+        for loop, flag in zip(view.loops, view.outside(stage.at), strict=True)
+    ]
+    lanes: Number = stage.lanes
+    if isinstance(tensor.body, Reduce):
+        axis = stage.lane_axis if stage.lane_axis is not None and stage.lane_axis.reduce else tensor.reduce_axes[-1]
+        groups = maximum(floor(stage.dealt / lanes), 1)
+        terms = (ceil(view.extent(each) / lanes) if each is axis else view.extent(each) for each in tensor.reduce_axes)
+        steps = product([ceil(product([1, *stage.lengths]) / groups), *terms])
+        lanes = 1
+    else:
+        steps = rounds(stage) * lanes
+    steps = product([steps, *around])
+    found = GpuFacts(tensor.name, False, steps, _all(facts), lanes, int(bool(tensor.reduce_axes)))
+    places = _places(nest)
+    for access, of in _reads(tensor, facts):
+        stride = 0 if tensor.reduce_axes else of.lane_stride
+        words = where(equal(stride, 0), steps / lanes, steps)
+        found.moved(words, stride, places.get(access.tensor, False), _box(of, around, depth))
+    if not tensor.reduce_axes:
+        found.moved(steps, facts.accesses[-1].lane_stride, True, 0)
+    return found
+
+
+def _reads(tensor: Tensor, facts: StatementFacts) -> Iterator[tuple[Access, AccessFacts]]:
+    return zip(accesses(distinct(tensor)), facts.accesses[:-1], strict=True)
+
+
+def _places(nest: Nest) -> dict[Tensor, bool]:
+    """The stages that are computed in the nest, and whether in shared memory."""
+    return {stage.tensor: stage.shared for stage in nest.attached}
+
+
+def _box(access: AccessFacts, around: Sequence[Number], depth: int) -> Number:
+    """Bytes of what is touched below ``depth`` loops, each time that it is touched anew."""
+    return product([access.item, *around, *(widths[depth] for widths in access.widths)])
+
+
+def _all(facts: StatementFacts) -> Operations:
+    every = facts.operations.values()
+    return Operations(*(sum(getattr(each, name) for each in every) for name in Operations.__dataclass_fields__))
 
 
 def _log(number: Number) -> Number:

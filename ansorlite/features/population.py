@@ -27,7 +27,7 @@ def population_facts(program: Program) -> Iterator[StatementFacts]:
     """
     for nest in program.nests:
         if not nest.prepared:
-            yield from _Nest(nest, program).facts()
+            yield from NestStatements(nest, program).facts()
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class _OwnLoop:
     vector: bool = False
 
 
-class _Nest(NestView):
+class NestStatements(NestView):
     """The statements of a nest."""
 
     def facts(self) -> Iterator[StatementFacts]:
@@ -51,7 +51,7 @@ class _Nest(NestView):
             if stage.nest is None:
                 yield self.attached(stage)
             else:
-                yield from _Nest(stage.nest, self.program, self.around_region(stage)).facts()
+                yield from NestStatements(stage.nest, self.program, self.around_region(stage)).facts()
         yield from (copy_facts(self, pack) for pack in self.nest.packed if not pack.prepared)
         yield self.anchor()
         if self.nest.epilogue is not None:

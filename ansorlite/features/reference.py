@@ -36,7 +36,7 @@ def reference(module: KernelModule, names: Sequence[str], target: Target) -> NDA
     These are all that a call runs; what is prepared before the first call is not among them.
     """
     (main,) = module.at(When.CALL)
-    found = [list(_copies(main.body, name, (), {})) for name in names]
+    found = [list(store_copies(main.body, name, (), {})) for name in names]
     every = list(stores(main.body))
     assert {store.stage for store in every if _is_main(store)} == set(names)
     asked = list(_asked(main.body, ()))
@@ -62,7 +62,7 @@ def _trips(loops: Sequence[For]) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Copy:
+class StoreCopy:
     """The main statement of a stage, or the same of a last iteration that stands apart.
 
     Attributes:
@@ -94,17 +94,17 @@ def _is_main(store: Store) -> bool:
     return store.role in (Role.COMPUTE, Role.UPDATE)
 
 
-def _copies(
+def store_copies(
     stmt: Stmt,
     name: str,
     around: tuple[For, ...],
     born: Mapping[Buffer, int],
     last: frozenset[For] = frozenset(),
     conditions: tuple[Expr, ...] = (),
-) -> Iterator[_Copy]:
+) -> Iterator[StoreCopy]:
     """The main statement of a stage, and then those of last iterations that stand apart."""
     if isinstance(stmt, Store) and _is_main(stmt) and stmt.stage == name:
-        yield _Copy(stmt, around, last, born, conditions)
+        yield StoreCopy(stmt, around, last, born, conditions)
     if isinstance(stmt, Alloc):
         born = {**born, stmt.buffer: len(around)}
     if isinstance(stmt, For):
@@ -112,7 +112,7 @@ def _copies(
     if isinstance(stmt, If):
         conditions = (*conditions, stmt.cond)
     for child in children(stmt):
-        found = list(_copies(child, name, around, born, last, conditions))
+        found = list(store_copies(child, name, around, born, last, conditions))
         yield from found
         if found and isinstance(stmt, Block) and isinstance(child, For):
             # What stands behind a loop and computes the same is its last iteration.
@@ -130,7 +130,7 @@ def _home(store: Store, every: Sequence[Store]) -> tuple[Buffer, tuple[Expr, ...
     return store.buffer, store.indices
 
 
-def _facts(copies: Sequence[_Copy], every: Sequence[Store]) -> StatementFacts:
+def _facts(copies: Sequence[StoreCopy], every: Sequence[Store]) -> StatementFacts:
     main, *apart = copies
     store = main.store
     ended = frozenset(each for copy in apart for each in copy.last)
@@ -141,7 +141,7 @@ def _facts(copies: Sequence[_Copy], every: Sequence[Store]) -> StatementFacts:
     target_vars = frozenset().union(*(free_vars(i) for i in store.indices)) if store.indices else frozenset()
     # Of a loop of two iterations, one of which stands apart, no index has the variable.
     at = [[(copy, copy.store.indices[dim]) for copy in copies] for dim in range(len(store.indices))]
-    split = {depth for depth, loop in enumerate(main.loops) if loop in ended and any(_changes(dim, depth) for dim in at)}
+    split = {depth for depth, loop in enumerate(main.loops) if loop in ended and any(changes(dim, depth) for dim in at)}
     assert all(copy.last and len(copy.reads) == len(main.reads) for copy in apart)
     accesses = [
         _access([(copy, copy.reads[position].indices) for copy in copies], load.buffer, written, write=False)
@@ -174,18 +174,18 @@ def _facts(copies: Sequence[_Copy], every: Sequence[Store]) -> StatementFacts:
 
 
 def _access(
-    where: Sequence[tuple[_Copy, tuple[Expr, ...]]], buffer: Buffer, written: frozenset[Buffer], write: bool
+    where: Sequence[tuple[StoreCopy, tuple[Expr, ...]]], buffer: Buffer, written: frozenset[Buffer], write: bool
 ) -> AccessFacts:
     """One access, by the indices that it has in each of the copies."""
     (main, indices), depths = where[0], range(len(where[0][0].loops))
     # A guarded read's index may stand outside of its buffer.
     dims = [[(copy, at[dim]) for copy, at in where] for dim in range(len(buffer.shape))]
     widths = tuple([min(w, extent) for w in _widths(dim)] for dim, extent in zip(dims, buffer.shape, strict=True))
-    moves = [any(_changes(dim, depth) for dim in dims) for depth in depths]
+    moves = [any(changes(dim, depth) for dim in dims) for depth in depths]
     renewed = [depth < main.born.get(buffer, 0) for depth in depths]
     stride = 0
     if main.loops and main.loops[-1].kind is LoopKind.VECTORIZED and main.loops[-1].lanes > 1:
-        stride = _lane_stride(main, buffer, indices)
+        stride = lane_stride(main, buffer, indices)
     item = dtypes.size(buffer.dtype)
     given = buffer.scope in (Scope.ARGUMENT, Scope.CONSTANT) and buffer not in written and len(buffer.shape) > 1
     return AccessFacts(
@@ -193,22 +193,22 @@ def _access(
     )
 
 
-def _shared(a: _Copy, b: _Copy) -> int:
+def _shared(a: StoreCopy, b: StoreCopy) -> int:
     """How many loops are around both."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], zip(a.loops, b.loops, strict=False)))
 
 
-def _widths(where: Sequence[tuple[_Copy, Expr]]) -> list[int]:
+def _widths(where: Sequence[tuple[StoreCopy, Expr]]) -> list[int]:
     """By depth: how far apart the least and the greatest index below each depth are, plus one, found by enumeration."""
     main = where[0][0]
     result = []
     for depth in range(len(main.loops) + 1):
-        below = [_reach(copy, index, depth) for copy, index in where if copy is main or depth < _shared(main, copy)]
+        below = [reach(copy, index, depth) for copy, index in where if copy is main or depth < _shared(main, copy)]
         result.append(max(high for _, high in below) - min(low for low, _ in below) + 1)
     return result
 
 
-def _reach(copy: _Copy, index: Expr, depth: int) -> tuple[int, int]:
+def reach(copy: StoreCopy, index: Expr, depth: int) -> tuple[int, int]:
     """The least and the greatest index below ``depth``."""
     used = free_vars(index)
     grid: dict[Var, np.ndarray] = {}
@@ -231,7 +231,7 @@ def _reach(copy: _Copy, index: Expr, depth: int) -> tuple[int, int]:
     return int(shown.min()), int(shown.max())
 
 
-def _changes(where: Sequence[tuple[_Copy, Expr]], depth: int) -> bool:
+def changes(where: Sequence[tuple[StoreCopy, Expr]], depth: int) -> bool:
     """Whether an index changes over the iterations of one loop, every other loop at its start."""
     main, index = where[0]
     loop = main.loops[depth]
@@ -241,7 +241,7 @@ def _changes(where: Sequence[tuple[_Copy, Expr]], depth: int) -> bool:
     return bool((values != values.flat[0]).any()) or any(value != values.flat[0] for value in apart)
 
 
-def _lane_stride(copy: _Copy, buffer: Buffer, indices: tuple[Expr, ...]) -> int:
+def lane_stride(copy: StoreCopy, buffer: Buffer, indices: tuple[Expr, ...]) -> int:
     """0, 1 or 2: how the address moves from the first lane to the second."""
     lane = copy.loops[-1].var
     at = {loop.var: np.zeros((), dtype=np.int64) for loop in copy.loops}

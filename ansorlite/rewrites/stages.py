@@ -10,8 +10,9 @@ from math import prod
 
 from ansorlite.loops.nodes import index
 from ansorlite.te.dag import ComputeDAG
-from ansorlite.te.expr import Axis, Expr, Read, Reduce, Var
+from ansorlite.te.expr import Axis, Expr, Read, Reduce, Select, Var
 from ansorlite.te.index.affine import affine
+from ansorlite.te.reductions import identity
 from ansorlite.te.rewriting import rebuilt, redirected, tensor_named, unused, with_body
 from ansorlite.te.tensor import Tensor
 from ansorlite.te.traversal import reads, rewrite, substitute
@@ -113,6 +114,65 @@ def rfactor(dag: ComputeDAG, stage: str, factored: Axis, partial: str) -> Comput
         return with_body(target, Reduce(target.body.op, Read(parts, (r, *target.axes), target.dtype), (r,), target.dtype))
 
     return rebuilt(dag, change)
+
+
+def partial_sums(dag: ComputeDAG, stage: str, factored: Axis, partial: str, parts: int) -> ComputeDAG:
+    """A reduction as ``parts`` reductions over runs of its reduce axis ``factored``, a stage like any other, and their fold::
+
+        C[i] = sum(A[i, k], k in 12)      ->      C_rf[r, i] = sum(A[i, r * 4 + k], k in 4); C[i] = sum(C_rf[r, i], r in 3)
+
+    Where the parts do not divide the axis, what is beyond its end adds nothing.
+    """
+    target = tensor_named(dag, stage)
+
+    def change(tensor: Tensor, redirect: Callable[[Expr], Expr]) -> Tensor:
+        if tensor is not target:
+            return redirected(tensor, redirect)
+        assert isinstance(target.body, Reduce)
+        body = redirect(target.body)
+        assert isinstance(body, Reduce)
+        length = -(-factored.extent // parts)
+        name = unused(f"{factored.name}_part", {axis.name for axis in target.axes + target.reduce_axes})
+        part, rest = Axis(name, extent=parts), Axis(factored.name, extent=length, reduce=True)
+        axes = tuple(Axis(axis.name, extent=axis.extent) for axis in target.axes)
+        at: Expr = part * length + rest
+        inner = substitute(body.body, {factored: at, **dict(zip(target.axes, axes, strict=True))})
+        if parts * length != factored.extent:
+            inner = Select(at < factored.extent, inner, identity(body.op, inner.dtype), inner.dtype)
+        over = tuple(rest if axis is factored else axis for axis in body.axes)
+        made = Tensor(partial, (parts, *target.shape), target.dtype, (part, *axes), Reduce(body.op, inner, over, body.dtype))
+        r = Axis(name, extent=parts, reduce=True)
+        return with_body(target, Reduce(body.op, Read(made, (r, *target.axes), target.dtype), (r,), target.dtype))
+
+    return rebuilt(dag, change)
+
+
+def with_unit_axis(dag: ComputeDAG, stage: str) -> ComputeDAG:
+    """A stage without dimensions gets one, of one element::
+
+        C[] = sum(A[k], k)      ->      C[u] = sum(A[k], k)
+    """
+    target = tensor_named(dag, stage)
+    changed: list[Tensor] = []
+
+    def change(tensor: Tensor, redirect: Callable[[Expr], Expr]) -> Tensor:
+        if tensor is target:
+            assert target.body is not None
+            name = unused("u", {axis.name for axis in target.reduce_axes})
+            changed.append(Tensor(stage, (1,), target.dtype, (Axis(name, extent=1),), redirect(target.body)))
+            return changed[0]
+        if tensor.body is None:
+            return tensor
+        body = rewrite(redirect(tensor.body), lambda node: _at_the_only_element(node, changed))
+        return tensor if body is tensor.body else with_body(tensor, body)
+
+    return rebuilt(dag, change)
+
+
+def _at_the_only_element(node: Expr, changed: Sequence[Tensor]) -> Expr | None:
+    if isinstance(node, Read) and node.tensor in changed and not node.indices:
+        return Read(node.tensor, (index(0),), node.dtype)
+    return None
 
 
 def fusible_axes(dag: ComputeDAG, wanted: Mapping[Tensor, Sequence[int]] | None = None) -> dict[Tensor, tuple[int, ...]]:

@@ -31,7 +31,7 @@ from ansorlite.te.reductions import combine, identity
 from ansorlite.te.tensor import Tensor
 
 #: So many rounds of a copy are straight-line code, at most: its loads are all on their way before the first one lands.
-_WRITTEN_OUT: Final = 8
+WRITTEN_OUT: Final = 8
 #: Threads join what they have in groups of so many at most; larger ones through shared memory.
 _FOLDED: Final = 32
 
@@ -77,7 +77,7 @@ class DealtLowering(RegionLowering):
         if chunks % self.threads:
             body = If(chunk < chunks, body)
         rounds = -(-chunks // self.threads)
-        kind = LoopKind.UNROLLED if rounds <= _WRITTEN_OUT else LoopKind.SERIAL
+        kind = LoopKind.UNROLLED if rounds <= WRITTEN_OUT else LoopKind.SERIAL
         return For(thread, index(self.threads), LoopKind.THREAD, For(number, index(rounds), kind, body))
 
     def digits(self, order: Sequence[int], number: Expr, lanes: int = 1) -> dict[int, Expr]:

@@ -31,6 +31,7 @@ class Tile:
     perfect: bool
     innermost: tuple[int, ...] | None
     max_innermost: int
+    most: tuple[int | None, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -232,9 +232,13 @@ class Schedule:
         ref = _stage(stage)
         return _one_stage(self.apply(p.CacheWrite(ref, Name(name or f"{ref.name}_local"), scope, at)))
 
-    def rfactor(self, loop: LoopRef, *, name: str | None = None) -> Stage:
+    def rfactor(self, loop: LoopRef, *, name: str | None = None, parts: int | None = None) -> Stage:
         """See :class:`~ansorlite.schedule.primitives.rewrites.Rfactor`."""
-        return _one_stage(self.apply(p.Rfactor(_loop(loop), Name(name or f"{loop.stage}_rf"))))
+        return _one_stage(self.apply(p.Rfactor(_loop(loop), Name(name or f"{loop.stage}_rf"), parts)))
+
+    def add_unit_axis(self, stage: Stage | str) -> None:
+        """See :class:`~ansorlite.schedule.primitives.rewrites.AddUnitAxis`."""
+        self.apply(p.AddUnitAxis(_stage(stage)))
 
     def tensorize(self, loop: LoopRef, op: str, *, words: tuple[str, str] | None = None) -> tuple[Stage, ...]:
         """See :class:`~ansorlite.schedule.primitives.rewrites.Tensorize`."""
@@ -337,6 +341,7 @@ class Schedule:
         perfect: bool = False,
         innermost: Sequence[int] | None = None,
         max_innermost: int = MAX_INNER,
+        most: Sequence[int | None] | None = None,
         name: str | None = None,
     ) -> tuple[Value, ...]:
         """The iterations of ``parts`` loops, the outermost first, that a loop is to be split into.
@@ -345,6 +350,8 @@ class Schedule:
             perfect: only such as divide the loop's iterations.
             innermost: what the innermost loop's iterations are chosen from.
             max_innermost: at most so many.
+            most: at most so many of each loop, the outermost first (``None``: any number); where no tile is such, all tiles are
+                taken.
 
         Raises:
             ScheduleError: no tile is such, or the loop's own iterations are sampled, which none is sure to divide.
@@ -352,13 +359,16 @@ class Schedule:
         loop = self.structure.live(_loop(loop))
         if not 1 <= parts <= 8:
             raise ScheduleError(f"loop {loop} is to be split into {parts} loops; a tile has from 1 to 8 parts")
+        limits = None if most is None else tuple(most)
+        if limits is not None and len(limits) != parts:
+            raise ScheduleError(f"loop {loop} is to be split into {parts} loops, but most has {len(limits)}; give one for each")
         extent, sampled = self._iterations(loop)
         if perfect and sampled:
             raise ScheduleError(
                 f"the iterations of loop {loop} are sampled: no tile is sure to divide them; leave out perfect=True"
             )
         label = self._named(name, len(self._holes), f"{loop.stage}.{loop.name}")
-        table = tile_table(extent, parts, perfect, max_innermost)
+        table = tile_table(extent, parts, perfect, max_innermost, limits)
         if innermost is not None:
             table = table.with_innermost(innermost)
             if not table.rows:
@@ -368,7 +378,7 @@ class Schedule:
                 )
         if label in self._forced:
             return tuple(int(trip) for trip in table.trips[self._forced[label]])
-        tile = Tile(loop, parts, perfect, None if innermost is None else tuple(innermost), max_innermost)
+        tile = Tile(loop, parts, perfect, None if innermost is None else tuple(innermost), max_innermost, limits)
         hole = self._hole(Hole(label, table=table, tile=tile))
         return tuple(Trip(hole, level) for level in range(parts))
 

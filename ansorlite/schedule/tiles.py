@@ -104,18 +104,23 @@ def _waste(chain: tuple[int, ...]) -> float:
 
 
 @cache
-def tile_table(extent: int, parts: int, perfect: bool = False, max_inner: int = MAX_INNER) -> TileTable:
+def tile_table(
+    extent: int, parts: int, perfect: bool = False, max_inner: int = MAX_INNER, most: tuple[int | None, ...] | None = None
+) -> TileTable:
     """The tiles of an axis of ``extent`` in ``parts`` levels.
 
     Args:
         perfect: leave out chains whose steps do not divide their spans.
         max_inner: largest innermost trip count.
+        most: by level, largest trip count; where all tiles are beyond that, they stay.
     """
     chains = list(_perfect(extent, parts))
     if not perfect and parts > 1:
         chains += _imperfect(extent, parts)
     # An extent without a small divisor must keep its one chain.
     fitting = [c for c in chains if c[-2] <= max_inner] or chains
+    if most is not None:
+        fitting = [c for c in fitting if _within(c, most)] or fitting
     if len(fitting) > MAX_ROWS:
         # Thin evenly among equals: order by waste, then take a stable stride through each class of waste.
         fitting.sort(key=lambda c: (round(_waste(c), 2), c))
@@ -125,6 +130,12 @@ def tile_table(extent: int, parts: int, perfect: bool = False, max_inner: int = 
     spans = np.array(sorted(fitting), dtype=np.int64)
     trips = -(-spans[:, :-1] // spans[:, 1:])
     return TileTable(extent, spans, trips)
+
+
+def _within(chain: tuple[int, ...], most: tuple[int | None, ...]) -> bool:
+    """Whether no level has more iterations than it may."""
+    trips = (-(-span // step) for span, step in pairwise(chain))
+    return all(limit is None or trip <= limit for trip, limit in zip(trips, most, strict=True))
 
 
 def _thinned(chains: list[tuple[int, ...]], count: int) -> list[tuple[int, ...]]:

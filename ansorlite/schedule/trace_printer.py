@@ -109,6 +109,7 @@ class TracePrinter:
             options += ["perfect=True"] if tile.perfect else []
             options += [f"innermost={tile.innermost}"] if tile.innermost is not None else []
             options += [f"max_innermost={tile.max_innermost}"] if tile.max_innermost != MAX_INNER else []
+            options += [f"most={tile.most}"] if tile.most is not None else []
             call = f"s.sample_tile({', '.join(options)}, name={_quoted(hole.name)})"
         else:
             weights = f", weights={hole.weights}" if hole.weights is not None else ""

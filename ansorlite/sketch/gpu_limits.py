@@ -8,24 +8,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from ansorlite.columns.arithmetic import ceil, floor, maximum, minimum, product, total, where
+from ansorlite.analysis.access import Access, accesses
+from ansorlite.columns.arithmetic import both, ceil, floor, maximum, minimum, product, total, where
 from ansorlite.columns.tape import Number
 from ansorlite.loops.nodes import LoopKind
 from ansorlite.machine.gpu import Gpu
+from ansorlite.schedule.lower_dealt import WRITTEN_OUT
 from ansorlite.schedule.nest import Attached, Nest, Program
 from ansorlite.sketch.constraint import Constraint
 from ansorlite.target import Target
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Reduce
+from ansorlite.te.tensor import Tensor
 
 #: Buffers in shared memory begin at multiples of so many bytes.
 _ALIGNED: Final = 64
 #: Registers of a thread besides its accumulators and operands: addresses, and counts of loops.
-_OVERHEAD: Final = 24
+OVERHEAD: Final = 24
 #: Groups of threads that are joined without shared memory.
 _WARP: Final = 32
+#: How many threads may add up one element.
+REDUCE_LANES: Final = (1, 4, 8, 16, 32, 64, 128, 256)
 #: Fewer threads of a block than that use next to nothing of a multiprocessor; where there is as much to do.
 _FEWEST: Final = 16
+#: Of a thread (Ansor).
+MOST_VIRTUAL: Final = 8
 #: Of one launch, in a row.
 _MOST_BLOCKS: Final = (1 << 31) - 1
 
@@ -33,6 +40,19 @@ _MOST_BLOCKS: Final = (1 << 31) - 1
 def threads(nest: Nest) -> Number:
     """Of a block: as many as the widest of its phases has."""
     return _largest([nest.threads, *(stage.dealt for stage in nest.attached)])
+
+
+def first_thread(nest: Nest) -> int:
+    """The position of the first loop that is bound to threads; without one, behind those that are bound to blocks."""
+    kinds = [loop.bound for loop in nest.loops]
+    return kinds.index(LoopKind.THREAD) if LoopKind.THREAD in kinds else kinds.count(LoopKind.BLOCK)
+
+
+def virtual_threads(nest: Nest) -> Number:
+    """Tiles of a thread that are apart: iterations inside of the loops over threads, over a level of an axis before theirs."""
+    outermost = {loop.axis: loop.depth for loop in reversed(nest.loops) if loop.bound is LoopKind.THREAD}
+    inside = (loop for loop in nest.loops[first_thread(nest) :] if loop.bound is None and not loop.reduce)
+    return product([1, *(loop.trip for loop in inside if loop.depth < outermost.get(loop.axis, 0))])
 
 
 def blocks(nest: Nest) -> Number:
@@ -46,13 +66,60 @@ def shared_bytes(program: Program, nest: Nest) -> Number:
 
 
 def registers(nest: Nest) -> Number:
-    """An estimate for one thread: its accumulators, the operands of one step, and what addresses take."""
-    anchor = nest.anchor
-    words = max(1, dtypes.size(anchor.dtype) // 4)
-    inside = [loop for loop in nest.loops if loop.bound is None and loop.band >= nest.last_space and not loop.reduce]
-    if not isinstance(anchor.body, Reduce):
-        return _OVERHEAD + product([2 * words, *(loop.trip for loop in inside)])
-    return _OVERHEAD + words * (product([1, *(loop.trip for loop in inside)]) + total([0, *(loop.trip for loop in inside)]))
+    """An estimate for one thread: what it keeps from phase to phase, what it has at hand in the fullest one, and addresses."""
+    kept: Number = 0
+    held: list[Number] = []
+    run, words = written_out(nest), _words(nest.anchor)
+    if isinstance(nest.anchor.body, Reduce):
+        kept = words * accumulators(nest)
+        held.append(words * total(_operand(nest, access, run) for access in accesses(nest.anchor)))
+    else:
+        held.append(2 * words * nest.lanes)
+    if nest.epilogue is not None:
+        held.append(2 * _words(nest.epilogue) * nest.lanes)
+    for stage in nest.attached:
+        if stage.prepared:
+            continue
+        words = _words(stage.tensor)
+        if stage.tensor.reduce_axes:
+            kept = maximum(kept, words)
+            held.append(words)
+        else:
+            held.append(words * stage.lanes * where(rounds(stage) <= WRITTEN_OUT, rounds(stage), 1))
+    return OVERHEAD + kept + _largest(held)
+
+
+def accumulators(nest: Nest) -> Number:
+    """Elements of a sum that one thread keeps."""
+    at = nest.epilogue_at if nest.epilogue is not None else nest.last_space
+    kept = [where(loop.band >= at, loop.trip, 1) for loop in nest.loops if loop.bound is None and not loop.reduce]
+    return product([1, *kept])
+
+
+def written_out(nest: Nest) -> list[Number]:
+    """By loop, outermost first: flag: whether it is of the innermost run of loops that are straight-line code."""
+    going: Number = 1
+    found: list[Number] = []
+    for position in reversed(range(len(nest.loops))):
+        going = both(going, nest.expanded(position))
+        found.append(going)
+    return found[::-1]
+
+
+def rounds(stage: Attached) -> Number:
+    """In how many rounds the threads of a block deal out what they compute element by element."""
+    return ceil(product([1, *stage.lengths]) / (stage.lanes * maximum(stage.dealt, 1)))
+
+
+def _operand(nest: Nest, access: Access, run: list[Number]) -> Number:
+    """Elements of what is read that one step of a tile has at hand."""
+    loops = zip(nest.loops, run, strict=True)
+    return product([1, *(where(flag, loop.trip, 1) for loop, flag in loops if loop.axis in access.axes and not loop.reduce)])
+
+
+def _words(tensor: Tensor) -> int:
+    """Registers of an element."""
+    return max(1, dtypes.size(tensor.dtype) // 4)
 
 
 def _stage_bytes(program: Program, stage: Attached) -> Number:
@@ -95,7 +162,12 @@ def _wanting(_: Program, nest: Nest) -> Number:
     """By how much there are fewer threads than would have something to do, up to a few."""
     if not any(loop.bound is LoopKind.THREAD for loop in nest.loops):
         return 0
-    return minimum(product(nest.extents[axis] for axis in nest.anchor.axes), _FEWEST) - threads(nest)
+    tasks = [product(nest.extents[axis] for axis in nest.anchor.axes)]
+    for stage in nest.attached:
+        if stage.shared and stage.lane_axis is not None and stage.lane_axis.reduce:
+            # So many may add up one element.
+            tasks.append(max(count for count in REDUCE_LANES if count <= stage.lane_axis.extent))
+    return minimum(_largest(tasks), _FEWEST) - threads(nest)
 
 
 GPU_CONSTRAINTS: Final = (
@@ -108,5 +180,6 @@ GPU_CONSTRAINTS: Final = (
         _of_gpu(lambda gpu: gpu.registers),
     ),
     Constraint("blocks of a launch", _over_nests(lambda _, nest: blocks(nest)), lambda _: _MOST_BLOCKS),
+    Constraint("virtual threads", _over_nests(lambda _, nest: virtual_threads(nest)), lambda _: MOST_VIRTUAL),
     Constraint("threads of a block that are missing", _over_nests(_wanting), lambda _: 0),
 )

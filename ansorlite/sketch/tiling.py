@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from ansorlite.analysis.access import LEAST_LANES, accesses, contiguous_axis
@@ -37,10 +37,18 @@ def lane_choices(target: Target, tensor: Tensor, widest: int = 1) -> tuple[int, 
     return tuple(sorted({1, max(1, lanes // 2), *(lanes * m for m in (1, 2, 4) if m <= widest)}))
 
 
-def split(s: Schedule, stage: Tensor, axis: Axis, parts: int, perfect: bool, max_inner: int) -> tuple[LoopRef, ...]:
-    """The loops ``i0 i1 ...`` that the loop over axis ``i`` becomes: a tile."""
-    loop = s.stage(stage)[axis]
-    tile = s.sample_tile(loop, parts, perfect=perfect, max_innermost=max_inner, name=f"{stage.name}.{axis.name}")
+def split(
+    s: Schedule,
+    stage: Tensor,
+    axis: Axis,
+    parts: int,
+    perfect: bool,
+    max_inner: int,
+    most: Sequence[int | None] | None = None,
+) -> tuple[LoopRef, ...]:
+    """The loops ``i0 i1 ...`` that the loop over axis ``i`` becomes: a tile, of at most so many iterations a loop."""
+    loop, name = s.stage(stage)[axis], f"{stage.name}.{axis.name}"
+    tile = s.sample_tile(loop, parts, perfect=perfect, max_innermost=max_inner, most=most, name=name)
     return s.split(loop, tile)
 
 

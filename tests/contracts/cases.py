@@ -105,6 +105,14 @@ NAMED: Final[Mapping[str, Callable[[], list[te.Tensor]]]] = {
     "derived weights": lambda: derived_weights(7, 19, 8),
 }
 
+#: Sums that on GPUs are worth more blocks than their outputs, and a second launch.
+LONG: Final[Mapping[str, Callable[[], list[te.Tensor]]]] = {
+    "product": lambda: workloads.matmul_bias_relu(5, 6, 131),
+    "row by matrix": lambda: workloads.matmul(1, 9, 256),
+    "sum of all": lambda: workloads.sum_of_squares(4099),
+    "sums of columns": lambda: workloads.sum_of_columns(2048, 2),
+}
+
 named = pytest.mark.parametrize("name", NAMED)
 targets = st.sampled_from((WIDE, NARROW))
 seeds = st.integers(0, 1 << 30)

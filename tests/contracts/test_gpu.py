@@ -5,6 +5,7 @@ Numpy = interpreter, with threads in any order = a CPU in the place of the GPU =
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Final
 
@@ -20,11 +21,12 @@ from ansorlite.sketch.gpu_limits import blocks, shared_bytes, threads
 from ansorlite.sketch.program import sketch_of
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.tile_space import TileSpace
+from ansorlite.spaces.derivation import derive
 from ansorlite.target import Target, resolve
 from ansorlite.task import Task
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.evaluate import evaluate
-from tests.contracts.cases import NAMED, Drawn, budget, computations, named_dag, reproducer, seeds, sketches_of, times
+from tests.contracts.cases import LONG, NAMED, Drawn, budget, computations, named_dag, reproducer, seeds, sketches_of, times
 from tests.contracts.test_right_numbers import compiled as on_a_cpu
 from tests.contracts.test_right_numbers import interpreted, poisoned
 from tests.on_gpu import assembled, compiled, launched
@@ -59,9 +61,13 @@ def some_sketches(dag: ComputeDAG, rng: np.random.Generator) -> list[Sketch]:
 def check_numbers(dag: ComputeDAG, seed: int) -> None:
     """A row of each sketch: right numbers everywhere, and launches of the sizes that the limits speak of."""
     rng = np.random.default_rng(seed)
+    check_sketches(dag, some_sketches(dag, rng), rng)
+
+
+def check_sketches(dag: ComputeDAG, sketches: Sequence[Sketch], rng: np.random.Generator) -> None:
     inputs = arrays_for(dag, rng)
     expected = evaluate(dag, inputs)
-    for sketch in some_sketches(dag, rng):
+    for sketch in sketches:
         for row in TileSpace(sketch).sample(1, rng):
             with reproducer(dag, sketch, row):
                 function = sketch.lower(row)
@@ -81,6 +87,21 @@ def check_numbers(dag: ComputeDAG, seed: int) -> None:
 @few
 def test_right_numbers(name: str) -> None:
     check_numbers(named_dag(name), seed=24)
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_long_sums_in_parts(name: str) -> None:
+    dag = ComputeDAG.of(LONG[name]())
+    cut = [sketch for sketch in derive(Task(dag, GPU)) if "rfactor" in sketch.text]
+    assert cut
+    check_sketches(dag, cut[: times(2)], np.random.default_rng(28))
+
+
+def test_sums_to_one_element_have_threads() -> None:
+    dag, rng = named_dag("sum of squares"), np.random.default_rng(29)
+    for sketch in derive(Task(dag, GPU)):
+        for row in TileSpace(sketch).sample(4, rng):
+            assert all(threads(nest) > 1 for nest in sketch.fold(row).nests)
 
 
 @few

@@ -10,6 +10,7 @@ from ansorlite.schedule.primitives.loops import Fuse, Reorder, Split
 from ansorlite.schedule.primitives.places import CacheRead, ComputeAt, ComputeRoot, DecomposeReduction, ReverseComputeAt
 from ansorlite.schedule.primitives.prefetch import PrefetchRead
 from ansorlite.schedule.primitives.rewrites import (
+    AddUnitAxis,
     CacheWrite,
     Convert,
     Divide,
@@ -30,6 +31,7 @@ PRIMITIVES: Final[Mapping[str, type[Step]]] = {
         Inline,
         CacheWrite,
         Rfactor,
+        AddUnitAxis,
         Tensorize,
         Convert,
         Polyphase,
@@ -56,6 +58,7 @@ PRIMITIVES: Final[Mapping[str, type[Step]]] = {
 
 __all__ = [
     "PRIMITIVES",
+    "AddUnitAxis",
     "Bind",
     "CacheRead",
     "CacheWrite",

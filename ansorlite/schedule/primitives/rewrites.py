@@ -14,7 +14,15 @@ from ansorlite.rewrites.conversion import convert_once
 from ansorlite.rewrites.divide import Division, divide
 from ansorlite.rewrites.dot import dot_words
 from ansorlite.rewrites.polyphase import phases, take_phases
-from ansorlite.rewrites.stages import cache_write, fuse, fusible_axes, rfactor, without_unit_reductions
+from ansorlite.rewrites.stages import (
+    cache_write,
+    fuse,
+    fusible_axes,
+    partial_sums,
+    rfactor,
+    with_unit_axis,
+    without_unit_reductions,
+)
 from ansorlite.rewrites.winograd import winograd
 from ansorlite.schedule.primitives.step import Results, Step
 from ansorlite.schedule.refs import LoopRef, Name, StageRef
@@ -134,12 +142,16 @@ class Rfactor(Step):
 
         C[i] = sum(A[i, k], k)      ->      C_rf[r, i] = sum(A[i, k], k in part r); C[i] = sum(C_rf[r, i], r)       # rfactor(k)
 
-    There are as many parts as the outermost loop of ``k`` in the new stage has iterations.
+    There are as many parts as the outermost loop of ``k`` in the new stage has iterations. With ``parts`` there are so many, and
+    the new stage is one like any other, with an axis that counts them::
+
+        C[i] = sum(A[i, k], k in 12)      ->      C_rf[r, i] = sum(A[i, r * 4 + k], k in 4); C[i] = sum(C_rf[r, i], r in 3)
     """
 
     method: ClassVar = "rfactor"
     loop: LoopRef
     name: Name
+    parts: int | None = None
 
     def apply(self, structure: Structure) -> Structure:
         tensor = structure.untouched(self.loop.stage)
@@ -147,11 +159,36 @@ class Rfactor(Step):
         if not axis.reduce:
             raise ScheduleError(f"loop {self.loop} adds nothing up: only a reduction's loop can be rfactored")
         _fresh(structure, self.name)
+        if self.parts is not None:
+            if not 1 < self.parts <= axis.extent:
+                raise ScheduleError(
+                    f"loop {self.loop} of {axis.extent} steps cannot be cut into {self.parts} parts; name 2 to {axis.extent}"
+                )
+            return structure.rewritten(partial_sums(structure.dag, tensor.name, axis, self.name, self.parts))
         after = structure.rewritten(rfactor(structure.dag, tensor.name, axis, self.name))
         return replace(after, partials={**structure.partials, self.name: axis.name})
 
     def results(self, after: Structure) -> Results:  # noqa: ARG002
         return (StageRef(self.name),)
+
+
+@dataclass(frozen=True)
+class AddUnitAxis(Step):
+    """A stage without dimensions gets one of one element, whose loop can be bound, and have others computed in it::
+
+    C[] = sum(A[k], k)      ->      C[u] = sum(A[k], k)       # add_unit_axis(C)
+    """
+
+    method: ClassVar = "add_unit_axis"
+    stage: StageRef
+
+    def apply(self, structure: Structure) -> Structure:
+        tensor = structure.untouched(self.stage.name)
+        if tensor.axes:
+            raise ScheduleError(f"stage {tensor.name} has {tensor.ndim} dimensions: only one without any is given one")
+        for other in structure.dag.consumers(tensor):
+            structure.untouched(other.name)
+        return structure.rewritten(with_unit_axis(structure.dag, tensor.name))
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ from ansorlite.cost_model.draft_gpu import GpuDraft
 from ansorlite.cost_model.explain import explain
 from ansorlite.errors import TargetError
 from ansorlite.features.extract import extract
-from ansorlite.features.gpu import GPU_COLUMN, GPU_NAMES, gpu_features
+from ansorlite.features.gpu import GPU_COLUMN, GPU_NAMES, gpu_features, gpu_statements
 from ansorlite.machine.gpu import EMULATED, H100
+from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.tile_space import TileSpace
 from ansorlite.spaces.derivation import derive
 from ansorlite.target import resolve
@@ -29,6 +30,11 @@ TASKS: Final = {
 }
 
 
+def _product(sketch: Sketch) -> int:
+    """The position of the statement that multiplies."""
+    return gpu_statements(sketch.fold(TileSpace(sketch).sample(1, np.random.default_rng(0))[0])).index("C_local")
+
+
 @pytest.mark.parametrize("name", TASKS)
 def test_a_population_has_the_features_of_each_of_its_rows(name: str) -> None:
     for sketch in derive(Task(TASKS[name], TARGET)):
@@ -42,7 +48,7 @@ def test_a_population_has_the_features_of_each_of_its_rows(name: str) -> None:
 def test_blocks_times_steps_are_what_there_is_to_do() -> None:
     (sketch, *_) = derive(Task(TASKS["product"], TARGET))
     rows = TileSpace(sketch).sample(50, np.random.default_rng(4))
-    stage = np.exp2(extract(sketch, rows)[:, 0]) - 1
+    stage = np.exp2(extract(sketch, rows)[:, _product(sketch)]) - 1
     done = stage[:, GPU_COLUMN["blocks"]] * stage[:, GPU_COLUMN["threads"]] * stage[:, GPU_COLUMN["steps"]]
     assert (done >= 64 * 48 * 32 - 0.5).all()
     assert done.min() == pytest.approx(64 * 48 * 32)
@@ -54,8 +60,8 @@ def test_the_estimate_is_no_less_than_arithmetic_takes_and_ranks() -> None:
     rows = TileSpace(sketch).sample(2000, np.random.default_rng(5))
     seconds = GpuDraft(target).seconds(extract(sketch, rows))
     assert seconds.min() >= 2 * 1024**3 / H100.flops
-    best, worst = (extract(sketch, rows[[number]])[0, 0] for number in (seconds.argmin(), seconds.argmax()))
-    assert best[GPU_COLUMN["accumulators"]] > worst[GPU_COLUMN["accumulators"]]
+    best, worst = (extract(sketch, rows[[number]])[0, _product(sketch)] for number in (seconds.argmin(), seconds.argmax()))
+    assert best[GPU_COLUMN["threads"]] > worst[GPU_COLUMN["threads"]]
 
 
 def test_what_is_of_gpus_alone_says_so() -> None:

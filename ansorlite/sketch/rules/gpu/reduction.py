@@ -16,13 +16,12 @@ from ansorlite.analysis.constants import constant_stages
 from ansorlite.analysis.predicates import has_data_reuse
 from ansorlite.schedule.primitives import CacheWrite
 from ansorlite.schedule.schedule import Schedule
+from ansorlite.sketch.gpu_limits import REDUCE_LANES
 from ansorlite.sketch.rules.gpu.nests import elementwise_nest, lanes_of, real_axes, row_nest
 from ansorlite.sketch.state import Applicability, Rule, State
 from ansorlite.te.expr import Axis
 from ansorlite.te.tensor import Tensor
 
-#: How many threads may add up one element.
-LANES = (1, 4, 8, 16, 32, 64, 128, 256)
 #: A block's rows are at most so long, in elements: what is kept of them is in shared memory.
 LONGEST_ROW = 1 << 14
 
@@ -92,7 +91,7 @@ def _shape(state: State, stage: Tensor, s: Schedule) -> None:
     if stage.reduce_axes:
         lane = lane_axis(stage)
         axis = lane if lane is not None and lane.reduce else max(stage.reduce_axes, key=lambda axis: axis.extent)
-        lanes = tuple(count for count in LANES if count <= gpu.block_threads and count <= axis.extent)
+        lanes = tuple(count for count in REDUCE_LANES if count <= gpu.block_threads and count <= axis.extent)
     elif walked(stage):
         axis, lanes = stage.axes[walked(stage)[-1]], lanes_of(state.target, stage)
     else:

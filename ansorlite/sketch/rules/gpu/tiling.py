@@ -1,8 +1,10 @@
 """Tiled sums of GPUs (Ansor's SSSRRSRS, with the loops in the order in which a GPU runs them).
 
-The structure is S R S R S: blocks, steps of the outer sum, threads, steps of the inner sum, a tile of accumulators in each
-thread's registers. Threads come inside of the outer sum: in each of its steps all threads of the block first copy what they are
-going to read into memory that they share, then add it up.
+The structure is S R S R S S: blocks, steps of the outer sum, threads, steps of the inner sum, virtual threads, a tile of
+accumulators in each thread's registers. Threads come inside of the outer sum: in each of its steps all threads of the block first
+copy what they are going to read into memory that they share, then add it up. Of each axis a block is cut into virtual threads,
+these into threads, and these into tiles: so what a thread adds up are several small tiles, a whole row of threads apart, and
+neighbouring threads read neighbouring vectors.
 
 The element-wise consumer runs on the accumulators. A stage without one gets one: its copy out of them.
 """
@@ -16,6 +18,7 @@ from ansorlite.analysis.access import Access, accesses, walked
 from ansorlite.analysis.predicates import fusible_consumer, has_data_reuse
 from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.schedule import Schedule
+from ansorlite.sketch.gpu_limits import MOST_VIRTUAL
 from ansorlite.sketch.rules.gpu.nests import MAX_TILE, bind, lanes_of, real_axes
 from ansorlite.sketch.state import Applicability, Rule, State
 from ansorlite.sketch.tiling import split
@@ -23,8 +26,9 @@ from ansorlite.te.tensor import Tensor
 
 #: Steps of the inner sum: so many elements of each operand are shared at a time.
 MAX_STEP = 64
-#: Straight-line code of at most so many vector statements.
-UNROLL_LIMITS = (64, 256, 1024)
+#: Straight-line code of at most so many vector statements. A tile of accumulators always is: registers have no numbers that are
+#: computed.
+UNROLL_LIMITS = (256, 512, 1024)
 #: Rows of a shared copy begin so many elements behind a multiple of ``_BANKS``, which is as good as none; a vector; one.
 PADS = (8, 4, 1)
 _BANKS = 8
@@ -46,7 +50,9 @@ def _has_epilogue(state: State) -> Applicability:
     consumer = fusible_consumer(state.dag, state.stage)
     if not has_data_reuse(state.stage) or state.is_settled(state.stage):
         return Applicability.SKIP
-    return Applicability.APPLY_AND_SKIP_REST if consumer is not None and not state.is_settled(consumer) else Applicability.SKIP
+    # A copy that another stage's threads share has its place.
+    free = consumer is not None and consumer.name not in state.schedule.structure.stages
+    return Applicability.APPLY_AND_SKIP_REST if free else Applicability.SKIP
 
 
 def _tile(state: State) -> tuple[State, ...]:
@@ -80,16 +86,18 @@ def _tiled(state: State, layouts: dict[Tensor, str]) -> State:
     s, stage, target = state.fork(), state.stage, state.target
     consumer = fusible_consumer(state.dag, stage)
     assert consumer is not None
-    space = {axis: split(s, stage, axis, 3, False, MAX_TILE) for axis in real_axes(stage)}
+    assert target.gpu is not None
+    most = (None, MOST_VIRTUAL, target.gpu.block_threads, MAX_TILE)
+    space = {axis: split(s, stage, axis, len(most), False, MAX_TILE, most) for axis in real_axes(stage)}
     reduce = {axis: split(s, stage, axis, 2, False, MAX_STEP) for axis in stage.reduce_axes if axis.extent > 1}
-    blocks, threads, tile = ([loops[level] for loops in space.values()] for level in range(3))
+    blocks, virtual, threads, tile = ([loops[level] for loops in space.values()] for level in range(len(most)))
     outer, inner = ([loops[level] for loops in reduce.values()] for level in range(2))
-    bands: tuple[tuple[LoopRef, ...], ...] = tuple(map(tuple, (blocks, outer, threads, inner, tile)))
+    bands: tuple[tuple[LoopRef, ...], ...] = tuple(map(tuple, (blocks, outer, threads, inner, [*virtual, *tile])))
     s.reorder(*(loop for band in bands for loop in band))
     bind(s, blocks, "block")
     bind(s, threads, "thread")
     s.vectorize(tile[-1], lanes=s.sample(lanes_of(target, stage), name=f"{stage.name}.lanes"))
-    s.unroll((*inner, *tile), max_steps=s.sample(UNROLL_LIMITS, name=f"{stage.name}.unroll"))
+    s.unroll((*inner, *virtual, *tile), max_steps=s.sample(UNROLL_LIMITS, name=f"{stage.name}.unroll"))
     s.reverse_compute_at(consumer.name, blocks[-1])
     for tensor, layout in layouts.items():
         copy = s.cache_read(stage.name, tensor.name, at=(outer or blocks)[-1], layout=layout, scope="shared")
