@@ -5,6 +5,7 @@ Numpy = interpreter, with threads in any order = a CPU in the place of the GPU =
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Final
 
@@ -57,17 +58,22 @@ def some_sketches(dag: ComputeDAG, rng: np.random.Generator) -> list[Sketch]:
 
 
 def check_numbers(dag: ComputeDAG, seed: int) -> None:
-    """A row of each sketch: right numbers everywhere, and launches of the sizes that the limits speak of."""
+    """A row of each of some sketches."""
     rng = np.random.default_rng(seed)
+    check_rows(dag, some_sketches(dag, rng), 1, rng)
+
+
+def check_rows(dag: ComputeDAG, sketches: Sequence[Sketch], count: int, rng: np.random.Generator) -> None:
+    """Rows of each sketch: right numbers everywhere, and launches of the sizes that the limits speak of."""
     inputs = arrays_for(dag, rng)
     expected = evaluate(dag, inputs)
-    for sketch in some_sketches(dag, rng):
-        for row in TileSpace(sketch).sample(1, rng):
+    for sketch in sketches:
+        for row in TileSpace(sketch).sample(count, rng):
             with reproducer(dag, sketch, row):
                 function = sketch.lower(row)
                 verify(function)
                 assert_close(dag, interpreted(dag, function, inputs, rng), expected)
-                made = on_a_cpu(dag, function, inputs, GPU)
+                made = on_a_cpu(dag, function, inputs, sketch.target)
                 assert made is not None
                 assert_close(dag, made, expected)
                 outputs = poisoned(dag)

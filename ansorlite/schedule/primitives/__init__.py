@@ -18,6 +18,7 @@ from ansorlite.schedule.primitives.rewrites import (
     Polyphase,
     Rfactor,
     Tensorize,
+    UseMatrixUnit,
     Winograd,
 )
 from ansorlite.schedule.primitives.step import Results, Step, check_arguments
@@ -36,6 +37,7 @@ PRIMITIVES: Final[Mapping[str, type[Step]]] = {
         Divide,
         FuseDimensions,
         Winograd,
+        UseMatrixUnit,
         Split,
         Fuse,
         Reorder,
@@ -80,6 +82,7 @@ __all__ = [
     "Stream",
     "Tensorize",
     "Unroll",
+    "UseMatrixUnit",
     "Vectorize",
     "Winograd",
     "check_arguments",
