@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from ansorlite import te
-from ansorlite.machine.matrix import AMPERE
+from ansorlite.machine.matrix import AMPERE, HOPPER
 from ansorlite.target import Target, resolve
 from ansorlite.te.dag import ComputeDAG
 
@@ -15,6 +15,13 @@ _EMULATED: Final = resolve("emulated")
 assert _EMULATED.gpu is not None
 #: A small GPU that has matrix units.
 SMALL: Final[Target] = replace(_EMULATED, gpu=replace(_EMULATED.gpu, matrix=AMPERE))
+
+
+#: One with those of warpgroups alone.
+WIDE: Final[Target] = replace(
+    _EMULATED,
+    gpu=replace(_EMULATED.gpu, block_threads=256, block_shared=48 << 10, threads=512, shared=96 << 10, matrix=HOPPER[:3]),
+)
 
 
 def sums_of(dtype: str) -> str:

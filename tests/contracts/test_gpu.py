@@ -28,7 +28,7 @@ from ansorlite.te.evaluate import evaluate
 from tests.contracts.cases import NAMED, Drawn, budget, computations, named_dag, reproducer, seeds, sketches_of, times
 from tests.contracts.test_right_numbers import compiled as on_a_cpu
 from tests.contracts.test_right_numbers import interpreted, poisoned
-from tests.on_gpu import assembled, compiled, launched
+from tests.on_gpu import TARGET, assembled, compiled, launched
 from tests.strategies import arrays_for, assert_close
 
 GPU: Final[Target] = resolve("emulated")
@@ -63,8 +63,14 @@ def check_numbers(dag: ComputeDAG, seed: int) -> None:
     check_rows(dag, some_sketches(dag, rng), 1, rng)
 
 
-def check_rows(dag: ComputeDAG, sketches: Sequence[Sketch], count: int, rng: np.random.Generator) -> None:
-    """Rows of each sketch: right numbers everywhere, and launches of the sizes that the limits speak of."""
+def check_rows(
+    dag: ComputeDAG, sketches: Sequence[Sketch], count: int, rng: np.random.Generator, assembler: Target = TARGET
+) -> None:
+    """Rows of each sketch: right numbers everywhere, and launches of the sizes that the limits speak of.
+
+    Args:
+        assembler: what PTX is made for.
+    """
     inputs = arrays_for(dag, rng)
     expected = evaluate(dag, inputs)
     for sketch in sketches:
@@ -77,7 +83,7 @@ def check_rows(dag: ComputeDAG, sketches: Sequence[Sketch], count: int, rng: np.
                 assert made is not None
                 assert_close(dag, made, expected)
                 outputs = poisoned(dag)
-                kernels = launched(kernel_module(function), [*inputs, *outputs])
+                kernels = launched(kernel_module(function), [*inputs, *outputs], assembler)
                 assert_close(dag, outputs, expected)
                 program = sketch.fold(row)
                 told = [(blocks(nest), max(1, threads(nest)), shared_bytes(program, nest)) for nest in program.nests]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from itertools import combinations
+from typing import Final
 
 import numpy as np
 import pytest
@@ -15,20 +17,32 @@ from ansorlite.sketch.program import sketch_of
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.tile_space import TileSpace
 from ansorlite.spaces.derivation import derive
+from ansorlite.target import Target, resolve
 from ansorlite.task import Task
 from ansorlite.te.dag import ComputeDAG
 from tests.contracts.cases import Drawn, budget, reproducer, seeds, times
 from tests.contracts.test_gpu import check_rows
 from tests.on_gpu import PROCESSORS, assembled, compiled, run
-from tests.products import PRODUCTS, SMALL, convolution, product
+from tests.products import PRODUCTS, SMALL, WIDE, convolution, product
+from tests.ptx_machine import PtxError, launch
 from tests.strategies import Draw, arrays_for
 
 named = pytest.mark.parametrize("name", PRODUCTS)
 
 
-def multiplied(dag: ComputeDAG) -> list[Sketch]:
+#: Small ones with 64 rows, for warpgroups.
+WIDE_PRODUCTS: Final[Mapping[str, Callable[[], ComputeDAG]]] = {
+    "float16, a batch, transposed": lambda: product(64, 16, 32, "float16", batch=2, transposed="A"),
+    "bfloat16, uneven": lambda: product(70, 16, 17, "bfloat16", transposed="B"),
+    "int8": lambda: product(64, 32, 40, "int8"),
+    "convolution": lambda: convolution(1, 4, 9, 16, 2, "float16", last=True),
+}
+HOPPER: Final = resolve("h100")
+
+
+def multiplied(dag: ComputeDAG, target: Target = SMALL) -> list[Sketch]:
     """The sketches of a computation that use a unit; there are others, too."""
-    found = derive(Task(dag, SMALL))
+    found = derive(Task(dag, target))
     units = [sketch for sketch in found if "matrix_unit" in sketch.text]
     assert 0 < len(units) < len(found)
     return units
@@ -64,6 +78,18 @@ def test_traces_make_the_same_programs_again(name: str) -> None:
         found = sketch.row_of(candidate)
         assert found is not None
         np.testing.assert_array_equal(sketch.canonical(np.array([found])), sketch.canonical(np.array([row])))
+
+
+@pytest.mark.parametrize("name", WIDE_PRODUCTS)
+def test_warpgroups_multiply_what_lies_in_shared_memory(name: str) -> None:
+    dag, rng = WIDE_PRODUCTS[name](), np.random.default_rng(36)
+    (sketch,) = multiplied(dag, WIDE)
+    check_rows(dag, [sketch], times(1), rng, HOPPER)
+    (row,) = TileSpace(sketch).sample(1, rng)
+    ptx, _ = compiled(simplify(sketch.lower(row)), HOPPER)
+    assert "wgmma.mma_async.sync.aligned.m64n" in ptx
+    for report in assembled(ptx, "sm_90a").values():
+        assert not report.spilled
 
 
 @st.composite
@@ -113,3 +139,25 @@ def test_rows_of_padded_copies_are_in_banks_of_their_own() -> None:
     plain = [1 if hole.name.endswith(".pad") else row[number] for number, hole in enumerate(sketch.holes)]
     (counts,) = run(sketch.lower(plain), [*inputs, *outputs])
     assert counts.wavefronts > counts.ideal_wavefronts
+
+
+@pytest.mark.parametrize(
+    ("missing", "why"),
+    [
+        ("fence.proxy.async.shared::cta;", "no fence.proxy.async"),
+        ("wgmma.fence.sync.aligned;", "registers may not be ready"),
+        ("wgmma.wait_group.sync.aligned 0;", "registers of a product that was not waited for"),
+        ("bar.sync 0;", "race"),
+    ],
+)
+def test_the_machine_misses_what_is_left_out(missing: str, why: str) -> None:
+    dag, rng = product(64, 16, 64, "float16"), np.random.default_rng(37)
+    (sketch,) = multiplied(dag, WIDE)
+    row = [0] * len(sketch.holes)
+    ptx, (kernel,) = compiled(simplify(sketch.lower(row)), HOPPER)
+    ptx = ptx.replace("\t", " ").replace("  ", " ")
+    assert missing in ptx
+    arrays = [*arrays_for(dag, rng), *(np.zeros(t.shape, np.float32) for t in dag.outputs)]
+    launch(ptx, kernel.grid, arrays, shared=kernel.shared, kernel=kernel.symbol)
+    with pytest.raises(PtxError, match=why):
+        launch(ptx.replace(missing, ""), kernel.grid, arrays, shared=kernel.shared, kernel=kernel.symbol)

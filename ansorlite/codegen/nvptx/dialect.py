@@ -11,10 +11,11 @@ from ansorlite.alignment import aligned
 from ansorlite.codegen import control, memory, operators, types
 from ansorlite.codegen.builder import Builder
 from ansorlite.codegen.context import Body, Context, Storage
-from ansorlite.codegen.nvptx import matrix
+from ansorlite.codegen.nvptx import matrix, warpgroup
+from ansorlite.codegen.nvptx.fragments import once
 from ansorlite.codegen.scope import Binding
 from ansorlite.errors import TargetError
-from ansorlite.loops.nodes import Buffer, Fold, For, Intrinsic, LoopKind, Multiply, Scope
+from ansorlite.loops.nodes import Buffer, Fold, For, Intrinsic, LoopKind, Multiply, Scope, Stmt, statements
 from ansorlite.loops.phases import THREADS, barriers, obstacle, phases, trips
 from ansorlite.loops.products import product_of
 from ansorlite.te import dtypes
@@ -56,6 +57,7 @@ class Nvptx:
         self.shared = 0
         self._warps = False
         self._block = block
+        self._fenced = block is not None and any(map(_reads_shared_itself, statements(block)))
         self._barriers = frozenset[For]() if block is None else barriers(block)
         if block is not None and any(phases(block.body)) and (reason := obstacle(block)) is not None:
             raise TargetError(f"the program cannot run on a GPU: {reason}")
@@ -101,10 +103,12 @@ class Nvptx:
 
     def _threads_loop(self, c: Context, loop: For, body: Body) -> None:
         if loop.kind is LoopKind.LANE and self._warps:
-            lane = matrix.once(c, f"urem i64 {self._thread}, {WARP}")
+            lane = once(c, f"urem i64 {self._thread}, {WARP}")
             self._threads_that(c, loop, lane, trips(loop) < WARP, body)
             return
         if loop in self._barriers:
+            if self._fenced:
+                c.b.do(warpgroup.FENCE)
             c.b.module.declare(f"void @{_INTRINSICS}.barrier0()")
             c.b.do(f"call void @{_INTRINSICS}.barrier0()")
         if loop.kind is not LoopKind.WARP:
@@ -115,7 +119,7 @@ class Nvptx:
         if any(inner.kind is LoopKind.LANE for inner in phases(loop.body)):
             self._warps = True
             try:
-                warp = matrix.once(c, f"udiv i64 {self._thread}, {WARP}")
+                warp = once(c, f"udiv i64 {self._thread}, {WARP}")
                 self._threads_that(c, loop, warp, trips(loop) * WARP < self.threads, body)
             finally:
                 self._warps = False
@@ -157,6 +161,10 @@ class Nvptx:
         if self._phase is None:
             raise TargetError("the program cannot run on a GPU: a product of tiles is in no loop over the threads of a block")
         matrix.emit(c, product, self._phase.var, trips(self._phase), self._thread)
+
+
+def _reads_shared_itself(stmt: Stmt) -> bool:
+    return isinstance(stmt, Intrinsic) and isinstance(stmt.does, Multiply) and stmt.does.unit.from_shared
 
 
 def _number(b: Builder, name: str, count: int) -> str:
