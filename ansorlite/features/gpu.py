@@ -15,7 +15,8 @@ from ansorlite.columns.tape import Number
 from ansorlite.features.facts import Operations
 from ansorlite.features.operations import operations
 from ansorlite.machine.gpu import Gpu
-from ansorlite.schedule.nest import Attached, Nest, Program
+from ansorlite.machine.matrix import LANES_ACROSS, LANES_DOWN
+from ansorlite.schedule.nest import Attached, Multiplied, Nest, Program
 from ansorlite.sketch.gpu_limits import blocks, registers, shared_bytes, threads
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Reduce
@@ -40,7 +41,11 @@ GPU_NAMES: Final = (
     "shared_words",  # elements that these bring
     "lanes",  # of vectors
     "accumulators",  # of one thread
+    "matrix",  # products of one thread that matrix units compute, in operations of a thread that take as long
 )
+#: Bytes of a word, and words that a lane gets by one ``ldmatrix``.
+_WORD: Final = 4
+_WORDS_OF_LOADS: Final = 4
 #: Column of each name.
 GPU_COLUMN: Final = {name: position for position, name in enumerate(GPU_NAMES)}
 
@@ -58,12 +63,12 @@ def _nest(program: Program, nest: Nest, gpu: Gpu) -> Iterator[Number]:
     waves = ceil(count / gpu.processors)
     launch = [_log(count), _log(block), _log(words), _log(nbytes), _log(resident), count / (waves * gpu.processors)]
     shared = {stage.tensor for stage in nest.attached if stage.shared}
-    yield from (1, *launch, *_anchor(nest, shared))
+    yield from (1, *launch, *_anchor(nest, shared, gpu))
     for stage in nest.attached:
         yield from (0, *launch, *_attached(nest, stage, shared))
 
 
-def _anchor(nest: Nest, shared: set[Tensor]) -> Iterator[Number]:
+def _anchor(nest: Nest, shared: set[Tensor], gpu: Gpu) -> Iterator[Number]:
     anchor, inside = nest.anchor, [loop for loop in nest.loops if loop.bound is None]
     steps = product([1, *(loop.trip for loop in inside)])
     tile = [loop for loop in inside if not loop.reduce and loop.band >= nest.last_space]
@@ -76,6 +81,8 @@ def _anchor(nest: Nest, shared: set[Tensor]) -> Iterator[Number]:
         along = nest.lane_axis is not None and access.stride(nest.lane_axis) == 1
         words = steps / again
         loads = words / nest.lanes if along else words
+        if nest.multiplied is not None:
+            loads, words = _of_unit(nest.multiplied, access, words)
         if access.tensor in shared:
             shared_loads, shared_words = shared_loads + loads, shared_words + words
         else:
@@ -86,7 +93,19 @@ def _anchor(nest: Nest, shared: set[Tensor]) -> Iterator[Number]:
     nbytes = nbytes + written * maximum(nest.threads, 1) * dtypes.size(stored.dtype)
     requests = requests + written / nest.lanes
     accumulators = product([1, *(loop.trip for loop in tile)]) if isinstance(anchor.body, Reduce) else 0
-    yield from _numbers(anchor, steps, (nbytes, requests, shared_loads, shared_words), nest.lanes, accumulators)
+    moved = nbytes, requests, shared_loads, shared_words
+    if nest.multiplied is None:
+        yield from _numbers(anchor, steps, moved, nest.lanes, accumulators)
+        return
+    unit = next((unit for unit in gpu.matrix if unit.name == nest.multiplied.unit.name), nest.multiplied.unit)
+    yield from _numbers(anchor, steps, moved, nest.lanes, accumulators, steps * gpu.lanes / unit.rate)
+
+
+def _of_unit(by: Multiplied, access: Access, elements: Number) -> tuple[Number, Number]:
+    """Loads and words of a factor, of one thread, where it would load so many elements by itself: lanes share what they load."""
+    sharing = LANES_ACROSS if by.row in access.axes else LANES_DOWN * by.unit.warps
+    words = elements * dtypes.size(access.tensor.dtype) / (_WORD * sharing)
+    return (0 if by.unit.from_shared else words / _WORDS_OF_LOADS), words
 
 
 def _box(nest: Nest, access: Access) -> Number:
@@ -118,16 +137,23 @@ def _attached(nest: Nest, stage: Attached, shared: set[Tensor]) -> Iterator[Numb
 
 
 def _numbers(
-    tensor: Tensor, steps: Number, moved: tuple[Number, Number, Number, Number], lanes: Number, accumulators: Number
+    tensor: Tensor,
+    steps: Number,
+    moved: tuple[Number, Number, Number, Number],
+    lanes: Number,
+    accumulators: Number,
+    matrix: Number | None = None,
 ) -> Iterator[Number]:
     assert tensor.body is not None
     every = operations(tensor.body, {read: number for number, read in enumerate(reads(tensor.body))}).values()
     total = Operations(*(sum(getattr(each, name) for each in every) for name in Operations.__dataclass_fields__))
     plain, slow = max(total.cheap, total.mul, 1), total.div + total.math + total.convert + total.dot
-    for number in (steps, steps * plain, steps * slow, *moved):
+    own = steps if matrix is None else 0
+    for number in (steps, own * plain, own * slow, *moved):
         yield _log(number)
     yield log2(lanes)
     yield _log(accumulators)
+    yield 0 if matrix is None else _log(matrix)
 
 
 def _log(number: Number) -> Number:

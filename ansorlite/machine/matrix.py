@@ -20,6 +20,9 @@ HELD_ACROSS: Final = 2
 #: Rows of a warp, and columns, in one unit.
 ROWS: Final = LANES_DOWN * HELD_DOWN
 COLUMNS: Final = LANES_ACROSS * HELD_ACROSS
+#: Words that a lane gives a unit of 16 rows and two pieces of steps, and of 8 columns.
+WORDS_OF_ROWS: Final = 4
+WORDS_OF_COLUMNS: Final = 2
 #: Threads of a warp.
 WARP: Final = LANES_DOWN * LANES_ACROSS
 

@@ -166,8 +166,11 @@ class Multiplied:
 
     def has(self, axis: Axis, step: Number) -> bool:
         """Whether a loop over ``axis`` in such steps is part of one instruction."""
-        least = self.unit.rows if axis is self.row else COLUMNS if axis is self.column else 0
-        return bool(step < (2 if axis.reduce else least))
+        return bool(step < self.least(axis))
+
+    def least(self, axis: Axis) -> int:
+        """How many elements of an axis one instruction covers; of those that add up, more than its loops step by."""
+        return 2 if axis.reduce else self.unit.rows if axis is self.row else COLUMNS if axis is self.column else 0
 
 
 @dataclass(frozen=True, eq=False)

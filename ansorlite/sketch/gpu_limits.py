@@ -12,7 +12,8 @@ from ansorlite.columns.arithmetic import ceil, floor, maximum, minimum, product,
 from ansorlite.columns.tape import Number
 from ansorlite.loops.nodes import LoopKind
 from ansorlite.machine.gpu import Gpu
-from ansorlite.schedule.nest import Attached, Nest, Program
+from ansorlite.machine.matrix import WORDS_OF_COLUMNS, WORDS_OF_ROWS
+from ansorlite.schedule.nest import Attached, Multiplied, Nest, Program
 from ansorlite.sketch.constraint import Constraint
 from ansorlite.target import Target
 from ansorlite.te import dtypes
@@ -50,9 +51,23 @@ def registers(nest: Nest) -> Number:
     anchor = nest.anchor
     words = max(1, dtypes.size(anchor.dtype) // 4)
     inside = [loop for loop in nest.loops if loop.bound is None and loop.band >= nest.last_space and not loop.reduce]
+    if nest.multiplied is not None:
+        return _OVERHEAD + product(loop.trip for loop in inside) + _factor_words(nest, nest.multiplied)
     if not isinstance(anchor.body, Reduce):
         return _OVERHEAD + product([2 * words, *(loop.trip for loop in inside)])
     return _OVERHEAD + words * (product([1, *(loop.trip for loop in inside)]) + total([0, *(loop.trip for loop in inside)]))
+
+
+def _factor_words(nest: Nest, by: Multiplied) -> Number:
+    """What a thread has of the factors for one step of a matrix unit: none where that reads shared memory itself."""
+    if by.unit.from_shared:
+        return 0
+    tiles = {by.row: WORDS_OF_ROWS, by.column: WORDS_OF_COLUMNS}
+    loops = [loop for loop in nest.loops if loop.bound is None and loop.band >= nest.last_space and not loop.reduce]
+    return total(
+        product([words, *(where(loop.step >= by.least(axis), loop.trip, 1) for loop in loops if loop.axis is axis)])
+        for axis, words in tiles.items()
+    )
 
 
 def _stage_bytes(program: Program, stage: Attached) -> Number:
