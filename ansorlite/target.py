@@ -18,7 +18,7 @@ from ansorlite.errors import TargetError
 from ansorlite.machine import cuda, opencl
 from ansorlite.machine.constants import MachineConstants
 from ansorlite.machine.families import FAMILIES, MIDDLE, NARROW, WIDE
-from ansorlite.machine.gpu import A100, EMULATED, H100, MALI, Gpu
+from ansorlite.machine.gpu import A100, EMULATED, H100, H100_PLAIN, MALI, Gpu
 from ansorlite.machine.kept import kept, machine_of
 from ansorlite.te import dtypes
 from ansorlite.te.ops import BinaryOp
@@ -210,7 +210,7 @@ def _gpu(kind: str, triple: str, processor: str, features: str, gpu: Gpu, ordina
 #: GPUs by LLVM's names and by people's, with the facts of the common model. Programs are made for them; they run where one is.
 GPUS: Final[Mapping[str, Target]] = {
     "sm_80": _nvidia("sm_80", A100),
-    "sm_90": _nvidia("sm_90", H100),
+    "sm_90": _nvidia("sm_90", H100_PLAIN),
     "a100": _nvidia("sm_80", A100),
     "h100": _nvidia("sm_90a", H100),
     "mali-g710": _opencl(MALI),

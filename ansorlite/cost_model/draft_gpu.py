@@ -1,8 +1,9 @@
 """The draft model of GPUs: a closed-form estimate of a program's time, from its features alone (after Pruner's PSA).
 
-What a block computes, and what it takes from shared memory, keeps its multiprocessor busy; how much of that is hidden depends on
-the warps that are there to run. Memory is shared by all. Each stage takes the longest of the three; launches take their time
-besides. There is no number of a GPU here: those are of its data sheet (``machine/gpu.py``). It has not been held against a GPU.
+What a block computes, by its threads or by matrix units, and what it takes from shared memory, keeps its multiprocessor busy; how
+much of that is hidden depends on the warps that are there to run. Memory is shared by all. Each stage takes the longest of them;
+launches take their time besides. There is no number of a GPU here: those are of its data sheet (``machine/gpu.py``). It has not
+been held against a GPU.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from ansorlite.target import Target
 _LAUNCH: Final = 3e-6
 #: Warps whose instructions a multiprocessor needs at hand to always have one to run: four schedulers, four cycles of latency.
 _WARPS: Final = 16
+#: Warps that keep the matrix units of a multiprocessor busy, of which there is one for each scheduler.
+_WARPS_OF_UNITS: Final = 4
 #: Words that the shared memory of a multiprocessor gives per cycle.
 _BANKS: Final = 32
 #: Cycles of the lanes of a division, an exponential, or such, in cycles of an addition (special units are a quarter as wide).
@@ -61,7 +64,8 @@ class GpuDraft:
         ready = np.minimum(np.maximum(magnitude("resident"), 1.0), np.maximum(blocks / gpu.processors, 1.0)) * warps
         hidden = np.minimum(ready / _WARPS, 1.0)
         waves = np.ceil(blocks / gpu.processors)
-        busy = waves * np.maximum(issue / hidden, words) / clock
+        units = magnitude("matrix") * lanes / gpu.lanes / np.minimum(ready / _WARPS_OF_UNITS, 1.0)
+        busy = waves * np.maximum(np.maximum(issue / hidden, words), units) / clock
         # A part of the GPU asks for a part of its bandwidth.
         memory = blocks * magnitude("bytes") / (gpu.bandwidth * np.minimum(blocks / gpu.processors, 1.0))
         total = np.maximum(busy, memory) + _LAUNCH * features[:, :, GPU_COLUMN["launch"]]

@@ -19,8 +19,10 @@ from ansorlite.features.facts import AccessFacts, Operations, StatementFacts
 from ansorlite.features.nest_view import distinct
 from ansorlite.features.population import NestStatements
 from ansorlite.machine.gpu import Gpu
-from ansorlite.schedule.nest import Attached, Nest, Program
+from ansorlite.machine.matrix import LANES_ACROSS, LANES_DOWN, MatrixUnit
+from ansorlite.schedule.nest import Attached, Multiplied, Nest, Program
 from ansorlite.sketch.gpu_limits import accumulators, blocks, first_thread, registers, rounds, shared_bytes, threads
+from ansorlite.te import dtypes
 from ansorlite.te.expr import Reduce
 from ansorlite.te.tensor import Tensor
 
@@ -42,7 +44,11 @@ GPU_NAMES: Final = (
     "shared_words",  # elements that these move
     "lanes",  # of vectors
     "accumulators",  # of one thread
+    "matrix",  # products of one thread that matrix units compute, in operations of a thread that take as long
 )
+#: Bytes of a word, and words that a lane gets by one ``ldmatrix``.
+_WORD: Final = 4
+_WORDS_OF_LOADS: Final = 4
 #: Column of each name.
 GPU_COLUMN: Final = {name: position for position, name in enumerate(GPU_NAMES)}
 
@@ -66,6 +72,7 @@ class GpuFacts:
         steps: of one thread, those that a condition leaves out included.
         operations: of one step.
         accumulators: elements of a sum that one thread keeps.
+        unit: the matrix unit that computes its products; ``None``: threads do.
         nbytes, requests, shared_loads, shared_words: as the features, in numbers.
     """
 
@@ -75,6 +82,7 @@ class GpuFacts:
     operations: Operations
     lanes: Number
     accumulators: Number
+    unit: MatrixUnit | None = None
     nbytes: Number = field(default=0)
     requests: Number = field(default=0)
     shared_loads: Number = field(default=0)
@@ -82,7 +90,10 @@ class GpuFacts:
 
     def moved(self, words: Number, stride: Number, shared: bool, nbytes: Number) -> None:
         """Counts what a thread loads, or stores: ``words`` elements, in vectors where their ``stride`` is 1."""
-        loads = where(equal(stride, 1), words / self.lanes, words)
+        self.loaded(where(equal(stride, 1), words / self.lanes, words), words, shared, nbytes)
+
+    def loaded(self, loads: Number, words: Number, shared: bool, nbytes: Number) -> None:
+        """Counts ``loads`` of so many words in all."""
         if shared:
             self.shared_loads, self.shared_words = self.shared_loads + loads, self.shared_words + words
         else:
@@ -119,10 +130,17 @@ def assemble_gpu(launch: LaunchFacts, facts: GpuFacts, gpu: Gpu) -> Iterator[Num
     total = facts.operations
     plain, slow = max(total.cheap, total.mul, 1), total.div + total.math + total.convert + total.dot
     moved = (facts.nbytes, facts.requests, facts.shared_loads, facts.shared_words)
-    for number in (facts.steps, facts.steps * plain, facts.steps * slow, *moved):
+    own = facts.steps if facts.unit is None else 0
+    for number in (facts.steps, own * plain, own * slow, *moved):
         yield _log(number)
     yield log2(facts.lanes)
     yield _log(facts.accumulators)
+    yield 0 if facts.unit is None else _log(facts.steps * gpu.lanes / _unit_here(facts.unit, gpu).rate)
+
+
+def _unit_here(unit: MatrixUnit, gpu: Gpu) -> MatrixUnit:
+    """The GPU's own of that name, whose rate is that of its data sheet."""
+    return next((each for each in gpu.matrix if each.name == unit.name), unit)
 
 
 def _launch(program: Program, nest: Nest) -> LaunchFacts:
@@ -162,16 +180,23 @@ def _in_loops(view: NestStatements, nest: Nest, tensor: Tensor, facts: Statement
     own = accumulators(nest) if adds and tensor is nest.anchor else int(adds)
     found = GpuFacts(tensor.name, tensor is nest.anchor, product([1, *inside]), _all(facts), facts.lanes, own)
 
-    def count(access: AccessFacts, shared: bool) -> None:
+    def words(access: AccessFacts) -> Number:
         again = (
             where(both(straight, negated(moves)), 1, trip)
             for straight, moves, trip in zip(run, access.moves, inside, strict=True)
         )
-        found.moved(product([1, *again]), access.lane_stride, shared, _box(access, inside[:around], around))
+        return product([1, *again])
+
+    def count(access: AccessFacts, shared: bool) -> None:
+        found.moved(words(access), access.lane_stride, shared, _box(access, inside[:around], around))
 
     places = _places(nest)
+    by = nest.multiplied if tensor is nest.anchor else None
+    found.unit = None if by is None else by.unit
     for access, of in _reads(tensor, facts):
-        if access.tensor in places:
+        if by is not None:
+            found.loaded(*_of_unit(by, access, words(of)), places[access.tensor], 0)
+        elif access.tensor in places:
             count(of, places[access.tensor])
         elif access.tensor is not nest.anchor:
             count(of, shared=False)
@@ -212,6 +237,13 @@ def _dealt(view: NestStatements, nest: Nest, stage: Attached) -> GpuFacts:
 
 def _reads(tensor: Tensor, facts: StatementFacts) -> Iterator[tuple[Access, AccessFacts]]:
     return zip(accesses(distinct(tensor)), facts.accesses[:-1], strict=True)
+
+
+def _of_unit(by: Multiplied, access: Access, elements: Number) -> tuple[Number, Number]:
+    """Loads and words of a factor, of one thread, where it would load so many elements by itself: lanes share what they load."""
+    sharing = LANES_ACROSS if by.row in access.axes else LANES_DOWN * by.unit.warps
+    words = elements * dtypes.size(access.tensor.dtype) / (_WORD * sharing)
+    return (0 if by.unit.from_shared else words / _WORDS_OF_LOADS), words
 
 
 def _places(nest: Nest) -> dict[Tensor, bool]:

@@ -12,18 +12,21 @@ from ansorlite.loops.nodes import (
     INDEPENDENT,
     Alloc,
     Buffer,
+    Fold,
     For,
     Function,
     If,
     Intrinsic,
     Load,
     LoopKind,
+    Multiply,
     Scope,
     Store,
     may_nest,
     statements,
 )
 from ansorlite.loops.phases import THREADS, obstacle, phases, race, trips
+from ansorlite.loops.products import lanes_problem, product_of
 from ansorlite.loops.visit import loads, stores
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Const, Expr, Select, Var
@@ -191,8 +194,22 @@ def private_elements_are_the_threads_own(access: Load | Store, place: Site) -> s
     return None
 
 
+def product_suits_the_threads(intrinsic: Intrinsic, place: Site) -> str | None:
+    if not isinstance(intrinsic.does, Multiply):
+        return None
+    product = product_of(intrinsic)
+    if isinstance(product, str):
+        return product
+    around = [loop for loop in _threads_around(place) if loop.kind is LoopKind.THREAD]
+    if not around or not place.kind(LoopKind.BLOCK):
+        return "a product of tiles is not in a loop over the threads of a block"
+    return lanes_problem(product, around[0].var, trips(around[0]), place.algebra)
+
+
 def fold_suits_the_threads(intrinsic: Intrinsic, place: Site) -> str | None:
     does = intrinsic.does
+    if not isinstance(does, Fold):
+        return None
     for buffer in (does.source, does.result):
         if buffer not in place.buffers:
             return f"{buffer.name} is not allocated here"

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from ansorlite.machine.matrix import MatrixUnit
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Const, Expr, Var
 from ansorlite.te.ops import ReduceOp
@@ -221,11 +222,18 @@ class Fold:
     width: int
 
 
+@dataclass(frozen=True)
+class Multiply:
+    """Groups of threads add the product of two tiles to what each thread keeps of the sums; ``loops/products.py`` says which."""
+
+    unit: MatrixUnit
+
+
 @dataclass(frozen=True, eq=False)
 class Intrinsic(Stmt):
     """Does what ``body`` does. A back end that has instructions for ``does`` uses these, others run the body."""
 
-    does: Fold
+    does: Fold | Multiply
     body: Stmt
 
 

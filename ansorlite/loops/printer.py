@@ -13,12 +13,14 @@ from ansorlite.loops.nodes import (
     Alloc,
     Block,
     Buffer,
+    Fold,
     For,
     Function,
     If,
     Intrinsic,
     Load,
     LoopKind,
+    Multiply,
     Prefetch,
     Role,
     Scope,
@@ -101,7 +103,10 @@ class _Printer:
                 yield from self.statement(body, depth if last else depth + 1, last=True)
             case Prefetch(load):
                 yield f"{indent}prefetch {self.expression(load)}" + (f"  # {stmt.stage}" if stmt.stage else "")
-            case Intrinsic(does, body):
+            case Intrinsic(Multiply(unit), body):
+                yield f"{indent}{unit.name}, which does:"
+                yield from self.statement(body, depth + 1, last=True)
+            case Intrinsic(Fold() as does, body):
                 result, source = self.names.buffer(does.result), self.names.buffer(does.source)
                 yield f"{indent}{result} = fold {does.op.value} of {source} over {does.width} threads, which does:"
                 yield from self.statement(body, depth + 1, last=True)

@@ -65,6 +65,7 @@ CHECKS: Final[Checks] = {
 #: What must hold of a loop as a whole, once everything below it is known to be well formed.
 PROMISES: Final[Checks] = {
     For: (checks.lanes_do_not_depend_on_each_other, checks.threads_take_one_way, checks.threads_do_not_race),
+    Intrinsic: (checks.product_suits_the_threads,),
 }
 
 

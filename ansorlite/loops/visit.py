@@ -131,6 +131,8 @@ def _copied(stmt: Stmt, values: dict[Var, Expr], buffers: dict[Buffer, Buffer]) 
         case Intrinsic(Fold() as does, body):
             source, result = (buffers.get(buffer, buffer) for buffer in (does.source, does.result))
             return Intrinsic(replace(does, source=source, result=result), _copied(body, values, buffers))
+        case Intrinsic(does, body):
+            return Intrinsic(does, _copied(body, values, buffers))
     raise TypeError(f"not a statement of the loop IR: {stmt!r}")
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from ansorlite.errors import TargetError
 from ansorlite.machine.gpu import Gpu
+from ansorlite.machine.matrix import AMPERE, HOPPER, SMALL_AMPERE, MatrixUnit
 
 #: Lanes for float32 of one multiprocessor, by compute capability; each does a multiply-add a cycle. CUDA C++ Programming Guide.
 _LANES: Final[Mapping[tuple[int, int], int]] = {
@@ -29,6 +30,14 @@ PROCESSORS: Final[Mapping[tuple[int, int], tuple[str, str]]] = {
     (9, 0): ("sm_90a", "+ptx80"),
     (10, 0): ("sm_100", "+ptx86"),
     (12, 0): ("sm_120", "+ptx87"),
+}
+
+#: The matrix units of those whose code uses some.
+_MATRIX: Final[Mapping[tuple[int, int], tuple[MatrixUnit, ...]]] = {
+    (8, 0): AMPERE,
+    (8, 6): SMALL_AMPERE,
+    (8, 9): SMALL_AMPERE,
+    (9, 0): HOPPER,
 }
 
 
@@ -100,5 +109,6 @@ def facts(number: int) -> tuple[Gpu, str, str]:
         load_bytes=16,
         lanes=_LANES[known],
         async_copies=capability >= (8, 0),
+        matrix=_MATRIX.get(known, ()),
     )
     return gpu, *PROCESSORS[known]

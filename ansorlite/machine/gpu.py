@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from ansorlite.machine.matrix import AMPERE, HOPPER, HOPPER_WARP, MatrixUnit
+
 
 @dataclass(frozen=True)
 class Gpu:
@@ -26,6 +28,7 @@ class Gpu:
         load_bytes: that a thread loads by one instruction, at most.
         async_copies: whether copies to shared memory may land later.
         lanes: operations on float32 that a multiprocessor begins in a cycle.
+        matrix: the matrix units that programs may use, the best first.
     """
 
     name: str
@@ -44,11 +47,12 @@ class Gpu:
     load_bytes: int
     async_copies: bool
     lanes: int
+    matrix: tuple[MatrixUnit, ...] = ()
 
     @staticmethod
     def of(facts: Mapping[str, Any]) -> Gpu:
         """The inverse of ``dataclasses.asdict``."""
-        return Gpu(**facts)
+        return Gpu(**{**facts, "matrix": tuple(map(MatrixUnit.of, facts.get("matrix", ())))})
 
 
 #: None that is sold: the one that a CPU stands in for. It is small, so that its programs are.
@@ -88,6 +92,7 @@ A100: Final = Gpu(
     load_bytes=16,
     async_copies=True,
     lanes=64,
+    matrix=AMPERE,
 )
 #: NVIDIA H100 Tensor Core GPU, data sheet of SXM; compute capability 9.0. The rest is as before.
 H100: Final = replace(
@@ -100,7 +105,10 @@ H100: Final = replace(
     bandwidth=3.35e12,
     flops=66.9e12,
     lanes=128,
+    matrix=HOPPER,
 )
+#: The same, for machine code of any GPU of its compute capability: without what sm_90a has.
+H100_PLAIN: Final = replace(H100, matrix=HOPPER_WARP)
 #: Arm Mali-G710 with 10 cores at 850 MHz, 64-bit LPDDR5X-7500. Arm GPU data sheet (16 lanes, 64 multiply-adds of float32 a core
 #: and cycle, L2 of 512 KB to 2 MB), Arm Mali GPU OpenCL developer guide (local memory of 32 KB, which lies in main memory; 64
 #: registers where half of a core's 2,048 threads run). Nothing was measured on one.

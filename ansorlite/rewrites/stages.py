@@ -208,6 +208,25 @@ def _strike_out(tensor: Tensor, pairs: dict[Tensor, set[int]]) -> bool:
     return changed
 
 
+def linked_axes(dag: ComputeDAG, pairs: Mapping[Tensor, Sequence[int]], start: Tensor) -> dict[Tensor, tuple[int, ...]]:
+    """Of the fusible ``pairs`` those that must be one where those of ``start`` are."""
+    linked: dict[Tensor, set[int]] = {t: set(pairs[t]) if t is start else set() for t in dag.tensors}
+    changed = True
+    while changed:
+        changed = False
+        for tensor in dag.computes:
+            for read in _all_reads(tensor):
+                for d in pairs[read.tensor]:
+                    own = _own_pair(tensor, read, d)
+                    there, here = d in linked[read.tensor], own in linked[tensor]
+                    if there != here:
+                        assert own is not None
+                        linked[read.tensor].add(d)
+                        linked[tensor].add(own)
+                        changed = True
+    return {t: tuple(sorted(found)) for t, found in linked.items()}
+
+
 def _all_reads(tensor: Tensor) -> list[Read]:
     found: list[Read] = []
 

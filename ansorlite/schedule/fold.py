@@ -54,6 +54,7 @@ from ansorlite.schedule.structure import (
     Structure,
     places,
 )
+from ansorlite.schedule.unit import multiplied
 from ansorlite.schedule.walks import Walks, chain, innermost, mixed_axes
 from ansorlite.te.expr import Axis, Reduce
 from ansorlite.te.tensor import Tensor
@@ -259,7 +260,17 @@ class _Fold:
             for copy in said.copies
         )
         asked = tuple(fetched(nest, said, ahead, attached, *rules) for ahead in said.prefetched if ahead.loop in names)
-        return replace(nest, attached=attached, packed=copies, fetched=asked)
+        by_unit = multiplied(anchor, said, loops, epilogue is not None, self.conditions)
+        if by_unit is not None:
+            inside_of = nest.inner_reduction or 0
+            places_inside = [*(stage.at for stage in attached), *(copy.at for copy in copies)]
+            nothing = every(at <= inside_of for at in places_inside)
+            self.conditions.require(
+                both(nothing, epilogue_at <= inside_of),
+                f"stage {anchor.name} is multiplied by {by_unit.unit.name}: nothing else is computed inside of its innermost "
+                f"loops; compute it further out",
+            )
+        return replace(nest, attached=attached, packed=copies, fetched=asked, multiplied=by_unit)
 
     def factor(self, anchor: Tensor, epilogue: Tensor | None) -> Axis | None:
         """The axis whose outermost loop makes partial results, if the nest does."""

@@ -25,12 +25,12 @@ from math import prod
 
 from ansorlite.analysis.access import axes_of
 from ansorlite.loops.fetch_ahead import fetches
-from ansorlite.loops.nodes import Alloc, Buffer, For, Load, LoopKind, Role, Scope, Stmt, Store, block, index
+from ansorlite.loops.nodes import Alloc, Buffer, For, Intrinsic, Load, LoopKind, Multiply, Role, Scope, Stmt, Store, block, index
 from ansorlite.schedule.coordinates import Level, Position, box_corner, levels, loops_over, nested
 from ansorlite.schedule.fusing import runs
 from ansorlite.schedule.lower_dealt import DealtLowering
 from ansorlite.schedule.lower_region import RegionLowering, folded
-from ansorlite.schedule.nest import Attached, Fetched, Nest, Packed, Program
+from ansorlite.schedule.nest import Attached, Fetched, Multiplied, Nest, Packed, Program
 from ansorlite.schedule.parallel import fused_loop, parallel_loop
 from ansorlite.schedule.reading import Reader, fixed, on_buffers, region
 from ansorlite.te.expr import Axis, Expr, Reduce, Var
@@ -115,7 +115,10 @@ class NestLowering:
         """The loops of ``band`` around everything further in, or the statement that they are all for."""
         if self.is_reduction and band == self.register_band:
             return self.in_registers(band, position)
-        inside = self.statement(position) if band == len(self.nest.bands) else self.band_loops(band, position)
+        if self.nest.multiplied is not None and band == self.nest.inner_reduction:
+            inside = self.by_unit(self.nest.multiplied, band, position)
+        else:
+            inside = self.statement(position) if band == len(self.nest.bands) else self.band_loops(band, position)
         starts_here = self.is_reduction and band == self.reduce_at
         if starts_here and (self.register_band is None or band < self.register_band):
             return block(self.start_tile(band, position), inside)
@@ -179,7 +182,7 @@ class NestLowering:
     @property
     def register_band(self) -> int | None:
         """The reduction band around the innermost tile, when that tile lives in registers while the band runs."""
-        return self.nest.inner_reduction if self.nest.promoted else None
+        return self.nest.inner_reduction if self.nest.promoted and self.nest.multiplied is None else None
 
     def inner_levels(self, band: int) -> list[Level]:
         """The space loops in ``band`` and further in: what a tile there is indexed by."""
@@ -275,6 +278,19 @@ class NestLowering:
 
         loops = self.band_loops(band, position)
         return Alloc(registers, block(self.each(inner, position, first), loops, self.each(inner, position, last)))
+
+    def by_unit(self, by: Multiplied, band: int, position: Position) -> Stmt:
+        """The reduction ``band`` and the tile inside of it: in each step instructions of a matrix unit for all of the tile."""
+        here = [level for level in self.levels if level.band == band]
+        outer = [level for level in here if not by.has(level.axis, level.step)]
+        opened, position = loops_over(outer, position)
+        self.note(opened)
+        tile = [level for level in self.inner_levels(band + 1) if level.bound is None]
+        # Tiles first, those of rows before those of columns; then what is in one.
+        tile.sort(key=lambda level: (by.has(level.axis, level.step), level.axis is by.column))
+        chosen, at = loops_over([*tile, *(level for level in here if level not in outer)], position)
+        whole: list[tuple[Level, Var, Expr]] = [(level, var, index(level.trip)) for level, var, _ in chosen]
+        return nested(opened, Intrinsic(Multiply(by.unit), nested(whole, self.step(at), plain=True)))
 
     def in_lanes(self, inner: list[Level], lane: Level, band: int, position: Position) -> Stmt:
         """The reduction ``band`` in a vector of partial results for each element, folded at the end."""

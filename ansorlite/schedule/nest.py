@@ -13,6 +13,7 @@ from functools import cached_property
 from ansorlite.columns.arithmetic import both, either, equal, every, floor, minimum, negated, product
 from ansorlite.columns.tape import Number
 from ansorlite.loops.nodes import LoopKind, Scope
+from ansorlite.machine.matrix import COLUMNS, MatrixUnit
 from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.regions import Region
 from ansorlite.schedule.structure import Tail
@@ -151,6 +152,27 @@ class Fetched:
     distance: Number
 
 
+@dataclass(frozen=True)
+class Multiplied:
+    """The innermost loops of a nest as instructions of a matrix unit.
+
+    Attributes:
+        row, column: axes of the anchor that its tiles are along.
+    """
+
+    unit: MatrixUnit
+    row: Axis
+    column: Axis
+
+    def has(self, axis: Axis, step: Number) -> bool:
+        """Whether a loop over ``axis`` in such steps is part of one instruction."""
+        return bool(step < self.least(axis))
+
+    def least(self, axis: Axis) -> int:
+        """How many elements of an axis one instruction covers; of those that add up, more than its loops step by."""
+        return 2 if axis.reduce else self.unit.rows if axis is self.row else COLUMNS if axis is self.column else 0
+
+
 @dataclass(frozen=True, eq=False)
 class Nest:
     """A root loop nest, or the loops over the region of an attached stage: an anchor with its loops, and what is computed inside.
@@ -176,6 +198,7 @@ class Nest:
         mixed: the axes of which an inner level is walked outside of an outer one.
         written_out: how often the anchor's statement is written out in straight-line code, a vectorised loop counted as one.
         fetched: what is asked for ahead.
+        multiplied: what a matrix unit does of it; ``None``: there is none.
     """
 
     anchor: Tensor
@@ -199,6 +222,7 @@ class Nest:
     attached: tuple[Attached, ...]
     packed: tuple[Packed, ...]
     fetched: tuple[Fetched, ...] = ()
+    multiplied: Multiplied | None = None
 
     @cached_property
     def all(self) -> tuple[Nest, ...]:

@@ -265,6 +265,19 @@ class Schedule:
         """See :class:`~ansorlite.schedule.primitives.rewrites.Winograd`."""
         self.apply(p.Winograd(_stage(stage), tuple(outputs)))
 
+    def matrix_unit(
+        self,
+        stage: Stage | str,
+        unit: str,
+        *,
+        layouts: tuple[str, str] = ("steps_last", "steps_last"),
+        factors: tuple[str, str] | None = None,
+    ) -> tuple[Stage, ...]:
+        """See :class:`~ansorlite.schedule.primitives.rewrites.UseMatrixUnit`."""
+        ref = _stage(stage)
+        a, b = factors or (self.free(f"{ref.name}_a"), self.free(f"{ref.name}_b"))
+        return _stages(self.apply(p.UseMatrixUnit(ref, unit, layouts, (Name(a), Name(b)))))
+
     def free(self, name: str) -> str:
         """``name``, longer if a stage, a copy or a sample has it already."""
         while name in self.structure.names or f"{name}.at" in self._holes:

@@ -13,8 +13,9 @@ from ansorlite.columns.arithmetic import both, ceil, floor, maximum, minimum, pr
 from ansorlite.columns.tape import Number
 from ansorlite.loops.nodes import LoopKind
 from ansorlite.machine.gpu import Gpu
+from ansorlite.machine.matrix import WORDS_OF_COLUMNS, WORDS_OF_ROWS
 from ansorlite.schedule.lower_dealt import WRITTEN_OUT
-from ansorlite.schedule.nest import Attached, Nest, Program
+from ansorlite.schedule.nest import Attached, Multiplied, Nest, Program
 from ansorlite.sketch.constraint import Constraint
 from ansorlite.target import Target
 from ansorlite.te import dtypes
@@ -72,6 +73,9 @@ def registers(nest: Nest) -> Number:
     run, words = written_out(nest), _words(nest.anchor)
     if isinstance(nest.anchor.body, Reduce):
         kept = words * accumulators(nest)
+    if nest.multiplied is not None:
+        held.append(_factor_words(nest, nest.multiplied))
+    elif isinstance(nest.anchor.body, Reduce):
         held.append(words * total(_operand(nest, access, run) for access in accesses(nest.anchor)))
     else:
         held.append(2 * words * nest.lanes)
@@ -120,6 +124,18 @@ def _operand(nest: Nest, access: Access, run: list[Number]) -> Number:
 def _words(tensor: Tensor) -> int:
     """Registers of an element."""
     return max(1, dtypes.size(tensor.dtype) // 4)
+
+
+def _factor_words(nest: Nest, by: Multiplied) -> Number:
+    """What a thread has of the factors for one step of a matrix unit: none where that reads shared memory itself."""
+    if by.unit.from_shared:
+        return 0
+    tiles = {by.row: WORDS_OF_ROWS, by.column: WORDS_OF_COLUMNS}
+    loops = [loop for loop in nest.loops if loop.bound is None and loop.band >= nest.last_space and not loop.reduce]
+    return total(
+        product([words, *(where(loop.step >= by.least(axis), loop.trip, 1) for loop in loops if loop.axis is axis)])
+        for axis, words in tiles.items()
+    )
 
 
 def _stage_bytes(program: Program, stage: Attached) -> Number:

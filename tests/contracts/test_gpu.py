@@ -29,7 +29,7 @@ from ansorlite.te.evaluate import evaluate
 from tests.contracts.cases import LONG, NAMED, Drawn, budget, computations, named_dag, reproducer, seeds, sketches_of, times
 from tests.contracts.test_right_numbers import compiled as on_a_cpu
 from tests.contracts.test_right_numbers import interpreted, poisoned
-from tests.on_gpu import assembled, compiled, launched
+from tests.on_gpu import TARGET, assembled, compiled, launched
 from tests.strategies import arrays_for, assert_close
 
 GPU: Final[Target] = resolve("emulated")
@@ -59,25 +59,32 @@ def some_sketches(dag: ComputeDAG, rng: np.random.Generator) -> list[Sketch]:
 
 
 def check_numbers(dag: ComputeDAG, seed: int) -> None:
-    """A row of each sketch: right numbers everywhere, and launches of the sizes that the limits speak of."""
+    """A row of each of some sketches."""
     rng = np.random.default_rng(seed)
-    check_sketches(dag, some_sketches(dag, rng), rng)
+    check_rows(dag, some_sketches(dag, rng), 1, rng)
 
 
-def check_sketches(dag: ComputeDAG, sketches: Sequence[Sketch], rng: np.random.Generator) -> None:
+def check_rows(
+    dag: ComputeDAG, sketches: Sequence[Sketch], count: int, rng: np.random.Generator, assembler: Target = TARGET
+) -> None:
+    """Rows of each sketch: right numbers everywhere, and launches of the sizes that the limits speak of.
+
+    Args:
+        assembler: what PTX is made for.
+    """
     inputs = arrays_for(dag, rng)
     expected = evaluate(dag, inputs)
     for sketch in sketches:
-        for row in TileSpace(sketch).sample(1, rng):
+        for row in TileSpace(sketch).sample(count, rng):
             with reproducer(dag, sketch, row):
                 function = sketch.lower(row)
                 verify(function)
                 assert_close(dag, interpreted(dag, function, inputs, rng), expected)
-                made = on_a_cpu(dag, function, inputs, GPU)
+                made = on_a_cpu(dag, function, inputs, sketch.target)
                 assert made is not None
                 assert_close(dag, made, expected)
                 outputs = poisoned(dag)
-                kernels = launched(kernel_module(function), [*inputs, *outputs])
+                kernels = launched(kernel_module(function), [*inputs, *outputs], assembler)
                 assert_close(dag, outputs, expected)
                 program = sketch.fold(row)
                 told = [(blocks(nest), max(1, threads(nest)), shared_bytes(program, nest)) for nest in program.nests]
@@ -94,7 +101,7 @@ def test_long_sums_in_parts(name: str) -> None:
     dag = ComputeDAG.of(LONG[name]())
     cut = [sketch for sketch in derive(Task(dag, GPU)) if "rfactor" in sketch.text]
     assert cut
-    check_sketches(dag, cut[: times(2)], np.random.default_rng(28))
+    check_rows(dag, cut[: times(2)], 1, np.random.default_rng(28))
 
 
 def test_sums_to_one_element_have_threads() -> None:

@@ -319,6 +319,17 @@ def _bit_field(s: State, instruction: Instruction, mask: Mask) -> None:
     s.put(to, np.where(length == 0, x.dtype.type(0), _shift(raised, (bits - length).astype(np.uint32), left=False)), mask)
 
 
+def _insert_bits(s: State, instruction: Instruction, mask: Mask) -> None:
+    """``bfi``: the low bits of one word in the place of some bits of another."""
+    to, bits, into, begin, length = instruction.operands
+    if instruction.operation[-1] != "b32":
+        raise PtxError(f"unknown instruction: {instruction.text}")
+    first, count = (s.value(operand, "u32").astype(np.uint64) & np.uint64(0xFF) for operand in (begin, length))
+    ones = ((np.uint64(1) << np.minimum(count, 32)) - np.uint64(1)) << np.minimum(first, 32)
+    placed = (s.value(bits, "u32").astype(np.uint64) << np.minimum(first, 32)) & ones
+    s.put(to, ((s.value(into, "u32").astype(np.uint64) & ~ones) | placed).astype(np.uint32), mask)
+
+
 def _permute(s: State, instruction: Instruction, mask: Mask) -> None:
     """``prmt``: four bytes of eight."""
     to, a, b, choice = instruction.operands
@@ -414,6 +425,7 @@ _EVERY: Final = {
     "setp": _set_predicate,
     "selp": _select,
     "bfe": _bit_field,
+    "bfi": _insert_bits,
     "prmt": _permute,
     "copysign": _copysign,
 }

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.ptx_machine import accesses, arithmetic, copies, matrix, warps
+from tests.ptx_machine import accesses, arithmetic, copies, matrix, warpgroup, warps
 from tests.ptx_machine.counts import Counts
 from tests.ptx_machine.errors import PtxError
 from tests.ptx_machine.memory import LOCAL_WINDOW, SHARED_WINDOW, History, Memory, fresh
@@ -34,6 +34,7 @@ _HANDLERS: Final[Mapping[str, Handler]] = {
     **warps.HANDLERS,
     **copies.HANDLERS,
     **matrix.HANDLERS,
+    **warpgroup.HANDLERS,
 }
 
 #: Operations that are told by more than their first word.
@@ -170,6 +171,7 @@ def _run(
                 threads,
                 history=History(of_shared) if races else None,
                 in_flight=np.zeros(of_shared, np.int16),
+                unfenced=np.zeros(of_shared, np.bool_),
             ),
             "local": Memory("local", fresh(local * len(blocks) * threads), local or 1, threads),
         },

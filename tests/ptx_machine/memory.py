@@ -58,6 +58,7 @@ class Memory:
         region: for global memory, which array each byte is of; 0 is none.
         threads: of a block.
         in_flight: bytes that a copy which has not landed yet will store to.
+        unfenced: bytes that threads have stored to since what reads shared memory besides threads was told.
     """
 
     space: str
@@ -67,6 +68,7 @@ class Memory:
     region: NDArray[np.int16] | None = None
     history: History | None = None
     in_flight: NDArray[np.int16] | None = None
+    unfenced: NDArray[np.bool_] | None = None
     #: Regions read by loads that may only be used for what nobody stores to, and regions stored to.
     constant: set[int] = field(default_factory=set)
     stored: set[int] = field(default_factory=set)
@@ -106,6 +108,8 @@ class Memory:
         """
         where = at[:, None] + np.arange(values.shape[1])
         self.content[where] = values
+        if self.unfenced is not None:
+            self.unfenced[where] = True
         if (self.content[where] != values).any():
             raise PtxError(f"race: threads store different values to one place of {self.space} memory at once: {text}")
         if self.region is not None and len(at):

@@ -63,7 +63,7 @@ class State:
     counts: Counts
     windows: tuple[int, int]
     registers: dict[str, NDArray[Any]] = field(default_factory=dict)
-    copies: dict[int, Any] = field(default_factory=dict)
+    copies: dict[int | str, Any] = field(default_factory=dict)
     freed: Mask | None = None
 
     def __post_init__(self) -> None:
@@ -115,6 +115,11 @@ class State:
     def identities(self, mask: Mask) -> Ints:
         """Numbers of threads that no thread of another block has."""
         result: Ints = self.blocks[self.block[mask]] * self.threads + self.thread[mask]
+        return result
+
+    def identities_of(self, threads: Ints) -> Ints:
+        """As :meth:`identities`, of threads by their numbers."""
+        result: Ints = self.blocks[self.block[threads]] * self.threads + self.thread[threads]
         return result
 
     # Values -------------------------------------------------------------------------------------------------------------

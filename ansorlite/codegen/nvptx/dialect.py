@@ -11,10 +11,13 @@ from ansorlite.alignment import DEVICE_ALIGNMENT, aligned
 from ansorlite.codegen import control, memory, operators, types
 from ansorlite.codegen.builder import Builder
 from ansorlite.codegen.context import Body, Context, Storage
+from ansorlite.codegen.nvptx import matrix, warpgroup
+from ansorlite.codegen.nvptx.fragments import once
 from ansorlite.codegen.scope import Binding
 from ansorlite.errors import TargetError
-from ansorlite.loops.nodes import Buffer, Fold, For, Intrinsic, LoopKind, Scope
+from ansorlite.loops.nodes import Buffer, Fold, For, Intrinsic, LoopKind, Multiply, Scope, Stmt, statements
 from ansorlite.loops.phases import THREADS, barriers, obstacle, phases, trips
+from ansorlite.loops.products import product_of
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Var
 from ansorlite.te.ops import COMBINE
@@ -54,9 +57,11 @@ class Nvptx:
         self.shared = 0
         self._warps = False
         self._block = block
+        self._fenced = block is not None and any(map(_reads_shared_itself, statements(block)))
         self._barriers = frozenset[For]() if block is None else barriers(block)
         if block is not None and any(phases(block.body)) and (reason := obstacle(block)) is not None:
             raise TargetError(f"the program cannot run on a GPU: {reason}")
+        self._phase: For | None = None
         self._thread = _number(b, "tid", self.threads)
         self._number = _number(b, "ctaid", 1 if block is None else trips(block))
 
@@ -98,19 +103,23 @@ class Nvptx:
 
     def _threads_loop(self, c: Context, loop: For, body: Body) -> None:
         if loop.kind is LoopKind.LANE and self._warps:
-            lane = _once(c, f"urem i64 {self._thread}, {WARP}")
+            lane = once(c, f"urem i64 {self._thread}, {WARP}")
             self._threads_that(c, loop, lane, trips(loop) < WARP, body)
             return
         if loop in self._barriers:
+            if self._fenced:
+                c.b.do(warpgroup.FENCE)
             c.b.module.declare(f"void @{_INTRINSICS}.barrier0()")
             c.b.do(f"call void @{_INTRINSICS}.barrier0()")
         if loop.kind is not LoopKind.WARP:
+            self._phase = loop
             self._threads_that(c, loop, self._thread, trips(loop) < self.threads, body)
+            self._phase = None
             return
         if any(inner.kind is LoopKind.LANE for inner in phases(loop.body)):
             self._warps = True
             try:
-                warp = _once(c, f"udiv i64 {self._thread}, {WARP}")
+                warp = once(c, f"udiv i64 {self._thread}, {WARP}")
                 self._threads_that(c, loop, warp, trips(loop) * WARP < self.threads, body)
             finally:
                 self._warps = False
@@ -133,6 +142,9 @@ class Nvptx:
     def intrinsic(self, c: Context, stmt: Intrinsic, body: Body) -> None:
         del body
         does = stmt.does
+        if isinstance(does, Multiply):
+            self._multiply(c, stmt)
+            return
         if does.width > WARP:
             raise TargetError(f"a GPU folds what at most {WARP} threads have in one operation, not {does.width}")
         if does.source.shape[0] == self.threads:
@@ -142,21 +154,25 @@ class Nvptx:
             _fold(c, does, self._thread)
 
 
+    def _multiply(self, c: Context, stmt: Intrinsic) -> None:
+        product = product_of(stmt)
+        if isinstance(product, str):
+            raise TargetError(f"the program cannot run on a GPU: {product}")
+        if self._phase is None:
+            raise TargetError("the program cannot run on a GPU: a product of tiles is in no loop over the threads of a block")
+        matrix.emit(c, product, self._phase.var, trips(self._phase), self._thread)
+
+
+def _reads_shared_itself(stmt: Stmt) -> bool:
+    return isinstance(stmt, Intrinsic) and isinstance(stmt.does, Multiply) and stmt.does.unit.from_shared
+
+
 def _number(b: Builder, name: str, count: int) -> str:
     """Which of ``count`` this is: of threads, or of blocks; an i64."""
     full = f"{_INTRINSICS}.read.ptx.sreg.{name}.x"
     b.module.declare(f"i32 @{full}()")
     short = b.at_entry(f"call range(i32 0, {count}) i32 @{full}()" if count > 1 else "add i32 0, 0")
     return b.at_entry(f"zext nneg i32 {short} to i64")
-
-
-def _once(c: Context, text: str) -> str:
-    """An instruction of what is known all over the kernel."""
-    known: str | None = c.scope.get(text)
-    if known is None:
-        known = c.b.at_entry(text)
-        c.scope.keep(text, known, 0)
-    return known
 
 
 @contextmanager

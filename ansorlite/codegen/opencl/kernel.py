@@ -147,6 +147,8 @@ class _Writer:
                 self._allocate(buffer, body)
             case Intrinsic(Fold() as does):
                 self._fold(does)
+            case Intrinsic():
+                self.statement(stmt.body)
             case Prefetch():
                 pass
             case _:

@@ -19,6 +19,7 @@ from ansorlite.schedule.primitives.rewrites import (
     Polyphase,
     Rfactor,
     Tensorize,
+    UseMatrixUnit,
     Winograd,
 )
 from ansorlite.schedule.primitives.step import Results, Step, check_arguments
@@ -38,6 +39,7 @@ PRIMITIVES: Final[Mapping[str, type[Step]]] = {
         Divide,
         FuseDimensions,
         Winograd,
+        UseMatrixUnit,
         Split,
         Fuse,
         Reorder,
@@ -83,6 +85,7 @@ __all__ = [
     "Stream",
     "Tensorize",
     "Unroll",
+    "UseMatrixUnit",
     "Vectorize",
     "Winograd",
     "check_arguments",

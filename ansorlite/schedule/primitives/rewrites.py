@@ -7,12 +7,15 @@ from typing import ClassVar, Final
 
 from ansorlite.analysis.conversion import convertible
 from ansorlite.analysis.dot import dot_products
+from ansorlite.analysis.matrix import matrix_product
 from ansorlite.analysis.short_convolution import short_convolution
 from ansorlite.errors import ExpressionError, ScheduleError
 from ansorlite.loops.nodes import Scope
+from ansorlite.machine.matrix import UNITS
 from ansorlite.rewrites.conversion import convert_once
 from ansorlite.rewrites.divide import Division, divide
 from ansorlite.rewrites.dot import dot_words
+from ansorlite.rewrites.matrix import FactorLayout, FactorStage, matrix_form
 from ansorlite.rewrites.polyphase import phases, take_phases
 from ansorlite.rewrites.stages import (
     cache_write,
@@ -343,6 +346,53 @@ class Winograd(Step):
 def _fresh(structure: Structure, name: str) -> None:
     if name in structure.names:
         raise ScheduleError(f"there is a stage {name!r} already; give the new one another name")
+
+
+@dataclass(frozen=True)
+class UseMatrixUnit(Step):
+    """A sum of products becomes a product of matrices that a unit of a GPU computes; ``factors`` are the stages that make these::
+
+        C[i, j] = sum(float32(A[i, k]) * float32(B[k, j]), k)
+        ->  C_a[i, k] = A[i, k]; C_b[k, j] = B[k, j]; C[i, j] = sum(float32(C_a[i, o * 8 + p]) * float32(C_b[o * 8 + p, j]), o, p)
+
+    Neighbouring dimensions of rows, or of columns, become one where all that read the stage walk them in step. ``layouts`` say
+    how each factor lies: ``"steps_last"``, ``"steps_first"``, or ``"cores"``, for units that read shared memory themselves. The
+    innermost loops must be those of one instruction, with the threads as they are in it: rows in 2 (kept by a thread) by 8
+    (threads), or in 4 (threads) by these, columns in 4 (threads) by 2 (kept), steps in 2 pieces.
+    """
+
+    method: ClassVar = "matrix_unit"
+    positional: ClassVar = 2
+    several: ClassVar = True
+    stage: StageRef
+    unit: str
+    layouts: tuple[str, str]
+    factors: tuple[Name, Name]
+
+    def apply(self, structure: Structure) -> Structure:
+        tensor = structure.untouched(self.stage.name)
+        if self.unit not in UNITS:
+            raise ScheduleError(f"stage {tensor.name} is to be multiplied by {self.unit!r}; there are {', '.join(UNITS)}")
+        unit = UNITS[self.unit]
+        how = matrix_product(tensor, unit.factors, unit.sums)
+        if how is None:
+            what = f"products of {unit.factors}, added up in {unit.sums}"
+            raise ScheduleError(f"stage {tensor.name} is to be multiplied by {unit.name}, but is no sum of {what}")
+        known = {layout.value: layout for layout in FactorLayout}
+        if any(layout not in known for layout in self.layouts):
+            raise ScheduleError(f"the factors of stage {tensor.name} are to lie as {self.layouts}; there are {', '.join(known)}")
+        for name in self.factors:
+            _fresh(structure, name)
+        first, second = (FactorStage(name, known[layout]) for name, layout in zip(self.factors, self.layouts, strict=True))
+        dag = matrix_form(structure.dag, tensor.name, how, unit.piece, (first, second))
+        shapes = {before.name: before.shape for before in structure.dag.tensors}
+        for after in dag.tensors:
+            if after.name in structure.stages and after.shape != shapes[after.name]:
+                structure.untouched(after.name)
+        return structure.rewritten(dag).with_stage(tensor.name, unit=self.unit)
+
+    def results(self, after: Structure) -> Results:  # noqa: ARG002
+        return tuple(StageRef(name) for name in self.factors)
 
 
 def _named(axes: tuple[Axis, ...]) -> str:

@@ -20,6 +20,7 @@ from ansorlite.spaces.derivation import derive
 from ansorlite.target import resolve
 from ansorlite.task import Task
 from tests import workloads
+from tests.products import product
 from tests.targets import WIDE
 
 TARGET: Final = resolve("emulated")
@@ -62,6 +63,30 @@ def test_the_estimate_is_no_less_than_arithmetic_takes_and_ranks() -> None:
     assert seconds.min() >= 2 * 1024**3 / H100.flops
     best, worst = (extract(sketch, rows[[number]])[0, _product(sketch)] for number in (seconds.argmin(), seconds.argmax()))
     assert best[GPU_COLUMN["threads"]] > worst[GPU_COLUMN["threads"]]
+
+
+def test_products_of_matrix_units_are_counted_apart() -> None:
+    """All of them, at the units' rate; so the estimate takes these programs for faster, and for no faster than the units are."""
+    target = replace(TARGET, gpu=H100)
+    plain, units = [], []
+    for sketch in derive(Task(product(1024, 1024, 1024, "float16"), target)):
+        rows = TileSpace(sketch).sample(200, np.random.default_rng(7))
+        features = extract(sketch, rows)
+        stage = np.exp2(features[:, 0]) - 1
+        seconds = GpuDraft(target).seconds(features)
+        if "matrix_unit" not in sketch.text:
+            assert not features[:, :, GPU_COLUMN["matrix"]].any()
+            plain.append(seconds.min())
+            continue
+        unit = next(unit for unit in H100.matrix if unit.name in sketch.text)
+        done = stage[:, GPU_COLUMN["blocks"]] * stage[:, GPU_COLUMN["threads"]] * stage[:, GPU_COLUMN["matrix"]]
+        assert (done * unit.rate / H100.lanes >= 1024**3 - 0.5).all()
+        assert not stage[:, GPU_COLUMN["operations"]].any()
+        clock = H100.flops / (2 * H100.processors * H100.lanes)
+        assert seconds.min() >= 1024**3 / (unit.rate * H100.processors * clock)
+        units.append(seconds.min())
+    assert len(units) == 2
+    assert max(units) < min(plain)
 
 
 def test_what_is_of_gpus_alone_says_so() -> None:

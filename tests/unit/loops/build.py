@@ -2,8 +2,23 @@
 
 from collections.abc import Callable
 
-from ansorlite.loops.nodes import Alloc, Buffer, For, Function, Load, LoopKind, Scope, Stmt, Store, block, index
-from ansorlite.te.expr import Expr, Var, const
+from ansorlite.loops.nodes import (
+    Alloc,
+    Buffer,
+    For,
+    Function,
+    Intrinsic,
+    Load,
+    LoopKind,
+    Multiply,
+    Scope,
+    Stmt,
+    Store,
+    block,
+    index,
+)
+from ansorlite.machine.matrix import MatrixUnit
+from ansorlite.te.expr import Expr, Var, cast, const
 from ansorlite.te.functions import minimum
 
 
@@ -48,3 +63,38 @@ def tiled_matmul(n: int, m: int, k: int, tile: int) -> Function:
 
     body = loop("i", n, lambda i: loop("j0", -(-m // tile), lambda j0: columns(i, j0)), LoopKind.PARALLEL)
     return Function("matmul", (a, b, c), 1, body)
+
+
+def tile_product(
+    unit: MatrixUnit,
+    threads: int = 32,
+    row: Callable[[Var], Expr] = lambda t: t // 4 % 8,
+    column: Callable[[Var], Expr] = lambda t: t % 4,
+) -> Function:
+    """``C = A @ B`` of one tile for each warp, from memory: 16 rows, all of ``A`` under one another, by 8 columns.
+
+    Args:
+        row, column: where a thread stands among its tile's rows, and pairs of columns.
+    """
+    warps = max(1, threads // 32)
+    a = argument("A", 16 * warps, unit.steps, dtype=unit.factors)
+    b = argument("B", unit.steps, 8, dtype=unit.factors)
+    c = argument("C", 16 * warps, 8, dtype=unit.sums)
+    sums = Buffer("sums", (threads, 2, 2), unit.sums, Scope.PRIVATE)
+
+    def held(body: Callable[[Var, Var], Stmt]) -> Stmt:
+        return loop("h", 2, lambda h: loop("v", 2, lambda v: body(h, v)))
+
+    def step(t: Var, h: Var, v: Var, o: Var, p: Var) -> Stmt:
+        k = o * unit.piece + p
+        left, right = load(a, t // 32 * 16 + h * 8 + row(t), k), load(b, k, column(t) * 2 + v)
+        return store(sums, (t, h, v), load(sums, t, h, v) + cast(left, unit.sums) * cast(right, unit.sums))
+
+    def thread(t: Var) -> Stmt:
+        zero = held(lambda h, v: store(sums, (t, h, v), const(0, unit.sums)))
+        steps = held(lambda h, v: loop("o", 2, lambda o: loop("p", unit.piece, lambda p: step(t, h, v, o, p))))
+        out = held(lambda h, v: store(c, (t // 32 * 16 + h * 8 + row(t), column(t) * 2 + v), load(sums, t, h, v)))
+        return block(zero, Intrinsic(Multiply(unit), steps), out)
+
+    body = loop("b", 1, lambda _: Alloc(sums, loop("t", threads, thread, LoopKind.THREAD)), LoopKind.BLOCK)
+    return Function("tile_product", (a, b, c), 1, body)

@@ -10,14 +10,31 @@ from hypothesis import given, settings
 from ansorlite.loops import checks
 from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.intrinsics import fold
-from ansorlite.loops.nodes import Alloc, Buffer, For, Function, If, Load, LoopKind, Scope, Stmt, Store, block, index
+from ansorlite.loops.nodes import (
+    Alloc,
+    Buffer,
+    For,
+    Function,
+    If,
+    Intrinsic,
+    Load,
+    LoopKind,
+    Multiply,
+    Scope,
+    Stmt,
+    Store,
+    block,
+    index,
+)
 from ansorlite.loops.simplify import simplify
 from ansorlite.loops.verifier import CHECKS, PROMISES, VerifyError, verify
+from ansorlite.loops.visit import map_stmt
+from ansorlite.machine.matrix import AMPERE
 from ansorlite.te.expr import Expr, Var, binary, cast, const, select
 from ansorlite.te.functions import minimum
 from ansorlite.te.ops import BinaryOp, ReduceOp
 
-from .build import argument, load, loop, store, tiled_matmul
+from .build import argument, load, loop, store, tile_product, tiled_matmul
 from .strategies import functions
 
 PARALLEL, VECTORIZED, UNROLLED = LoopKind.PARALLEL, LoopKind.VECTORIZED, LoopKind.UNROLLED
@@ -35,6 +52,15 @@ def local(*shape: int, scope: Scope = Scope.LOCAL) -> Buffer:
 
 def add_to(buffer: Buffer, *indices: Expr | int) -> Store:
     return store(buffer, indices, load(buffer, *indices) + ONE)
+
+
+def replaced(function: Function, does: Multiply) -> Function:
+    """The function with another product in the place of its own."""
+
+    def change(stmt: Stmt) -> Stmt | None:
+        return Intrinsic(does, stmt.body) if isinstance(stmt, Intrinsic) else None
+
+    return replace(function, body=map_stmt(function.body, change))
 
 
 def twice_the_same_variable() -> Function:
@@ -156,6 +182,11 @@ ILLEGAL = [
     (checks.fold_suits_the_threads, in_block(private(4), lambda p: sum_of(p, 3))),
     (checks.fold_suits_the_threads, in_block(local(4, scope=Scope.SHARED), lambda p: sum_of(p, 4))),
     (checks.fold_suits_the_threads, in_block(private(4), lambda p: threads(lambda _: sum_of(p, 4)))),
+    (checks.product_suits_the_threads, tile_product(AMPERE[0], 16)),
+    (checks.product_suits_the_threads, tile_product(AMPERE[0], row=lambda t: t % 8)),
+    (checks.product_suits_the_threads, tile_product(AMPERE[0], column=lambda t: t // 8 % 4)),
+    (checks.product_suits_the_threads, replaced(tile_product(AMPERE[0]), Multiply(AMPERE[1]))),
+    (checks.product_suits_the_threads, in_block(private(4), lambda p: Intrinsic(Multiply(AMPERE[0]), store(p, (0,), ONE)))),
     (
         checks.threads_do_not_race,
         in_block(local(4, scope=Scope.SHARED), lambda s: threads(lambda t: store(s, (t,), load(s, 3 - t)))),
@@ -192,6 +223,8 @@ def everybody_adds_up() -> Function:
 
 
 LEGAL = [
+    *map(tile_product, AMPERE),
+    tile_product(AMPERE[0], 64),
     everybody_adds_up(),
     bound(LoopKind.BLOCK, LoopKind.THREAD),
     bound(LoopKind.WARP, LoopKind.LANE),

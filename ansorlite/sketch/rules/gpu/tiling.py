@@ -46,7 +46,8 @@ def _waits_for_leader(state: State) -> Applicability:
     return Applicability.APPLY_AND_SKIP_REST if next(leaders, None) is not None else Applicability.SKIP
 
 
-def _has_epilogue(state: State) -> Applicability:
+def has_epilogue(state: State) -> Applicability:
+    """Whether the stage is to be tiled, and another one can follow it."""
     consumer = fusible_consumer(state.dag, state.stage)
     if not has_data_reuse(state.stage) or state.is_settled(state.stage):
         return Applicability.SKIP
@@ -126,5 +127,5 @@ def _cache(state: State) -> tuple[State, ...]:
 
 
 EPILOGUE = Rule("FollowsAccumulators", _waits_for_leader, lambda state: (state.visited(),))
-TILING = Rule("MultiLevelTilingWithFusion", _has_epilogue, _tile)
+TILING = Rule("MultiLevelTilingWithFusion", has_epilogue, _tile)
 CACHE_WRITE = Rule("AddCacheWrite", _lacks_epilogue, _cache)
