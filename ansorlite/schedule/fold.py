@@ -46,6 +46,7 @@ from ansorlite.schedule.nest import Attached, Loop, Nest, Program
 from ansorlite.schedule.padding import paddings, wanted
 from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.regions import Region, regions
+from ansorlite.schedule.rings import ring
 from ansorlite.schedule.samples import Choose, Value, evaluate
 from ansorlite.schedule.structure import (
     Location,
@@ -259,7 +260,11 @@ class _Fold:
             for copy in said.copies
         )
         asked = tuple(fetched(nest, said, ahead, attached, *rules) for ahead in said.prefetched if ahead.loop in names)
-        return replace(nest, attached=attached, packed=copies, fetched=asked)
+        nest = replace(nest, attached=attached, packed=copies, fetched=asked)
+        if said.pipelined is None or said.pipelined[0] not in names:
+            return nest
+        here = bands_around(depths.of(said.pipelined[0]), grouped)
+        return ring(nest, said, self.structure, self.inside(anchor), here, *rules)
 
     def factor(self, anchor: Tensor, epilogue: Tensor | None) -> Axis | None:
         """The axis whose outermost loop makes partial results, if the nest does."""

@@ -159,6 +159,7 @@ class StageLoops:
         aligned: dimensions of its buffer whose strides are padded.
         shared: whether all threads of a block see its buffer.
         prefetched: what it reads that is asked for ahead.
+        pipelined: the loop whose copies are made ahead, and the slots of their rings.
     """
 
     axes: tuple[str, ...]
@@ -179,6 +180,7 @@ class StageLoops:
     aligned: tuple[Alignment, ...] = ()
     shared: bool = False
     prefetched: tuple[Ahead, ...] = ()
+    pipelined: tuple[str, Value] | None = None
 
     @property
     def is_plain(self) -> bool:
@@ -188,7 +190,7 @@ class StageLoops:
     @property
     def is_shaped(self) -> bool:
         """Whether its loops are others than those over its axes."""
-        own = self.splits or self.unrolled or self.bound or self.copies or self.starts or self.prefetched
+        own = self.splits or self.unrolled or self.bound or self.copies or self.starts or self.prefetched or self.pipelined
         return bool(self.loops != self.axes or own)
 
     def parts(self, loop: str) -> tuple[str, ...]:

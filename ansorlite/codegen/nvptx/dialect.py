@@ -11,9 +11,10 @@ from ansorlite.alignment import aligned
 from ansorlite.codegen import control, memory, operators, types
 from ansorlite.codegen.builder import Builder
 from ansorlite.codegen.context import Body, Context, Storage
+from ansorlite.codegen.nvptx import fetch
 from ansorlite.codegen.scope import Binding
 from ansorlite.errors import TargetError
-from ansorlite.loops.nodes import Buffer, Fold, For, Intrinsic, LoopKind, Scope
+from ansorlite.loops.nodes import Await, Buffer, Fold, For, Group, Intrinsic, LoopKind, Scope, Store
 from ansorlite.loops.phases import THREADS, barriers, obstacle, phases, trips
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Var
@@ -44,6 +45,7 @@ class Nvptx:
     Attributes:
         threads: of a block.
         shared: bytes of shared memory that it has by now.
+        copies: whether it has copies by now that land later.
     """
 
     def __init__(self, b: Builder, block: For | None) -> None:
@@ -52,6 +54,7 @@ class Nvptx:
         if gpu is not None and self.threads > gpu.block_threads:
             raise TargetError(f"the program needs blocks of {self.threads} threads; {gpu.name} has at most {gpu.block_threads}")
         self.shared = 0
+        self.copies = False
         self._warps = False
         self._block = block
         self._barriers = frozenset[For]() if block is None else barriers(block)
@@ -102,8 +105,7 @@ class Nvptx:
             self._threads_that(c, loop, lane, trips(loop) < WARP, body)
             return
         if loop in self._barriers:
-            c.b.module.declare(f"void @{_INTRINSICS}.barrier0()")
-            c.b.do(f"call void @{_INTRINSICS}.barrier0()")
+            _barrier(c)
         if loop.kind is not LoopKind.WARP:
             self._threads_that(c, loop, self._thread, trips(loop) < self.threads, body)
             return
@@ -140,6 +142,28 @@ class Nvptx:
             return
         with control.conditional(c, c.b.op(f"icmp slt i64 {self._thread}, {does.source.shape[0]}")):
             _fold(c, does, self._thread)
+
+    def fetch(self, c: Context, stmt: Store) -> bool:
+        gpu = c.target.gpu
+        written = gpu is not None and gpu.async_copies and fetch.copy(c, stmt)
+        self.copies |= written
+        return written
+
+    def group(self, c: Context, stmt: Group, body: Body) -> None:
+        body(c, stmt.body)
+        if self.copies:
+            # Groups before the first copy of all are none for the machine; the last ones count.
+            fetch.commit(c)
+
+    def wait(self, c: Context, stmt: Await) -> None:
+        if self.copies:
+            fetch.wait(c, stmt.pending)
+        _barrier(c)
+
+
+def _barrier(c: Context) -> None:
+    c.b.module.declare(f"void @{_INTRINSICS}.barrier0()")
+    c.b.do(f"call void @{_INTRINSICS}.barrier0()")
 
 
 def _number(b: Builder, name: str, count: int) -> str:
