@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ansorlite.loops.intrinsics import fold
 from ansorlite.loops.nodes import Alloc, Buffer, Function, If, Load, LoopKind, Role, Scope, Stmt, Store, block
+from ansorlite.loops.pipeline import pipelined
 from ansorlite.te.expr import Expr, Var, cast, const
 from ansorlite.te.functions import exp, maximum
 from ansorlite.te.ops import ReduceOp
@@ -192,12 +193,27 @@ def transpose(n: int = 64, m: int = 96, tile: int = 32, rows: int = 8) -> Progra
     return Program(Function("transpose", (x, y), 1, body), lambda x: x.T, 1, 40)
 
 
-def product(m: int, n: int, k: int, tile: tuple[int, int, int], each: tuple[int, int], most_registers: int = 128) -> Program:
-    """ReLU of a matrix product: tiles of A (transposed) and B in shared memory, a tile of C in each thread's registers."""
+def product(
+    m: int,
+    n: int,
+    k: int,
+    tile: tuple[int, int, int],
+    each: tuple[int, int],
+    most_registers: int = 128,
+    stages: int = 1,
+    pads: tuple[int, ...] = (),
+) -> Program:
+    """ReLU of a matrix product: tiles of A (transposed) and B in shared memory, a tile of C in each thread's registers.
+
+    Args:
+        stages: slots of rings that tiles of A and B are in.
+        pads: of the tile of A.
+    """
     (bm, bn, bk), (tm, tn) = tile, each
     across, threads = bn // tn, (bm // tm) * (bn // tn)
     a, b, c = argument("A", m, k), argument("B", k, n), argument("C", m, n)
     a_tile, b_tile, sums = _shared("A_tile", bk, bm), _shared("B_tile", bk, bn), _private("sums", threads, tm, tn)
+    a_tile = replace(a_tile, pads=pads)
 
     def each_sum(make: Callable[[Var, Var], Stmt]) -> Stmt:
         return loop("i", tm, lambda i: loop("j", tn, lambda j: make(i, j), UNROLLED), UNROLLED)
@@ -248,10 +264,14 @@ def product(m: int, n: int, k: int, tile: tuple[int, int, int], each: tuple[int,
             k // bk,
             lambda k0: block(loop("t", threads, lambda t: copy(k0, t), THREAD), loop("t", threads, update, THREAD)),
         )
-        return _allocated((a_tile, b_tile, sums), block(start, slices, loop("t", threads, out, THREAD)))
+        if stages == 1:
+            return _allocated((a_tile, b_tile, sums), block(start, slices, loop("t", threads, out, THREAD)))
+        ring = pipelined(slices, (a_tile, b_tile), stages)
+        return Alloc(sums, block(start, ring, loop("t", threads, out, THREAD)))
 
     function = Function("product", (a, b, c), 1, loop("block", (m // bm) * (n // bn), one, BLOCK))
-    return Program(function, lambda a, b: np.maximum(a.astype(np.float64) @ b, 0), 2, most_registers)
+    barriers = 2 if stages == 1 else 1
+    return Program(function, lambda a, b: np.maximum(a.astype(np.float64) @ b, 0), barriers, most_registers)
 
 
 def warps_and_lanes(warps: int = 3, groups: int = 4) -> Program:
@@ -302,6 +322,7 @@ SMALL: Final = {
     "softmax": softmax(2, 128, 64),
     "transpose": transpose(16, 8, 8, 4),
     "product": product(16, 32, 16, (16, 16, 8), (4, 4)),
+    "ring": product(16, 32, 40, (16, 16, 8), (4, 4), stages=3),
     "warps_and_lanes": warps_and_lanes(),
     "integers": integers(),
 }
@@ -312,6 +333,8 @@ GOLDEN: Final = {
     "softmax": softmax(),
     "transpose": transpose(),
     "product": product(128, 128, 32, (128, 128, 16), (8, 8)),
+    "ring": product(128, 128, 48, (128, 128, 8), (8, 8), stages=4, pads=(0, 4)),
+    "ring_of_two": product(64, 64, 40, (32, 64, 8), (4, 8), stages=2),
     "warps_and_lanes": warps_and_lanes(),
     "integers": integers(),
 }

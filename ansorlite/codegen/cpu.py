@@ -7,7 +7,7 @@ from typing import Final
 
 from ansorlite.codegen import parallel, types
 from ansorlite.codegen.context import Body, Context, Dialect, Storage
-from ansorlite.loops.nodes import Buffer, For, Intrinsic, LoopKind, Scope
+from ansorlite.loops.nodes import Await, Buffer, For, Group, Intrinsic, LoopKind, Scope, Store
 from ansorlite.target import Target
 from ansorlite.te.expr import Const
 
@@ -36,6 +36,17 @@ class _Cpu:
 
     def intrinsic(self, c: Context, stmt: Intrinsic, body: Body) -> None:
         body(c, stmt.body)
+
+    def fetch(self, c: Context, stmt: Store) -> bool:
+        """A core's copies are its own instructions: they land where they stand."""
+        del c, stmt
+        return False
+
+    def group(self, c: Context, stmt: Group, body: Body) -> None:
+        body(c, stmt.body)
+
+    def wait(self, c: Context, stmt: Await) -> None:
+        """Nothing is on its way."""
 
 
 CPU: Final[Dialect] = _Cpu()

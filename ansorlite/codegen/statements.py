@@ -7,7 +7,7 @@ from dataclasses import replace
 from ansorlite.codegen import addresses, control, matrix_tile, memory, prefetch, register_tile, streaming, transposed, vectorized
 from ansorlite.codegen.context import Context, Lanes, Storage
 from ansorlite.codegen.expressions import Spread, conjunction, evaluate, spread, spread_over
-from ansorlite.loops.nodes import Alloc, Block, Buffer, For, If, Intrinsic, LoopKind, Prefetch, Stmt, Store
+from ansorlite.loops.nodes import Alloc, Await, Block, Buffer, For, Group, If, Intrinsic, LoopKind, Prefetch, Role, Stmt, Store
 from ansorlite.te import dtypes
 from ansorlite.te.index.form import flat
 from ansorlite.te.index.ranges import Interval, bounds
@@ -21,7 +21,8 @@ def emit(c: Context, stmt: Stmt) -> None:
                 emit(c, part)
         case Store():
             with c.scope.layer(statement=True):
-                _store(c, stmt)
+                if stmt.role is not Role.FETCH or not c.dialect.fetch(c, stmt):
+                    _store(c, stmt)
         case For():
             _loop(c, stmt)
         case If():
@@ -32,6 +33,10 @@ def emit(c: Context, stmt: Stmt) -> None:
             _prefetch(c, stmt)
         case Intrinsic():
             c.dialect.intrinsic(c, stmt, emit)
+        case Group():
+            c.dialect.group(c, stmt, emit)
+        case Await():
+            c.dialect.wait(c, stmt)
         case _:
             raise TypeError(f"{type(stmt).__name__} is not a statement of the loop IR")
 

@@ -91,7 +91,7 @@ class StoreCopy:
 
 
 def _is_main(store: Store) -> bool:
-    return store.role in (Role.COMPUTE, Role.UPDATE)
+    return store.role in (Role.COMPUTE, Role.UPDATE, Role.FETCH)
 
 
 def store_copies(

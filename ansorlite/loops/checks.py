@@ -6,20 +6,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from ansorlite.loops.in_flight import touched_in_flight
 from ansorlite.loops.kernel_module import When, kernel_module
 from ansorlite.loops.nodes import (
     BINDINGS,
     INDEPENDENT,
     Alloc,
+    Await,
     Buffer,
     Fold,
     For,
     Function,
+    Group,
     If,
     Intrinsic,
     Load,
     LoopKind,
     Multiply,
+    Role,
     Scope,
     Store,
     may_nest,
@@ -49,6 +53,7 @@ class Site:
         buffers: every buffer that exists here, with the number of loops around its allocation.
         guarded: whether the node is under an ``If`` or in an arm of a select.
         inside_intrinsic: whether the node is part of what an intrinsic does.
+        grouped: whether it is in a group of fetches.
         seen: every variable and buffer bound before, here or elsewhere.
     """
 
@@ -59,6 +64,7 @@ class Site:
     guarded: bool = False
     seen: frozenset[Var | Buffer] = frozenset()
     inside_intrinsic: bool = False
+    grouped: bool = False
 
     def kind(self, kind: LoopKind) -> tuple[For, ...]:
         return tuple(loop for loop in self.loops if loop.kind is kind)
@@ -223,6 +229,20 @@ def fold_suits_the_threads(intrinsic: Intrinsic, place: Site) -> str | None:
     return None
 
 
+def whole_blocks_wait(stmt: Group | Await, place: Site) -> str | None:
+    if isinstance(stmt, Await) and stmt.pending < 0:
+        return f"{stmt.pending} groups are pending"
+    if _threads_around(place) or not place.kind(LoopKind.BLOCK) or place.grouped:
+        return "a group of fetches, or an await, is not in a block outside of its threads and of other groups"
+    return None
+
+
+def fetches_are_grouped(store: Store, place: Site) -> str | None:
+    if store.role is not Role.FETCH or (place.grouped and store.buffer.scope is Scope.SHARED):
+        return None
+    return f"{store.buffer.name}, of scope {store.buffer.scope.name}, is fetched in no group, or is not shared"
+
+
 # Accesses --------------------------------------------------------------------------------------------------------
 
 
@@ -324,6 +344,12 @@ def threads_do_not_race(loop: For, place: Site) -> str | None:
     """Within a phase no thread loads what another one stores; between phases there are barriers."""
     outermost = loop.kind in THREADS and not _threads_around(place) and place.kind(LoopKind.BLOCK)
     return race(loop, place.algebra) if outermost else None
+
+
+def nothing_in_flight_is_touched(loop: For, place: Site) -> str | None:
+    """What was fetched is neither loaded nor stored to before its await."""
+    del place
+    return touched_in_flight(loop) if loop.kind is LoopKind.BLOCK else None
 
 
 def _runs_once(loop: For) -> bool:

@@ -9,15 +9,19 @@ from typing import Final
 from ansorlite.loops.nodes import (
     BINDINGS,
     Alloc,
+    Await,
     Buffer,
     For,
     Function,
+    Group,
     Intrinsic,
     Load,
     LoopKind,
+    Role,
     Scope,
     Stmt,
     Store,
+    block,
     statements,
 )
 from ansorlite.loops.visit import map_exprs, map_stmt
@@ -55,9 +59,12 @@ def _statement(stmt: Stmt, others: Mapping[Buffer, Buffer]) -> Stmt | None:
         case For() if stmt.kind in _KINDS:
             return replace(stmt, kind=_KINDS[stmt.kind])
         case Store() if stmt.buffer in others:
-            return replace(stmt, buffer=others[stmt.buffer])
+            role = Role.COMPUTE if stmt.role is Role.FETCH else stmt.role
+            return replace(stmt, buffer=others[stmt.buffer], role=role)
         case Alloc() if stmt.buffer in others:
             return replace(stmt, buffer=others[stmt.buffer])
-        case Intrinsic():
+        case Intrinsic() | Group():
             return stmt.body
+        case Await():
+            return block()
     return None

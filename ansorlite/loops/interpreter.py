@@ -37,8 +37,8 @@ def interpret(
             a schedule may have merged neighbouring dimensions of an argument; and what words are made of may be given for them.
         check: raise on an index outside of its buffer. Without it, such an access is undefined.
         reorder: if given, the promises of the loop kinds are put to the test: PARALLEL and bound loops run in an order
-            drawn from it, and VECTORIZED loops in lockstep, ``lanes`` iterations at a time. The results of a legal function are
-            the same.
+            drawn from it, VECTORIZED loops in lockstep, ``lanes`` iterations at a time, and what is fetched lands as late as an
+            Await allows. The results of a legal function are the same.
 
     Raises:
         ArgumentError: wrong number, size or dtype of arrays.

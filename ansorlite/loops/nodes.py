@@ -14,6 +14,8 @@ Meaning (the interpreter is the living definition):
   are run by the same threads; what one of these keeps from phase to phase is in a PRIVATE buffer. Barriers are not written
   down: back ends put them where a phase needs what another one stored.
 * An :class:`Intrinsic` does what its body does.
+* A store of role FETCH may land later than where it stands: at the :class:`Await` that says so. Until then nobody touches the
+  element. FETCHes are in a :class:`Group`; groups and awaits are in a block, outside of its threads' loops.
 * A :class:`Select` executes only the taken arm, so a :class:`Load` behind one may have an index that is out of bounds
   when the arm is not taken. Everywhere else every index is within its buffer.
 * A fresh :class:`Alloc` holds garbage. Buffers never alias, except that an argument may be passed twice if it is only read.
@@ -152,6 +154,7 @@ class Role(Enum):
     INIT = "a reduction's start value"
     UPDATE = "a reduction's step"
     MOVE = "a copy between memory and registers, or the fold of partial sums; made by lowering"
+    FETCH = "the element itself, in memory that threads share, for a later iteration: it may land later, at an Await"
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,6 +241,20 @@ class Intrinsic(Stmt):
 
 
 @dataclass(frozen=True, eq=False)
+class Group(Stmt):
+    """The FETCHes of ``body``, which holds the phases that they are in, land together."""
+
+    body: Stmt
+
+
+@dataclass(frozen=True, eq=False)
+class Await(Stmt):
+    """All groups of FETCHes so far have landed, for all threads of the block, except perhaps the last ``pending`` ones."""
+
+    pending: int
+
+
+@dataclass(frozen=True, eq=False)
 class Function:
     """A whole kernel.
 
@@ -271,7 +288,7 @@ def children(stmt: Stmt) -> tuple[Stmt, ...]:
     match stmt:
         case Block(body):
             return body
-        case For() | If() | Alloc() | Intrinsic():
+        case For() | If() | Alloc() | Intrinsic() | Group():
             return (stmt.body,)
         case _:
             return ()

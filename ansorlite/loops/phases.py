@@ -2,24 +2,27 @@
 
 A phase is an outermost loop of the block's threads: within it they run at once, and from phase to phase too unless a barrier is
 between the two. There must be one where a phase reads what another thread may have stored since the last barrier, or stores over
-what another thread may have read or stored.
+what another thread may have read or stored. An await is one by itself; what is fetched is read after its await.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ansorlite.loops.nodes import (
     Alloc,
+    Await,
     Block,
     Buffer,
     For,
+    Group,
     If,
     Intrinsic,
     Load,
     LoopKind,
+    Role,
     Scope,
     Stmt,
     Store,
@@ -150,8 +153,10 @@ class _Walk:
                 return once.join(self.statement(stmt.body, once))
             case If():
                 return since.join(self.statement(stmt.body, since))
-            case Alloc():
+            case Alloc() | Group():
                 return self.statement(stmt.body, since)
+            case Await():
+                return _Since()
             case Block(body):
                 for part in body:
                     since = self.statement(part, since)
@@ -167,4 +172,8 @@ class _Walk:
         )
         if since.conflicts(does):
             self.needed |= {loop}
+        # Whoever reads what is fetched here waits for it; what else is in its buffer stays as it is.
+        here = stores(loop.body)
+        lands = frozenset(store.buffer for store in here if store.role is not Role.FETCH and store.buffer.scope not in _OWN)
+        does = replace(does, written=lands)
         return does if loop in self.needed else since.join(does)

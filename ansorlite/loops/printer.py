@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from ansorlite.loops.kernel_module import KernelModule
 from ansorlite.loops.nodes import (
     Alloc,
+    Await,
     Block,
     Buffer,
     Fold,
     For,
     Function,
+    Group,
     If,
     Intrinsic,
     Load,
@@ -110,6 +112,11 @@ class _Printer:
                 result, source = self.names.buffer(does.result), self.names.buffer(does.source)
                 yield f"{indent}{result} = fold {does.op.value} of {source} over {does.width} threads, which does:"
                 yield from self.statement(body, depth + 1, last=True)
+            case Group(body):
+                yield f"{indent}group:"
+                yield from self.statement(body, depth + 1, last=True)
+            case Await(pending):
+                yield f"{indent}await all groups" + (f" but {pending}" if pending else "")
             case _:
                 raise TypeError(f"not a statement of the loop IR: {stmt!r}")
 

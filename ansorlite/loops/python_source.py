@@ -12,22 +12,25 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from ansorlite.loops.nodes import (
     INDEPENDENT,
     Alloc,
+    Await,
     Block,
     Buffer,
     For,
     Function,
+    Group,
     If,
     Intrinsic,
     Load,
     LoopKind,
     Prefetch,
+    Role,
     Stmt,
     Store,
 )
@@ -70,6 +73,21 @@ def _maximum(a: Any, b: Any) -> Any:
     return a if a >= b or a != a else b
 
 
+#: What is stored, at which place of which buffer.
+_Fetched: TypeAlias = tuple[Any, int, list[Any]]
+
+
+def _landing(groups: list[list[_Fetched]]) -> Callable[[int], None]:
+    """Stores what all ``groups`` but the last so many have fetched."""
+
+    def land(pending: int) -> None:
+        while len(groups) > pending:
+            for value, at, buffer in groups.pop(0):
+                buffer[at] = value
+
+    return land
+
+
 def _rounded_once(op: BinaryOp | UnaryOp, dtype: str) -> Callable[..., Any]:
     """An operation on float16 or bfloat16 scalars."""
     return lambda *operands: apply(op, operands, dtype, dtype)[()]
@@ -106,7 +124,10 @@ class _Writer:
         self.check = check
         self.lockstep = lockstep
         self.lines: list[str] = []
+        fetched: list[list[_Fetched]] = []
         self.names: dict[str, Any] = {
+            "fetched": fetched,
+            "land": _landing(fetched),
             "minimum": _minimum,
             "maximum": _maximum,
             "int64": _int64,
@@ -149,7 +170,15 @@ class _Writer:
                 self.loop(stmt, depth)
             case Store():
                 value, at = self.value_and_address(stmt)
-                self.line(depth, f"{self.symbol(stmt.buffer)}[{at}] = {value}")
+                if self.lands_late(stmt):
+                    self.line(depth, f"fetched[-1].append(({value}, {at}, {self.symbol(stmt.buffer)}))")
+                else:
+                    self.line(depth, f"{self.symbol(stmt.buffer)}[{at}] = {value}")
+            case Group(body):
+                self.line(depth, "fetched.append([])" if self.lockstep else "pass")
+                self.statement(body, depth)
+            case Await(pending):
+                self.line(depth, f"land({pending})" if self.lockstep else "pass")
             case If(cond, body):
                 self.line(depth, f"if {self.expr(cond)}:")
                 self.statement(body, depth + 1)
@@ -187,6 +216,8 @@ class _Writer:
         else:
             order = "shuffled" if self.lockstep and loop.kind in INDEPENDENT else "range"
             self.line(depth, f"for {name} in {order}({extent}):")
+            if self.lockstep and loop.kind is LoopKind.BLOCK:
+                self.line(depth + 1, "fetched.clear()")
             self.statement(loop.body, depth + 1)
 
     def lockstep_statement(self, stmt: Stmt, lane: str, lanes: str, depth: int) -> None:
@@ -198,13 +229,17 @@ class _Writer:
             case Store():
                 value, at = self.value_and_address(stmt)
                 self.line(depth, f"for value, at in [({value}, {at}) for {lane} in {lanes}]:")
-                self.line(depth + 1, f"{self.symbol(stmt.buffer)}[at] = value")
+                stored = f"fetched[-1].append((value, at, {self.symbol(stmt.buffer)}))"
+                self.line(depth + 1, stored if self.lands_late(stmt) else f"{self.symbol(stmt.buffer)}[at] = value")
             case If(cond, body):
                 active = self.fresh("active")
                 self.line(depth, f"{active} = [{lane} for {lane} in {lanes} if {self.expr(cond)}]")
                 self.lockstep_statement(body, lane, active, depth)
             case _:
                 raise TypeError(f"a vectorized loop holds only stores and ifs, not {type(stmt).__name__}")
+
+    def lands_late(self, store: Store) -> bool:
+        return self.lockstep and store.role is Role.FETCH
 
     def value_and_address(self, store: Store) -> tuple[str, str]:
         """In the order in which Python evaluates them. What they share is computed once."""
@@ -313,7 +348,8 @@ def translate(function: Function, *, check: bool, lockstep: bool) -> Callable[..
     Args:
         check: every index is compared with its extent.
         lockstep: VECTORIZED loops run ``lanes`` iterations at a time, each statement loading for all lanes before it
-            stores for any; PARALLEL and bound loops run in the order that ``shuffled(extent)`` gives.
+            stores for any; PARALLEL and bound loops run in the order that ``shuffled(extent)`` gives; what is fetched lands as
+            late as an Await allows.
     """
     writer = _Writer(check=check, lockstep=lockstep)
     params = ", ".join([*(writer.symbol(buffer) for buffer in function.params), "shuffled"])

@@ -5,7 +5,22 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import replace
 
-from ansorlite.loops.nodes import BINDINGS, Alloc, Block, For, Function, If, Intrinsic, Load, Prefetch, Stmt, Store, block
+from ansorlite.loops.nodes import (
+    BINDINGS,
+    Alloc,
+    Await,
+    Block,
+    For,
+    Function,
+    Group,
+    If,
+    Intrinsic,
+    Load,
+    Prefetch,
+    Stmt,
+    Store,
+    block,
+)
 from ansorlite.te.expr import Const, Var
 from ansorlite.te.index.simplify import IndexAlgebra
 
@@ -50,6 +65,11 @@ class _Simplifier:
                 return Prefetch(fetched, stmt.stage)
             case Intrinsic(does, body):
                 return Intrinsic(does, self.statement(body))
+            case Group(body):
+                # One without anything in it counts among those that are pending.
+                return Group(self.statement(body))
+            case Await():
+                return stmt
         raise TypeError(f"not a statement of the loop IR: {stmt!r}")
 
     def loop(self, loop: For) -> Stmt:

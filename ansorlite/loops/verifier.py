@@ -10,7 +10,22 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from ansorlite.loops import checks
-from ansorlite.loops.nodes import Alloc, Block, Buffer, For, Function, If, Intrinsic, Load, Prefetch, Stmt, Store, children
+from ansorlite.loops.nodes import (
+    Alloc,
+    Await,
+    Block,
+    Buffer,
+    For,
+    Function,
+    Group,
+    If,
+    Intrinsic,
+    Load,
+    Prefetch,
+    Stmt,
+    Store,
+    children,
+)
 from ansorlite.loops.printer import text
 from ansorlite.loops.visit import expressions
 from ansorlite.te.expr import Expr, Select, Var
@@ -39,6 +54,8 @@ CHECKS: Final[Checks] = {
     If: (checks.condition_is_bool,),
     Intrinsic: (checks.fold_suits_the_threads,),
     Alloc: (checks.buffer_is_new, checks.pads_suit_the_buffer, checks.scope_suits_the_place),
+    Group: (checks.whole_blocks_wait,),
+    Await: (checks.whole_blocks_wait,),
     Block: (),
     Prefetch: (),
     Var: (checks.variable_is_in_scope,),
@@ -59,12 +76,18 @@ CHECKS: Final[Checks] = {
         checks.private_elements_are_the_threads_own,
         checks.indices_are_within_bounds,
         checks.parallel_iterations_do_not_collide,
+        checks.fetches_are_grouped,
     ),
 }
 
 #: What must hold of a loop as a whole, once everything below it is known to be well formed.
 PROMISES: Final[Checks] = {
-    For: (checks.lanes_do_not_depend_on_each_other, checks.threads_take_one_way, checks.threads_do_not_race),
+    For: (
+        checks.lanes_do_not_depend_on_each_other,
+        checks.threads_take_one_way,
+        checks.threads_do_not_race,
+        checks.nothing_in_flight_is_touched,
+    ),
     Intrinsic: (checks.product_suits_the_threads,),
 }
 
@@ -124,6 +147,9 @@ class _Walk:
             case Intrinsic():
                 _check(CHECKS, stmt, here, stmt)
                 below = replace(place, inside_intrinsic=True)
+            case Group():
+                _check(CHECKS, stmt, here, stmt)
+                below = replace(place, grouped=True)
             case _:
                 _check(CHECKS, stmt, here, stmt)
                 below = place

@@ -6,7 +6,23 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from ansorlite.loops.nodes import Alloc, Block, Buffer, Fold, For, If, Intrinsic, Load, Prefetch, Stmt, Store, block, statements
+from ansorlite.loops.nodes import (
+    Alloc,
+    Await,
+    Block,
+    Buffer,
+    Fold,
+    For,
+    Group,
+    If,
+    Intrinsic,
+    Load,
+    Prefetch,
+    Stmt,
+    Store,
+    block,
+    statements,
+)
 from ansorlite.te.expr import Const, Expr, Var
 from ansorlite.te.index.ranges import Interval, bounds
 from ansorlite.te.traversal import rewrite, walk
@@ -70,6 +86,9 @@ def _rebuilt(stmt: Stmt, fn: Callable[[Stmt], Stmt]) -> Stmt:
         case Intrinsic(does, body):
             inner = fn(body)
             return stmt if inner is body else Intrinsic(does, inner)
+        case Group(body):
+            inner = fn(body)
+            return stmt if inner is body else Group(inner)
     return stmt
 
 
@@ -133,6 +152,10 @@ def _copied(stmt: Stmt, values: dict[Var, Expr], buffers: dict[Buffer, Buffer]) 
             return Intrinsic(replace(does, source=source, result=result), _copied(body, values, buffers))
         case Intrinsic(does, body):
             return Intrinsic(does, _copied(body, values, buffers))
+        case Group(body):
+            return Group(_copied(body, values, buffers))
+        case Await():
+            return stmt
     raise TypeError(f"not a statement of the loop IR: {stmt!r}")
 
 

@@ -168,9 +168,7 @@ class _After:
         """The pairs of dimensions, of rows or of columns, that can be one; and those of other tensors that then must be."""
         axes = self.target.axes
         alike = tuple(
-            dim
-            for dim in range(len(axes) - 1)
-            if any(axes[dim] in of and axes[dim + 1] in of for of in (how.rows, how.columns))
+            dim for dim in range(len(axes) - 1) if any(axes[dim] in of and axes[dim + 1] in of for of in (how.rows, how.columns))
         )
         inputs = dict.fromkeys(self.computation.inputs, ()) | {t: tuple(range(t.ndim - 1)) for t in self._free}
         wanted = {t: tuple(range(t.ndim - 1)) for t in self.computation.computes} | inputs | {self.place: alike}

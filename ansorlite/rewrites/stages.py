@@ -150,7 +150,7 @@ def partial_sums(dag: ComputeDAG, stage: str, factored: Axis, partial: str, part
 def with_unit_axis(dag: ComputeDAG, stage: str) -> ComputeDAG:
     """A stage without dimensions gets one, of one element::
 
-        C[] = sum(A[k], k)      ->      C[u] = sum(A[k], k)
+    C[] = sum(A[k], k)      ->      C[u] = sum(A[k], k)
     """
     target = tensor_named(dag, stage)
     changed: list[Tensor] = []

@@ -49,6 +49,8 @@ def _nest(nest: Nest) -> list[Number]:
         result += [where(equal(stage.at, 0), 0, 1 + place(stage.at)), stage.lanes, stage.parallel]
         if stage.nest is not None:
             result += _nest(stage.nest)
+    if nest.ring is not None:
+        result.append(nest.ring.stages)
     result += [where(nest.loops[each.loop].trip > 1, each.distance, 0) for each in nest.fetched]
     result += [where(equal(pack.at, 0), 0, 1 + place(pack.at)) for pack in nest.packed]
     for pack in nest.packed:

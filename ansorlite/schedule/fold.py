@@ -46,6 +46,7 @@ from ansorlite.schedule.nest import Attached, Loop, Nest, Program
 from ansorlite.schedule.padding import paddings, wanted
 from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.regions import Region, regions
+from ansorlite.schedule.rings import ring
 from ansorlite.schedule.samples import Choose, Value, evaluate
 from ansorlite.schedule.structure import (
     Location,
@@ -270,7 +271,11 @@ class _Fold:
                 f"stage {anchor.name} is multiplied by {by_unit.unit.name}: nothing else is computed inside of its innermost "
                 f"loops; compute it further out",
             )
-        return replace(nest, attached=attached, packed=copies, fetched=asked, multiplied=by_unit)
+        nest = replace(nest, attached=attached, packed=copies, fetched=asked, multiplied=by_unit)
+        if said.pipelined is None or said.pipelined[0] not in names:
+            return nest
+        here = bands_around(depths.of(said.pipelined[0]), grouped)
+        return ring(nest, said, self.structure, self.inside(anchor), here, *rules)
 
     def factor(self, anchor: Tensor, epilogue: Tensor | None) -> Axis | None:
         """The axis whose outermost loop makes partial results, if the nest does."""

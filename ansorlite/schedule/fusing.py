@@ -49,6 +49,7 @@ def unfused(structure: Structure) -> Structure:
             unrolled=None if said.unrolled is None else (flat(said.unrolled[0]), said.unrolled[1]),
             copies=tuple(replace(copy, at=inside(copy.at)) for copy in said.copies),
             starts=None if said.starts is None else Started(inside(said.starts.at)),
+            pipelined=None if said.pipelined is None else (said.parts(said.pipelined[0])[-1], said.pipelined[1]),
         )
 
     return replace(structure, stages={name: stage(said) for name, said in structure.stages.items()})

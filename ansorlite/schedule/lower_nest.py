@@ -26,6 +26,7 @@ from math import prod
 from ansorlite.analysis.access import axes_of
 from ansorlite.loops.fetch_ahead import fetches
 from ansorlite.loops.nodes import Alloc, Buffer, For, Intrinsic, Load, LoopKind, Multiply, Role, Scope, Stmt, Store, block, index
+from ansorlite.loops.pipeline import pipelined
 from ansorlite.schedule.coordinates import Level, Position, box_corner, levels, loops_over, nested
 from ansorlite.schedule.fusing import runs
 from ansorlite.schedule.lower_dealt import DealtLowering
@@ -88,6 +89,8 @@ class NestLowering:
         self.tile_levels: list[Level] | None = None
         self.tile = buffers.get(nest.anchor)
         self.registers: tuple[Buffer, list[Level]] | None = None
+        #: What the loop that copies ahead makes rings of.
+        self.rings: list[Buffer] = []
 
     def lower(self) -> Stmt:
         """The whole nest."""
@@ -143,6 +146,10 @@ class NestLowering:
             here = [each for each in self.nest.fetched if each.loop == level.position]
             asked = [self.asked(each, level, loop, position) for each in here]
             inside = nested(run, block(*asked, inside))
+            ring = self.nest.ring
+            if ring is not None and self.rings and ring.loop in [each.position for each, _, _ in run]:
+                assert isinstance(inside, For)
+                inside = pipelined(inside, self.rings, int(ring.stages))
         return inside
 
     def asked(self, fetched: Fetched, level: Level, loop: For, position: Position) -> Stmt:
@@ -364,6 +371,8 @@ class NestLowering:
             scope = Scope.SHARED if stage.shared else self.scope(int(stage.at))
             buffer = Buffer(stage.tensor.name, lengths, stage.tensor.dtype, scope, padding(self.program, stage.tensor))
             local.append(buffer)
+        if stage.slots > 1:
+            self.rings.append(buffer)
         if stage.dealt:
             dealt = DealtLowering(stage, corner, buffer, self.reads, self.extents)
             before.append(dealt.lower())

@@ -70,6 +70,7 @@ class Attached:
         shared: whether all threads of a block see it.
         nest: its loops over the region, where they are shaped; else they are those over its axes.
         dealt: how many threads of a block compute it together; 0 where it is computed in loops as on a CPU.
+        slots: of the ring that it is a part of; 1: of none.
     """
 
     tensor: Tensor
@@ -83,6 +84,7 @@ class Attached:
     shared: bool
     nest: Nest | None
     dealt: Number = 0
+    slots: Number = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,6 +176,19 @@ class Multiplied:
 
 
 @dataclass(frozen=True, eq=False)
+class Ring:
+    """Copies that threads share are made some iterations ahead of a loop.
+
+    Attributes:
+        loop: its position; of a fused one that of the last of its parts.
+        stages: slots, of one iteration's copies each: with 1 nothing is made ahead.
+    """
+
+    loop: int
+    stages: Number
+
+
+@dataclass(frozen=True, eq=False)
 class Nest:
     """A root loop nest, or the loops over the region of an attached stage: an anchor with its loops, and what is computed inside.
 
@@ -199,6 +214,7 @@ class Nest:
         written_out: how often the anchor's statement is written out in straight-line code, a vectorised loop counted as one.
         fetched: what is asked for ahead.
         multiplied: what a matrix unit does of it; ``None``: there is none.
+        ring: the loop that copies ahead, if one does.
     """
 
     anchor: Tensor
@@ -223,6 +239,7 @@ class Nest:
     packed: tuple[Packed, ...]
     fetched: tuple[Fetched, ...] = ()
     multiplied: Multiplied | None = None
+    ring: Ring | None = None
 
     @cached_property
     def all(self) -> tuple[Nest, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NoReturn, overload
+from typing import Final, overload
 
 from ansorlite.analysis.access import axes_of
 from ansorlite.errors import ScheduleError
@@ -162,6 +162,10 @@ class Schedule:
         """See :class:`~ansorlite.schedule.primitives.annotations.Bind`."""
         self.apply(p.Bind(_loop(loop), to))
 
+    def pipeline(self, loop: LoopRef, stages: Value) -> None:
+        """See :class:`~ansorlite.schedule.primitives.annotations.Pipeline`."""
+        self.apply(p.Pipeline(_loop(loop), stages))
+
     def stream(self, stage: Stage | str, *, on: Value = 1) -> None:
         """See :class:`~ansorlite.schedule.primitives.annotations.Stream`."""
         self.apply(p.Stream(_stage(stage), on))
@@ -208,18 +212,6 @@ class Schedule:
         """See :class:`~ansorlite.schedule.primitives.prefetch.PrefetchRead`."""
         source = Name(tensor if isinstance(tensor, str) else tensor.name)
         self.apply(p.PrefetchRead(_stage(stage), source, _loop(at), distance))
-
-    def pipeline(self, loop: LoopRef, stages: Value) -> NoReturn:
-        """Copies of later iterations of a loop would run while this one computes, in a ring of ``stages`` buffers.
-
-        Raises:
-            ScheduleError: always: no platform copies beside what its threads compute.
-        """
-        self.structure.live(_loop(loop))
-        raise ScheduleError(
-            f"loop {loop} cannot be pipelined in {stages} stages: that is for machines that copy while they compute, as GPUs do, "
-            f"which code is not made for yet; a CPU is asked to bring in what comes next (prefetch)"
-        )
 
     # Rewrites of the computation ----------------------------------------------------------------------------------
 

@@ -160,6 +160,7 @@ class StageLoops:
         shared: whether all threads of a block see its buffer.
         prefetched: what it reads that is asked for ahead.
         unit: the matrix unit that multiplies, by name.
+        pipelined: the loop whose copies are made ahead, and the slots of their rings.
     """
 
     axes: tuple[str, ...]
@@ -181,6 +182,7 @@ class StageLoops:
     shared: bool = False
     prefetched: tuple[Ahead, ...] = ()
     unit: str | None = None
+    pipelined: tuple[str, Value] | None = None
 
     @property
     def is_plain(self) -> bool:
@@ -190,7 +192,8 @@ class StageLoops:
     @property
     def is_shaped(self) -> bool:
         """Whether its loops are others than those over its axes."""
-        own = self.splits or self.unrolled or self.bound or self.copies or self.starts or self.prefetched or self.unit
+        own = self.splits or self.unrolled or self.bound or self.copies or self.starts or self.prefetched
+        own = own or self.unit or self.pipelined
         return bool(self.loops != self.axes or own)
 
     def parts(self, loop: str) -> tuple[str, ...]:

@@ -148,7 +148,7 @@ def _stage_bytes(program: Program, stage: Attached) -> Number:
     if stage.tensor.reduce_axes:
         # A row for what warps have.
         found = found + where(stage.lanes > _WARP, _aligned(floor(stage.dealt / _WARP) * item), 0)
-    return found
+    return found * stage.slots
 
 
 def _aligned(nbytes: Number) -> Number:

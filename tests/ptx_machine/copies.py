@@ -16,25 +16,34 @@ from tests.ptx_machine.text import Instruction
 
 @dataclass
 class Copy:
-    """What one instruction copies for the threads of ``mask``: they have not landed yet."""
+    """What one instruction copies, for some threads.
 
-    mask: Mask
-    addresses: Ints
+    Attributes:
+        threads: that it has not landed for yet.
+        groups: the number of the group that it is in, of each of these.
+        values, at: of each.
+    """
+
+    threads: Ints
+    groups: Ints
     values: NDArray[np.uint8]
     at: Ints
     text: str
 
+    def part(self, chosen: Mask) -> Copy:
+        return Copy(self.threads[chosen], self.groups[chosen], self.values[chosen], self.at[chosen], self.text)
+
 
 @dataclass
 class Queue:
-    """Copies since the last commit, and the groups before, of all threads: they go through the same code."""
+    """Copies on their way, and how many groups each thread has committed."""
 
-    open: list[Copy] = field(default_factory=list)
-    groups: list[tuple[Mask, list[Copy]]] = field(default_factory=list)
+    committed: Ints
+    copies: list[Copy] = field(default_factory=list)
 
 
 def _queue(s: State) -> Queue:
-    result: Queue = s.copies.setdefault(0, Queue())
+    result: Queue = s.copies.setdefault(0, Queue(np.zeros(s.n, np.int64)))
     return result
 
 
@@ -63,42 +72,36 @@ def _copy(s: State, instruction: Instruction, mask: Mask) -> None:
     accesses.note(s, "shared", to, mask, nbytes)
     assert memory.in_flight is not None
     np.add.at(memory.in_flight, at[:, None] + np.arange(nbytes), 1)
-    _queue(s).open.append(Copy(mask, to, values[mask], at, instruction.text))
+    queue, threads = _queue(s), np.flatnonzero(mask)
+    queue.copies.append(Copy(threads, queue.committed[threads], values[mask], at, instruction.text))
 
 
 def _commit(s: State, mask: Mask) -> None:
-    queue = _queue(s)
-    queue.groups.append((mask, queue.open))
-    queue.open = []
+    _queue(s).committed[mask] += 1
 
 
 def _wait(s: State, mask: Mask, pending: int) -> None:
-    """All but the last ``pending`` groups of these threads land."""
+    """All but the last ``pending`` groups of each of these threads land."""
     queue = _queue(s)
-    kept = 0
-    for number in reversed(range(len(queue.groups))):
-        owners, copies = queue.groups[number]
-        if (owners & mask).any() and (owners & mask != mask).any():
-            raise PtxError("threads that committed copies apart wait for them together, which is not known here")
-        if not (owners & mask).any():
-            continue
-        if (owners & ~mask).any():
-            raise PtxError("threads that committed copies together wait for them apart, which is not known here")
-        kept += 1
-        if kept > pending:
-            _land(s, copies)
-            del queue.groups[number]
+    kept = []
+    for copy in queue.copies:
+        lands = mask[copy.threads] & (copy.groups < queue.committed[copy.threads] - pending)
+        if lands.any():
+            _land(s, copy.part(lands))
+        if not lands.all():
+            kept.append(copy.part(~lands))
+    queue.copies = kept
 
 
-def _land(s: State, copies: list[Copy]) -> None:
+def _land(s: State, copy: Copy) -> None:
     memory = s.memories["shared"]
     assert memory.in_flight is not None
-    for copy in copies:
-        where = copy.at[:, None] + np.arange(copy.values.shape[1])
-        np.subtract.at(memory.in_flight, where, 1)
-        # Seen by other threads once they have passed a barrier after the wait.
-        memory.note_store(copy.at, copy.values, s.identities(copy.mask), s.times(copy.mask), copy.text)
-        memory.store(copy.at, copy.values, copy.text)
+    np.subtract.at(memory.in_flight, copy.at[:, None] + np.arange(copy.values.shape[1]), 1)
+    mask = np.zeros(s.n, np.bool_)
+    mask[copy.threads] = True
+    # Seen by other threads once they have passed a barrier after the wait.
+    memory.note_store(copy.at, copy.values, s.identities(mask), s.times(mask), copy.text)
+    memory.store(copy.at, copy.values, copy.text)
 
 
 def _asynchronous(s: State, instruction: Instruction, mask: Mask) -> None:

@@ -11,11 +11,11 @@ from ansorlite.alignment import DEVICE_ALIGNMENT, aligned
 from ansorlite.codegen import control, memory, operators, types
 from ansorlite.codegen.builder import Builder
 from ansorlite.codegen.context import Body, Context, Storage
-from ansorlite.codegen.nvptx import matrix, warpgroup
+from ansorlite.codegen.nvptx import fetch, matrix, warpgroup
 from ansorlite.codegen.nvptx.fragments import once
 from ansorlite.codegen.scope import Binding
 from ansorlite.errors import TargetError
-from ansorlite.loops.nodes import Buffer, Fold, For, Intrinsic, LoopKind, Multiply, Scope, Stmt, statements
+from ansorlite.loops.nodes import Await, Buffer, Fold, For, Group, Intrinsic, LoopKind, Multiply, Scope, Stmt, Store, statements
 from ansorlite.loops.phases import THREADS, barriers, obstacle, phases, trips
 from ansorlite.loops.products import product_of
 from ansorlite.te import dtypes
@@ -47,6 +47,7 @@ class Nvptx:
     Attributes:
         threads: of a block.
         shared: bytes of shared memory that it has by now.
+        copies: whether it has copies by now that land later.
     """
 
     def __init__(self, b: Builder, block: For | None) -> None:
@@ -55,6 +56,7 @@ class Nvptx:
         if gpu is not None and self.threads > gpu.block_threads:
             raise TargetError(f"the program needs blocks of {self.threads} threads; {gpu.name} has at most {gpu.block_threads}")
         self.shared = 0
+        self.copies = False
         self._warps = False
         self._block = block
         self._fenced = block is not None and any(map(_reads_shared_itself, statements(block)))
@@ -107,10 +109,7 @@ class Nvptx:
             self._threads_that(c, loop, lane, trips(loop) < WARP, body)
             return
         if loop in self._barriers:
-            if self._fenced:
-                c.b.do(warpgroup.FENCE)
-            c.b.module.declare(f"void @{_INTRINSICS}.barrier0()")
-            c.b.do(f"call void @{_INTRINSICS}.barrier0()")
+            self._barrier(c)
         if loop.kind is not LoopKind.WARP:
             self._phase = loop
             self._threads_that(c, loop, self._thread, trips(loop) < self.threads, body)
@@ -153,6 +152,28 @@ class Nvptx:
         with control.conditional(c, c.b.op(f"icmp slt i64 {self._thread}, {does.source.shape[0]}")):
             _fold(c, does, self._thread)
 
+    def fetch(self, c: Context, stmt: Store) -> bool:
+        gpu = c.target.gpu
+        written = gpu is not None and gpu.async_copies and fetch.copy(c, stmt)
+        self.copies |= written
+        return written
+
+    def group(self, c: Context, stmt: Group, body: Body) -> None:
+        body(c, stmt.body)
+        if self.copies:
+            # Groups before the first copy of all are none for the machine; the last ones count.
+            fetch.commit(c)
+
+    def wait(self, c: Context, stmt: Await) -> None:
+        if self.copies:
+            fetch.wait(c, stmt.pending)
+        self._barrier(c)
+
+    def _barrier(self, c: Context) -> None:
+        if self._fenced:
+            c.b.do(warpgroup.FENCE)
+        c.b.module.declare(f"void @{_INTRINSICS}.barrier0()")
+        c.b.do(f"call void @{_INTRINSICS}.barrier0()")
 
     def _multiply(self, c: Context, stmt: Intrinsic) -> None:
         product = product_of(stmt)

@@ -278,5 +278,3 @@ def held(c: Context, product: Product, tile: At) -> list[int]:
         assert not form.terms
         found.append(form.constant)
     return found
-
-

@@ -22,6 +22,7 @@ _INSTRUCTIONS: Final[Mapping[str, tuple[str, str]]] = {
 #: LLVM's types of sums.
 _SUMS: Final[Mapping[str, str]] = {"float32": "float", "int32": "i32"}
 
+
 def emit(c: Context, product: Product, thread: Var, threads: int, number: str) -> None:
     """Write a product of tiles.
 
@@ -56,5 +57,3 @@ def _multiply(c: Context, product: Product, tile: At, a: Sequence[str], b: Seque
     made = c.b.call(whole, f"llvm.nvvm.mma.{name}", *((word, text) for text in words), *((kind, text) for text in before))
     for number, offset in enumerate(offsets):
         memory.register_store(c, place, sums, None, c.b.op(f"extractvalue {whole} {made}, {number}"), offset)
-
-

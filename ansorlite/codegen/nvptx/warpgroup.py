@@ -124,5 +124,3 @@ def _multiply(c: Context, product: Product, row: At, columns: list[At], left: st
     whole = f"{{ {', '.join([kind] * count)} }}"
     arguments = ", ".join([*(f"{kind} {text_}" for text_ in before), f"i64 {left}", f"i64 {right}"])
     return whole, c.b.op(f'call {whole} asm sideeffect "{text}", "{",".join(constraints)}"({arguments})')
-
-

@@ -14,10 +14,12 @@ from ansorlite.codegen.opencl.prelude import TYPES
 from ansorlite.errors import TargetError
 from ansorlite.loops.nodes import (
     Alloc,
+    Await,
     Block,
     Buffer,
     Fold,
     For,
+    Group,
     If,
     Intrinsic,
     LoopKind,
@@ -149,6 +151,11 @@ class _Writer:
                 self._fold(does)
             case Intrinsic():
                 self.statement(stmt.body)
+            case Group(body):
+                # Its copies are a work item's own loads and stores: they land where they stand.
+                self.statement(body)
+            case Await():
+                self.line(_BARRIER)
             case Prefetch():
                 pass
             case _:

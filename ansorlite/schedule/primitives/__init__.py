@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ansorlite.schedule.primitives.annotations import Bind, Parallel, Stream, Unroll, Vectorize
+from ansorlite.schedule.primitives.annotations import Bind, Parallel, Pipeline, Stream, Unroll, Vectorize
 from ansorlite.schedule.primitives.loops import Fuse, Reorder, Split
 from ansorlite.schedule.primitives.places import CacheRead, ComputeAt, ComputeRoot, DecomposeReduction, ReverseComputeAt
 from ansorlite.schedule.primitives.prefetch import PrefetchRead
@@ -52,6 +52,7 @@ PRIMITIVES: Final[Mapping[str, type[Step]]] = {
         Vectorize,
         Unroll,
         Bind,
+        Pipeline,
         Stream,
         StorageAlign,
         PrefetchRead,
@@ -73,6 +74,7 @@ __all__ = [
     "FuseDimensions",
     "Inline",
     "Parallel",
+    "Pipeline",
     "Polyphase",
     "PrefetchRead",
     "Reorder",

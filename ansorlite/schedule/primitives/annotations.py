@@ -126,6 +126,36 @@ class Bind(Step):
 
 
 @dataclass(frozen=True)
+class Pipeline(Step):
+    """What the threads of a block share is copied ``stages - 1`` iterations of a loop ahead, into a ring of as many slots::
+
+        for k in 16: { A_s = A[k]; C += f(A_s) }
+        ->      A_s[0..2] = A[0..2]; for k in 16: { A_s[(k + 3) % 4] = A[k + 3]; C += f(A_s[k % 4]) }      # pipeline(k, 4)
+
+    The copies are those that are made in the loop, of scope "shared", from what is there before it. The loop is inside of those
+    that are bound to blocks, and outside of those bound to threads. A GPU copies while it computes; a machine that does not runs
+    the same statements in their order. There are no more slots than iterations.
+    """
+
+    method: ClassVar = "pipeline"
+    positional: ClassVar = 2
+    loop: LoopRef
+    stages: Value
+
+    def apply(self, structure: Structure) -> Structure:
+        loop = _annotated(structure, self.loop, "pipeline")
+        if least(self.stages) < 1:
+            raise ScheduleError(f"loop {loop} is to be pipelined in {self.stages} stages; a ring has at least one slot")
+        said = structure.loops(loop.stage)
+        if said.boxed:
+            raise ScheduleError(f"stage {loop.stage} is computed inside of another one's loops: pipeline those, not {loop}")
+        if said.pipelined is not None and said.pipelined[0] != loop.name:
+            raise ScheduleError(f"loop {said.pipelined[0]} of stage {loop.stage} is pipelined already; a stage has one such loop")
+        _only(structure, loop, "pipelined")
+        return structure.with_stage(loop.stage, pipelined=(loop.name, self.stages))
+
+
+@dataclass(frozen=True)
 class Stream(Step):
     """What the stage stores goes past the caches (non-temporal stores), if ``on`` is 1 and it stores whole vectors in long runs::
 
@@ -159,9 +189,10 @@ def _only(structure: Structure, loop: LoopRef, what: str) -> None:
         "vectorized": said.vector[:1] if said.vector is not None else (),
         "unrolled": said.unrolled[0] if said.unrolled is not None else (),
         "bound": tuple(name for name, _ in said.bound),
+        "pipelined": said.pipelined[:1] if said.pipelined is not None else (),
     }
     for way, names in ways.items():
-        if way != what and loop.name in names and "bound" in (way, what):
+        if way != what and loop.name in names and not {"bound", "pipelined"}.isdisjoint((way, what)):
             raise ScheduleError(f"loop {loop} cannot be both {way} and {what}; split it in two")
 
 

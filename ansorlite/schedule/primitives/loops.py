@@ -172,6 +172,7 @@ def _unused(structure: Structure, stage: StageLoops, loop: LoopRef, goes: str) -
         "bind": loop.name in dict(stage.bound),
         "prefetch": any(each.loop == loop.name for each in stage.prefetched),
         "unroll": stage.unrolled is not None and loop.name in stage.unrolled[0],
+        "pipeline": stage.pipelined is not None and loop.name == stage.pipelined[0],
     }
     for other, of in structure.stages.items():
         said[f"compute_at of {other}"] = loop in places(of.at)

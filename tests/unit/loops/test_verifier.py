@@ -12,14 +12,17 @@ from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.intrinsics import fold
 from ansorlite.loops.nodes import (
     Alloc,
+    Await,
     Buffer,
     For,
     Function,
+    Group,
     If,
     Intrinsic,
     Load,
     LoopKind,
     Multiply,
+    Role,
     Scope,
     Stmt,
     Store,
@@ -200,6 +203,35 @@ ILLEGAL = [
     (
         checks.lanes_do_not_depend_on_each_other,
         vectorized(lambda v: block(store(Y, (v,), ONE), store(Y, (v + 4,), load(Y, v + 1)))),
+    ),
+]
+
+
+def fetched(then: Callable[[Buffer], Stmt]) -> Function:
+    """A fetch, and then something else."""
+    s = local(4, scope=Scope.SHARED)
+    fetch = Group(threads(lambda t: Store(s, (t,), ONE, role=Role.FETCH)))
+    return in_block(s, lambda s: block(fetch, then(s)))
+
+
+ILLEGAL += [
+    (checks.whole_blocks_wait, function(Await(0))),
+    (checks.whole_blocks_wait, in_block(private(4), lambda _: threads(lambda _: Await(0)))),
+    (checks.whole_blocks_wait, in_block(private(4), lambda _: Group(Await(0)))),
+    (checks.whole_blocks_wait, in_block(private(4), lambda _: Await(-1))),
+    (
+        checks.fetches_are_grouped,
+        in_block(local(4, scope=Scope.SHARED), lambda s: threads(lambda t: Store(s, (t,), ONE, role=Role.FETCH))),
+    ),
+    (
+        checks.fetches_are_grouped,
+        in_block(private(4), lambda p: Group(threads(lambda t: Store(p, (t,), ONE, role=Role.FETCH)))),
+    ),
+    (checks.nothing_in_flight_is_touched, fetched(lambda s: threads(lambda t: store(Y, (t,), load(s, t))))),
+    (checks.nothing_in_flight_is_touched, fetched(lambda s: threads(lambda t: store(s, (t,), ONE)))),
+    (
+        checks.nothing_in_flight_is_touched,
+        fetched(lambda s: block(Await(1), threads(lambda t: store(Y, (t,), load(s, 3 - t))))),
     ),
 ]
 

@@ -485,7 +485,27 @@ def test_a_bound_loop_of_uneven_runs_is_a_condition_of_rows() -> None:
         ),
         (lambda s: s.rfactor(s.stage("C")["i"]), "only a reduction's loop can be rfactored"),
         (lambda s: s.winograd("C", (2,)), "is no short convolution"),
-        (lambda s: s.pipeline(s.stage("C")["k"], 3), "a CPU is asked to bring in what comes next (prefetch)"),
+        (lambda s: s.pipeline(s.stage("C")["k"], 0), "a ring has at least one slot"),
+        (lambda s: s.pipeline(s.stage("C")["k"], 3), "is not inside of loops that are bound to block"),
+        (lambda s: (s.bind(s.stage("C")["i"], "block"), s.pipeline(s.stage("C")["i"], 3)), "cannot be both bound and pipelined"),
+        (
+            lambda s: (s.bind(s.stage("C")["i"], "block"), s.pipeline(s.stage("C")["k"], 3)),
+            "the loops bound to threads are not inside of it",
+        ),
+        (
+            lambda s: (
+                s.reorder(s.stage("C")["i"], s.stage("C")["k"], s.stage("C")["j"]),
+                s.bind(s.stage("C")["i"], "block"),
+                s.bind(s.stage("C")["j"], "thread"),
+                s.pipeline(s.stage("C")["k"], 3),
+            ),
+            "a CPU is asked to bring in what comes next (prefetch)",
+        ),
+        (
+            lambda s: (s.pipeline(s.stage("C")["k"], 3), s.pipeline(s.stage("C")["j"], 3)),
+            "loop k of stage C is pipelined already",
+        ),
+        (lambda s: (s.pipeline(s.stage("C")["k"], 3), s.split(s.stage("C")["k"], [None, 3])), "cannot be split after pipeline"),
         (lambda s: s.sample(()), "a sample has no choices"),
         (lambda s: s.sample(range(10**9)), "more than 65,536 choices"),
         (lambda s: s.sample(("a", "b")), "choices are whole numbers, or loops and None"),

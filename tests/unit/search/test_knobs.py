@@ -35,8 +35,9 @@ def test_the_legal_settings_are_there_exactly_once() -> None:
     found = Counter(tuple(space.setting(row).values()) for row in rows[space.valid(rows)].tolist())
     assert found == Counter(legal())
     assert len(space) == len(found)
-    assert set(map(tuple, space.sample(500, np.random.default_rng(0)).tolist())) == set(map(tuple,
-    rows[space.valid(rows)].tolist()))
+    assert set(map(tuple, space.sample(500, np.random.default_rng(0)).tolist())) == set(
+        map(tuple, rows[space.valid(rows)].tolist())
+    )
 
 
 def test_the_grid_measures_every_legal_setting_once_and_finds_the_best() -> None:

@@ -1,0 +1,111 @@
+"""Schedules with rings: numpy = interpreter, with copies that land as late as they may = a CPU = the machine for PTX."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+import ansorlite as al
+from ansorlite import te
+from ansorlite.loops.kernel_module import kernel_module
+from ansorlite.loops.printer import text
+from ansorlite.loops.verifier import verify
+from ansorlite.schedule.refs import LoopRef
+from ansorlite.schedule.schedule import Schedule
+from ansorlite.sketch.gpu_limits import shared_bytes
+from ansorlite.sketch.program import sketch_of
+from ansorlite.sketch.sketch import Sketch
+from ansorlite.sketch.tile_space import TileSpace
+from ansorlite.target import Target, resolve
+from ansorlite.te.evaluate import evaluate
+from tests.contracts.cases import times
+from tests.contracts.test_right_numbers import compiled, interpreted, poisoned
+from tests.on_gpu import launched
+from tests.strategies import arrays_for, assert_close
+
+GPU: Target = resolve("emulated")
+
+
+def product(m: int, n: int, k: int) -> list[te.Tensor]:
+    a, b = te.placeholder((m, k), name="A"), te.placeholder((k, n), name="B")
+    r = te.reduce_axis(k, name="k")
+    c = te.compute((m, n), lambda i, j: te.sum(a[i, r] * b[r, j], axis=r), name="C")
+    return [a, b, te.compute((m, n), lambda i, j: te.maximum(c[i, j], 0.0), name="D")]
+
+
+def convolution(height: int, channels: int, taps: int) -> list[te.Tensor]:
+    """With zeros around it: what is copied is not all there."""
+    x, w = te.placeholder((height, channels), name="A"), te.placeholder((taps, channels, 8), name="B")
+    p = te.compute(
+        (height + taps - 1, channels),
+        lambda i, c: te.if_then_else(te.all(i >= 1, i < height + 1), x[i - 1, c], 0.0),
+        name="P",
+    )
+    t, r = te.reduce_axis(taps, name="t"), te.reduce_axis(channels, name="k")
+    c = te.compute((height, 8), lambda i, o: te.sum(p[i + t, r] * w[t, r, o], axis=(t, r)), name="C")
+    return [x, w, te.compute((height, 8), lambda i, o: te.maximum(c[i, o], 0.0), name="D")]
+
+
+def ringed(tensors: list[te.Tensor], rng: np.random.Generator) -> tuple[al.Task, Schedule]:
+    """Tiles of any size, uneven ones too, in a ring of any depth over all outer steps of the sum."""
+    task = al.Task(tensors, GPU)
+    s = Schedule(task.dag, GPU)
+    if "P" in s.structure.tensors:
+        s.inline("P")
+    c = s.stage("C")
+    (i, j), sums = c.axes, c.reduce_axes
+    threads, each = (1, 2, 4, 8), (1, 2, 4)
+    tiles = [s.split(loop, [None, int(rng.choice(threads)), int(rng.choice(each))]) for loop in (i, j)]
+    (i0, i1, i2), (j0, j1, j2) = tiles
+    split = [s.split(loop, [None, int(rng.choice([1, 2, 3, 5, 8]))]) for loop in sums]
+    outer, inner = [parts[0] for parts in split], [parts[1] for parts in split]
+    s.reorder(i0, j0, *outer, i1, j1, *inner, i2, j2)
+    steps = s.fuse(*outer) if len(outer) > 1 else outer[0]
+    for loops, to in (((i0, j0), "block"), ((i1, j1), "thread")):
+        for loop in loops:
+            s.bind(loop, to)
+    s.vectorize(j2, lanes=int(rng.choice([1, 2, 4])))
+    s.unroll((*inner, i2, j2), max_steps=64)
+    s.reverse_compute_at("D", j0)
+    shape_copies(s, c.tensor, steps, rng)
+    s.pipeline(steps, s.sample((1, 2, 3, 4, 6), name="stages"))
+    return task, s
+
+
+def shape_copies(s: Schedule, stage: te.Tensor, steps: LoopRef, rng: np.random.Generator) -> None:
+    read: Sequence[te.Tensor] = s.dag.producers(s.stage(stage).tensor)
+    for source in read:
+        copy = s.cache_read(stage.name, source.name, at=steps, layout=str(rng.choice(["plain", "transposed"])), scope="shared")
+        assert copy is not None
+        s.vectorize(copy.loops[int(rng.choice([0, -1]))], lanes=int(rng.choice([1, 2, 4])))
+
+
+@pytest.mark.parametrize("seed", range(times(6)))
+def test_rings_are_right_and_told_apart(seed: int) -> None:
+    rng = np.random.default_rng(500 + seed)
+    tensors = (product(24, 32, 40), convolution(12, 16, 3), product(7, 20, 33))[seed % 3]
+    task, s = ringed(tensors, rng)
+    sketch = Sketch(s.structure, s.trace, GPU)
+    rows = np.arange(sketch.holes[0].size)[:, None]
+    rows = rows[TileSpace(sketch).valid(rows)]
+    inputs = arrays_for(task.dag, rng)
+    expected = evaluate(task.dag, inputs)
+    known: dict[str, bytes] = {}
+    for row, key in zip(rows, sketch.canonical(rows), strict=True):
+        function = sketch.lower(row)
+        verify(function)
+        assert known.setdefault(text(function), key.tobytes()) == key.tobytes()
+        assert text(sketch_of(task, sketch.candidate(row)).lower(())) == text(function)
+        assert_close(task.dag, interpreted(task.dag, function, inputs, rng), expected)
+        made = compiled(task.dag, function, inputs, GPU)
+        assert made is not None
+        assert_close(task.dag, made, expected)
+        outputs = poisoned(task.dag)
+        (kernel,) = launched(kernel_module(function), [*inputs, *outputs])
+        assert_close(task.dag, outputs, expected)
+        program = sketch.fold(row)
+        assert kernel.shared == shared_bytes(program, program.nests[0])
+    assert len(set(known.values())) == len(known)
+    assert sum("await" in shown for shown in known) >= 1
