@@ -150,8 +150,8 @@ class Draft:
             stores=np.where(
                 in_registers, 0.0, steps * (registers * in_memory + masks * k.masked_store) + blocks * apart * (k.scatter + again)
             ),
-            # Accumulators go back to their tile after as many steps as they live through.
-            moves=np.where(in_registers, steps / np.maximum(magnitude("reduce"), 1.0) * moving, 0.0),
+            # Accumulators go back to their tile after as many steps as they live through, unless they are the tile.
+            moves=np.where(plain("in_registers") == 1, steps / np.maximum(magnitude("reduce"), 1.0) * moving, 0.0),
             spills=np.where(in_registers, blocks * (deep * spilled + hoisted) * k.spill, 0.0),
             l2=magnitude("l1_traffic") / k.l2_bytes,
             runs=magnitude("l1_runs") * k.l2_run,

@@ -120,7 +120,7 @@ def _inner_reduce(s: StatementFacts, looping: Numbers) -> Number:
 def _loads(access: AccessFacts, s: StatementFacts, vectors: Number) -> Number:
     """Distinct loads (or stores) of the straight-line code around the statement."""
     moved = product(where(both(u, m), trip, 1) for u, m, trip in zip(s.unrolled, access.moves, s.trips, strict=True))
-    return moved * where(access.lane_stride > 0, vectors, 1)
+    return where(access.held, 0, moved * where(access.lane_stride > 0, vectors, 1))
 
 
 def _strided_stores(access: AccessFacts, stores: Number, s: StatementFacts) -> Number:

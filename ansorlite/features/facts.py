@@ -40,6 +40,7 @@ class AccessFacts:
         renewed: by loop: whether each iteration has a buffer of its own, of other data at the same address.
         lane_stride: 0 where it does not move along the lanes (or there are none), 1 contiguous, 2 otherwise.
         write: whether it is the store. A reduction's is where its elements add up, in the tile behind any registers.
+        held: whether it is read from registers: nothing is loaded.
     """
 
     widths: tuple[Numbers, ...]
@@ -51,6 +52,7 @@ class AccessFacts:
     write: bool
     renewed: Numbers
     pads: Numbers = ()
+    held: Number = 0
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,8 @@ class StatementFacts:
         vector: by loop: whether it is the vectorised one.
         reduce: by loop: whether its iterations add to the same element; of no consequence for the vectorised loop.
         lanes: vector width, 1 for a scalar.
-        in_registers: whether what it accumulates is in registers (0 where nothing is accumulated).
+        in_registers: 1 where what it accumulates is in registers, and moved to memory at the end; 2 where it stays there until the
+            epilogue takes it; else 0.
         accumulates: whether it is a reduction's step.
         streamed: whether what it stores goes past the caches.
         fetched: how many lines are asked for ahead, in all.

@@ -26,7 +26,7 @@ _LOOPS = (
 )
 _WORK = ("cheap", "mul", "div", "math", "convert", "dot")  # operations in all
 _TILE = (
-    "in_registers",  # flag
+    "in_registers",  # of accumulators: 0 in memory, 1 in registers and moved to memory, 2 in registers until they are taken
     "accumulates",  # flag
     "accumulators",  # vectors of accumulators in straight-line code
     "vector_loads",  # distinct vectors loaded in straight-line code

@@ -165,9 +165,9 @@ class NestView:
                 item = dtypes.size(pack.tensor.dtype)
                 found.append(self.loop_indexed(loops, pack.at, uses, item, write=False, pads=pack.pads))
             elif access.tensor is tile:
-                found.append(
-                    self.loop_indexed(loops, self.nest.epilogue_at, self.space(), dtypes.size(access.tensor.dtype), write=False)
-                )
+                item = dtypes.size(access.tensor.dtype)
+                taken = self.loop_indexed(loops, self.nest.epilogue_at, self.space(), item, write=False)
+                found.append(replace(taken, held=self.nest.tile_is_constant))
             else:
                 walk = _walk(access)
                 if walk not in read:

@@ -118,12 +118,13 @@ class NestStatements(NestView):
         return self.loop_indexed(loops, self.nest.epilogue_at, self.space(), dtypes.size(self.nest.anchor.dtype), write=True)
 
     def anchor_in_registers(self) -> Number:
-        """Whether the anchor's statement accumulates at constant indices."""
+        """Whether the anchor's statement accumulates at constant indices, and whether what it adds up stays there."""
         nest = self.nest
         if not isinstance(nest.anchor.body, Reduce):
             return 0
         tile = (p for p, loop in enumerate(nest.loops) if not loop.reduce and loop.band >= nest.last_space)
-        return where(nest.in_lanes, every(map(nest.expanded, tile)), either(nest.promoted, nest.tile_is_constant))
+        inside = where(nest.in_lanes, every(map(nest.expanded, tile)), either(nest.promoted, nest.tile_is_constant))
+        return inside + every((inside, nest.tile_is_constant, negated(nest.apart)))
 
     def epilogue(self) -> StatementFacts:
         """The epilogue runs in the anchor's outer loops and in the space loops of its tile."""

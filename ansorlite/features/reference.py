@@ -165,7 +165,7 @@ def _facts(copies: Sequence[StoreCopy], every: Sequence[Store]) -> StatementFact
             for depth, loop in enumerate(main.loops)
         ],
         lanes,
-        update and store.buffer.scope is Scope.REGISTER,
+        (update and store.buffer.scope is Scope.REGISTER) * (1 + (homes[0][0] is store.buffer)),
         update,
         store.streamed,
         operations(store.value, leaves),
@@ -188,9 +188,8 @@ def _access(
         stride = lane_stride(main, buffer, indices)
     item = dtypes.size(buffer.dtype)
     given = buffer.scope in (Scope.ARGUMENT, Scope.CONSTANT) and buffer not in written and len(buffer.shape) > 1
-    return AccessFacts(
-        widths, buffer.shape, item, buffer.shape[-1] * item if given else 0, moves, stride, write, renewed, buffer.pads
-    )
+    pitch, held = buffer.shape[-1] * item if given else 0, not write and buffer.scope is Scope.REGISTER
+    return AccessFacts(widths, buffer.shape, item, pitch, moves, stride, write, renewed, buffer.pads, held)
 
 
 def _shared(a: StoreCopy, b: StoreCopy) -> int:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ansorlite.cost_model.draft import Draft
+from ansorlite.cost_model.draft import Cycles, Draft
 from ansorlite.features import extract
 from ansorlite.search.default import default_candidate
 from ansorlite.sketch.program import sketch_of
@@ -44,6 +44,19 @@ def test_accumulators_that_do_not_fit_into_registers_are_slow() -> None:
 
 def test_one_accumulator_waits_for_itself() -> None:
     assert matmul(C__i=(8, 8, 8, 1), C__j=(4, 8, 1, 16)) > 1.5 * matmul()
+
+
+def test_a_tile_that_stays_in_registers_is_not_moved_through_memory() -> None:
+    """Of a whole reduction, taken by its epilogue right behind it, or when more of the tile has been computed."""
+    sketch = sketch_with(workloads.matmul_bias_relu(512, 512, 512), "s.reverse_compute_at(E,", without=["s.cache_read("])
+    tiles: Choices = {**TILES, **CHOICES, "C__i": (8, 4, 4, 4), "C__k": (1, 512)}
+
+    def cycles(at: str) -> Cycles:
+        return Draft(WIDE).cycles(extract(sketch, row_of(sketch, **(tiles | {"C__at": at}))[None]))
+
+    taken, moved = cycles("j2"), cycles("j1")
+    assert taken.moves.sum() == 0 < moved.moves.sum()
+    assert taken.loads.sum() < moved.loads.sum()
 
 
 def test_threads_that_share_the_work_are_worth_a_parallel_loop() -> None:
