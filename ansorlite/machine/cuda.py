@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from ansorlite.errors import TargetError
 from ansorlite.machine.gpu import Gpu
+from ansorlite.machine.kept_gpu import measured
 
 #: Lanes for float32 of one multiprocessor, by compute capability; each does a multiply-add a cycle. CUDA C++ Programming Guide.
 _LANES: Final[Mapping[tuple[int, int], int]] = {
@@ -101,4 +102,4 @@ def facts(number: int) -> tuple[Gpu, str, str]:
         lanes=_LANES[known],
         async_copies=capability >= (8, 0),
     )
-    return gpu, *PROCESSORS[known]
+    return measured(gpu), *PROCESSORS[known]
