@@ -2,8 +2,8 @@
 
 What a block computes, by its threads or by matrix units, and what it takes from shared memory, keeps its multiprocessor busy; how
 much of that is hidden depends on the warps that are there to run. Memory is shared by all. Each stage takes the longest of them;
-launches take their time besides. There is no number of a GPU here: those are of its data sheet (``machine/gpu.py``). It has not
-been held against a GPU.
+launches take their time besides. There is no number of a GPU here: those are of its data sheet, or measured
+(``machine/gpu.py``). It has not been held against a GPU.
 """
 
 from __future__ import annotations
@@ -17,14 +17,10 @@ from ansorlite.errors import TargetError
 from ansorlite.features.gpu import GPU_COLUMN
 from ansorlite.target import Target
 
-#: Seconds of one launch (CUDA C++ Best Practices: a few microseconds).
-_LAUNCH: Final = 3e-6
 #: Warps whose instructions a multiprocessor needs at hand to always have one to run: four schedulers, four cycles of latency.
 _WARPS: Final = 16
 #: Warps that keep the matrix units of a multiprocessor busy, of which there is one for each scheduler.
 _WARPS_OF_UNITS: Final = 4
-#: Words that the shared memory of a multiprocessor gives per cycle.
-_BANKS: Final = 32
 #: Cycles of the lanes of a division, an exponential, or such, in cycles of an addition (special units are a quarter as wide).
 _SLOW: Final = 8.0
 
@@ -60,7 +56,7 @@ class GpuDraft:
         lanes = warps * gpu.warp
         instructions = magnitude("operations") + _SLOW * magnitude("slow") + magnitude("requests") + magnitude("shared_loads")
         issue = instructions * lanes / gpu.lanes
-        words = magnitude("shared_words") * lanes / _BANKS
+        words = magnitude("shared_words") * lanes / gpu.shared_words
         ready = np.minimum(np.maximum(magnitude("resident"), 1.0), np.maximum(blocks / gpu.processors, 1.0)) * warps
         hidden = np.minimum(ready / _WARPS, 1.0)
         waves = np.ceil(blocks / gpu.processors)
@@ -68,6 +64,6 @@ class GpuDraft:
         busy = waves * np.maximum(np.maximum(issue / hidden, words), units) / clock
         # A part of the GPU asks for a part of its bandwidth.
         memory = blocks * magnitude("bytes") / (gpu.bandwidth * np.minimum(blocks / gpu.processors, 1.0))
-        total = np.maximum(busy, memory) + _LAUNCH * features[:, :, GPU_COLUMN["launch"]]
+        total = np.maximum(busy, memory) + gpu.launch * features[:, :, GPU_COLUMN["launch"]]
         result: NDArray[np.float64] = np.maximum(total.sum(axis=1), 1e-9)
         return result

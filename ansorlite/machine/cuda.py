@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from ansorlite.errors import TargetError
 from ansorlite.machine.gpu import Gpu
+from ansorlite.machine.kept_gpu import measured
 from ansorlite.machine.matrix import AMPERE, HOPPER, SMALL_AMPERE, MatrixUnit
 
 #: Lanes for float32 of one multiprocessor, by compute capability; each does a multiply-add a cycle. CUDA C++ Programming Guide.
@@ -111,4 +112,4 @@ def facts(number: int) -> tuple[Gpu, str, str]:
         async_copies=capability >= (8, 0),
         matrix=_MATRIX.get(known, ()),
     )
-    return gpu, *PROCESSORS[known]
+    return measured(gpu), *PROCESSORS[known]

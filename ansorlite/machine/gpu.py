@@ -1,4 +1,4 @@
-"""Facts of GPUs, from data sheets: what a block, and a multiprocessor, may have."""
+"""Facts of GPUs, from data sheets: what a block, and a multiprocessor, may have; rates may be measured (``kept_gpu.py``)."""
 
 from __future__ import annotations
 
@@ -29,6 +29,9 @@ class Gpu:
         async_copies: whether copies to shared memory may land later.
         lanes: operations on float32 that a multiprocessor begins in a cycle.
         matrix: the matrix units that programs may use, the best first.
+        launch: seconds of one launch (CUDA C++ Best Practices: a few microseconds).
+        shared_words: of 32 bits, that the shared memory of a multiprocessor gives in a cycle: one of each bank.
+        l2_bandwidth: bytes per second of copies within the cache that all share; 0: not known.
     """
 
     name: str
@@ -47,6 +50,9 @@ class Gpu:
     load_bytes: int
     async_copies: bool
     lanes: int
+    launch: float = 3e-6
+    shared_words: float = 32.0
+    l2_bandwidth: float = 0.0
     matrix: tuple[MatrixUnit, ...] = ()
 
     @staticmethod

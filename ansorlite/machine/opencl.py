@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from ansorlite.errors import TargetError
 from ansorlite.machine.gpu import Gpu
+from ansorlite.machine.kept_gpu import measured
 
 #: Simulators of devices: they tell they are GPUs.
 _SIMULATORS: Final = ("Oclgrind",)
@@ -72,7 +73,7 @@ def facts(number: int) -> Gpu:
     found = device(number)
     processors, clock = int(found.max_compute_units), 1e6 * float(found.max_clock_frequency or 1000)
     lanes = 32 if found.type & pyopencl().device_type.GPU else 8
-    return Gpu(
+    gpu = Gpu(
         name=re.sub(r"\s+", " ", found.name).strip(),
         warp=lanes,
         block_threads=int(found.max_work_group_size),
@@ -90,3 +91,4 @@ def facts(number: int) -> Gpu:
         lanes=lanes,
         async_copies=False,
     )
+    return measured(gpu)

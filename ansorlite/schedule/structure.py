@@ -192,9 +192,8 @@ class StageLoops:
     @property
     def is_shaped(self) -> bool:
         """Whether its loops are others than those over its axes."""
-        own = self.splits or self.unrolled or self.bound or self.copies or self.starts or self.prefetched
-        own = own or self.unit or self.pipelined
-        return bool(self.loops != self.axes or own)
+        own = (self.splits, self.unrolled, self.bound, self.copies, self.starts, self.prefetched, self.unit, self.pipelined)
+        return self.loops != self.axes or any(own)
 
     def parts(self, loop: str) -> tuple[str, ...]:
         """The loops over one axis each whose iterations a loop walks: itself, unless it is fused."""

@@ -15,6 +15,7 @@ from ansorlite.topi.matmul import matmul
 from ansorlite.topi.norm import layer_norm
 from ansorlite.topi.reduction import wide_sum
 from ansorlite.topi.softmax import softmax
+from benchmarks.gpu.model_cases import MODELS, SMALL_MODELS, ModelCase
 
 #: Calls PyTorch (the first argument) on tensors.
 Peer = Callable[..., Any]
@@ -52,7 +53,7 @@ class Family:
     name: str
     bar: float
     of_copy: float
-    cases: tuple[Case, ...]
+    cases: tuple[Case | ModelCase, ...]
 
 
 def _products(family: str, dtype: str, sizes: Sequence[tuple[int, ...]]) -> tuple[Case, ...]:
@@ -135,7 +136,16 @@ def _attentions(sizes: Sequence[tuple[int, int, int]]) -> tuple[Case, ...]:
 
 
 _CUBES: Final = ((1024,) * 3, (2048,) * 3, (4096,) * 3, (8192,) * 3)
-_OTHERS: Final = ((16384, 128, 1024), (128, 4096, 4096), (1, 4096, 4096), (64, 512, 512, 64), (96, 128, 128, 512))
+#: Tall, wide, of one row, batched, small.
+_OTHERS: Final = (
+    (16384, 128, 1024),
+    (128, 4096, 4096),
+    (1, 4096, 4096),
+    (64, 512, 512, 64),
+    (96, 128, 128, 512),
+    (256,) * 3,
+    (512,) * 3,
+)
 _CONVOLUTIONS: Final = ((16, 64, 64, 56, 3), (16, 128, 128, 28, 3), (16, 256, 1024, 14, 1), (16, 3, 64, 224, 7))
 
 #: The bars are those of issue 17.
@@ -147,17 +157,20 @@ FAMILIES: Final = (
     Family("conv32", 1.0, 0.0, _convolutions("conv32", "float32", _CONVOLUTIONS)),
     Family("conv16", 0.9, 0.0, _convolutions("conv16", "float16", _CONVOLUTIONS)),
     Family("attention", 0.8, 0.0, _attentions(((32, 1024, 64), (16, 2048, 128)))),
+    Family("model", 1.0, 0.0, MODELS),
 )
 #: Of each family one case that is done in a moment: the script is tried out with these where there is no GPU.
 SMALL: Final = (
     Family("product32", 1.0, 0.0, _products("product32", "float32", ((16, 16, 16),))),
     Family("memory", 1.3, 0.9, _memory(8, 32)),
     Family("product16", 1.0, 0.0, _products("product16", "float16", ((16, 16, 16),))),
+    Family("productb16", 1.0, 0.0, _products("productb16", "bfloat16", ((16, 16, 16),))),
     Family("conv32", 1.0, 0.0, _convolutions("conv32", "float32", ((1, 2, 4, 6, 3),))),
     Family("attention", 0.8, 0.0, _attentions(((1, 8, 4),))),
+    Family("model", 1.0, 0.0, SMALL_MODELS),
 )
 
 
-def in_order(families: Sequence[Family]) -> list[Case]:
+def in_order(families: Sequence[Family]) -> list[Case | ModelCase]:
     """One case of each family, then the rest."""
     return [*(family.cases[0] for family in families), *(case for family in families for case in family.cases[1:])]

@@ -18,10 +18,11 @@ from ansorlite.runtime.arguments import Array
 from ansorlite.runtime.timing import TimingSettings
 from ansorlite.target import Target
 from ansorlite.te.evaluate import evaluate
-from benchmarks.gpu.cases import Case
+from benchmarks.gpu.cases import Case, Peer
 
-_TURNS: Final = 5
-_TURN: Final = TimingSettings(min_seconds=0.02, min_repeats=3)
+#: Turns of each side, and how long one is.
+TURNS: Final = 5
+TURN: Final = TimingSettings(min_seconds=0.02, min_repeats=3)
 #: Elements whose reference numpy computes in a moment; of larger cases PyTorch's output is the reference.
 _SMALL: Final = 1 << 16
 _SLACK: Final = 4.0
@@ -36,6 +37,7 @@ class Row:
         ours, theirs: seconds of one call; 0 where there are none.
         bandwidth: bytes that come and go once, a second.
         reference: what the output was compared with.
+        unfinished: whether it has not had all of its trials: it is gone on with when there is time again.
     """
 
     family: str
@@ -49,6 +51,7 @@ class Row:
     seconds: float
     reference: str
     when: float
+    unfinished: bool = False
 
 
 def torch_here() -> Any:
@@ -85,11 +88,11 @@ def run(case: Case, target: Target, trials: int, limit: float, database: Path | 
         wrong, reference = _judged(case, task, inputs, found, torch)
         nbytes = sum(array.nbytes for array in (*inputs, found))
         if torch is None:
-            return row(wrong, kernel.benchmark(*inputs, settings=_TURN).median, nbytes=nbytes, reference=reference)
+            return row(wrong, kernel.benchmark(*inputs, settings=TURN).median, nbytes=nbytes, reference=reference)
         given = [_tensor(torch, array) for array in inputs]
         here = [_bits(torch, tensor) for tensor in given]
-        peer = _TorchTimer(torch, case, given)
-        turns = [(kernel.benchmark(*here, settings=_TURN).median, peer.seconds()) for _ in range(_TURNS)]
+        peer = TorchTimer(torch, case.peer, given)
+        turns = [(kernel.benchmark(*here, settings=TURN).median, peer.seconds()) for _ in range(TURNS)]
         ours, theirs = (statistics.median(times) for times in zip(*turns, strict=True))
         return row(wrong, ours, theirs, nbytes, reference)
     except Exception as error:  # one case must not end the run: the machine is lent for half an hour
@@ -121,29 +124,29 @@ def _bits(torch: Any, tensor: Any) -> Any:
     return tensor.view(torch.uint16) if tensor.dtype is torch.bfloat16 else tensor
 
 
-class _TorchTimer:
+class TorchTimer:
     """PyTorch's calls as one graph, so that neither side pays for Python."""
 
-    def __init__(self, torch: Any, case: Case, given: list[Any]) -> None:
+    def __init__(self, torch: Any, peer: Peer, given: list[Any]) -> None:
         self._torch = torch
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side), torch.inference_mode():
             for _ in range(3):
-                case.peer(torch, *given)
+                peer(torch, *given)
         torch.cuda.current_stream().wait_stream(side)
         self._calls = 16
         self._graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self._graph), torch.inference_mode():
             for _ in range(self._calls):
-                case.peer(torch, *given)
+                peer(torch, *given)
 
     def seconds(self) -> float:
         """Of one call: the median of repeats that fill a turn."""
         self._graph.replay()
         times: list[float] = []
         begin = time.perf_counter()
-        while len(times) < _TURN.min_repeats or time.perf_counter() - begin < _TURN.min_seconds:
+        while len(times) < TURN.min_repeats or time.perf_counter() - begin < TURN.min_seconds:
             start, end = (self._torch.cuda.Event(enable_timing=True) for _ in range(2))
             start.record()
             self._graph.replay()

@@ -83,8 +83,8 @@ def to_ptx(text: str, target: Target) -> str:
 def _known(target: Target) -> bool:
     """Whether the installed LLVM knows the GPU's kind.
 
-    One that it does not know it takes for the oldest, and ends the process where that lacks an operation. It has no list to be asked
-    for, but adds numbers of 16 bits in 32 where the oldest is meant; all that code is made for have an operation for it.
+    One that it does not know it takes for the oldest, and ends the process where that lacks an operation. It has no list to be
+    asked for, but adds numbers of 16 bits in 32 where the oldest is meant; all that code is made for have an operation for it.
     """
     probe = "define half @probe(half %a, half %b) {\n  %sum = fadd half %a, %b\n  ret half %sum\n}"
     module = llvm.parse_assembly(f'target triple = "{target.triple}"\n{probe}', llvm.create_context())

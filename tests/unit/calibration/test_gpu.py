@@ -1,0 +1,135 @@
+"""What is measured of a GPU, on one whose clock is known: CuPy's stand-in, where a block takes a microsecond."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from ansorlite.cache.disk import CACHE_VARIABLE, default_cache
+from ansorlite.calibration import gpu as calibration
+from ansorlite.calibration.gpu import Sizes, calibrate_gpu
+from ansorlite.cli.main import main
+from ansorlite.codegen.nvptx.assemble import ASSEMBLER_VARIABLE
+from ansorlite.cost_model.draft_gpu import GpuDraft
+from ansorlite.errors import CalibrationError
+from ansorlite.features.gpu import GPU_NAMES
+from ansorlite.loops.nodes import Function
+from ansorlite.machine import kept_gpu
+from ansorlite.machine.gpu import A100, H100
+from ansorlite.machine.kept_gpu import GpuRates, kept, measured
+from ansorlite.platforms import build
+from ansorlite.programs.build import kernel_on
+from ansorlite.runtime.devices import device_of
+from ansorlite.runtime.timing import TimingSettings
+from ansorlite.target import host, resolve
+from tests.cupy_stand_in import StandIn
+
+SIZES = Sizes(memory=4096, cache=1024, steps=2, blocks=3, threads=64)
+
+
+@pytest.fixture
+def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(ASSEMBLER_VARIABLE, "driver")
+    monkeypatch.setattr(Sizes, "of", staticmethod(lambda _: SIZES))
+    monkeypatch.setattr(calibration, "_TIMING", TimingSettings(min_seconds=0.0, min_repeats=2, repeat_seconds=1e-6))
+    monkeypatch.setattr(calibration, "_WORDS", 256)
+    device_of.cache_clear()
+    kept.cache_clear()
+    with StandIn().installed() as stand_in:
+        yield stand_in
+    device_of.cache_clear()
+    kept.cache_clear()
+
+
+#: A launch takes a microsecond, a copy of 16 blocks 15 more, and three blocks of anything two more.
+_FLOPS = 2 * 3 * 64 * 2 * 16 / 2e-6
+FOUND = GpuRates(
+    bandwidth=2 * 4 * 4096 / 15e-6,
+    flops=_FLOPS,
+    launch=1e-6,
+    shared_words=3 * 64 * 2 * 16 / 2e-6 / (_FLOPS / (2 * 128)),
+    l2_bandwidth=2 * 4 * 1024 / 3e-6,
+)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_what_is_measured_is_kept_under_the_devices_name_and_used() -> None:
+    before = resolve("cuda")
+    assert before.gpu is not None
+    told = CliRunner().invoke(main, ["calibrate", "--target", "cuda", "--dry-run", "--json"])
+    assert told.exit_code == 0, told.output
+    answer = json.loads(told.stdout)
+    assert answer["target"] == before.key
+    assert answer["gpu"] == pytest.approx(vars(FOUND), rel=1e-6)
+    assert not answer["kept"]
+    assert resolve("cuda") == before
+    told = CliRunner().invoke(main, ["calibrate", "--target", "cuda"])
+    assert told.exit_code == 0, told.output
+    assert "measuring shared memory" in told.stderr
+    assert "shared_words" in told.stdout
+    after = resolve("cuda")
+    assert after.gpu is not None
+    assert after.key == before.key, "records of it stay"
+    assert vars(kept(before.gpu.name)) == pytest.approx(vars(FOUND), rel=1e-6)
+    assert after.gpu.bandwidth == pytest.approx(FOUND.bandwidth)
+    assert measured(H100) == H100, "another one's are its own"
+    # The estimate is of these.
+    features = np.zeros((1, 1, len(GPU_NAMES)))
+    for name in ("launch", "blocks"):
+        features[0, 0, GPU_NAMES.index(name)] = 1.0
+    assert GpuDraft(after).seconds(features) == pytest.approx([FOUND.launch])
+    assert GpuDraft(before).seconds(features) == pytest.approx([3e-6])
+    told = CliRunner().invoke(main, ["calibrate", "--target", "cuda", "--fit"])
+    assert told.exit_code == 2
+    assert "--fit is for CPUs" in told.stderr
+
+
+def _run(function: Function, x: np.ndarray, target: str) -> np.ndarray:
+    there = resolve(target)
+    found: np.ndarray = kernel_on(build(function, there), function.params, there, None)(x)
+    return found
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("target", ["cuda", "emulated"])
+def test_the_programs_do_what_they_are_said_to_do(target: str) -> None:
+    """What nobody uses no compiler would have to compute."""
+    rng = np.random.default_rng(0)
+    x = rng.random(512, dtype=np.float32)
+    np.testing.assert_array_equal(_run(calibration._copy(512, 64), x, target), x)
+    x = x[:64]
+    sums = 16 * (x + SIZES.steps * x * (0.5 * x))
+    found = _run(calibration._multiply_adds(SIZES), x, target)
+    np.testing.assert_allclose(found, np.tile(sums, (SIZES.blocks, 1)), rtol=1e-5)
+    x = rng.random(256, dtype=np.float32)
+    read = [[x[(k * 32 + j * 64 + t) % 256] for k in range(SIZES.steps) for j in range(16)] for t in range(64)]
+    found = _run(calibration._shared_loads(SIZES), x, target)
+    np.testing.assert_allclose(found, np.tile(np.sum(read, axis=1), (SIZES.blocks, 1)), rtol=1e-5)
+
+
+def test_the_sizes_of_real_gpus_fit() -> None:
+    for row in (A100, H100):
+        sizes = Sizes.of(row)
+        assert 4 * sizes.memory >= 16 * row.l2, "out of the cache, there and back"
+        assert 2 * 4 * sizes.cache <= row.l2 // 2
+
+
+@pytest.mark.usefixtures("gpu")
+def test_what_is_damaged_or_cannot_be(caplog: pytest.LogCaptureFixture) -> None:
+    default_cache().put(kept_gpu._key(A100.name), b'{"bandwidth": -1.0}')
+    with caplog.at_level(logging.WARNING):
+        assert measured(A100) == A100
+    assert "run `ansorlite calibrate --target cuda` again" in caplog.text
+    with pytest.raises(CalibrationError, match="flops of a GPU is inf, not a number above 0"):
+        GpuRates(1.0, float("inf"), 1.0, 1.0, 1.0)
+    with pytest.raises(CalibrationError, match="no longer than its launch"):
+        calibrate_gpu(resolve("cuda"), Sizes(256, 256, 1, 1, 64))
+    with pytest.raises(CalibrationError, match="is no GPU"):
+        calibrate_gpu(host())
