@@ -152,9 +152,8 @@ class _After:
         outputs = [self._new[tensor] for tensor in dag.outputs if tensor in self._inside]
         self.computation = ComputeDAG.of([self.place, *(self._new[tensor] for tensor in outside), *outputs])
         # An input that is read nowhere else may get another shape.
-        self._free = {
-            self._new[t] for t in outside if t.body is None and all(reader in self._inside for reader in dag.consumers(t))
-        }
+        after = frozenset(self._inside[1:])
+        self._free = {self._new[t] for t in outside if t.body is None and after.issuperset(dag.consumers(t))}
 
     def _redirected(self, node: Expr) -> Expr | None:
         if not isinstance(node, Read):

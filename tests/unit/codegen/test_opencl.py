@@ -20,6 +20,7 @@ from ansorlite.codegen.object import DeviceObject, Form
 from ansorlite.codegen.opencl import compile as opencl
 from ansorlite.errors import ArgumentError, DeviceLostError, MemoryLimitError, TargetError
 from ansorlite.loops.nodes import Alloc, Buffer, Function, LoopKind, Scope, Stmt, block
+from ansorlite.machine.matrix import AMPERE, MatrixUnit
 from ansorlite.machine.opencl import devices
 from ansorlite.platforms import build
 from ansorlite.programs.build import pack, unpack
@@ -27,12 +28,13 @@ from ansorlite.runtime.devices import device_of
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.runtime.timing import TimingSettings
 from ansorlite.target import GPUS, Target, check_runs, resolve
+from ansorlite.te import dtypes
 from ansorlite.te.expr import Cast, Expr, Var, const, select
 from ansorlite.te.numeric import convert
 from tests.gpu_programs import GOLDEN, SMALL
 from tests.unit.codegen.every_operation import every_operation
 from tests.unit.codegen.test_operators import ALL, assert_same, borders, samples
-from tests.unit.loops.build import argument, load, loop, store
+from tests.unit.loops.build import argument, load, loop, store, tile_product
 from tests.unit.platforms.test_platforms import several
 
 BLOCK, THREAD = LoopKind.BLOCK, LoopKind.THREAD
@@ -67,6 +69,15 @@ def test_programs_are_right(name: str, target: Target) -> None:
     inputs = program.arrays()[: -program.function.outputs]
     found = made(program.function, target)(*inputs)
     np.testing.assert_allclose(found, program.meaning(*inputs), rtol=1e-5, atol=1e-5)
+
+
+@needs_pocl
+@pytest.mark.parametrize("unit", AMPERE, ids=lambda unit: unit.name)
+def test_products_of_tiles_are_what_their_loops_say(unit: MatrixUnit, target: Target) -> None:
+    function, rng = tile_product(unit, 64), np.random.default_rng(0)
+    a, b = (rng.integers(-3, 4, buffer.shape).astype(dtypes.NUMPY[unit.factors]) for buffer in function.params[:2])
+    wide = dtypes.NUMPY[unit.sums]
+    np.testing.assert_array_equal(made(function, target)(a, b), a.astype(wide) @ b.astype(wide))
 
 
 @needs_pocl
