@@ -10,7 +10,7 @@ from math import prod
 from typing import Final
 
 from ansorlite.analysis.access import Access, accesses
-from ansorlite.columns.arithmetic import ceil, floor, log2, maximum, minimum, product, where
+from ansorlite.columns.arithmetic import ceil, equal, every, floor, log2, maximum, minimum, modulo, product, where
 from ansorlite.columns.tape import Number
 from ansorlite.features.facts import Operations
 from ansorlite.features.operations import operations
@@ -18,10 +18,12 @@ from ansorlite.machine.gpu import Gpu
 from ansorlite.schedule.nest import Attached, Nest, Program
 from ansorlite.sketch.gpu_limits import blocks, registers, shared_bytes, threads
 from ansorlite.te import dtypes
-from ansorlite.te.expr import Reduce
+from ansorlite.te.expr import Read, Reduce, Select
 from ansorlite.te.tensor import Tensor
 from ansorlite.te.traversal import reads
 
+#: Bytes that a copy which lands later has at least.
+_WORD: Final = 4
 #: Of each stage. Magnitudes are log2(1 + x); what is of the launch, all of its stages have.
 GPU_NAMES: Final = (
     "launch",  # flag: of the stage whose loops a launch is
@@ -40,6 +42,9 @@ GPU_NAMES: Final = (
     "shared_words",  # elements that these bring
     "lanes",  # of vectors
     "accumulators",  # of one thread
+    "rounds",  # how often a block makes its part of the stage
+    "stages",  # slots of the ring that the stage is a part of; of the launch's ring, for the stage whose loops it is
+    "later",  # flag: of copies that land later, past the registers
 )
 #: Column of each name.
 GPU_COLUMN: Final = {name: position for position, name in enumerate(GPU_NAMES)}
@@ -58,9 +63,16 @@ def _nest(program: Program, nest: Nest, gpu: Gpu) -> Iterator[Number]:
     waves = ceil(count / gpu.processors)
     launch = [_log(count), _log(block), _log(words), _log(nbytes), _log(resident), count / (waves * gpu.processors)]
     shared = {stage.tensor for stage in nest.attached if stage.shared}
-    yield from (1, *launch, *_anchor(nest, shared))
+    yield from (1, *launch, *_anchor(nest, shared), _log(1), _log(1 if nest.ring is None else nest.ring.stages), 0)
     for stage in nest.attached:
-        yield from (0, *launch, *_attached(nest, stage, shared))
+        yield from (
+            0,
+            *launch,
+            *_attached(nest, stage, shared),
+            _log(_rounds(nest, stage)),
+            _log(stage.slots),
+            _later(stage, gpu),
+        )
 
 
 def _anchor(nest: Nest, shared: set[Tensor]) -> Iterator[Number]:
@@ -95,8 +107,24 @@ def _box(nest: Nest, access: Access) -> Number:
     return minimum(size, prod(access.tensor.shape))
 
 
+def _rounds(nest: Nest, stage: Attached) -> Number:
+    return product([1, *(where(loop.band < stage.at, loop.trip, 1) for loop in nest.loops if loop.bound is None)])
+
+
+def _later(stage: Attached, gpu: Gpu) -> Number:
+    """Whether a stage is copies that land later: of words, and of nothing but what is there."""
+    words = equal(modulo(stage.lanes * dtypes.size(stage.tensor.dtype), _WORD), 0)
+    return every((bool(gpu.async_copies and _copies(stage.tensor)), stage.slots > 1, words))
+
+
+def _copies(tensor: Tensor) -> bool:
+    """Whether the elements of a stage are those of another one, or constants where there is none."""
+    value = tensor.body.then if isinstance(tensor.body, Select) else tensor.body
+    return isinstance(value, Read)
+
+
 def _attached(nest: Nest, stage: Attached, shared: set[Tensor]) -> Iterator[Number]:
-    around = product([1, *(where(loop.band < stage.at, loop.trip, 1) for loop in nest.loops if loop.bound is None)])
+    around = _rounds(nest, stage)
     elements = product([1, *stage.lengths])
     terms = prod(axis.extent for axis in stage.tensor.reduce_axes)
     dealt = maximum(stage.dealt, 1)

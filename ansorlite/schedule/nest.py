@@ -158,11 +158,11 @@ class Ring:
     """Copies that threads share are made some iterations ahead of a loop.
 
     Attributes:
-        loop: its position; of a fused one that of the last of its parts.
+        loops: its position; of a fused one those of its parts.
         stages: slots, of one iteration's copies each: with 1 nothing is made ahead.
     """
 
-    loop: int
+    loops: tuple[int, ...]
     stages: Number
 
 
@@ -349,6 +349,7 @@ class Program:
         parts: for the partial results of an rfactor: how many there are, by the axes ``r`` that count them.
         valid: flag: whether the choices go together at all.
         pads: of buffers with padded strides: for each dimension the elements behind a run along it.
+        swizzles: of buffers whose chunks may change places from row to row: how many.
     """
 
     dag: ComputeDAG
@@ -356,3 +357,4 @@ class Program:
     parts: Mapping[Axis, Number]
     valid: Number
     pads: Mapping[Tensor, tuple[Number, ...]]
+    swizzles: Mapping[Tensor, Number]

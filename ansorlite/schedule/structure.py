@@ -159,6 +159,7 @@ class StageLoops:
         aligned: dimensions of its buffer whose strides are padded.
         shared: whether all threads of a block see its buffer.
         prefetched: what it reads that is asked for ahead.
+        swizzled: how many neighbouring chunks of its buffer change places from row to row; 1: none.
         pipelined: the loop whose copies are made ahead, and the slots of their rings.
     """
 
@@ -180,6 +181,7 @@ class StageLoops:
     aligned: tuple[Alignment, ...] = ()
     shared: bool = False
     prefetched: tuple[Ahead, ...] = ()
+    swizzled: Value = 1
     pipelined: tuple[str, Value] | None = None
 
     @property
