@@ -202,18 +202,19 @@ def product(
     most_registers: int = 128,
     stages: int = 1,
     pads: tuple[int, ...] = (),
+    swizzle: int = 1,
 ) -> Program:
     """ReLU of a matrix product: tiles of A (transposed) and B in shared memory, a tile of C in each thread's registers.
 
     Args:
         stages: slots of rings that tiles of A and B are in.
-        pads: of the tile of A.
+        pads, swizzle: of the tile of A.
     """
     (bm, bn, bk), (tm, tn) = tile, each
     across, threads = bn // tn, (bm // tm) * (bn // tn)
     a, b, c = argument("A", m, k), argument("B", k, n), argument("C", m, n)
     a_tile, b_tile, sums = _shared("A_tile", bk, bm), _shared("B_tile", bk, bn), _private("sums", threads, tm, tn)
-    a_tile = replace(a_tile, pads=pads)
+    a_tile = replace(a_tile, pads=pads, swizzle=swizzle)
 
     def each_sum(make: Callable[[Var, Var], Stmt]) -> Stmt:
         return loop("i", tm, lambda i: loop("j", tn, lambda j: make(i, j), UNROLLED), UNROLLED)
@@ -335,6 +336,7 @@ GOLDEN: Final = {
     "product": product(128, 128, 32, (128, 128, 16), (8, 8)),
     "ring": product(128, 128, 48, (128, 128, 8), (8, 8), stages=4, pads=(0, 4)),
     "ring_of_two": product(64, 64, 40, (32, 64, 8), (4, 8), stages=2),
+    "swizzle": product(128, 128, 32, (128, 128, 8), (8, 8), stages=3, swizzle=8),
     "warps_and_lanes": warps_and_lanes(),
     "integers": integers(),
 }

@@ -14,6 +14,7 @@ from ansorlite.codegen.builder import Module
 from ansorlite.codegen.nvptx import kernel
 from ansorlite.codegen.nvptx.assemble import Report, assemble, ptxas, to_ptx
 from ansorlite.codegen.nvptx.kernel import GpuKernel
+from ansorlite.loops import passes
 from ansorlite.loops.kernel_module import KernelModule
 from ansorlite.loops.nodes import Buffer, Function
 from ansorlite.loops.simplify import simplify
@@ -29,7 +30,7 @@ TARGET: Final = resolve("sm_80")
 
 def compiled(function: Function, target: Target = TARGET) -> tuple[str, tuple[GpuKernel, ...]]:
     """The PTX of a function's kernels, and what they are."""
-    function = simplify(function)
+    function = passes.run(simplify(function), (passes.SWIZZLE,), target)
     verify(function)
     module = Module(target)
     _, statements = kernel.parts(function)

@@ -1,9 +1,10 @@
 """The draft model of GPUs: a closed-form estimate of a program's time, from its features alone (after Pruner's PSA).
 
 What a block computes, by its threads or by matrix units, and what it takes from shared memory, keeps its multiprocessor busy; how
-much of that is hidden depends on the warps that are there to run. Memory is shared by all. Each stage takes the longest of them;
-launches take their time besides. There is no number of a GPU here: those are of its data sheet, or measured
-(``machine/gpu.py``). It has not been held against a GPU.
+much of that is hidden depends on the warps that are there to run. What is copied for all threads is waited for, round by round:
+by as many blocks at once as there are, and where it is copied ahead, into a ring, over as many rounds as that has slots. Memory is
+shared by all. Each stage takes the longest of them; launches take their time besides. There is no number of a GPU here: those are
+of its data sheet, or measured (``machine/gpu.py``). It has not been held against a GPU.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from ansorlite.target import Target
 _WARPS: Final = 16
 #: Warps that keep the matrix units of a multiprocessor busy, of which there is one for each scheduler.
 _WARPS_OF_UNITS: Final = 4
+#: Cycles from a load of memory until it lands (microbenchmarks of A100 and H100 say 470 to 600).
+_LATENCY: Final = 500.0
 #: Cycles of the lanes of a division, an exponential, or such, in cycles of an addition (special units are a quarter as wide).
 _SLOW: Final = 8.0
 
@@ -61,7 +64,10 @@ class GpuDraft:
         hidden = np.minimum(ready / _WARPS, 1.0)
         waves = np.ceil(blocks / gpu.processors)
         units = magnitude("matrix") * lanes / gpu.lanes / np.minimum(ready / _WARPS_OF_UNITS, 1.0)
-        busy = waves * np.maximum(np.maximum(issue / hidden, words), units) / clock
+        # By each round of what reads memory for all threads; what other blocks do meanwhile, and other rounds, hides it.
+        rounds = np.where((magnitude("requests") > 0) & (features[:, :, GPU_COLUMN["launch"]] == 0), magnitude("rounds"), 0.0)
+        at_once = np.maximum(ready / warps, 1.0) * np.maximum(magnitude("stages"), 1.0)
+        busy = waves * (np.maximum(np.maximum(issue / hidden, words), units) + rounds * _LATENCY / at_once) / clock
         # A part of the GPU asks for a part of its bandwidth.
         memory = blocks * magnitude("bytes") / (gpu.bandwidth * np.minimum(blocks / gpu.processors, 1.0))
         total = np.maximum(busy, memory) + gpu.launch * features[:, :, GPU_COLUMN["launch"]]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ansorlite.analysis.access import Access, accesses
-from ansorlite.columns.arithmetic import both, ceil, equal, floor, log2, maximum, minimum, negated, product, where
+from ansorlite.columns.arithmetic import both, ceil, equal, every, floor, log2, maximum, minimum, modulo, negated, product, where
 from ansorlite.columns.tape import Number
 from ansorlite.features.facts import AccessFacts, Operations, StatementFacts
 from ansorlite.features.nest_view import distinct
@@ -23,7 +23,7 @@ from ansorlite.machine.matrix import LANES_ACROSS, LANES_DOWN, MatrixUnit
 from ansorlite.schedule.nest import Attached, Multiplied, Nest, Program
 from ansorlite.sketch.gpu_limits import accumulators, blocks, first_thread, registers, rounds, shared_bytes, threads
 from ansorlite.te import dtypes
-from ansorlite.te.expr import Reduce
+from ansorlite.te.expr import Read, Reduce, Select
 from ansorlite.te.tensor import Tensor
 
 #: Of each statement. Magnitudes are log2(1 + x); what is of the launch, all of its statements have.
@@ -45,6 +45,9 @@ GPU_NAMES: Final = (
     "lanes",  # of vectors
     "accumulators",  # of one thread
     "matrix",  # products of one thread that matrix units compute, in operations of a thread that take as long
+    "rounds",  # how often a block makes its part of what all threads see
+    "stages",  # slots of the ring that the statement stores to, or of the launch's ring
+    "later",  # flag: of copies that land later, past the registers
 )
 #: Bytes of a word, and words that a lane gets by one ``ldmatrix``.
 _WORD: Final = 4
@@ -73,6 +76,7 @@ class GpuFacts:
         operations: of one step.
         accumulators: elements of a sum that one thread keeps.
         unit: the matrix unit that computes its products; ``None``: threads do.
+        rounds, slots, later: as the features, in numbers; ``later``: whether it would be where copies can.
         nbytes, requests, shared_loads, shared_words: as the features, in numbers.
     """
 
@@ -83,6 +87,9 @@ class GpuFacts:
     lanes: Number
     accumulators: Number
     unit: MatrixUnit | None = None
+    rounds: Number = 1
+    slots: Number = 1
+    later: Number = 0
     nbytes: Number = field(default=0)
     requests: Number = field(default=0)
     shared_loads: Number = field(default=0)
@@ -136,6 +143,9 @@ def assemble_gpu(launch: LaunchFacts, facts: GpuFacts, gpu: Gpu) -> Iterator[Num
     yield log2(facts.lanes)
     yield _log(facts.accumulators)
     yield 0 if facts.unit is None else _log(facts.steps * gpu.lanes / _unit_here(facts.unit, gpu).rate)
+    yield _log(facts.rounds)
+    yield _log(facts.slots)
+    yield facts.later if gpu.async_copies else 0
 
 
 def _unit_here(unit: MatrixUnit, gpu: Gpu) -> MatrixUnit:
@@ -193,6 +203,8 @@ def _in_loops(view: NestStatements, nest: Nest, tensor: Tensor, facts: Statement
     places = _places(nest)
     by = nest.multiplied if tensor is nest.anchor else None
     found.unit = None if by is None else by.unit
+    if tensor is nest.anchor and nest.ring is not None:
+        found.slots = nest.ring.stages
     for access, of in _reads(tensor, facts):
         if by is not None:
             found.loaded(*_of_unit(by, access, words(of)), places[access.tensor], 0)
@@ -225,6 +237,7 @@ def _dealt(view: NestStatements, nest: Nest, stage: Attached) -> GpuFacts:
         steps = rounds(stage) * lanes
     steps = product([steps, *around])
     found = GpuFacts(tensor.name, False, steps, _all(facts), lanes, int(bool(tensor.reduce_axes)))
+    found.rounds, found.slots, found.later = product([1, *around]), stage.slots, _later(stage)
     places = _places(nest)
     for access, of in _reads(tensor, facts):
         stride = 0 if tensor.reduce_axes else of.lane_stride
@@ -233,6 +246,13 @@ def _dealt(view: NestStatements, nest: Nest, stage: Attached) -> GpuFacts:
     if not tensor.reduce_axes:
         found.moved(steps, facts.accesses[-1].lane_stride, True, 0)
     return found
+
+
+def _later(stage: Attached) -> Number:
+    """Whether a stage is copies that may land later: of words, and of nothing but what is there."""
+    value = stage.tensor.body.then if isinstance(stage.tensor.body, Select) else stage.tensor.body
+    words = equal(modulo(stage.lanes * dtypes.size(stage.tensor.dtype), _WORD), 0)
+    return every((isinstance(value, Read), stage.slots > 1, words))
 
 
 def _reads(tensor: Tensor, facts: StatementFacts) -> Iterator[tuple[Access, AccessFacts]]:

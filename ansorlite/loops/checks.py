@@ -86,6 +86,17 @@ def pads_suit_the_buffer(alloc: Alloc, _: Site) -> str | None:
     return f"{alloc.buffer.name}, of {len(alloc.buffer.shape)} dimensions, is padded by {pads}" if wrong else None
 
 
+def swizzle_suits_the_buffer(alloc: Alloc, _: Site) -> str | None:
+    """Whole runs of chunks make a row."""
+    buffer, chunks = alloc.buffer, alloc.buffer.swizzle
+    if chunks == 1:
+        return None
+    fits = chunks > 1 and not chunks & (chunks - 1) and len(buffer.shape) > 1
+    if fits and buffer.strides[-2] * dtypes.size(buffer.dtype) % (chunks * 16) == 0:
+        return None
+    return f"{buffer.name}, of rows of {buffer.strides[-2:][0]} elements, is swizzled by {chunks} chunks"
+
+
 def params_are_dense(function: Function, _: Site) -> str | None:
     padded = [b.name for b in function.params if any(b.pads) and b.scope in (Scope.ARGUMENT, Scope.CONSTANT)]
     return f"params {', '.join(padded)} are padded" if padded else None

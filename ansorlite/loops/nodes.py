@@ -57,6 +57,8 @@ class Buffer:
         shape: extents in elements; ``()`` is one element.
         pads: for each dimension the elements between the end of a run along it and the next one, which nobody uses; ``()`` where
             there are none, as of all that is given by callers.
+        swizzle: a wish how it lies in the banks of shared memory: so many neighbouring chunks of 16 bytes of a row, a power of
+            two, change places from row to row (``swizzle.py``); with 1 they do not.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Buffer:
     dtype: str
     scope: Scope
     pads: tuple[int, ...] = ()
+    swizzle: int = 1
 
     @property
     def strides(self) -> tuple[int, ...]:

@@ -13,6 +13,7 @@ from ansorlite.loops.emulate import emulate
 from ansorlite.loops.fetch_ahead import fetch_ahead
 from ansorlite.loops.nodes import Function
 from ansorlite.loops.peel import peel
+from ansorlite.loops.swizzle import swizzle
 from ansorlite.target import Target
 
 
@@ -26,6 +27,7 @@ class LoopPass:
 
 EMULATE: Final = LoopPass("emulate", emulate)
 FETCH_AHEAD: Final = LoopPass("fetch_ahead", fetch_ahead)
+SWIZZLE: Final = LoopPass("swizzle", swizzle)
 PEEL: Final = LoopPass("peel", lambda function, _: peel(function))
 
 

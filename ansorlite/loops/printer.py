@@ -128,7 +128,8 @@ class _Printer:
     def declaration(self, buffer: Buffer) -> str:
         constant = "constant " if buffer.scope is Scope.CONSTANT else ""
         strides = f" strides [{', '.join(map(str, buffer.strides))}]" if any(buffer.pads) else ""
-        return f"{self.names.buffer(buffer)}: {constant}{buffer.dtype}[{', '.join(map(str, buffer.shape))}]{strides}"
+        swizzled = f" swizzled by {buffer.swizzle}" if buffer.swizzle > 1 else ""
+        return f"{self.names.buffer(buffer)}: {constant}{buffer.dtype}[{', '.join(map(str, buffer.shape))}]{strides}{swizzled}"
 
     def variable(self, var: Var) -> str:
         if var not in self.names.axes:

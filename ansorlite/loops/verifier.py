@@ -53,7 +53,7 @@ CHECKS: Final[Checks] = {
     ),
     If: (checks.condition_is_bool,),
     Intrinsic: (checks.fold_suits_the_threads,),
-    Alloc: (checks.buffer_is_new, checks.pads_suit_the_buffer, checks.scope_suits_the_place),
+    Alloc: (checks.buffer_is_new, checks.pads_suit_the_buffer, checks.swizzle_suits_the_buffer, checks.scope_suits_the_place),
     Group: (checks.whole_blocks_wait,),
     Await: (checks.whole_blocks_wait,),
     Block: (),

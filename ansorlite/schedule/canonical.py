@@ -16,7 +16,7 @@ def canonical(program: Program) -> list[Number]:
     """The program's numbers. Loops of one iteration vanish, and places are counted in the loops that are left."""
     pads = [pad for of in program.pads.values() for pad in of]
     pads += [pad for each in program.nests for nest in each.all for pack in nest.packed for pad in pack.pads.values()]
-    return [number for nest in program.nests for number in _nest(nest)] + pads
+    return [number for nest in program.nests for number in _nest(nest)] + pads + list(program.swizzles.values())
 
 
 def _nest(nest: Nest) -> list[Number]:

@@ -36,6 +36,7 @@ from ansorlite.columns.arithmetic import (
 from ansorlite.columns.tape import Number
 from ansorlite.errors import ScheduleError
 from ansorlite.loops.nodes import Scope
+from ansorlite.loops.swizzle import CHUNK
 from ansorlite.schedule.accumulators import check_starts, check_threads, in_scope
 from ansorlite.schedule.bands import Depths, bands_around, bands_of, kept
 from ansorlite.schedule.conditions import Conditions
@@ -57,6 +58,7 @@ from ansorlite.schedule.structure import (
 )
 from ansorlite.schedule.unit import multiplied
 from ansorlite.schedule.walks import Walks, chain, innermost, mixed_axes
+from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis, Reduce
 from ansorlite.te.tensor import Tensor
 
@@ -89,6 +91,7 @@ class _Fold:
         self.follower: dict[str, str] = {}
         self.members: dict[str, list[Tensor]] = {}
         self.pads: dict[Tensor, tuple[Number, ...]] = {}
+        self.swizzles: dict[Tensor, Number] = {}
 
     def program(self) -> Program:
         position = {tensor.name: i for i, tensor in enumerate(self.dag.tensors)}
@@ -112,7 +115,7 @@ class _Fold:
                 merge = next(c for c in self.dag.consumers(nest.epilogue))
                 counting = (nest.anchor.axes[0], nest.epilogue.axes[0], merge.reduce_axes[0])
                 self.parts |= dict.fromkeys(counting, nest.loops[0].trip)
-        return Program(self.dag, tuple(nests), self.parts, self.conditions.valid, self.pads)
+        return Program(self.dag, tuple(nests), self.parts, self.conditions.valid, self.pads, self.swizzles)
 
     def value(self, value: Value) -> Number:
         return evaluate(value, self.choose)
@@ -348,6 +351,7 @@ class _Fold:
                 per_band[0] = extent
             lengths.append(select(per_band, at))
         self.padded(tensor, lengths)
+        self.swizzled(tensor, lengths)
         if said.is_shaped or tensor.name in self.members:
             extents = {axis: axis.extent for axis in tensor.reduce_axes} | dict(zip(tensor.axes, lengths, strict=True))
             nest = self.nest(tensor, said, extents, at if root else 1)
@@ -392,6 +396,22 @@ class _Fold:
         if wishes:
             number = {axis.name: dim for dim, axis in enumerate(tensor.axes)}
             self.pads[tensor] = paddings(extents, {number[name]: wish for name, wish in wishes.items()})
+
+    def swizzled(self, tensor: Tensor, lengths: Sequence[Number]) -> None:
+        """Notes how many chunks of a buffer change places, if that was asked for: as many as rows are whole runs of."""
+        said = self.structure.loops(tensor.name)
+        if isinstance(said.swizzled, int) and said.swizzled == 1:
+            return
+        if not said.shared:
+            raise ScheduleError(f"stage {tensor.name} is swizzled, but not shared by the threads of a block; leave out swizzle")
+        wish = self.value(said.swizzled)
+        self.conditions.require(
+            equal(low_bit(wish), wish), f"stage {tensor.name} is swizzled by {said.swizzled} chunks; give a power of two"
+        )
+        row = lengths[-1] + (self.pads[tensor][-1] if tensor in self.pads else 0)
+        chunk = max(1, CHUNK // dtypes.size(tensor.dtype))
+        even = both(equal(modulo(row, chunk), 0), lengths[-2] > 1)
+        self.swizzles[tensor] = where(even, minimum(wish, low_bit(maximum(floor(row / chunk), 1))), 1)
 
 
 def _table(numbers: Sequence[int]) -> NDArray[np.int64]:

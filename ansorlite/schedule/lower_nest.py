@@ -147,7 +147,7 @@ class NestLowering:
             asked = [self.asked(each, level, loop, position) for each in here]
             inside = nested(run, block(*asked, inside))
             ring = self.nest.ring
-            if ring is not None and self.rings and ring.loop in [each.position for each, _, _ in run]:
+            if ring is not None and self.rings and any(each.position in ring.loops for each, _, _ in run):
                 assert isinstance(inside, For)
                 inside = pipelined(inside, self.rings, int(ring.stages))
         return inside
@@ -369,7 +369,8 @@ class NestLowering:
             buffer = self.buffers[stage.tensor]
         else:
             scope = Scope.SHARED if stage.shared else self.scope(int(stage.at))
-            buffer = Buffer(stage.tensor.name, lengths, stage.tensor.dtype, scope, padding(self.program, stage.tensor))
+            chunks = int(self.program.swizzles.get(stage.tensor, 1))
+            buffer = Buffer(stage.tensor.name, lengths, stage.tensor.dtype, scope, padding(self.program, stage.tensor), chunks)
             local.append(buffer)
         if stage.slots > 1:
             self.rings.append(buffer)

@@ -180,11 +180,11 @@ class Ring:
     """Copies that threads share are made some iterations ahead of a loop.
 
     Attributes:
-        loop: its position; of a fused one that of the last of its parts.
+        loops: its position; of a fused one those of its parts.
         stages: slots, of one iteration's copies each: with 1 nothing is made ahead.
     """
 
-    loop: int
+    loops: tuple[int, ...]
     stages: Number
 
 
@@ -373,6 +373,7 @@ class Program:
         parts: for the partial results of an rfactor: how many there are, by the axes ``r`` that count them.
         valid: flag: whether the choices go together at all.
         pads: of buffers with padded strides: for each dimension the elements behind a run along it.
+        swizzles: of buffers whose chunks may change places from row to row: how many.
     """
 
     dag: ComputeDAG
@@ -380,3 +381,4 @@ class Program:
     parts: Mapping[Axis, Number]
     valid: Number
     pads: Mapping[Tensor, tuple[Number, ...]]
+    swizzles: Mapping[Tensor, Number]

@@ -66,7 +66,7 @@ def ring(
     for stage in chosen:
         some = either(some, equal(stage.at, here))
     attached = tuple(replace(stage, slots=slots[stage]) if stage in slots else stage for stage in nest.attached)
-    return replace(nest, attached=attached, ring=Ring(position, where(some, stages, 1)))
+    return replace(nest, attached=attached, ring=Ring(tuple(together), where(some, stages, 1)))
 
 
 def _together(nest: Nest, position: int) -> list[int]:

@@ -204,6 +204,10 @@ class Schedule:
         """See :class:`~ansorlite.schedule.primitives.storage.StorageAlign`."""
         self.apply(p.StorageAlign(Name(buffer if isinstance(buffer, str) else buffer.name), _loop(loop), factor, offset))
 
+    def swizzle(self, buffer: Stage | str, chunks: Value) -> None:
+        """See :class:`~ansorlite.schedule.primitives.storage.Swizzle`."""
+        self.apply(p.Swizzle(Name(buffer if isinstance(buffer, str) else buffer.name), chunks))
+
     def decompose_reduction(self, stage: Stage | str, at: Location) -> None:
         """See :class:`~ansorlite.schedule.primitives.places.DecomposeReduction`."""
         self.apply(p.DecomposeReduction(_stage(stage), at))

@@ -160,6 +160,7 @@ class StageLoops:
         shared: whether all threads of a block see its buffer.
         prefetched: what it reads that is asked for ahead.
         unit: the matrix unit that multiplies, by name.
+        swizzled: how many neighbouring chunks of its buffer change places from row to row; 1: none.
         pipelined: the loop whose copies are made ahead, and the slots of their rings.
     """
 
@@ -182,6 +183,7 @@ class StageLoops:
     shared: bool = False
     prefetched: tuple[Ahead, ...] = ()
     unit: str | None = None
+    swizzled: Value = 1
     pipelined: tuple[str, Value] | None = None
 
     @property

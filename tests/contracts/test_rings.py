@@ -22,7 +22,7 @@ from ansorlite.target import Target, resolve
 from ansorlite.te.evaluate import evaluate
 from tests.contracts.cases import times
 from tests.contracts.test_right_numbers import compiled, interpreted, poisoned
-from tests.on_gpu import launched
+from tests.on_gpu import launched, run
 from tests.strategies import arrays_for, assert_close
 
 GPU: Target = resolve("emulated")
@@ -80,6 +80,7 @@ def shape_copies(s: Schedule, stage: te.Tensor, steps: LoopRef, rng: np.random.G
         copy = s.cache_read(stage.name, source.name, at=steps, layout=str(rng.choice(["plain", "transposed"])), scope="shared")
         assert copy is not None
         s.vectorize(copy.loops[int(rng.choice([0, -1]))], lanes=int(rng.choice([1, 2, 4])))
+        s.swizzle(copy, int(rng.choice([1, 2, 4, 8])))
 
 
 @pytest.mark.parametrize("seed", range(times(6)))
@@ -109,3 +110,38 @@ def test_rings_are_right_and_told_apart(seed: int) -> None:
         assert kernel.shared == shared_bytes(program, program.nests[0])
     assert len(set(known.values())) == len(known)
     assert sum("await" in shown for shown in known) >= 1
+
+
+@pytest.mark.parametrize(("pad", "swizzle"), [(4, 1), (0, 8)])
+def test_a_layout_without_conflicts_can_be_said(pad: int, swizzle: int) -> None:
+    """A product whose transposed copy is stored down its rows, and read along them: no access takes more passes than it must."""
+    task = al.Task(product(128, 128, 32), "sm_80")
+    s = Schedule(task.dag, task.target)
+    c = s.stage("C")
+    (i, j), (k,) = c.axes, c.reduce_axes
+    # A thread has 8 x 8 sums: of B vectors of 4, that of its neighbour right behind its own.
+    (i0, i1, i2), (j0, j2, j1, j3) = s.split(i, (None, 16, 8)), s.split(j, (None, 2, 16, 4))
+    k0, k1 = s.split(k, (None, 8))
+    s.reorder(i0, j0, k0, i1, j1, k1, i2, j2, j3)
+    for loops, to in (((i0, j0), "block"), ((i1, j1), "thread")):
+        for loop in loops:
+            s.bind(loop, to)
+    s.vectorize(j3, lanes=4)
+    s.unroll((k1, i2, j2), max_steps=1024)
+    s.reverse_compute_at("D", j0)
+    for source, layout, lanes in (("A", "transposed", 1), ("B", "plain", 4)):
+        copy = s.cache_read(c, source, at=k0, layout=layout, scope="shared")
+        assert copy is not None
+        s.vectorize(copy.loops[-1], lanes=lanes)
+        if layout == "transposed":
+            s.storage_align(copy, copy.axes[0], 32, pad)
+            s.swizzle(copy, swizzle)
+    s.pipeline(k0, 3)
+    function = Sketch(s.structure, s.trace, task.target).lower(())
+    rng = np.random.default_rng(0)
+    a, b = (rng.random(shape, dtype=np.float32) for shape in ((128, 32), (32, 128)))
+    out = np.full((128, 128), np.nan, np.float32)
+    (counts,) = run(function, [a, b, out])
+    np.testing.assert_allclose(out, a @ b, rtol=1e-4)
+    assert counts.wavefronts == counts.ideal_wavefronts
+    assert counts.sectors == counts.ideal_sectors

@@ -23,7 +23,7 @@ from ansorlite.schedule.primitives.rewrites import (
     Winograd,
 )
 from ansorlite.schedule.primitives.step import Results, Step, check_arguments
-from ansorlite.schedule.primitives.storage import StorageAlign
+from ansorlite.schedule.primitives.storage import StorageAlign, Swizzle
 
 #: By the method that makes it: a new primitive is a class and a line here.
 PRIMITIVES: Final[Mapping[str, type[Step]]] = {
@@ -55,6 +55,7 @@ PRIMITIVES: Final[Mapping[str, type[Step]]] = {
         Pipeline,
         Stream,
         StorageAlign,
+        Swizzle,
         PrefetchRead,
     )
 }
@@ -85,6 +86,7 @@ __all__ = [
     "Step",
     "StorageAlign",
     "Stream",
+    "Swizzle",
     "Tensorize",
     "Unroll",
     "UseMatrixUnit",

@@ -13,6 +13,8 @@ from ansorlite.schedule.structure import Alignment, Structure
 
 #: Elements: a page of the widest dtype. More would only waste memory.
 _LARGEST: Final = 4096
+#: All banks of shared memory hold so many chunks of 16 bytes.
+_MOST_CHUNKS: Final = 8
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,34 @@ class StorageAlign(Step):
             )
         said = structure.loops(self.buffer)
         return structure.with_stage(self.buffer, aligned=_with(said.aligned, wish))
+
+
+@dataclass(frozen=True)
+class Swizzle(Step):
+    """``chunks`` neighbouring runs of 16 bytes of what threads share change places from row to row of its last dimension::
+
+        alloc S[8, 64]      ->      alloc S[8, 64] swizzled by 8       # swizzle("S", 8): S[k, i * 4 + v] at (i ^ k % 8) * 4 + v
+
+    So threads that are at one column of many rows find different banks of a GPU's shared memory. A machine without such banks
+    does not look at it. Where rows are no whole runs of so many chunks as many change places as they are.
+    """
+
+    method: ClassVar = "swizzle"
+    positional: ClassVar = 2
+    buffer: Name
+    chunks: Value
+
+    def apply(self, structure: Structure) -> Structure:
+        tensor = structure.computed(self.buffer)
+        if least(self.chunks) < 1 or most(self.chunks) > _MOST_CHUNKS:
+            raise ScheduleError(f"stage {self.buffer} is to be swizzled by {self.chunks} chunks; from 1 to {_MOST_CHUNKS} can be")
+        if not structure.loops(self.buffer).shared:
+            raise ScheduleError(
+                f"stage {self.buffer} is to be swizzled, but is not shared by the threads of a block: give it scope='shared'"
+            )
+        if tensor.ndim < 2:
+            raise ScheduleError(f"stage {self.buffer} has no rows that could be swizzled: it has {tensor.ndim} dimensions")
+        return structure.with_stage(self.buffer, swizzled=self.chunks)
 
 
 def _with(aligned: tuple[Alignment, ...], wish: Alignment) -> tuple[Alignment, ...]:

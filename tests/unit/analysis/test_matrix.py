@@ -128,9 +128,7 @@ def test_dimensions_of_windows_become_one_with_all_that_read_them() -> None:
     w = te.placeholder((c, c), dtype="float16", name="W")
     residual = te.placeholder((n, size, size, c), name="R")
     k = te.reduce_axis(c, name="k")
-    conv = te.compute(
-        (n, size, size, c), lambda b, y, z, f: te.sum(wide(x[b, y, z, k]) * wide(w[k, f]), axis=k), name="conv"
-    )
+    conv = te.compute((n, size, size, c), lambda b, y, z, f: te.sum(wide(x[b, y, z, k]) * wide(w[k, f]), axis=k), name="conv")
     apart = te.compute(conv.shape, lambda *at: conv[at] + residual[at], name="apart")
     again = te.compute(conv.shape, lambda *at: conv[at] + wide(x[at]), name="again")
     transposed = te.compute((n, size, size, c), lambda b, y, z, f: conv[b, z, y, f], name="transposed")

@@ -135,11 +135,22 @@ def test_memory_is_accessed_in_whole_vectors_and_side_by_side() -> None:
         assert re.search(rf"{re.escape(access)}\.v4\.[bf]32", ptx), access
     ptx, _ = compiled(GOLDEN["element_wise"].function)
     assert re.search(r"ld\.global\.nc\.v4\.[bf]32", ptx)
-    for name in ("transpose", "softmax", "element_wise"):
+    for name in ("transpose", "softmax", "element_wise", "ring", "swizzle"):
         program = GOLDEN[name]
         (counts,) = run(program.function, program.arrays())
         assert counts.sectors == counts.ideal_sectors, name
         assert counts.wavefronts == counts.ideal_wavefronts, name
+
+
+@pytest.mark.parametrize("name", ["ring", "ring_of_two", "swizzle"])
+def test_rings_are_copied_past_the_registers(name: str) -> None:
+    """Vectors past the first cache, too; nothing is stored to shared memory by the threads themselves."""
+    ptx, _ = compiled(GOLDEN[name].function)
+    assert re.search(r"cp\.async\.cg\.shared\.global \[[^]]+\], \[[^]]+\], 16;", ptx)
+    assert re.search(r"cp\.async\.ca\.shared\.global \[[^]]+\], \[[^]]+\], 4;", ptx)
+    assert "cp.async.commit_group" in ptx
+    assert "cp.async.wait_group" in ptx
+    assert "st.shared" not in ptx
 
 
 # Barriers ---------------------------------------------------------------------------------------------------------------

@@ -215,6 +215,9 @@ def fetched(then: Callable[[Buffer], Stmt]) -> Function:
 
 
 ILLEGAL += [
+    (checks.swizzle_suits_the_buffer, in_block(replace(local(2, 8, scope=Scope.SHARED), swizzle=4), lambda _: block())),
+    (checks.swizzle_suits_the_buffer, in_block(replace(local(2, 48, scope=Scope.SHARED), swizzle=3), lambda _: block())),
+    (checks.swizzle_suits_the_buffer, in_block(replace(local(64, scope=Scope.SHARED), swizzle=2), lambda _: block())),
     (checks.whole_blocks_wait, function(Await(0))),
     (checks.whole_blocks_wait, in_block(private(4), lambda _: threads(lambda _: Await(0)))),
     (checks.whole_blocks_wait, in_block(private(4), lambda _: Group(Await(0)))),

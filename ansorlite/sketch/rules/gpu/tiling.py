@@ -4,7 +4,7 @@ The structure is S R S R S S: blocks, steps of the outer sum, threads, steps of 
 accumulators in each thread's registers. Threads come inside of the outer sum: in each of its steps all threads of the block first
 copy what they are going to read into memory that they share, then add it up. Of each axis a block is cut into virtual threads,
 these into threads, and these into tiles: so what a thread adds up are several small tiles, a whole row of threads apart, and
-neighbouring threads read neighbouring vectors.
+neighbouring threads read neighbouring vectors. Where copies may land later they are made some steps ahead, in a ring.
 
 The element-wise consumer runs on the accumulators. A stage without one gets one: its copy out of them.
 """
@@ -29,9 +29,13 @@ MAX_STEP = 64
 #: Straight-line code of at most so many vector statements. A tile of accumulators always is: registers have no numbers that are
 #: computed.
 UNROLL_LIMITS = (256, 512, 1024)
+#: Slots of the rings that shared copies are in.
+STAGES = (1, 2, 3, 4, 5, 6)
 #: Rows of a shared copy begin so many elements behind a multiple of ``_BANKS``, which is as good as none; a vector; one.
 PADS = (8, 4, 1)
 _BANKS = 8
+#: Chunks of 16 bytes that change places from row to row.
+SWIZZLES = (1, 8)
 
 
 def _waits_for_leader(state: State) -> Applicability:
@@ -93,8 +97,11 @@ def _tiled(state: State, layouts: dict[Tensor, str]) -> State:
     reduce = {axis: split(s, stage, axis, 2, False, MAX_STEP) for axis in stage.reduce_axes if axis.extent > 1}
     blocks, virtual, threads, tile = ([loops[level] for loops in space.values()] for level in range(len(most)))
     outer, inner = ([loops[level] for loops in reduce.values()] for level in range(2))
+    s.reorder(*blocks, *outer, *threads, *inner, *virtual, *tile)
+    if len(outer) > 1:
+        # What is copied ahead is copied for the next step of all of them.
+        outer = [s.fuse(*outer)]
     bands: tuple[tuple[LoopRef, ...], ...] = tuple(map(tuple, (blocks, outer, threads, inner, [*virtual, *tile])))
-    s.reorder(*(loop for band in bands for loop in band))
     bind(s, blocks, "block")
     bind(s, threads, "thread")
     s.vectorize(tile[-1], lanes=s.sample(lanes_of(target, stage), name=f"{stage.name}.lanes"))
@@ -104,6 +111,8 @@ def _tiled(state: State, layouts: dict[Tensor, str]) -> State:
         copy = s.cache_read(stage.name, tensor.name, at=(outer or blocks)[-1], layout=layout, scope="shared")
         assert copy is not None
         _shape_copy(s, copy.tensor, lanes_of(target, copy.tensor))
+    if layouts and outer and target.gpu is not None and target.gpu.async_copies:
+        s.pipeline(outer[0], s.sample(STAGES, name=f"{stage.name}.stages"))
     return state.visited(s, {stage.name: bands})
 
 
@@ -114,6 +123,7 @@ def _shape_copy(s: Schedule, copy: Tensor, widths: tuple[int, ...]) -> None:
     if copy.ndim > 1 and copy.axes[-2].extent > 1:
         row = s.stage(copy)[copy.axes[-2]]
         s.storage_align(copy.name, row, _BANKS, s.sample(PADS, name=f"{copy.name}.pad"))
+        s.swizzle(copy.name, s.sample(SWIZZLES, name=f"{copy.name}.swizzle"))
 
 
 def _lacks_epilogue(state: State) -> Applicability:
