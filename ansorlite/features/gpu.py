@@ -20,7 +20,8 @@ from ansorlite.features.nest_view import distinct
 from ansorlite.features.population import NestStatements
 from ansorlite.machine.gpu import Gpu
 from ansorlite.machine.matrix import LANES_ACROSS, LANES_DOWN, MatrixUnit
-from ansorlite.schedule.nest import Attached, Multiplied, Nest, Program
+from ansorlite.schedule.fusing import runs
+from ansorlite.schedule.nest import Attached, Loop, Multiplied, Nest, Program
 from ansorlite.sketch.gpu_limits import accumulators, blocks, first_thread, registers, rounds, shared_bytes, threads
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Read, Reduce, Select
@@ -174,11 +175,12 @@ def _statements(view: NestStatements, nest: Nest) -> Iterator[GpuFacts]:
 
 def _in_loops(view: NestStatements, nest: Nest, tensor: Tensor, facts: StatementFacts) -> GpuFacts:
     """A statement in the loops of a nest, which threads run."""
-    bound = [loop.bound for loop in view.loops] + [None] * (len(facts.trips) - len(view.loops))
+    loops = _loops(view)
+    bound = [loop.bound for loop in loops] + [None] * (len(facts.trips) - len(loops))
     inside = [where(flag is None, trip, 1) for flag, trip in zip(bound, facts.trips, strict=True)]
     # The loops around what the threads do at once.
     outside = set(nest.loops[first_thread(nest) :])
-    around = sum(loop not in outside for loop in view.loops)
+    around = sum(loop not in outside for loop in loops)
     run: list[Number] = [1]
     for flag, unrolled, vector, trip in zip(
         reversed(bound), reversed(facts.unrolled), reversed(facts.vector), reversed(facts.trips), strict=True
@@ -221,7 +223,7 @@ def _in_loops(view: NestStatements, nest: Nest, tensor: Tensor, facts: Statement
 
 def _dealt(view: NestStatements, nest: Nest, stage: Attached) -> GpuFacts:
     """A stage that the threads of a block compute together, in shared memory."""
-    tensor, facts, depth = stage.tensor, view.attached(stage), len(view.loops)
+    tensor, facts, depth = stage.tensor, view.attached(stage), len(_loops(view))
     around = [
         where(flag, loop.trip, 1) if loop.bound is None else 1
         for loop, flag in zip(view.loops, view.outside(stage.at), strict=True)
@@ -246,6 +248,11 @@ def _dealt(view: NestStatements, nest: Nest, stage: Attached) -> GpuFacts:
     if not tensor.reduce_axes:
         found.moved(steps, facts.accesses[-1].lane_stride, True, 0)
     return found
+
+
+def _loops(view: NestStatements) -> list[Loop]:
+    """Those of the nest: of a fused one its last part."""
+    return [parts[-1] for parts in runs(view.loops, view.fused)]
 
 
 def _later(stage: Attached) -> Number:

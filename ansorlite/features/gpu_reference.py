@@ -5,8 +5,8 @@ It knows nothing of sketches, columns or regions. Tests hold ``extract`` against
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
 
@@ -20,17 +20,36 @@ from ansorlite.features.gpu import GpuFacts, LaunchFacts, assemble_gpu
 from ansorlite.features.operations import operations
 from ansorlite.features.reference import StoreCopy, changes, lane_stride, reach, store_copies
 from ansorlite.loops.kernel_module import KernelModule, When
-from ansorlite.loops.nodes import Alloc, Block, Buffer, For, Load, LoopKind, Role, Scope, Stmt, Store, children, statements
+from ansorlite.loops.nodes import (
+    Alloc,
+    Await,
+    Block,
+    Buffer,
+    For,
+    Group,
+    If,
+    Load,
+    LoopKind,
+    Role,
+    Scope,
+    Stmt,
+    Store,
+    block,
+    children,
+    statements,
+)
 from ansorlite.loops.phases import phases, trips
-from ansorlite.loops.visit import loads, stores
+from ansorlite.loops.visit import loads, map_outermost, map_stmt, stores
 from ansorlite.machine.gpu import Gpu
 from ansorlite.sketch.gpu_limits import OVERHEAD
 from ansorlite.te import dtypes
-from ansorlite.te.expr import Expr
+from ansorlite.te.expr import Expr, Select
 from ansorlite.te.traversal import free_vars
 
 #: Scopes of what is in registers.
 _OWN: Final = (Scope.PRIVATE, Scope.LOCAL, Scope.REGISTER)
+#: Bytes that a copy which lands later has at least.
+_WORD: Final = 4
 _EXPANDED: Final = (LoopKind.UNROLLED, LoopKind.VECTORIZED)
 
 
@@ -39,8 +58,9 @@ def gpu_reference(module: KernelModule, names: Sequence[str], gpu: Gpu) -> NDArr
     runs, before what a CPU makes of them."""
     (main,) = module.at(When.CALL)
     found: dict[str, list[Number]] = {}
-    for launch in _launches(main.body):
-        here = [_Statement.of(launch, copy) for copy in _main(launch)]
+    for ahead in _launches(main.body):
+        launch, places, slots = _in_place(ahead), dict(_places(ahead, 0)), _slots(ahead)
+        here = [_Statement.of(launch, copy, places, slots) for copy in _main(launch)]
         facts = LaunchFacts(
             prod(trips(each) for each in statements(launch) if isinstance(each, For) and each.kind is LoopKind.BLOCK),
             max((trips(phase) for phase in phases(launch)), default=0),
@@ -64,6 +84,34 @@ def _launches(stmt: Stmt) -> Iterator[Stmt]:
             yield stmt
 
 
+def _in_place(launch: Stmt) -> Stmt:
+    """``launch`` with what it copies ahead copied where it is needed: what is copied before a loop is what that begins with."""
+
+    def moved(stmt: Stmt) -> Stmt | None:
+        match stmt:
+            case Block(body) if any(isinstance(each, Await) for each in body):
+                return block(*(map_outermost(each, moved) for each in body if not isinstance(each, Await)))
+            case Block(body) if any(map(_is_before, body)):
+                return block(*(map_outermost(each, moved) for each in body if not _is_before(each)))
+            case Group(If(_, fetching)) | Group(fetching):
+                return map_stmt(fetching, at_once)
+        return None
+
+    def at_once(stmt: Stmt) -> Stmt | None:
+        return replace(stmt, role=Role.COMPUTE) if isinstance(stmt, Store) else None
+
+    return map_outermost(launch, moved)
+
+
+def _is_before(stmt: Stmt) -> bool:
+    return isinstance(stmt, Group) or (isinstance(stmt, For) and isinstance(stmt.body, Group))
+
+
+def _slots(launch: Stmt) -> dict[Buffer, int]:
+    """Of each ring."""
+    return {store.buffer: store.buffer.shape[0] for store in stores(launch) if store.role is Role.FETCH}
+
+
 def _allocated(stmt: Stmt) -> Iterator[Buffer]:
     return (each.buffer for each in statements(stmt) if isinstance(each, Alloc))
 
@@ -81,20 +129,22 @@ class _Statement:
     Attributes:
         shared: where all threads see what it computes: how many loops are around that.
         leads: whether it is in the loops that its launch begins with, and is no epilogue.
+        rings: the slots of each ring of the launch.
     """
 
     copy: StoreCopy
     shared: int | None
     leads: bool
+    rings: Mapping[Buffer, int]
 
     @staticmethod
-    def of(launch: Stmt, copy: StoreCopy) -> _Statement:
-        stage, places = copy.store.stage, dict(_places(launch, 0))
+    def of(launch: Stmt, copy: StoreCopy, places: Mapping[Buffer, int], rings: Mapping[Buffer, int]) -> _Statement:
+        stage = copy.store.stage
         own = {store.buffer for store in stores(launch) if store.stage == stage}
         read = {load.buffer for store in stores(launch) if store.stage != stage for load in loads(store.value)}
         shared = next((places[buffer] for buffer in own & read if buffer.scope is Scope.SHARED), None)
         follows = any(load.buffer.scope in _OWN and load.buffer not in own for load in copy.reads)
-        return _Statement(copy, shared, shared is None and not follows)
+        return _Statement(copy, shared, shared is None and not follows, rings)
 
     @property
     def store(self) -> Store:
@@ -181,11 +231,23 @@ class _Statement:
         done = Operations(*(sum(getattr(each, name) for each in every) for name in Operations.__dataclass_fields__))
         steps = prod(self.inside)
         found = GpuFacts(self.store.stage, self.leads, steps, done, self.lanes, self.accumulators)
+        if self.shared is not None:
+            found.rounds, found.slots = prod(self.inside[: self.shared]), self.rings.get(self.store.buffer, 1)
+            found.later = found.slots > 1 and self._copies
+        elif self.leads:
+            found.slots = max(self.rings.values(), default=1)
         for load in self._loads:
             self._count(found, load.buffer, load.indices)
         if self.store.buffer.scope not in _OWN:
             self._count(found, self.store.buffer, self.store.indices)
         return found
+
+    @property
+    def _copies(self) -> bool:
+        """Whether all that it does is to copy words, or a constant where there is nothing."""
+        value = self.store.value
+        whole = self.lanes * dtypes.size(self.store.buffer.dtype) % _WORD == 0
+        return whole and isinstance(value.then if isinstance(value, Select) else value, Load)
 
     def _count(self, found: GpuFacts, buffer: Buffer, indices: tuple[Expr, ...]) -> None:
         stride = lane_stride(self.copy, buffer, indices) if self.lanes > 1 else 0
@@ -204,9 +266,11 @@ class _Statement:
 
 
 def _places(stmt: Stmt, around: int) -> Iterator[tuple[Buffer, int]]:
-    """How many loops are around each allocation."""
+    """How many loops are around each allocation; of a ring, around each of its slots' times."""
     if isinstance(stmt, Alloc):
         yield stmt.buffer, around
+    if isinstance(stmt, Group):
+        yield from ((store.buffer, around) for store in stores(stmt))
     for child in children(stmt):
         yield from _places(child, around + isinstance(stmt, For))
 
