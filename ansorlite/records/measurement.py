@@ -67,6 +67,7 @@ class Measurement:
         version: the ansorlite that measured.
         when: start, as Unix time in seconds.
         machine: the name of the one that ran the program; empty: the one that wrote the record, or none did.
+        peak: float32 operations a second that this machine was measured to do at that time; 0 where nobody measured that.
         ours: whether this machine is known to have made the record, wherever the program ran. A database knows; it is no part of
             what was measured.
     """
@@ -81,6 +82,7 @@ class Measurement:
     version: str = ""
     when: float = 0.0
     machine: str = ""
+    peak: float = 0.0
     ours: bool = field(default=False, compare=False)
 
     @property

@@ -78,6 +78,7 @@ def test_a_record_is_known_by_the_loops_of_its_program(tmp_path: Path) -> None:
         for each in measured:
             printed = text(lower(task, each.candidate)).encode()
             assert each.key == hashlib.sha256(printed).hexdigest()[: len(each.key)]
+            assert each.peak > 1e8, "of this machine, when it measured"
         found.append({each.key for each in measured})
     assert len(found[0]) == 3
     assert found[0] == found[1]
