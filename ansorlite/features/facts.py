@@ -80,8 +80,8 @@ class StatementFacts:
         vector: by loop: whether it is the vectorised one.
         reduce: by loop: whether its iterations add to the same element; of no consequence for the vectorised loop.
         lanes: vector width, 1 for a scalar.
-        in_registers: 1 where what it accumulates is in registers, and moved to memory at the end; 2 where it stays there until the
-            epilogue takes it; else 0.
+        in_registers: 1 where what it accumulates is in registers, and moved to memory at the end; 2 where the epilogue takes it
+            from there; else 0.
         accumulates: whether it is a reduction's step.
         streamed: whether what it stores goes past the caches.
         fetched: how many lines are asked for ahead, in all.

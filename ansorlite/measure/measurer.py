@@ -29,8 +29,9 @@ from ansorlite.measure.roles import Artifact, Built, Failure, LostError, OpenWor
 from ansorlite.measure.settings import MeasureSettings
 from ansorlite.measure.verdict import Streak, Verdict
 from ansorlite.records.measurement import Measurement, Outcome, Seconds
+from ansorlite.runtime.peaks import measure_flops
 from ansorlite.sketch.candidate import Candidate
-from ansorlite.target import Target, resolve
+from ansorlite.target import Target, obstacle, resolve
 from ansorlite.task import Task
 from ansorlite.version import __version__
 
@@ -107,6 +108,7 @@ class Measurer:
         self._lanes = [_Lane(runner) for runner in workers.runners]
         self._speeds: Speeds | None = None
         self._tried = 0.0
+        self._peak: float | None = None
 
     def close(self) -> None:
         """End the workers, whatever they do. Closing twice does nothing."""
@@ -141,12 +143,15 @@ class Measurer:
         self._compare_machines()
         self._first(lambda lane: lane.runner.prepare(task))
         self._know(task, best)
+        if self._peak is None and any(not lane.runner.machine for lane in self._lanes):
+            self._peak = _peak_of(self.target)
         size = self._builder.size * _BATCH_PER_BUILDER
         names = iter(keys if keys is not None else [""] * len(candidates))
         for start in range(0, len(candidates), size):
             built = self._builder.build(task, candidates[start : start + size])
             for program, ran, machine in self._timed(task, built):
-                measurement = _measurement(program, ran, machine, next(names))
+                peak = 0.0 if machine or self._peak is None else self._peak
+                measurement = replace(_measurement(program, ran, machine, next(names)), peak=peak)
                 yield measurement
                 if not (program.lost if isinstance(program, Failure) else ran is not None and ran.lost):
                     self._give_up_if_hopeless(measurement)
@@ -317,6 +322,11 @@ class Measurer:
                 f"the last {self._streak.length} candidates all failed in one way ({first.outcome.value}); "
                 f"the first was {first.candidate}: {first.error}"
             )
+
+
+def _peak_of(target: Target) -> float:
+    """What this machine does now at best; 0 where programs are not its own processor's."""
+    return measure_flops(target, target.threads) if target.gpu is None and obstacle(target) is None else 0.0
 
 
 def _measurement(program: Built, ran: Ran | None, machine: str, key: str) -> Measurement:

@@ -50,6 +50,11 @@ def promising(candidates: Sequence[Candidate], measured: Sequence[Measurement], 
 
 
 def _said(measured: Sequence[Measurement], counts: Callable[[Measurement], bool]) -> list[Candidate]:
-    """What other machines have measured, the fastest first, each once."""
-    said = sorted((m for m in measured if m.sound and not counts(m)), key=lambda m: m.latency or 0.0)
+    """What other machines have measured, the fastest first, each once.
+
+    Where all records say what their machines could do then, what could have been done in that time is compared, not the time.
+    """
+    others = [m for m in measured if m.sound and not counts(m)]
+    known = all(m.peak for m in others)
+    said = sorted(others, key=lambda m: (m.latency or 0.0) * (m.peak if known else 1.0))
     return list(dict.fromkeys(m.candidate for m in said))

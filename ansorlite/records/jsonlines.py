@@ -6,10 +6,10 @@ A task line comes before the measurements of that task::
     {"kind": "measurement", "schema": 2, "task": "...", "target": "...", "trace": "def schedule(s): ...", "key": "9f...",
      "outcome": "ok", "latency": 1.2e-4, "checked": true, "error": "", "build_seconds": 0.03, "run_seconds": 0.05,
      "check_seconds": 0.001, "version": "0.1.0", "time": 1.7e9, "seal": "3e...",
-     "machine": ""}
+     "machine": "", "peak": 1.9e11}
 
 What a file says of latencies is believed only where the seal shows that this machine took them (``records/machine.py``), and
-that nobody has changed the line since. Older files have no seals, and name no machine.
+that nobody has changed the line since. Older files have no seals, name no machine, and know no peak.
 """
 
 from __future__ import annotations
@@ -69,6 +69,7 @@ def measurement_json(record: Record) -> dict[str, Any]:
         "time": measurement.when,
         "seal": record.seal,
         "machine": measurement.machine,
+        "peak": measurement.peak,
     }
 
 
@@ -224,6 +225,12 @@ class _Fields:
             raise self.wrong(name, f"a number of seconds{' greater than 0' if least else ''}")
         return float(value)
 
+    def rate(self, name: str) -> float:
+        value = self.value.get(name)
+        if not isinstance(value, int | float) or isinstance(value, bool) or not (0 <= value <= sys.float_info.max):
+            raise self.wrong(name, "operations a second, or 0")
+        return float(value)
+
 
 def _is_unicode(text: str) -> bool:
     """JSON can name halves of characters, which no file can hold."""
@@ -261,6 +268,7 @@ def _record(fields: _Fields, candidate: Candidate) -> Record:
         version=fields.text("version"),
         when=fields.seconds("time"),
         machine=fields.text("machine") if "machine" in fields.value else "",
+        peak=fields.rate("peak") if "peak" in fields.value else 0.0,
     )
     seal = fields.text("seal") if "seal" in fields.value else ""
     return Record(0, fields.text("task"), fields.text("target"), measurement, "", seal)

@@ -48,8 +48,9 @@ class Machine:
         """
         program = (measurement.candidate.trace,) if named is None else named
         facts = (task, target, *program, measurement.outcome.value, measurement.latency)
-        # Records that name no machine have the seals that they had before any did.
-        ran = [measurement.machine] if measurement.machine else []
+        # Records that name no machine, or know no peak, have the seals that they had before any did.
+        ran: list[object] = [measurement.machine] if measurement.machine else []
+        ran += [["peak", measurement.peak]] if measurement.peak else []
         said = json.dumps([*facts, measurement.checked, measurement.when, *ran])
         return hmac.digest(self.key, said.encode(), "sha256").hex()[:_DIGITS]
 

@@ -57,7 +57,8 @@ class Measurement:
     Attributes:
         candidate: what was measured.
         outcome: how it ended.
-        key: the candidate's canonical key, hex; equal for equal programs.
+        key: hex, equal for equal programs. In a database it is the digest of the printed loop IR, whatever spaces, rules and
+            tables are today; while the task is tuned, that of its spaces' canonical numbers, which older records have kept.
         latency: seconds of one call. For ``EARLY_STOPPED`` a lower bound; ``None`` for a failure.
         checked: whether the output was compared with the reference and found right and, where it claimed to be
             a new best, the latency is the one confirmed side by side. Only checked measurements can be the best.
@@ -66,6 +67,7 @@ class Measurement:
         version: the ansorlite that measured.
         when: start, as Unix time in seconds.
         machine: the name of the one that ran the program; empty: the one that wrote the record, or none did.
+        peak: float32 operations a second that this machine was measured to do at that time; 0 where nobody measured that.
         ours: whether this machine is known to have made the record, wherever the program ran. A database knows; it is no part of
             what was measured.
     """
@@ -80,6 +82,7 @@ class Measurement:
     version: str = ""
     when: float = 0.0
     machine: str = ""
+    peak: float = 0.0
     ours: bool = field(default=False, compare=False)
 
     @property

@@ -26,6 +26,7 @@ COLUMNS: Final = (
     "time",
     "seal",
     "machine",
+    "peak",
 )
 
 #: Selects what :func:`to_record` reads.
@@ -51,6 +52,7 @@ def to_row(measurement: Measurement, seal: str) -> tuple[Any, ...]:
         measurement.when,
         seal,
         measurement.machine,
+        measurement.peak,
     )
 
 
@@ -78,6 +80,7 @@ def to_record(row: tuple[Any, ...], database: str, machine: Machine) -> Record:
             version=text(cells["version"], "version"),
             when=seconds(cells["time"], "time"),
             machine=text(cells["machine"], "machine"),
+            peak=_rate(cells["peak"]),
         )
         task, target = text(task, "task"), text(target, "target")
         seal = text(cells["seal"], "seal")
@@ -99,6 +102,12 @@ def text(value: object, column: str) -> str:
 def seconds(value: object, column: str) -> float:
     if not isinstance(value, int | float) or not 0 <= value < math.inf:
         raise _wrong(value, column, "a number of seconds")
+    return float(value)
+
+
+def _rate(value: object) -> float:
+    if not isinstance(value, int | float) or not 0 <= value < math.inf:
+        raise _wrong(value, "peak", "operations a second, or 0")
     return float(value)
 
 

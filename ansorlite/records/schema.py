@@ -14,7 +14,7 @@ from ansorlite.errors import RecordsError
 from ansorlite.records import older
 
 #: Raised by one whenever an older ansorlite could not read what a newer one writes.
-VERSION: Final = 4
+VERSION: Final = 5
 
 #: Marks the file as ours ("anso").
 APPLICATION: Final = 0x616E736F
@@ -37,7 +37,7 @@ _MEASUREMENTS: Final = (
         task          INTEGER NOT NULL REFERENCES tasks (id),
         target        TEXT NOT NULL,        -- Target.key
         trace         TEXT NOT NULL,        -- Candidate.trace
-        key           TEXT NOT NULL,        -- canonical key, hex
+        key           TEXT NOT NULL,        -- of the program: digest of its loop IR, hex
         outcome       TEXT NOT NULL,        -- Outcome.value
         latency       REAL,                 -- seconds
         checked       INTEGER NOT NULL,     -- 0 or 1
@@ -49,6 +49,7 @@ _MEASUREMENTS: Final = (
         time          REAL NOT NULL,        -- Unix time, seconds
         seal          TEXT NOT NULL DEFAULT '',  -- of the machine that wrote it; empty if that is not known
         machine       TEXT NOT NULL DEFAULT '',  -- that ran the program; empty: the one that wrote it
+        peak          REAL NOT NULL DEFAULT 0,   -- float32 operations a second that it could do at that time; 0: not known
         UNIQUE (task, target, trace, time)   -- what makes an import idempotent
     )
     """,
@@ -58,8 +59,9 @@ _MEASUREMENTS: Final = (
 #: The oldest schema that becomes today's; it had no seals.
 _OLDEST: Final = 1
 
-#: The first that has programs as traces.
+#: The first that has programs as traces, and the first that names machines.
 _TRACES: Final = 3
+_MACHINES: Final = 4
 
 #: What sqlite3 says of a mistake of the caller's -> what we say.
 _MISUSES: Final = {
@@ -223,8 +225,10 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     version = schema_of(connection)
     if version == _OLDEST:
         connection.execute("ALTER TABLE measurements ADD COLUMN seal TEXT NOT NULL DEFAULT ''")
-    if version < VERSION:
+    if version < _MACHINES:
         connection.execute("ALTER TABLE measurements ADD COLUMN machine TEXT NOT NULL DEFAULT ''")
+    if version < VERSION:
+        connection.execute("ALTER TABLE measurements ADD COLUMN peak REAL NOT NULL DEFAULT 0")
     if version < _TRACES:
         connection.execute("DROP INDEX IF EXISTS by_latency")
         connection.execute("ALTER TABLE measurements RENAME TO unconverted")

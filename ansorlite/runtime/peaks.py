@@ -30,6 +30,7 @@ _WAYS: Final = range(4)
 #: Seconds of one attempt, and how many there are: the best counts, as nothing but other work on the machine slows one.
 _SECONDS: Final = 0.005
 _ATTEMPTS: Final = 60
+_FEW: Final = 10
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,12 @@ class Peaks:
         return Peaks(self.threads, max(self.flops, other.flops), tuple(levels))
 
 
+def measure_flops(target: Target, threads: int) -> float:
+    """float32 operations a second of so many cores, roughly; takes a fifth of a second."""
+    with Loops(target) as loops, ThreadPoolExecutor(threads) as pool:
+        return Team(pool, threads).rate(lambda _: loops.multiply_adds, loops.flops_a_turn, _FEW)
+
+
 def measure_peaks(target: Target, threads: int) -> Peaks:
     """Measure the peaks of ``threads`` cores; takes some two seconds."""
     with Loops(target) as loops, ThreadPoolExecutor(threads) as pool:
@@ -109,7 +116,7 @@ class Team:
         self._pool = pool
         self._threads = threads
 
-    def rate(self, work_of: Callable[[int], Callable[[int], None]], amount: int) -> float:
+    def rate(self, work_of: Callable[[int], Callable[[int], None]], amount: int, attempts: int = _ATTEMPTS) -> float:
         """The best total of ``amount`` a turn and a second.
 
         Args:
@@ -117,7 +124,7 @@ class Team:
         """
         works = [work_of(number) for number in range(self._threads)]
         turns = turns_for(partial(self._together, works), _SECONDS)
-        best = min(self._together(works, turns) for _ in range(_ATTEMPTS))
+        best = min(self._together(works, turns) for _ in range(attempts))
         return self._threads * amount * turns / best
 
     def _together(self, works: list[Callable[[int], None]], turns: int) -> float:

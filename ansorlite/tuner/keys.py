@@ -1,4 +1,4 @@
-"""Canonical keys of candidates: equal for equal programs, so that no program is measured twice."""
+"""Canonical keys of candidates: equal for equal programs, so that no program is measured twice; and those that records keep."""
 
 from __future__ import annotations
 
@@ -44,6 +44,14 @@ class ProgramKeys:
             lower(self._task, wrong)
         return [key for _, key in found if key is not None]
 
+    def digest(self, candidate: Candidate) -> str:
+        """That of the program's loop IR, whatever the spaces of today are: by it databases know the program.
+
+        Raises:
+            ScheduleError: it is no program of the task.
+        """
+        return _digest(text(lower(self._task, candidate)).encode())
+
     def _key(self, candidate: Candidate) -> str | None:
         if candidate not in self._known:
             self._known[candidate] = self._made(candidate)
@@ -56,7 +64,7 @@ class ProgramKeys:
             (canonical,) = keys(self._problem.spaces[position].space, np.array([row], np.int64))
             return _digest(b"%d:" % position + canonical)
         try:
-            return _digest(text(lower(self._task, candidate)).encode())
+            return self.digest(candidate)
         except ScheduleError:
             return None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Final, Protocol
 
 from ansorlite import visible
@@ -178,7 +179,6 @@ class Tuner:
                 self._scheduler.update(index, state.best_latency, len(share))
             if known:
                 with self._clock.search():
-                    state.seen.update(state.keys([m.candidate for m in known]))
                     state.strategy.observe([(m.candidate, m.latency) for m in known])
         self._restored = len(self._history)
         if stale:
@@ -253,8 +253,9 @@ class Tuner:
         measured: list[Measurement] = []
         with self._clock.measuring():
             for measurement in measurer.measure(state.task, list(batch.values()), list(batch), state.best):
+                kept = replace(measurement, key=state.keys.digest(measurement.candidate))
                 with deferred_interrupt():
-                    self._database.add(state.task, measurement)
+                    self._database.add(state.task, kept)
                     self._note(index, measurement, restored=False)
                 measured.append(measurement)
                 if self._time_left <= 0:

@@ -21,6 +21,8 @@ class Keys(Protocol):
 
     def __call__(self, candidates: Sequence[Candidate]) -> list[str]: ...
 
+    def digest(self, candidate: Candidate) -> str: ...
+
 
 @dataclass
 class TaskState:
@@ -63,7 +65,7 @@ class TaskState:
 
     def add(self, measurement: Measurement) -> None:
         """Count a measurement and keep it if it is the best."""
-        self.seen.add(measurement.key)
+        self.seen.update(self.keys([measurement.candidate]))
         self.trials += 1
         again = measurement.candidate in self.sound
         self.confirmed |= again

@@ -202,7 +202,7 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
         pass
     with sqlite3.connect(tmp_path / "db") as connection:
         connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(RecordsError, match=r"newer ansorlite \(schema 99; this one knows 4\); upgrade"):
+    with pytest.raises(RecordsError, match=r"newer ansorlite \(schema 99; this one knows 5\); upgrade"):
         Database(tmp_path / "db")
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from ansorlite.errors import RecordsError
 from ansorlite.records import Database, Outcome
+from ansorlite.records.hints import hints
 from ansorlite.te.serialize import load
 from tests.unit.records.samples import candidate, failure, measurement, task
 
@@ -105,12 +106,46 @@ def test_the_machine_is_part_of_what_is_sealed(tmp_path: Path) -> None:
         assert not record.measurement.ours
 
 
+def test_what_the_machine_could_do_at_that_time_is_kept_and_sealed(tmp_path: Path) -> None:
+    known = replace(measurement(1), peak=1.9e11)
+    with Database(tmp_path / "db") as database:
+        database.add(task(), known)
+        (record,) = database.records()
+        assert record.measurement.peak == 1.9e11
+        assert record.measurement.ours
+        database._connection.execute("UPDATE measurements SET peak = 1e12")
+        (record,) = database.records()
+        assert not record.measurement.ours
+        database._connection.execute("UPDATE measurements SET peak = 'high'")
+        assert database.records() == []
+
+
+def test_a_database_of_schema_4_knows_no_peaks(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    with Database(path) as database:
+        database.add(task(), replace(measurement(1), machine="there"))
+    with sqlite3.connect(path) as connection:
+        connection.execute("ALTER TABLE measurements DROP COLUMN peak")
+        connection.execute("PRAGMA user_version = 4")
+    with Database(path, create=False) as database:
+        database.add(task(), replace(measurement(2), peak=1e9))
+        assert [(r.measurement.peak, r.measurement.ours) for r in database.records()] == [(0.0, True), (1e9, True)]
+
+
+def test_machines_of_other_speeds_are_compared_by_what_they_could_do() -> None:
+    fast = replace(measurement(1, latency=1.0), machine="fast", peak=4e11)
+    slow = replace(measurement(2, latency=2.0), machine="slow", peak=1e11)
+    assert hints([fast, slow], lambda _: True) == [slow.candidate, fast.candidate]
+    assert hints([fast, replace(slow, peak=0.0)], lambda _: True) == [fast.candidate, slow.candidate]
+
+
 def test_a_database_of_schema_3_is_read_and_written(tmp_path: Path) -> None:
     path = tmp_path / "db"
     with Database(path) as database:
         database.add(task(), measurement(1))
     with sqlite3.connect(path) as connection:
         connection.execute("ALTER TABLE measurements DROP COLUMN machine")
+        connection.execute("ALTER TABLE measurements DROP COLUMN peak")
         connection.execute("PRAGMA user_version = 3")
     with Database(path, create=False) as database:
         database.add(task(), replace(measurement(2), machine="there"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -57,3 +58,27 @@ def test_a_changed_rule_table_and_default_change_no_program_of_a_database(
         assert compiled() == programs
     finally:
         tiles.tile_table.cache_clear()
+
+
+def test_a_record_is_known_by_the_loops_of_its_program(tmp_path: Path) -> None:
+    """Whatever space it came from: two of them that have one program make records of one key."""
+    task = al.Task(workloads.matmul_relu(8, 8, 8))
+
+    def split(s: al.Schedule) -> None:
+        s.split(s.stage("D")["i"], [None, s.sample((2, 4), name="x")])
+
+    def the_same(s: al.Schedule) -> None:
+        s.split(s.stage("D")["i"], s.sample_tile(s.stage("D")["i"], 2, innermost=(2, 4), name="y"))
+
+    found = []
+    for number, space in enumerate((split, the_same)):
+        al.tune(task, space=space, trials=5, database=tmp_path / f"{number}.db", progress=False)
+        with Database(tmp_path / f"{number}.db") as database:
+            measured = [record.measurement for record in database.records_of(task)]
+        for each in measured:
+            printed = text(lower(task, each.candidate)).encode()
+            assert each.key == hashlib.sha256(printed).hexdigest()[: len(each.key)]
+            assert each.peak > 1e8, "of this machine, when it measured"
+        found.append({each.key for each in measured})
+    assert len(found[0]) == 3
+    assert found[0] == found[1]

@@ -49,6 +49,9 @@ class PlainKeys:
     def __call__(self, candidates: Sequence[Candidate]) -> list[str]:
         return [c.trace for c in candidates]
 
+    def digest(self, candidate: Candidate) -> str:
+        return candidate.trace
+
 
 class ListStrategy:
     """Proposes candidates 0, 1, 2, ... once each, and remembers what it is told. It keeps no log."""
