@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
+import tempfile
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -72,3 +77,19 @@ def assembled(ptx: str, processor: str) -> Mapping[str, Report]:
     if ptxas() is None and not os.environ.get("CI"):
         pytest.skip("there is no ptxas: pip install nvidia-cuda-nvcc")
     return assemble(ptx, processor).reports
+
+
+def disassembled(ptx: str, processor: str) -> str:
+    """The machine code of a program as text."""
+    if ptxas() is None:
+        pytest.skip("there is no ptxas: pip install nvidia-cuda-nvcc")
+    # A wheel has it beside ptxas, not on the path.
+    wheels = (Path(folder) for folder in sys.path)
+    found = [str(file) for folder in wheels for file in folder.glob("nvidia/*/bin/nvdisasm")]
+    program = shutil.which("nvdisasm") or next(iter(found), None)
+    if program is None:
+        pytest.skip("there is no nvdisasm: pip install nvidia-cuda-nvdisasm")
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(assemble(ptx, processor).cubin)
+        file.flush()
+        return subprocess.run([program, "-c", file.name], capture_output=True, text=True, check=True).stdout

@@ -22,7 +22,7 @@ from ansorlite.task import Task
 from ansorlite.te.dag import ComputeDAG
 from tests.contracts.cases import Drawn, budget, reproducer, seeds, times
 from tests.contracts.test_gpu import check_rows
-from tests.on_gpu import PROCESSORS, assembled, compiled, run
+from tests.on_gpu import PROCESSORS, assembled, compiled, disassembled, run
 from tests.products import PRODUCTS, SMALL, WIDE, convolution, product
 from tests.ptx_machine import PtxError, launch
 from tests.strategies import Draw, arrays_for
@@ -125,6 +125,24 @@ def test_warps_multiply_and_load_rows(name: str) -> None:
         for processor in PROCESSORS:
             for report in assembled(ptx, processor).values():
                 assert not report.spilled
+
+
+@pytest.mark.parametrize(
+    ("processor", "dtype", "unit", "there"),
+    [
+        ("sm_80", "float16", "mma.m16n8k16.f16", ("HMMA.16816.F32", "LDSM.16.M88.4", "LDSM.16.MT88")),
+        ("sm_80", "bfloat16", "mma.m16n8k16.bf16", ("HMMA.16816.F32.BF16", "LDSM.16.M88.4", "LDSM.16.MT88")),
+        ("sm_90", "int8", "mma.m16n8k32.s8", ("IMMA.16832.S8.S8", "LDSM.16.M88.4")),
+        ("sm_90a", "float16", "wgmma.m64k16.f16", ("HGMMA.64x", "WARPGROUP")),
+        ("sm_90a", "int8", "wgmma.m64k32.s8", ("IGMMA.64x", "WARPGROUP")),
+    ],
+)
+def test_machine_code_has_the_units_instructions(processor: str, dtype: str, unit: str, there: tuple[str, ...]) -> None:
+    target = resolve({"sm_80": "a100", "sm_90": "sm_90", "sm_90a": "h100"}[processor])
+    sketch = next(each for each in multiplied(product(256, 256, 256, dtype), target) if unit in each.text)
+    (row,) = TileSpace(sketch).sample(1, np.random.default_rng(38))
+    code = disassembled(compiled(simplify(sketch.lower(row)), target)[0], processor)
+    assert [name for name in there if name not in code] == []
 
 
 def test_rows_of_padded_copies_are_in_banks_of_their_own() -> None:

@@ -120,7 +120,7 @@ def _multiply(c: Context, product: Product, row: At, columns: list[At], left: st
     registers = ", ".join(f"${number}" for number in range(count))
     shape = f"m64n{COLUMNS * len(columns)}k{product.unit.steps}"
     text = f"wgmma.mma_async.sync.aligned.{shape}.{types} {{{registers}}}, ${2 * count}, ${2 * count + 1}, {rest};"
-    constraints = [*[f"={constraint}"] * count, *map(str, range(count)), "l", "l"]
+    constraints = [*[f"={constraint}"] * count, *map(str, range(count)), "l", "l", "~{memory}"]
     whole = f"{{ {', '.join([kind] * count)} }}"
     arguments = ", ".join([*(f"{kind} {text_}" for text_ in before), f"i64 {left}", f"i64 {right}"])
     return whole, c.b.op(f'call {whole} asm sideeffect "{text}", "{",".join(constraints)}"({arguments})')
