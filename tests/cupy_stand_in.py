@@ -383,6 +383,9 @@ class Stream:
                 gpu.broken = f"CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered ({error})"
                 raise CUDADriverError(gpu.broken) from None
 
+    def is_capturing(self) -> bool:
+        return self.captured is not None
+
     def begin_capture(self) -> None:
         self._stand_in.not_capturing("another one is")
         self._stand_in.capturing, self.captured = self, []

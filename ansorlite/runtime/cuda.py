@@ -17,7 +17,7 @@ import numpy as np
 
 from ansorlite.codegen.entry import EntryStep
 from ansorlite.codegen.object import Compiled, DeviceLaunch, DeviceObject, Form
-from ansorlite.errors import DeviceLostError, MemoryLimitError, TargetError
+from ansorlite.errors import ArgumentError, DeviceLostError, MemoryLimitError, TargetError
 from ansorlite.loops.kernel_module import When
 from ansorlite.machine import cuda
 from ansorlite.runtime.arguments import Array, numpy_type
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 _COMMON_SHARED: Final = 48 << 10
 #: Errors of a driver that say what is wrong with one launch, and spoil nothing.
 _HARMLESS: Final = ("LAUNCH_OUT_OF_RESOURCES", "INVALID_VALUE", "LaunchOutOfResources", "InvalidValue", "InvalidConfiguration")
+#: Errors of what a stream that is captured cannot do.
+_CAPTURED: Final = ("StreamCapture", "STREAM_CAPTURE")
 #: So many launches in a row are one graph: a driver begins them faster than Python does.
 _IN_A_GRAPH: Final = 64
 #: Fewer are launched one by one.
@@ -73,6 +75,7 @@ class Cuda:
         """For the time of a ``with`` this GPU is CuPy's current one; gives its current stream.
 
         Raises:
+            ArgumentError: the current stream is captured, and cannot do what it is asked for.
             MemoryLimitError: CuPy finds no room for what it is asked for.
             DeviceLostError: the driver reports that the GPU has failed this process.
         """
@@ -86,6 +89,11 @@ class Cuda:
             raise MemoryLimitError(f"{self._name} has no memory left for a copy; free some, or make the shapes smaller") from None
         except (cp.cuda.driver.CUDADriverError, cp.cuda.runtime.CUDARuntimeError) as error:
             said = " ".join(str(error).split())
+            if any(word in said for word in _CAPTURED):
+                raise ArgumentError(
+                    f"the current stream of {self._name} is captured, and this cannot be a part of a graph ({said}): call it "
+                    "once on that stream before, and in the capture with arrays on the GPU and out="
+                ) from None
             if any(word in said for word in _HARMLESS):
                 raise TargetError(f"{self._name} refuses to launch the program: {said}") from None
             raise DeviceLostError(

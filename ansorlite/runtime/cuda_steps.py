@@ -81,7 +81,10 @@ class CudaSteps:
         """
         addresses = struct.unpack(f"{len(bases) // 8}Q", bases)
         with self._lock, self._device.current() as stream:
-            if self._whole.key(addresses) in self._whole.graphs or not self._moving(addresses):
+            if stream.is_capturing():
+                # The caller makes a graph: the steps are a part of it.
+                self._launch(self._whole.steps, bases, stream)
+            elif self._whole.key(addresses) in self._whole.graphs or not self._moving(addresses):
                 self._run(self._whole, addresses, bases, stream)
             else:
                 self._seen(self._whole, self._whole.key(addresses))

@@ -81,8 +81,10 @@ class DeviceKernel(Kernel):
             ready = [contiguous(self._checked_here(position, array)) for position, array in enumerate(arrays)]
             if out is not None:
                 ready = apart(ready, written)
-            block = self._workspaces.take()
-            self._entry(self._pack(*(array.data.ptr for array in (*ready, *written)), block.address))
+            # Where there is nothing temporary nothing is taken: such a call may be part of a graph of the caller's.
+            block = self._workspaces.take() if self._workspace_bytes else None
+            address = 0 if block is None else block.address
+            self._entry(self._pack(*(array.data.ptr for array in (*ready, *written)), address))
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def prepare(self, **constants: Any) -> Kernel:

@@ -136,6 +136,25 @@ def test_a_model_runs_on_the_callers_stream(gpu: StandIn) -> None:
         np.testing.assert_allclose(again.get(), meaning(X), rtol=1e-5)
 
 
+def test_a_model_in_a_graph_of_the_callers(gpu: StandIn) -> None:
+    model = al.compile(al.from_onnx(proto(), target="cuda"))
+    (x,), out = on(gpu, X), gpu.empty((2, 3))
+    stream = gpu.module.cuda.Stream()
+    with stream:
+        model.run({"x": x}, {"y": out})
+        stream.begin_capture()
+        with pytest.raises(ArgumentError, match="is captured, and this cannot be a part of a graph"):
+            model(x)
+        model.run({"x": x}, {"y": out})
+        graph = stream.end_capture()
+    stream.synchronize()
+    (other,) = on(gpu, 2 * X)
+    for given, source in ((x, other), (x, x)):
+        given[:] = source
+        graph.launch(gpu.null[0])
+        np.testing.assert_allclose(out.get(), meaning(source.get()), rtol=1e-5)
+
+
 def test_what_a_model_on_a_gpu_refuses(gpu: StandIn) -> None:
     model = al.compile(al.from_onnx(proto(), target="cuda"))
     (x,) = on(gpu, X)

@@ -32,7 +32,7 @@ from ansorlite.sketch.candidate import NAIVE
 from ansorlite.sketch.program import lower
 from ansorlite.target import GPUS, Target, check_runs, obstacle, resolve
 from tests.cupy_stand_in import ATTRIBUTES, StandIn
-from tests.gpu_programs import GOLDEN, SMALL
+from tests.gpu_programs import GOLDEN, SMALL, element_wise
 from tests.unit.platforms.test_platforms import several
 
 
@@ -269,6 +269,39 @@ def test_what_writes_beside_its_arrays_is_found(gpu: StandIn) -> None:
     device.copy_out(memories[1])
 
 
+def test_arrays_that_begin_anywhere_are_copied_and_none_is_written_there(gpu: StandIn) -> None:
+    """Kernels load four elements at once: what does not begin at a multiple of 16 bytes would break the GPU."""
+    made = kernel(element_wise(128, 8).function)
+    wide = np.random.default_rng(0).random(129, dtype=np.float32)
+    there = gpu.asarray(wide)
+    x = there[1:]
+    assert x.data.ptr % 16
+    np.testing.assert_allclose(made(x, x).get(), np.exp(wide[1:]) + wide[1:], rtol=1e-6)
+    with pytest.raises(ArgumentError, match=r"out for Z must be contiguous, and begin at 16 bytes; pass one from cupy.empty"):
+        made(there[:128], there[:128], out=x)
+    with pytest.raises(ArgumentError, match="X is not a contiguous array that can be used in place"):
+        made.bind(x, there[:128], gpu.empty((128,)))
+
+
+def test_on_a_stream_that_is_captured(gpu: StandIn) -> None:
+    """With arrays of the caller's it is a part of the graph; what would need memory is refused, and harms nothing."""
+    made = kernel(SMALL["element_wise"].function)
+    x, out = gpu.asarray(np.ones(100, np.float32)), gpu.empty((100,))
+    gpu.null[0].synchronize()
+    stream = gpu.module.cuda.Stream()
+    with stream:
+        stream.begin_capture()
+        with pytest.raises(ArgumentError, match=r"stream of GPU 0 is captured, .*call it once on that stream before.* out="):
+            made(x, x)
+        made(x, x, out=out)
+        graph = stream.end_capture()
+    stream.synchronize()
+    assert not gpu.gpu.launched
+    graph.launch(stream)
+    stream.synchronize()
+    np.testing.assert_allclose(out.get(), np.e + 1, rtol=1e-6)
+
+
 def test_bound_and_timed(gpu: StandIn) -> None:
     made = kernel(SMALL["softmax"].function)
     x = gpu.asarray(np.random.default_rng(0).random((2, 128), dtype=np.float32))
@@ -371,13 +404,14 @@ def test_cupy_has_what_its_stand_in_has() -> None:
     for number, (name, _) in enumerate(ATTRIBUTES.items()):
         assert getattr(cupy.cuda.runtime, f"cudaDevAttr{name}") == ATTRIBUTES[name][0], number
     for owner, names in {
-        cupy.cuda.Stream: ("begin_capture", "end_capture", "synchronize", "__enter__"),
+        cupy.cuda.Stream: ("begin_capture", "end_capture", "is_capturing", "synchronize", "__enter__"),
+        cupy.cuda.ExternalStream: ("is_capturing", "synchronize", "__enter__"),
         cupy.cuda.Event: ("record", "synchronize"),
         cupy.cuda.graph.Graph: ("launch",),
         cupy.cuda.function.Module: ("load", "get_function"),
         cupy.cuda.function.Function: ("__call__", "ptr"),
         cupy.cuda.Device: ("__enter__", "compute_capability"),
-        cupy.ndarray: ("data", "device", "flags", "get", "copy", "nbytes"),
+        cupy.ndarray: ("data", "device", "flags", "get", "copy", "nbytes", "__getitem__", "__setitem__"),
     }.items():
         for name in names:
             assert hasattr(owner, name), f"{owner} has no {name}"
