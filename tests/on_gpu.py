@@ -35,7 +35,7 @@ TARGET: Final = resolve("sm_80")
 
 def compiled(function: Function, target: Target = TARGET) -> tuple[str, tuple[GpuKernel, ...]]:
     """The PTX of a function's kernels, and what they are."""
-    function = passes.run(simplify(function), (passes.SWIZZLE,), target)
+    function = passes.run(simplify(function), (passes.THROUGH_REGISTERS, passes.SWIZZLE), target)
     verify(function)
     module = Module(target)
     _, statements = kernel.parts(function)

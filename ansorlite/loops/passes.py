@@ -14,6 +14,7 @@ from ansorlite.loops.fetch_ahead import fetch_ahead
 from ansorlite.loops.nodes import Function
 from ansorlite.loops.peel import peel
 from ansorlite.loops.swizzle import swizzle
+from ansorlite.loops.through_registers import through_registers
 from ansorlite.target import Target
 
 
@@ -28,6 +29,7 @@ class LoopPass:
 EMULATE: Final = LoopPass("emulate", emulate)
 FETCH_AHEAD: Final = LoopPass("fetch_ahead", fetch_ahead)
 SWIZZLE: Final = LoopPass("swizzle", swizzle)
+THROUGH_REGISTERS: Final = LoopPass("through_registers", through_registers)
 PEEL: Final = LoopPass("peel", lambda function, _: peel(function))
 
 

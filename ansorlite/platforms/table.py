@@ -14,7 +14,7 @@ from ansorlite.codegen.straight_line import least_values
 from ansorlite.cost_model.draft import Draft
 from ansorlite.cost_model.draft_gpu import GpuDraft
 from ansorlite.errors import TargetError
-from ansorlite.loops.passes import EMULATE, FETCH_AHEAD, PEEL, SWIZZLE
+from ansorlite.loops.passes import EMULATE, FETCH_AHEAD, PEEL, SWIZZLE, THROUGH_REGISTERS
 from ansorlite.platforms.platform import Platform
 from ansorlite.runtime.devices import DEVICES
 from ansorlite.sketch.constraint import Constraint
@@ -44,7 +44,7 @@ _GPU: Final = Platform(
     limits=_LIMITS,
     constraints=(*_CONSTRAINTS, *GPU_CONSTRAINTS),
     prior=GpuDraft,
-    passes=(SWIZZLE,),
+    passes=(THROUGH_REGISTERS, SWIZZLE),
     emitter=nvptx.compile,
     device=DEVICES["cuda", "nvptx64"],
 )
@@ -58,7 +58,7 @@ PLATFORMS: Final[Mapping[tuple[str, str], Platform]] = {
     ("emulated", "x86_64"): replace(_EMULATED, device=DEVICES["emulated", "x86_64"]),
     ("emulated", "aarch64"): replace(_EMULATED, device=DEVICES["emulated", "aarch64"]),
     ("cuda", "nvptx64"): _GPU,
-    ("opencl", "spir64"): replace(_GPU, passes=(), emitter=opencl.compile, device=DEVICES["opencl", "spir64"]),
+    ("opencl", "spir64"): replace(_GPU, passes=(THROUGH_REGISTERS,), emitter=opencl.compile, device=DEVICES["opencl", "spir64"]),
 }
 
 

@@ -14,6 +14,7 @@ from ansorlite.loops.phases import barriers
 from ansorlite.loops.pipeline import pipelined
 from ansorlite.loops.printer import text
 from ansorlite.loops.simplify import simplify
+from ansorlite.loops.through_registers import through_registers
 from ansorlite.loops.verifier import VerifyError, verify
 from ansorlite.loops.visit import map_stmt
 from ansorlite.target import GPUS, host
@@ -124,10 +125,19 @@ def test_copies_land_at_the_wait_of_the_machine() -> None:
         launch(without, kernel.grid, arrays, shared=kernel.shared)
 
 
-def test_processors_without_such_copies_load_and_store() -> None:
+@pytest.mark.parametrize("stages", [2, 3])
+def test_processors_without_such_copies_keep_them_in_registers(stages: int) -> None:
     target = replace(TARGET, gpu=replace(GPUS["a100"].gpu, async_copies=False))
-    ptx, (kernel,) = compiled(sliding(3), target)
+    function = through_registers(simplify(sliding(stages)), target)
+    verify(function)
+    y, expected = computed(function)
+    np.testing.assert_array_equal(y, expected)
+    ptx, (kernel,) = compiled(function, target)
     assert "cp.async" not in ptx
+    assert "local" not in ptx
+    # What a step copies ahead is loaded before it computes, and stored after.
+    step = ptx[ptx.rindex("bar.sync", 0, ptx.rindex("ld.global")) :]
+    assert step.index("ld.global") < step.index("ld.shared") < step.index("st.shared")
     x = np.random.default_rng(1).random((ROWS, N), dtype=np.float32)
     y = np.full((ROWS, N), np.nan, np.float32)
     launch(ptx, kernel.grid, [x, y], shared=kernel.shared)

@@ -4,7 +4,7 @@ The structure is S R S R S S: blocks, steps of the outer sum, threads, steps of 
 accumulators in each thread's registers. Threads come inside of the outer sum: in each of its steps all threads of the block first
 copy what they are going to read into memory that they share, then add it up. Of each axis a block is cut into virtual threads,
 these into threads, and these into tiles: so what a thread adds up are several small tiles, a whole row of threads apart, and
-neighbouring threads read neighbouring vectors. Where copies may land later they are made some steps ahead, in a ring.
+neighbouring threads read neighbouring vectors. Copies are made some steps ahead, in a ring.
 
 The element-wise consumer runs on the accumulators. A stage without one gets one: its copy out of them.
 """
@@ -31,6 +31,8 @@ MAX_STEP = 64
 UNROLL_LIMITS = (256, 512, 1024)
 #: Slots of the rings that shared copies are in.
 STAGES = (1, 2, 3, 4, 5, 6)
+#: Where copies land where they stand a thread has one step's copies in registers, besides.
+STAGES_OF_REGISTERS = (1, 2)
 #: Rows of a shared copy begin so many elements behind a multiple of ``_BANKS``, which is as good as none; a vector; one.
 PADS = (8, 4, 1)
 _BANKS = 8
@@ -111,8 +113,9 @@ def _tiled(state: State, layouts: dict[Tensor, str]) -> State:
         copy = s.cache_read(stage.name, tensor.name, at=(outer or blocks)[-1], layout=layout, scope="shared")
         assert copy is not None
         _shape_copy(s, copy.tensor, lanes_of(target, copy.tensor))
-    if layouts and outer and target.gpu is not None and target.gpu.async_copies:
-        s.pipeline(outer[0], s.sample(STAGES, name=f"{stage.name}.stages"))
+    if layouts and outer and target.gpu is not None:
+        stages = STAGES if target.gpu.async_copies else STAGES_OF_REGISTERS
+        s.pipeline(outer[0], s.sample(stages, name=f"{stage.name}.stages"))
     return state.visited(s, {stage.name: bands})
 
 
