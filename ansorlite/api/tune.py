@@ -69,7 +69,8 @@ def tune(
         progress: whether to show progress on stderr; ``None`` shows it on a terminal only.
         time_limit: seconds after which to stop, whatever the trials.
         space: the programs to search: a function that schedules (of an ``al.Schedule``), several of them, an object whose
-            ``spaces(task)`` gives sketches, derivation rules, or ``"file.py:NAME"`` of one of these. By default they are derived.
+            ``spaces(task)`` gives sketches, derivation rules, or ``"file.py:NAME"`` of one of these. By default that of the
+            preset, which most derive.
         objective: what is to be lowered over several models: a key of ``ansorlite.task_scheduler.OBJECTIVES``: ``"latency"``, the
             sum; ``"bounds"``, the sum, but nothing more for a model below its bound; ``"geomean"``, that of latencies.
         goals: weight, bound and reference of each model, in order.
@@ -111,7 +112,7 @@ def tune(
     scheduling = makers.SCHEDULER.checked(
         schedule([describe(task, uses) for task, uses in tasks], objective_of(objective, goals), stop_below)
     )
-    own = space_of(space)
+    own = space_of(system.space or None if space is None else space)
     *streams, stream = np.random.default_rng(seed).spawn(len(tasks) + 1)
     with ExitStack() as stack:
         records = stack.enter_context(opened(database))  # before deriving sketches, which takes seconds

@@ -51,7 +51,7 @@ class EvolutionarySettings:
     """
 
     explorer: ExplorerMaker = field(default_factory=Evolving)
-    selector: Selector = field(default_factory=lambda: Spread(2))
+    selector: Selector = field(default_factory=lambda: Spread(3))
     exploration: Exploration = field(default_factory=lambda: Fixed(0.05))
     acquisition: Acquisition | None = None
     drafts: bool = False

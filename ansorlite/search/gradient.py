@@ -18,6 +18,7 @@ from ansorlite.search.coordinates import coordinates, nearest
 from ansorlite.search.evolutionary import EvolutionarySearch, EvolutionarySettings
 from ansorlite.search.explorers import Explorer, Rows, Score, Scores
 from ansorlite.search.protocol import SearchProblem
+from ansorlite.search.selectors import Spread
 from ansorlite.sketch.space import Space
 
 
@@ -67,4 +68,4 @@ def _scored(space: Space, score: Score, rows: Rows, taken: Set[bytes]) -> tuple[
 
 def gradient(problem: SearchProblem, model: CostModel, rng: np.random.Generator) -> EvolutionarySearch:
     """Today's search, with Felix's descent in the place of evolution."""
-    return EvolutionarySearch(problem, model, rng, EvolutionarySettings(explorer=Gradient()))
+    return EvolutionarySearch(problem, model, rng, EvolutionarySettings(explorer=Gradient(), selector=Spread(2)))

@@ -13,6 +13,7 @@ from ansorlite.search.acquisition import UpperBound
 from ansorlite.search.evolutionary import EvolutionarySearch, EvolutionarySettings
 from ansorlite.search.explorers import Evolving
 from ansorlite.search.protocol import SearchProblem
+from ansorlite.search.selectors import Spread
 
 #: 8,192 programs are drafted, of which 512 are left; 4 generations of them.
 DRAFTS: Final = EvolutionSettings(population=2048, generations=3, keep=512)
@@ -23,5 +24,5 @@ def pruner(problem: SearchProblem, model: CostModel, rng: np.random.Generator) -
     Raises:
         ArgumentError: the model does not say how sure it is.
     """
-    settings = EvolutionarySettings(explorer=Evolving(DRAFTS), acquisition=UpperBound(), drafts=True)
+    settings = EvolutionarySettings(explorer=Evolving(DRAFTS), selector=Spread(2), acquisition=UpperBound(), drafts=True)
     return EvolutionarySearch(problem, model, rng, settings)

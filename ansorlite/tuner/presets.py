@@ -21,6 +21,7 @@ class Preset:
         draft: whether what the closed-form draft likes best is measured first.
         transfer: whether the best programs of similar tasks in the database are measured next.
         timing: how programs are timed, of ``ansorlite.measure.timing.TIMINGS``.
+        space: where what makes the sketches is, ``"package.module:NAME"``; empty for the derivation rules of the target.
     """
 
     about: str
@@ -32,6 +33,7 @@ class Preset:
     draft: bool = True
     transfer: bool = False
     timing: str = "pairs"
+    space: str = ""
 
 
 _WOODPECKER: Final = "Liu et al., arXiv 2008.04567"
@@ -43,7 +45,7 @@ _AUTOTVM: Final = "Chen et al., NeurIPS 2018; apache/tvm v0.14, autotvm"
 DEFAULT: Final = "default"
 
 PRESETS: Final[Mapping[str, Preset]] = {
-    DEFAULT: Preset("evolution under the draft and trees that learn what it gets wrong"),
+    DEFAULT: Preset("evolution under the draft and trees that learn what it gets wrong", round=8),
     "random": Preset("programs at random", strategy="random", cost_model="random", draft=False),
     "ansor": Preset(
         "Ansor as it was: one forest for all tasks, 64 programs a round, random until 100 are measured",
@@ -55,6 +57,15 @@ PRESETS: Final[Mapping[str, Preset]] = {
     ),
     "autotvm": Preset(
         "AutoTVM's simulated annealing under trees", _AUTOTVM, strategy="autotvm", cost_model="gbdt", round=64, draft=False
+    ),
+    "autotvm-templates": Preset(
+        "the same over AutoTVM's template of products and convolutions, for tasks that sum once",
+        _AUTOTVM,
+        strategy="autotvm",
+        cost_model="gbdt",
+        round=64,
+        draft=False,
+        space="ansorlite.spaces.autotvm:x86",
     ),
     "autotvm-ga": Preset("AutoTVM's genetic algorithm", _AUTOTVM, strategy="genetic", cost_model="random", round=64, draft=False),
     "autotvm-grid": Preset("AutoTVM's grid: programs in order", _AUTOTVM, strategy="grid", cost_model="random", draft=False),
@@ -159,6 +170,7 @@ PRESETS: Final[Mapping[str, Preset]] = {
     "transfer-tuning": Preset(
         "as the default, but begins with what was best for similar tasks in the database",
         "Gibson and Cano, PACT 2022",
+        round=8,
         transfer=True,
     ),
     "lfbo": Preset(

@@ -4,6 +4,8 @@
     python -m benchmarks.search import KERNEL/GPU.json.gz
     python -m benchmarks.search run --preset default --preset random
     python -m benchmarks.search models --programs 32 --epochs 10
+    python -m benchmarks.search families
+    python -m benchmarks.search transfer
     python -m benchmarks.search page
 
 ``record``, ``run`` and ``models`` go on where they were stopped.
@@ -14,6 +16,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -28,9 +31,11 @@ from benchmarks.search import models as judging
 from benchmarks.search.cases import CLOUDS, GRIDS, matching, task_of
 from benchmarks.search.describing import described
 from benchmarks.search.judge import Bench
+from benchmarks.search.kept import kept
 from benchmarks.search.recording import Recording
 from benchmarks.search.results import Judged, Results, digest
 from benchmarks.search.table import Kind
+from benchmarks.search.variants import VARIANTS
 
 _ROOT: Final = Path(__file__).parents[2]
 TABLES: Final = Path(__file__).parent / "tables"
@@ -71,6 +76,9 @@ def main() -> None:
 )
 @click.option("--programs", type=click.IntRange(min=2), help="Of one table, at most.  [default: 4096 of a grid, 2048 of a cloud]")
 @click.option("--seconds", type=click.FloatRange(min=0), default=math.inf, help="Begin nothing else after so many.")
+@click.option(
+    "--searched", type=click.IntRange(min=1), default=record.SEARCHED, show_default=True, help="Trials that find a grid's values."
+)
 @click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True)
 @click.option("--builders", type=click.IntRange(min=1), default=2, show_default=True, help="Programs compiled at once.")
 @click.option("--measurer", type=click.Choice(list(MEASURERS)), default="local", show_default=True)
@@ -83,6 +91,7 @@ def _record(
     texts: tuple[str, ...],
     programs: int | None,
     seconds: float,
+    searched: int,
     threads: int,
     builders: int,
     measurer: str,
@@ -108,8 +117,10 @@ def _record(
         if what is Kind.CLOUD and path.exists() and not recording.readings:
             recording.restore(table.read(path))
         with record.Recorder(task, recording, MEASURERS[measurer], record.settings(builders), until) as recorder:
-            make = record.record_grid if what is Kind.GRID else record.record_cloud
-            made = make(task, f"{suite} {case}", recorder, programs or (4096 if what is Kind.GRID else 2048))
+            if what is Kind.GRID:
+                made = record.record_grid(task, f"{suite} {case}", recorder, programs or 4096, searched=searched)
+            else:
+                made = record.record_cloud(task, f"{suite} {case}", recorder, programs or 2048)
         if made is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             table.write(made, path)
@@ -145,6 +156,13 @@ def _describe(folder: Path) -> None:
     "--preset", "names", multiple=True, type=click.Choice(list(PRESETS)), help="May be given several times.  [default: all]"
 )
 @click.option(
+    "--variant",
+    "variants",
+    multiple=True,
+    type=click.Choice(list(VARIANTS)),
+    help="Of the default; may be given several times.  [default: none]",
+)
+@click.option(
     "--table", "texts", multiple=True, metavar="TEXT", help="Only tables with this in their name; may be given several times."
 )
 @click.option("--seeds", type=click.IntRange(min=1), default=30, show_default=True)
@@ -153,30 +171,40 @@ def _describe(folder: Path) -> None:
 @_results
 @_folder
 def _run(
-    names: tuple[str, ...], texts: tuple[str, ...], seeds: int, trials: int, seconds: float, results: Path, folder: Path
+    names: tuple[str, ...],
+    variants: tuple[str, ...],
+    texts: tuple[str, ...],
+    seeds: int,
+    trials: int,
+    seconds: float,
+    results: Path,
+    folder: Path,
 ) -> None:
-    """Let presets search tables. What is known and unchanged is not run again."""
+    """Let presets, or variants of the default, search tables. What is known and unchanged is not run again."""
     until = time.monotonic() + seconds
     found = _paths(folder, (Kind.GRID, Kind.FOREIGN), texts)
-    kept = Results(results)
-    chosen = names or tuple(PRESETS)
-    digests = {(preset, name): digest(PRESETS[preset], path) for preset in chosen for name, path in found.items()}
-    known = {(*key, run.seed) for key, runs in kept.current(digests, trials).items() for run in runs}
+    runs = Results(results)
+    chosen = (*(names or (() if variants else tuple(PRESETS))), *variants)
+    digests = _digests(chosen, found)
+    known = {(digests[key], run.seed) for key, made in runs.current(digests, trials).items() for run in made}
+    before = len(known)
     benches: dict[str, Bench] = {}
-    made = 0
     # Seed by seed, so that what there is when the time is up is of all of them.
     for seed, (name, path), preset in itertools.product(range(seeds), found.items(), chosen):
-        if (preset, name, seed) in known:
+        what = digests[preset, name]
+        if (what, seed) in known:
             continue
         if time.monotonic() >= until:
             click.echo("the time is up; the same command goes on", err=True)
             break
         if name not in benches:
             benches[name] = Bench.of(table.read(path, features=True))
-        course = benches[name].run(PRESETS[preset], trials, seed)
-        kept.add(Judged.of(preset, name, seed, trials, digests[preset, name], course))
-        made += 1
-    click.echo(f"{made} runs, {len(known)} were known", err=True)
+        bench = benches[name]
+        variant = VARIANTS.get(preset)
+        course = bench.run(PRESETS[preset], trials, seed) if variant is None else variant.run(bench, trials, seed)
+        runs.add(Judged.of(preset, name, seed, trials, what, course))
+        known.add((what, seed))
+    click.echo(f"{len(known) - before} runs, {before} were known", err=True)
 
 
 @main.command("page")
@@ -187,21 +215,28 @@ def _run(
 def _page(trials: int, output: Path, results: Path, folder: Path) -> None:
     """Write the page from the results."""
     found = _paths(folder, (Kind.GRID, Kind.FOREIGN), ())
-    digests = {(preset, name): digest(PRESETS[preset], path) for preset in PRESETS for name, path in found.items()}
-    runs = Results(results).current(digests, trials)
+    digests = _digests((*PRESETS, *VARIANTS), found)
+    known = Results(results)
+    runs = {count: known.current(digests, count) for count in {trials, *known.trials}}
     tables = {name: table.read(path) for name, path in found.items()}
     clouds = {name: table.read(path) for name, path in _paths(folder, (Kind.CLOUD,), ()).items()}
-    output.write_text(page.page(tables, runs, trials, clouds, judging.tables(judging.kept(learning.MODELS))))
+    replayed = kept(learning.REPLAYED)
+    models = judging.tables(judging.kept(learning.MODELS))
+    output.write_text(page.page(tables, runs, trials, clouds, [*replayed.items(), *models]))
+
+
+def _digests(names: Sequence[str], tables: Mapping[str, Path]) -> dict[tuple[str, str], str]:
+    """Of presets and variants, by name, on tables."""
+    return {
+        (each, name): VARIANTS[each].digest(path) if each in VARIANTS else digest(PRESETS[each], path)
+        for each in names
+        for name, path in tables.items()
+    }
 
 
 def _paths(folder: Path, kinds: tuple[Kind, ...], texts: tuple[str, ...]) -> dict[str, Path]:
     """The tables of these kinds by name; a grid and a cloud of one task have the same name."""
-    every = {
-        path.stem: path
-        for kind in kinds
-        for path in sorted((folder / kind.value).glob("*.npz"))
-        if path != table.features_path(path.with_name(path.name.replace(".features", "")))
-    }
+    every = {name: path for kind in kinds for name, path in table.tables_in(folder, kind).items()}
     found = {name: path for name, path in every.items() if not texts or any(text in name for text in texts)}
     if not found and texts:
         raise click.UsageError(
@@ -210,7 +245,7 @@ def _paths(folder: Path, kinds: tuple[Kind, ...], texts: tuple[str, ...]) -> dic
     return found
 
 
-for _command in (learning.corpus, learning.models, learning.prior):
+for _command in (learning.corpus, learning.models, learning.prior, learning.families, learning.transfer):
     main.add_command(_command)
 
 

@@ -19,10 +19,12 @@ def described(table: Table) -> Table:
     """``table``, of one of our tasks, with the features that its programs have today."""
     task = Task(load(dict(table.meta.dag)), Target.of(table.meta.target))
     row = np.zeros((1, 0), np.int64)
-    found = [extract(sketch_of(task, Candidate(trace)), row)[0] for trace in table.traces]
-    features = np.zeros((len(found), max(map(len, found)), NUM_FEATURES), np.float16)
-    for number, each in enumerate(found):
-        features[number, : len(each)] = each
-    statements = [max(len(found[at]) for at in np.flatnonzero(table.sketch == n)) for n in range(len(table.meta.sketches))]
+    # Rows of one key are one program: a grid has seven of each.
+    _, first, program = np.unique(table.key, return_index=True, return_inverse=True)
+    found = [extract(sketch_of(task, Candidate(table.traces[at])), row)[0] for at in first.tolist()]
+    features = np.zeros((len(table), max(map(len, found)), NUM_FEATURES), np.float16)
+    for number, each in enumerate(program.tolist()):
+        features[number, : len(found[each])] = found[each]
+    statements = [max(len(found[at]) for at in program[table.sketch == n].tolist()) for n in range(len(table.meta.sketches))]
     sketches = tuple(replace(s, statements=count) for s, count in zip(table.meta.sketches, statements, strict=True))
     return replace(table, meta=replace(table.meta, features=NAMES, sketches=sketches), features=features)

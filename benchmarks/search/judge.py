@@ -11,7 +11,7 @@ from ansorlite.cost_model import GBDT, CostModel, RandomModel
 from ansorlite.cost_model.shared import Pool, SharedModel
 from ansorlite.cost_model.uncertain import Bagged
 from ansorlite.features import NAMES
-from ansorlite.search import STRATEGIES
+from ansorlite.search import STRATEGIES, StrategyMaker
 from ansorlite.search.protocol import SearchProblem
 from ansorlite.target import Target
 from ansorlite.task import Task
@@ -72,11 +72,25 @@ class Bench:
                 return Bagged(rng)
         return GBDT()
 
-    def run(self, preset: Preset, trials: int, seed: int, noise: Noise = Noise.NONE) -> Course:
-        """Tune on the table. What the draft likes is not measured first: all presets begin with the same knowledge."""
+    def run(
+        self,
+        preset: Preset,
+        trials: int,
+        seed: int,
+        noise: Noise = Noise.NONE,
+        maker: StrategyMaker | None = None,
+        model: CostModel | None = None,
+    ) -> Course:
+        """Tune on the table. What the draft likes is not measured first: all presets begin with the same knowledge.
+
+        Args:
+            maker: of another strategy than the preset's.
+            model: another one than the preset's.
+        """
         search, learning = np.random.default_rng(seed).spawn(2)
         begin = time.thread_time()
-        strategy = STRATEGIES[preset.strategy](self.problem, self.model(preset, learning), search)
+        model = self.model(preset, learning) if model is None else model
+        strategy = (maker or STRATEGIES[preset.strategy])(self.problem, model, search)
         measurer = TableMeasurer(self.table, noise, seed)
         latencies: list[float | None] = []
         names: list[str] = []

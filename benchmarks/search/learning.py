@@ -12,11 +12,16 @@ import click
 from ansorlite.dataset import write_corpus
 from ansorlite.dataset.models import models as known_models
 from benchmarks.common.tables import show
+from benchmarks.search import families as siblings
 from benchmarks.search import models as judging
 from benchmarks.search import prior as experience
+from benchmarks.search import transfer as transferred
+from benchmarks.search.kept import keep
+from benchmarks.search.table import Kind, Table, read, tables_in
 
 TABLES: Final = Path(__file__).parent / "tables"
 MODELS: Final = Path(__file__).parent / "models.jsonl"
+REPLAYED: Final = Path(__file__).parent / "replayed.json"
 
 _folder = click.option(
     "--folder",
@@ -27,6 +32,9 @@ _folder = click.option(
 _programs = click.option("--programs", type=click.IntRange(min=4), help="Of a task, at most.  [default: all]")
 _epochs = click.option("--epochs", type=click.IntRange(min=1), help="Of neural models.  [default: their authors']")
 _folds = click.option("--folds", type=click.IntRange(min=2), default=4, show_default=True, help="Of the tasks.")
+_replayed = click.option(
+    "--results", type=click.Path(dir_okay=False, path_type=Path), default=REPLAYED, help="[default: the repository's]"
+)
 _seed = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 
 
@@ -83,3 +91,30 @@ def prior(programs: int | None, epochs: int | None, folds: int, seed: int, folde
     """Whether what other tasks taught helps with a new one, before and after it is measured."""
     clouds = judging.entries(folder, judging.Settings(programs, epochs, folds, seed))
     show(experience.experiment(clouds, folds, seed, epochs))
+
+
+@click.command()
+@click.option("--models", type=click.IntRange(min=1), default=10, show_default=True, help="Drawn of the clouds.")
+@_seed
+@_replayed
+@_folder
+def families(models: int, seed: int, results: Path, folder: Path) -> None:
+    """Whether a forest a family, and trials for siblings, save trials; `page` shows it."""
+    table = siblings.experiment(list(_read(folder, Kind.CLOUD).values()), models, seed)
+    keep(results, "FamilySeer's families, replayed", table)
+    show(table)
+
+
+@click.command()
+@click.option("--seeds", type=click.IntRange(min=1), default=10, show_default=True)
+@_replayed
+@_folder
+def transfer(seeds: int, results: Path, folder: Path) -> None:
+    """Whether AutoTVM's base model of other tasks saves trials; `page` shows it."""
+    table = transferred.experiment(_read(folder, Kind.GRID), list(_read(folder, Kind.CLOUD).values()), seeds)
+    keep(results, "AutoTVM's base model of other tasks", table)
+    show(table)
+
+
+def _read(folder: Path, kind: Kind) -> dict[str, Table]:
+    return {name: read(path, features=True) for name, path in tables_in(folder, kind).items()}

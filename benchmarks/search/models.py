@@ -19,7 +19,7 @@ from ansorlite.errors import ArgumentError
 from benchmarks.common.tables import DASH
 from benchmarks.common.tables import Table as Grid
 from benchmarks.search.entries import entry_of
-from benchmarks.search.table import Kind, features_path, read
+from benchmarks.search.table import Kind, read, tables_in
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,7 @@ class Row:
 
 def entries(folder: Path, settings: Settings) -> list[Entry]:
     """The clouds in ``folder``."""
-    paths = sorted((folder / Kind.CLOUD.value).glob("*.npz"))
-    features = {features_path(path) for path in paths}
-    return [entry_of(read(path), settings.programs, settings.seed) for path in paths if path not in features]
+    return [entry_of(read(path), settings.programs, settings.seed) for path in tables_in(folder, Kind.CLOUD).values()]
 
 
 def rows(known: Sequence[Row], clouds: Sequence[Entry], settings: Settings, names: Sequence[str], until: float) -> Iterator[Row]:

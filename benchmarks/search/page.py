@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ansorlite.tuner.presets import DEFAULT, PRESETS
 from benchmarks.common.tables import DASH, markdown
 from benchmarks.common.tables import Table as Grid
 from benchmarks.search import metrics, statistics
+from benchmarks.search.claims import RANDOM, claims
 from benchmarks.search.results import Judged
+from benchmarks.search.standing import Found, OnTable
 from benchmarks.search.table import Kind, Table
-
-RANDOM: Final = "random"
-#: Seeds below which nothing is said to be met or missed.
-_ENOUGH: Final = 10
+from benchmarks.search.variants import VARIANTS
 
 _HEAD: Final = """# Search quality
 
@@ -33,6 +29,8 @@ thirty seeds cost seconds and every preset answers the same question. Made by `p
   A **foreign** table was measured by others, on GPUs. It has no features: there a preset means its strategy on the knobs, with
   trees in the place of a cost model that reads features. A **cloud** is programs of a task's whole space, for models; no strategy
   runs on it.
+* Presets that share trials among tasks differently, or begin with what others know, do the same on one task: `dynatune` as `autotvm`,
+  `transfer-tuning` as the default.
 * Nothing is noisy here: a program takes what the table says. No preset begins with the draft's favourite.
 * *s(k)* is the speed of the best of k trials, as a share of that of the table's fastest program: the median over seeds.
 * *score* is the mean over k ≤ 64 of how much closer to the best than random search a run is: 1 is the best at once, 0 is as
@@ -48,48 +46,9 @@ _TERMS: Final = """## Where the foreign tables are from
 """
 
 
-@dataclass(frozen=True)
-class OnTable:
-    """The runs of one preset on one table."""
-
-    table: Table
-    runs: tuple[Judged, ...]
-    trials: int
-
-    @cached_property
-    def best_so_far(self) -> NDArray[np.float64]:
-        """``(seeds, trials)``"""
-        worst = metrics.slowest(self.table)
-        return np.stack([metrics.best_so_far(run.bests, self.trials, worst) for run in self.runs])
-
-    @cached_property
-    def shares(self) -> NDArray[np.float64]:
-        """``(trials,)``: s(k)."""
-        return np.median(self.table.best / self.best_so_far, axis=0)
-
-    @cached_property
-    def finals(self) -> list[float]:
-        """Of each seed, seconds of the best."""
-        return [float(value) for value in self.best_so_far[:, -1]]
-
-    @cached_property
-    def score(self) -> float:
-        """The median over seeds."""
-        random = metrics.expected_best(metrics.programs(self.table), self.trials)
-        return float(np.median([metrics.score(run, random, self.table.best) for run in self.best_so_far]))
-
-    def median_to(self, share: float) -> float:
-        """Trials until a share of the best speed is reached, the median over seeds; infinite where most do not reach it."""
-        reached = [metrics.trials_to(run, self.table.best, share) for run in self.best_so_far]
-        return float(np.median([math.inf if each is None else each for each in reached]))
-
-
-Found = Mapping[tuple[str, str], OnTable]
-
-
 def page(
     tables: Mapping[str, Table],
-    found: Mapping[tuple[str, str], Sequence[Judged]],
+    found: Mapping[int, Mapping[tuple[str, str], Sequence[Judged]]],
     trials: int,
     clouds: Mapping[str, Table],
     models: Sequence[tuple[str, Grid]] = (),
@@ -98,15 +57,22 @@ def page(
 
     Args:
         tables: grids and foreign ones, by name.
-        found: by preset and table.
+        found: runs by their trials, and by preset and table.
+        trials: of the runs that are shown; claims are of others, too.
         models: what is said of cost models, with titles.
     """
-    on = {key: OnTable(tables[key[1]], tuple(runs), trials) for key, runs in found.items() if runs}
-    presets = [name for name in PRESETS if any(key[0] == name for key in on)]
+    every: dict[int, Found] = {
+        count: {key: OnTable(tables[key[1]], tuple(runs), count) for key, runs in of_them.items() if runs}
+        for count, of_them in found.items()
+    }
+    on = every.get(trials, {})
+    # A table is a space of its own: what differs in its space alone cannot be judged here.
+    presets = [name for name in PRESETS if not PRESETS[name].space and any(key[0] == name for key in on)]
     parts = [_HEAD]
     for title, table in (
         ("Presets", _summary(presets, tables, on)),
-        ("What was to be shown", _claims(tables, on)),
+        ("What was to be shown", claims(tables, every)),
+        ("The default, and what was tried for it", _variants(tables, on)),
         (f"Share of the best speed after {trials} trials", _matrix(presets, tables, on, lambda each: f"{each.shares[-1]:.3f}")),
         ("Share of the best speed after 32 trials", _matrix(presets, tables, on, lambda each: f"{each.shares[31]:.3f}")),
         ("Score", _matrix(presets, tables, on, lambda each: f"{each.score:.2f}")),
@@ -181,51 +147,41 @@ def _summary(presets: Sequence[str], tables: Mapping[str, Table], on: Found) -> 
     return Grid("presets", (*header, "p beside default", "seconds a run", "seeds"), tuple(rows))
 
 
-@dataclass(frozen=True)
-class _Claim:
-    """What a preset is to show: on how many tables it beats another, worse on none."""
-
-    text: str
-    ours: str
-    theirs: str
-    kinds: tuple[Kind, ...]
-    wanted: float
-
-
-_BOTH: Final = (Kind.GRID, Kind.FOREIGN)
-#: Shares of the tables of a kind.
-_CLAIMS: Final = (
-    _Claim("the default beats Ansor as it was on 10 of 12 grids", DEFAULT, "ansor", (Kind.GRID,), 10 / 12),
-    _Claim("AutoTVM's annealing beats random search on 10 of 12 grids", "autotvm", RANDOM, (Kind.GRID,), 10 / 12),
-    _Claim("AutoTVM's annealing beats random search on 6 of 8 foreign tables", "autotvm", RANDOM, (Kind.FOREIGN,), 6 / 8),
-    _Claim("FlexTensor's walk beats random search on 14 of 20 tables", "flextensor", RANDOM, _BOTH, 14 / 20),
-    _Claim("AdaTune's forest and expected improvement beat random search on 14 of 20 tables", "adatune", RANDOM, _BOTH, 14 / 20),
-    _Claim("Bayesian optimisation beats random search on 14 of 20 tables", "bayesian", RANDOM, _BOTH, 14 / 20),
-)
-
-
-def _claims(tables: Mapping[str, Table], on: Found) -> Grid:
+def _variants(tables: Mapping[str, Table], on: Found) -> Grid:
+    """Geometric means over tables and seeds, and how much better than the default, on the seeds that both have."""
     rows = []
-    for claim in _CLAIMS:
-        chosen = {name: table for name, table in tables.items() if table.meta.kind in claim.kinds}
-        both = list(_both(claim.ours, claim.theirs, chosen, on))
-        if both:
-            beaten = sum(statistics.beats(ours.finals, theirs.finals) for _, ours, theirs in both)
-            rows.append((claim.text, f"{beaten} of {len(both)}", _verdict(beaten >= claim.wanted * len(both), both)))
-    for preset in PRESETS:
-        both = list(_both(preset, DEFAULT, tables, on))
-        if preset != DEFAULT and both:
-            beaten = sum(statistics.beats(ours.finals, theirs.finals) for _, ours, theirs in both)
-            verdict = _verdict(beaten <= 4 / 20 * len(both), both)
-            rows.append((f"{preset} beats the default on no more than 4 of 20 tables", f"{beaten} of {len(both)}", verdict))
-    return Grid("claims", ("at 64 trials", "found", ""), tuple(rows))
+    for name in (DEFAULT, *VARIANTS):
+        cells = []
+        for kind in (Kind.GRID, Kind.FOREIGN):
+            both = [pair for table, *pair in _both(name, DEFAULT, tables, on) if tables[table].meta.kind is kind]
+            cells += _beside(both) if both else [DASH] * 4
+        if set(cells) != {DASH}:
+            rows.append((name, *cells))
+    header = ("", *(f"{what}, {kind}" for kind in ("grids", "foreign") for what in ("s(32)", "s(64)", "s(64) beside", "runs")))
+    notes = (
+        "Geometric means over tables and seeds. *beside*: the logarithm of the ratio to the default's, on the same seeds, "
+        "with its standard error. Each row differs from the default in what it says.",
+    )
+    return Grid("variants", header, tuple(rows) if len(rows) > 1 else (), notes)
 
 
-def _verdict(met: bool, both: Sequence[tuple[str, OnTable, OnTable]]) -> str:
-    """Few seeds cannot tell: a difference that there is does not show."""
-    if min(len(each.runs) for _, *pair in both for each in pair) < _ENOUGH:
-        return f"open: fewer than {_ENOUGH} seeds"
-    return "met" if met else "missed"
+def _beside(both: Sequence[Sequence[OnTable]]) -> list[str]:
+    """s(32), s(64), that beside the second of each pair, and runs."""
+    means, gains, errors, count = [], [], [], 0
+    for ours, theirs in both:
+        shared = sorted({run.seed for run in ours.runs} & {run.seed for run in theirs.runs})
+        own, other = (
+            np.log(each.table.best / each.best_so_far[[[run.seed for run in each.runs].index(seed) for seed in shared]])
+            for each in (ours, theirs)
+        )
+        means.append(own[:, [31, -1]].mean(axis=0))
+        gain = own[:, -1] - other[:, -1]
+        gains.append(gain.mean())
+        errors.append(gain.std() / math.sqrt(len(gain)))
+        count += len(shared)
+    early, late = np.exp(np.mean(means, axis=0))
+    error = math.sqrt(sum(each**2 for each in errors)) / len(errors)
+    return [f"{early:.3f}", f"{late:.3f}", f"{np.mean(gains):+.3f} ± {error:.3f}", str(count)]
 
 
 def _matrix(presets: Sequence[str], tables: Mapping[str, Table], on: Found, show: Callable[[OnTable], str]) -> Grid:

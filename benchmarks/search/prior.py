@@ -15,11 +15,11 @@ from scipy.stats import wilcoxon
 
 from ansorlite.cost_model import GBDT, BlendedModel, CostModel, Group, neural, peak_score, rank_correlation
 from ansorlite.cost_model.blend import Prior
-from ansorlite.cost_model.boosting import ForestSettings
 from ansorlite.cost_model.views import View
 from ansorlite.dataset import Entry
 from ansorlite.dataset.splits import by_task
 from ansorlite.platforms.table import platform_of
+from ansorlite.tuner.base_model import LARGE
 from benchmarks.common.tables import Table as Grid
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -30,8 +30,6 @@ Scorer: TypeAlias = Callable[[Sequence[Group]], Floats]
 MEASURED: Final = (0, 16)
 #: The weight of what others taught is halved with each so many programs measured.
 HALVED: Final = 64
-#: Trees for the records of all tasks.
-LARGE: Final = ForestSettings(trees=200, leaves=16, learning_rate=0.1, feature_fraction=0.7, min_leaf=20)
 _METRICS: Final[Mapping[str, Callable[[Floats, Floats], float]]] = {
     "Spearman": rank_correlation,
     "top 1": lambda scores, latencies: peak_score(scores, latencies, 1),

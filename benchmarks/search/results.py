@@ -83,13 +83,21 @@ class Results:
         with self._path.open("a") as file:
             file.write(json.dumps(asdict(row)) + "\n")
 
+    @property
+    def trials(self) -> set[int]:
+        """Of how many trials there are runs."""
+        return {row.trials for row in self.rows}
+
     def current(self, digests: Mapping[tuple[str, str], str], trials: int) -> dict[tuple[str, str], list[Judged]]:
-        """By preset and table, the runs of so many trials whose digest is still that of ``digests``, one a seed."""
-        found: dict[tuple[str, str], dict[int, Judged]] = {}
+        """By preset and table, the runs of so many trials whose digest is still that of ``digests``, one a seed.
+
+        Presets of one digest do the same on a table, where there is one task: they share their runs.
+        """
+        found: dict[str, dict[int, Judged]] = {}
         for row in self.rows:
-            if digests.get((row.preset, row.table)) == row.digest and row.trials == trials:
-                found.setdefault((row.preset, row.table), {})[row.seed] = row
-        return {key: [runs[seed] for seed in sorted(runs)] for key, runs in found.items()}
+            if row.trials == trials:
+                found.setdefault(row.digest, {})[row.seed] = row
+        return {key: [found[own][seed] for seed in sorted(found[own])] for key, own in digests.items() if own in found}
 
 
 def _judged(facts: dict[str, Any]) -> Judged:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ansorlite.features.loop_tree import LoopTree
 from ansorlite.features.programs import Programs
+from ansorlite.platforms.table import platform_of
 from ansorlite.search.protocol import SearchProblem
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.directions import Directions
@@ -249,4 +250,8 @@ def problem_of(table: Table) -> SearchProblem:
     """
     if table.meta.kind is Kind.CLOUD:
         raise ValueError("a cloud has programs here and there; strategies are for grids and foreign tables")
-    return SearchProblem(tuple(TableProgramSpace(table, position) for position in range(len(table.meta.sketches))))
+    spaces = tuple(TableProgramSpace(table, position) for position in range(len(table.meta.sketches)))
+    if not table.meta.dag:
+        return SearchProblem(spaces)
+    target = task_of(table).target
+    return SearchProblem(spaces, platform_of(target).prior(target))

@@ -208,6 +208,13 @@ def features_path(path: Path) -> Path:
     return path.with_suffix(".features.npz")
 
 
+def tables_in(folder: Path, kind: Kind) -> dict[str, Path]:
+    """Where the tables of a kind are, by name."""
+    paths = sorted((folder / kind.value).glob("*.npz"))
+    features = {features_path(path) for path in paths}
+    return {path.stem: path for path in paths if path not in features}
+
+
 def write(table: Table, path: Path) -> None:
     """Put ``table`` at ``path``, whole or not at all, and its features beside it."""
     meta = {"format": FORMAT, **_plain(table.meta)}

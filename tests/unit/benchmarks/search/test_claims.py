@@ -1,0 +1,74 @@
+"""Claims are met, missed, or open, by what runs say; tables that commands keep for the page."""
+
+from pathlib import Path
+
+import pytest
+
+from ansorlite.errors import ArgumentError
+from benchmarks.common.tables import Table as Grid
+from benchmarks.search.claims import CLAIMS, ENOUGH, claims
+from benchmarks.search.kept import keep, kept
+from benchmarks.search.results import Judged
+from benchmarks.search.standing import Found, OnTable
+from benchmarks.search.table import Kind, Table
+from tests.unit.benchmarks.search.support import small_table
+
+HERON = next(claim for claim in CLAIMS if claim.ours.preset == "heron")
+
+
+def runs(table: Table, preset: str, seconds: float, seeds: int = ENOUGH, trials: int = 64) -> OnTable:
+    made = tuple(Judged(preset, "t", seed, trials, "", trials, ((1, 9e-4), (20, seconds * 1e-4)), 0.1) for seed in range(seeds))
+    return OnTable(table, made, trials)
+
+
+def verdict(ours: float, theirs: float, seeds: int = ENOUGH, tables: int = 2) -> tuple[str, ...]:
+    table = small_table()
+    names = [f"t{number}" for number in range(2)]
+    found: Found = {}
+    for name in names[:tables]:
+        found = {
+            **found,
+            ("heron", name): runs(table, "heron", ours, seeds),
+            ("autotvm-ga", name): runs(table, "autotvm-ga", theirs, seeds),
+        }
+    made = claims(dict.fromkeys(names, table), {64: found})
+    return next(row for row in made.rows if row[0] == HERON.text)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ((1.0, 2.0), ("2 of 2", "0", "met")),
+        ((2.0, 1.0), ("0 of 2", "2", "missed")),
+        ((1.0, 1.0), ("0 of 2", "0", "missed")),
+        ((1.0, 2.0, ENOUGH - 1), ("2 of 2", "0", "open: fewer than 10 seeds")),
+        ((1.0, 2.0, ENOUGH, 1), ("1 of 1", "0", "open: 1 of 2 tables")),
+    ],
+)
+def test_a_claim(given: tuple[float, ...], said: tuple[str, ...]) -> None:
+    assert verdict(*given)[1:] == said  # type: ignore[arg-type]
+
+
+def test_a_claim_of_more_trials_needs_such_runs() -> None:
+    table = small_table(kind=Kind.FOREIGN)
+    pair = {(name, "t"): runs(table, name, seconds, trials=128) for name, seconds in (("autotvm-ga", 1.0), ("random", 2.0))}
+    texts = [row[0] for row in claims({"t": table}, {128: pair}).rows]
+    assert texts == ["AutoTVM's genetic algorithm beats random search at 128 on 12 of 20 tables"]
+
+
+def test_a_rival_of_the_default_is_counted() -> None:
+    table = small_table()
+    found = {(name, "t"): runs(table, name, seconds) for name, seconds in (("local", 1.0), ("default", 2.0))}
+    (row,) = claims({"t": table}, {64: found}).rows
+    assert row == ("local beats the default on no more than 4 of 20 tables", "1 of 1", "", "missed")
+
+
+def test_tables_are_kept_by_title(tmp_path: Path) -> None:
+    path = tmp_path / "kept.json"
+    assert kept(path) == {}
+    for title, value in (("a", "1"), ("b", "2"), ("a", "3")):
+        keep(path, title, Grid(title, ("x", "y"), (("row", value),), ("a note",)))
+    assert {title: each.rows for title, each in kept(path).items()} == {"a": (("row", "3"),), "b": (("row", "2"),)}
+    path.write_text('{"a": 3}')
+    with pytest.raises(ArgumentError, match="delete it, and make them again"):
+        kept(path)
