@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import Final, Protocol
 
 from ansorlite import visible
@@ -249,13 +248,14 @@ class Tuner:
         return max(1, int(self._time_left * fresh / self._clock.elapsed))
 
     def _measure(self, measurer: Measures, index: int, batch: Mapping[str, Candidate]) -> list[Measurement]:
-        state = self._states[index]
+        state, candidates = self._states[index], list(batch.values())
+        with self._clock.search():
+            keys = [state.keys.digest(candidate) for candidate in candidates]
         measured: list[Measurement] = []
         with self._clock.measuring():
-            for measurement in measurer.measure(state.task, list(batch.values()), list(batch), state.best):
-                kept = replace(measurement, key=state.keys.digest(measurement.candidate))
+            for measurement in measurer.measure(state.task, candidates, keys, state.best):
                 with deferred_interrupt():
-                    self._database.add(state.task, kept)
+                    self._database.add(state.task, measurement)
                     self._note(index, measurement, restored=False)
                 measured.append(measurement)
                 if self._time_left <= 0:

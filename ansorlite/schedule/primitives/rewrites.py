@@ -321,7 +321,11 @@ class FuseDimensions(Step):
 
 @dataclass(frozen=True)
 class Winograd(Step):
-    """A short convolution becomes transforms, a batched matrix product, and the inverse transform (Winograd's algorithm).
+    """A short convolution becomes transforms, a batched matrix product, and the inverse transform (Winograd's algorithm)::
+
+        C[o, x] = sum(D[c, x + k] * W[o, c, k], c, k)
+        ->      V[p, c, t] = transformed D; U[p, o, c] = transformed W; M[p, o, t] = sum(U[p, o, c] * V[p, c, t], c);
+                C[o, x] = inverse of M[:, o, x // 2]                                       # winograd(C, (2,))
 
     ``outputs`` are the neighbouring outputs that are computed together along each window. The stages are those of
     ``rewrites/winograd.py``.
