@@ -14,9 +14,9 @@ from ansorlite.loops.nodes import (
     Alloc,
     Await,
     Buffer,
+    FetchGroup,
     For,
     Function,
-    Group,
     If,
     Intrinsic,
     Load,
@@ -223,7 +223,7 @@ def fold_suits_the_threads(intrinsic: Intrinsic, place: Site) -> str | None:
     return None
 
 
-def whole_blocks_wait(stmt: Group | Await, place: Site) -> str | None:
+def whole_blocks_wait(stmt: FetchGroup | Await, place: Site) -> str | None:
     if isinstance(stmt, Await) and stmt.pending < 0:
         return f"{stmt.pending} groups are pending"
     if _threads_around(place) or not place.kind(LoopKind.BLOCK) or place.grouped:

@@ -14,9 +14,9 @@ from ansorlite.loops.nodes import (
     Await,
     Block,
     Buffer,
+    FetchGroup,
     For,
     Function,
-    Group,
     If,
     Intrinsic,
     Load,
@@ -107,7 +107,7 @@ class _Printer:
                 result, source = self.names.buffer(does.result), self.names.buffer(does.source)
                 yield f"{indent}{result} = fold {does.op.value} of {source} over {does.width} threads, which does:"
                 yield from self.statement(body, depth + 1, last=True)
-            case Group(body):
+            case FetchGroup(body):
                 yield f"{indent}group:"
                 yield from self.statement(body, depth + 1, last=True)
             case Await(pending):

@@ -14,7 +14,7 @@ from ansorlite.codegen.context import Body, Context, Storage
 from ansorlite.codegen.nvptx import fetch
 from ansorlite.codegen.scope import Binding
 from ansorlite.errors import TargetError
-from ansorlite.loops.nodes import Await, Buffer, Fold, For, Group, Intrinsic, LoopKind, Scope, Store
+from ansorlite.loops.nodes import Await, Buffer, FetchGroup, Fold, For, Intrinsic, LoopKind, Scope, Store
 from ansorlite.loops.phases import THREADS, barriers, obstacle, phases, trips
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Var
@@ -149,7 +149,7 @@ class Nvptx:
         self.copies |= written
         return written
 
-    def group(self, c: Context, stmt: Group, body: Body) -> None:
+    def group(self, c: Context, stmt: FetchGroup, body: Body) -> None:
         body(c, stmt.body)
         if self.copies:
             # Groups before the first copy of all are none for the machine; the last ones count.
