@@ -12,7 +12,7 @@ from ansorlite.codegen.builder import Builder, Slot
 from ansorlite.codegen.registers import Registers
 from ansorlite.codegen.scope import LayerStack
 from ansorlite.codegen.workspace import WorkspaceLayout
-from ansorlite.loops.nodes import Await, Buffer, For, Group, Intrinsic, Stmt, Store
+from ansorlite.loops.nodes import Await, Buffer, FetchGroup, For, Intrinsic, Stmt, Store
 from ansorlite.target import Target
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Var
@@ -144,7 +144,7 @@ class Dialect(Protocol):
     def fetch(self, c: Context, stmt: Store) -> bool:
         """Write a store of role FETCH as a copy that lands later; whether it is written, else it is as any other."""
 
-    def group(self, c: Context, stmt: Group, body: Body) -> None:
+    def group(self, c: Context, stmt: FetchGroup, body: Body) -> None:
         """Write fetches that land together."""
 
     def wait(self, c: Context, stmt: Await) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from ansorlite.codegen import parallel, types
 from ansorlite.codegen.context import Body, Context, Dialect, Storage
-from ansorlite.loops.nodes import Await, Buffer, For, Group, Intrinsic, LoopKind, Scope, Store
+from ansorlite.loops.nodes import Await, Buffer, FetchGroup, For, Intrinsic, LoopKind, Scope, Store
 from ansorlite.target import Target
 from ansorlite.te.expr import Const
 
@@ -42,7 +42,7 @@ class _Cpu:
         del c, stmt
         return False
 
-    def group(self, c: Context, stmt: Group, body: Body) -> None:
+    def group(self, c: Context, stmt: FetchGroup, body: Body) -> None:
         body(c, stmt.body)
 
     def wait(self, c: Context, stmt: Await) -> None:

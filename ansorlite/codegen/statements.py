@@ -7,7 +7,21 @@ from dataclasses import replace
 from ansorlite.codegen import addresses, control, matrix_tile, memory, prefetch, register_tile, streaming, transposed, vectorized
 from ansorlite.codegen.context import Context, Lanes, Storage
 from ansorlite.codegen.expressions import Spread, conjunction, evaluate, spread, spread_over
-from ansorlite.loops.nodes import Alloc, Await, Block, Buffer, For, Group, If, Intrinsic, LoopKind, Prefetch, Role, Stmt, Store
+from ansorlite.loops.nodes import (
+    Alloc,
+    Await,
+    Block,
+    Buffer,
+    FetchGroup,
+    For,
+    If,
+    Intrinsic,
+    LoopKind,
+    Prefetch,
+    Role,
+    Stmt,
+    Store,
+)
 from ansorlite.te import dtypes
 from ansorlite.te.index.form import flat
 from ansorlite.te.index.ranges import Interval, bounds
@@ -33,7 +47,7 @@ def emit(c: Context, stmt: Stmt) -> None:
             _prefetch(c, stmt)
         case Intrinsic():
             c.dialect.intrinsic(c, stmt, emit)
-        case Group():
+        case FetchGroup():
             c.dialect.group(c, stmt, emit)
         case Await():
             c.dialect.wait(c, stmt)

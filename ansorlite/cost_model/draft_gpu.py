@@ -2,9 +2,9 @@
 
 What a block computes, by its threads or by matrix units, and what it takes from shared memory, keeps its multiprocessor busy; how
 much of that is hidden depends on the warps that are there to run. What is copied for all threads is waited for, round by round:
-by as many blocks at once as there are, and where it is copied ahead, into a ring, over as many rounds as that has slots. Memory is
-shared by all. Each stage takes the longest of them; launches take their time besides. There is no number of a GPU here: those are
-of its data sheet, or measured (``machine/gpu.py``). It has not been held against a GPU.
+by as many blocks at once as there are, and where it is copied ahead, into a ring, over as many rounds as that has slots. Memory
+is shared by all. Each stage takes the longest of them; launches take their time besides. There is no number of a GPU here: those
+are of its data sheet, or measured (``machine/gpu.py``). It has not been held against a GPU.
 """
 
 from __future__ import annotations

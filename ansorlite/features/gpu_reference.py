@@ -25,8 +25,8 @@ from ansorlite.loops.nodes import (
     Await,
     Block,
     Buffer,
+    FetchGroup,
     For,
-    Group,
     If,
     Load,
     LoopKind,
@@ -93,7 +93,7 @@ def _in_place(launch: Stmt) -> Stmt:
                 return block(*(map_outermost(each, moved) for each in body if not isinstance(each, Await)))
             case Block(body) if any(map(_is_before, body)):
                 return block(*(map_outermost(each, moved) for each in body if not _is_before(each)))
-            case Group(If(_, fetching)) | Group(fetching):
+            case FetchGroup(If(_, fetching)) | FetchGroup(fetching):
                 return map_stmt(fetching, at_once)
         return None
 
@@ -104,7 +104,7 @@ def _in_place(launch: Stmt) -> Stmt:
 
 
 def _is_before(stmt: Stmt) -> bool:
-    return isinstance(stmt, Group) or (isinstance(stmt, For) and isinstance(stmt.body, Group))
+    return isinstance(stmt, FetchGroup) or (isinstance(stmt, For) and isinstance(stmt.body, FetchGroup))
 
 
 def _slots(launch: Stmt) -> dict[Buffer, int]:
@@ -269,7 +269,7 @@ def _places(stmt: Stmt, around: int) -> Iterator[tuple[Buffer, int]]:
     """How many loops are around each allocation; of a ring, around each of its slots' times."""
     if isinstance(stmt, Alloc):
         yield stmt.buffer, around
-    if isinstance(stmt, Group):
+    if isinstance(stmt, FetchGroup):
         yield from ((store.buffer, around) for store in stores(stmt))
     for child in children(stmt):
         yield from _places(child, around + isinstance(stmt, For))

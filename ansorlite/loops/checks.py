@@ -14,10 +14,10 @@ from ansorlite.loops.nodes import (
     Alloc,
     Await,
     Buffer,
+    FetchGroup,
     Fold,
     For,
     Function,
-    Group,
     If,
     Intrinsic,
     Load,
@@ -240,7 +240,7 @@ def fold_suits_the_threads(intrinsic: Intrinsic, place: Site) -> str | None:
     return None
 
 
-def whole_blocks_wait(stmt: Group | Await, place: Site) -> str | None:
+def whole_blocks_wait(stmt: FetchGroup | Await, place: Site) -> str | None:
     if isinstance(stmt, Await) and stmt.pending < 0:
         return f"{stmt.pending} groups are pending"
     if _threads_around(place) or not place.kind(LoopKind.BLOCK) or place.grouped:

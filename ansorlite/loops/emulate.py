@@ -11,9 +11,9 @@ from ansorlite.loops.nodes import (
     Alloc,
     Await,
     Buffer,
+    FetchGroup,
     For,
     Function,
-    Group,
     Intrinsic,
     Load,
     LoopKind,
@@ -63,7 +63,7 @@ def _statement(stmt: Stmt, others: Mapping[Buffer, Buffer]) -> Stmt | None:
             return replace(stmt, buffer=others[stmt.buffer], role=role)
         case Alloc() if stmt.buffer in others:
             return replace(stmt, buffer=others[stmt.buffer])
-        case Intrinsic() | Group():
+        case Intrinsic() | FetchGroup():
             return stmt.body
         case Await():
             return block()

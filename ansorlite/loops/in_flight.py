@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from ansorlite.loops.nodes import (
     Await,
     Buffer,
+    FetchGroup,
     For,
-    Group,
     If,
     Intrinsic,
     Load,
@@ -42,7 +42,7 @@ def touched_in_flight(block: For) -> str | None:
 @once_for_each
 def _waits(stmt: Stmt) -> bool:
     """Whether groups or awaits are in a statement."""
-    return any(isinstance(each, Group | Await) for each in statements(stmt))
+    return any(isinstance(each, FetchGroup | Await) for each in statements(stmt))
 
 
 @dataclass
@@ -80,7 +80,7 @@ class _Walk:
                     yield "whether something is fetched, or waited for, cannot be told"
                 elif holds is None or holds:
                     yield from self.statement(body)
-            case Group(body):
+            case FetchGroup(body):
                 self.groups.append(set())
                 yield from self.statement(body)
             case Await(pending):

@@ -15,7 +15,7 @@ Meaning (the interpreter is the living definition):
   down: back ends put them where a phase needs what another one stored.
 * An :class:`Intrinsic` does what its body does.
 * A store of role FETCH may land later than where it stands: at the :class:`Await` that says so. Until then nobody touches the
-  element. FETCHes are in a :class:`Group`; groups and awaits are in a block, outside of its threads' loops.
+  element. FETCHes are in a :class:`FetchGroup`; groups and awaits are in a block, outside of its threads' loops.
 * A :class:`Select` executes only the taken arm, so a :class:`Load` behind one may have an index that is out of bounds
   when the arm is not taken. Everywhere else every index is within its buffer.
 * A fresh :class:`Alloc` holds garbage. Buffers never alias, except that an argument may be passed twice if it is only read.
@@ -244,7 +244,7 @@ class Intrinsic(Stmt):
 
 
 @dataclass(frozen=True, eq=False)
-class Group(Stmt):
+class FetchGroup(Stmt):
     """The FETCHes of ``body``, which holds the phases that they are in, land together."""
 
     body: Stmt
@@ -291,7 +291,7 @@ def children(stmt: Stmt) -> tuple[Stmt, ...]:
     match stmt:
         case Block(body):
             return body
-        case For() | If() | Alloc() | Intrinsic() | Group():
+        case For() | If() | Alloc() | Intrinsic() | FetchGroup():
             return (stmt.body,)
         case _:
             return ()

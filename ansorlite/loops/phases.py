@@ -16,8 +16,8 @@ from ansorlite.loops.nodes import (
     Await,
     Block,
     Buffer,
+    FetchGroup,
     For,
-    Group,
     If,
     Intrinsic,
     Load,
@@ -153,7 +153,7 @@ class _Walk:
                 return once.join(self.statement(stmt.body, once))
             case If():
                 return since.join(self.statement(stmt.body, since))
-            case Alloc() | Group():
+            case Alloc() | FetchGroup():
                 return self.statement(stmt.body, since)
             case Await():
                 return _Since()

@@ -22,7 +22,22 @@ from dataclasses import replace
 from typing import Final
 
 from ansorlite.alignment import aligned
-from ansorlite.loops.nodes import Alloc, Await, Block, Buffer, For, Group, If, Load, LoopKind, Role, Stmt, Store, block, index
+from ansorlite.loops.nodes import (
+    Alloc,
+    Await,
+    Block,
+    Buffer,
+    FetchGroup,
+    For,
+    If,
+    Load,
+    LoopKind,
+    Role,
+    Stmt,
+    Store,
+    block,
+    index,
+)
 from ansorlite.loops.visit import copied, map_exprs, map_stmt, stores
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Const, Expr, Var
@@ -61,11 +76,11 @@ def pipelined(loop: For, shared: Collection[Buffer], stages: int) -> Stmt:
         return _in_slot(copied(fetching, {loop.var: iteration}), rings, slot, fetches=True)
 
     first, ahead = Var("p"), loop.var + (stages - 1)
-    prologue = For(first, index(stages - 1), LoopKind.SERIAL, Group(fetch(first, first)))
+    prologue = For(first, index(stages - 1), LoopKind.SERIAL, FetchGroup(fetch(first, first)))
     body = _in_slot(computing, rings, loop.var % stages, fetches=False)
     for buffer in reversed(others):
         body = Alloc(buffer, body)
-    iteration = block(Await(stages - 2), Group(If(ahead < count, fetch(ahead, ahead % stages))), body)
+    iteration = block(Await(stages - 2), FetchGroup(If(ahead < count, fetch(ahead, ahead % stages))), body)
     result = block(prologue, For(loop.var, extent, loop.kind, iteration))
     for buffer in reversed(list(rings.values())):
         result = Alloc(buffer, result)

@@ -14,10 +14,10 @@ from ansorlite.loops.nodes import (
     Await,
     Block,
     Buffer,
+    FetchGroup,
     Fold,
     For,
     Function,
-    Group,
     If,
     Intrinsic,
     Load,
@@ -112,7 +112,7 @@ class _Printer:
                 result, source = self.names.buffer(does.result), self.names.buffer(does.source)
                 yield f"{indent}{result} = fold {does.op.value} of {source} over {does.width} threads, which does:"
                 yield from self.statement(body, depth + 1, last=True)
-            case Group(body):
+            case FetchGroup(body):
                 yield f"{indent}group:"
                 yield from self.statement(body, depth + 1, last=True)
             case Await(pending):

@@ -22,9 +22,9 @@ from ansorlite.loops.nodes import (
     Await,
     Block,
     Buffer,
+    FetchGroup,
     For,
     Function,
-    Group,
     If,
     Intrinsic,
     Load,
@@ -174,7 +174,7 @@ class _Writer:
                     self.line(depth, f"fetched[-1].append(({value}, {at}, {self.symbol(stmt.buffer)}))")
                 else:
                     self.line(depth, f"{self.symbol(stmt.buffer)}[{at}] = {value}")
-            case Group(body):
+            case FetchGroup(body):
                 self.line(depth, "fetched.append([])" if self.lockstep else "pass")
                 self.statement(body, depth)
             case Await(pending):

@@ -10,9 +10,9 @@ from ansorlite.loops.nodes import (
     Alloc,
     Await,
     Block,
+    FetchGroup,
     For,
     Function,
-    Group,
     If,
     Intrinsic,
     Load,
@@ -65,9 +65,9 @@ class _Simplifier:
                 return Prefetch(fetched, stmt.stage)
             case Intrinsic(does, body):
                 return Intrinsic(does, self.statement(body))
-            case Group(body):
+            case FetchGroup(body):
                 # One without anything in it counts among those that are pending.
-                return Group(self.statement(body))
+                return FetchGroup(self.statement(body))
             case Await():
                 return stmt
         raise TypeError(f"not a statement of the loop IR: {stmt!r}")

@@ -19,9 +19,9 @@ from ansorlite.loops.nodes import (
     Await,
     Block,
     Buffer,
+    FetchGroup,
     For,
     Function,
-    Group,
     If,
     Load,
     LoopKind,
@@ -49,12 +49,12 @@ def _staged(stmt: Stmt) -> Stmt | None:
     if not isinstance(stmt, For) or not isinstance(stmt.body, Block):
         return None
     match stmt.body.body:
-        case (Await() as wait, Group(fetch), *rest) if rest and all(map(_straight, _phases(fetch))):
+        case (Await() as wait, FetchGroup(fetch), *rest) if rest and all(map(_straight, _phases(fetch))):
             parts = _Parts()
             loading = parts.loading(copied(fetch, {}), ())
             # The same loops again, with variables of their own.
             storing = map_stmt(copied(loading, {}), parts.storing)
-            result: Stmt = replace(stmt, body=block(wait, loading, *rest, Group(storing)))
+            result: Stmt = replace(stmt, body=block(wait, loading, *rest, FetchGroup(storing)))
             for kept in parts.kept:
                 result = Alloc(kept, result)
             return result

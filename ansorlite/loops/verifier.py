@@ -15,9 +15,9 @@ from ansorlite.loops.nodes import (
     Await,
     Block,
     Buffer,
+    FetchGroup,
     For,
     Function,
-    Group,
     If,
     Intrinsic,
     Load,
@@ -54,7 +54,7 @@ CHECKS: Final[Checks] = {
     If: (checks.condition_is_bool,),
     Intrinsic: (checks.fold_suits_the_threads,),
     Alloc: (checks.buffer_is_new, checks.pads_suit_the_buffer, checks.swizzle_suits_the_buffer, checks.scope_suits_the_place),
-    Group: (checks.whole_blocks_wait,),
+    FetchGroup: (checks.whole_blocks_wait,),
     Await: (checks.whole_blocks_wait,),
     Block: (),
     Prefetch: (),
@@ -147,7 +147,7 @@ class _Walk:
             case Intrinsic():
                 _check(CHECKS, stmt, here, stmt)
                 below = replace(place, inside_intrinsic=True)
-            case Group():
+            case FetchGroup():
                 _check(CHECKS, stmt, here, stmt)
                 below = replace(place, grouped=True)
             case _:

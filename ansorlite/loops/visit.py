@@ -11,9 +11,9 @@ from ansorlite.loops.nodes import (
     Await,
     Block,
     Buffer,
+    FetchGroup,
     Fold,
     For,
-    Group,
     If,
     Intrinsic,
     Load,
@@ -86,9 +86,9 @@ def _rebuilt(stmt: Stmt, fn: Callable[[Stmt], Stmt]) -> Stmt:
         case Intrinsic(does, body):
             inner = fn(body)
             return stmt if inner is body else Intrinsic(does, inner)
-        case Group(body):
+        case FetchGroup(body):
             inner = fn(body)
-            return stmt if inner is body else Group(inner)
+            return stmt if inner is body else FetchGroup(inner)
     return stmt
 
 
@@ -152,8 +152,8 @@ def _copied(stmt: Stmt, values: dict[Var, Expr], buffers: dict[Buffer, Buffer]) 
             return Intrinsic(replace(does, source=source, result=result), _copied(body, values, buffers))
         case Intrinsic(does, body):
             return Intrinsic(does, _copied(body, values, buffers))
-        case Group(body):
-            return Group(_copied(body, values, buffers))
+        case FetchGroup(body):
+            return FetchGroup(_copied(body, values, buffers))
         case Await():
             return stmt
     raise TypeError(f"not a statement of the loop IR: {stmt!r}")

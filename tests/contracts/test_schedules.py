@@ -167,11 +167,24 @@ def _scramble_stage(s: Schedule, name: str, rng: np.random.Generator) -> None:
         with refused:
             source, loop = sources[rng.integers(len(sources))], loops[rng.integers(len(loops))]
             s.prefetch(target, source, at=loop, distance=number(s, rng, (1, 2, 3)))
+    copy_ahead(s, target, rng)
     for copy in s.structure.loops(target).copies:
         if rng.random() < 0.5:
             with refused:
                 along = loops[rng.integers(len(loops))]
                 s.storage_align(copy.name, along, number(s, rng, _FACTORS), number(s, rng, (0, 1, 2)))
+
+
+def copy_ahead(s: Schedule, target: str, rng: np.random.Generator) -> None:
+    """Rings of what threads share, now and then, and its layout."""
+    shared = [tensor.name for tensor in s.dag.computes if s.structure.loops(tensor.name).shared]
+    if not shared or rng.random() < 0.5:
+        return
+    loops = s.stage(target).loops
+    with contextlib.suppress(ScheduleError):
+        s.pipeline(loops[rng.integers(len(loops))], number(s, rng, (1, 2, 3, 4)))
+    with contextlib.suppress(ScheduleError):
+        s.swizzle(shared[rng.integers(len(shared))], number(s, rng, (1, 2, 8)))
 
 
 def check(seed: int) -> bool:

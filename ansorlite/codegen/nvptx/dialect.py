@@ -15,7 +15,20 @@ from ansorlite.codegen.nvptx import fetch, matrix, warpgroup
 from ansorlite.codegen.nvptx.fragments import once
 from ansorlite.codegen.scope import Binding
 from ansorlite.errors import TargetError
-from ansorlite.loops.nodes import Await, Buffer, Fold, For, Group, Intrinsic, LoopKind, Multiply, Scope, Stmt, Store, statements
+from ansorlite.loops.nodes import (
+    Await,
+    Buffer,
+    FetchGroup,
+    Fold,
+    For,
+    Intrinsic,
+    LoopKind,
+    Multiply,
+    Scope,
+    Stmt,
+    Store,
+    statements,
+)
 from ansorlite.loops.phases import THREADS, barriers, obstacle, phases, trips
 from ansorlite.loops.products import product_of
 from ansorlite.te import dtypes
@@ -158,7 +171,7 @@ class Nvptx:
         self.copies |= written
         return written
 
-    def group(self, c: Context, stmt: Group, body: Body) -> None:
+    def group(self, c: Context, stmt: FetchGroup, body: Body) -> None:
         body(c, stmt.body)
         if self.copies:
             # Groups before the first copy of all are none for the machine; the last ones count.

@@ -17,9 +17,9 @@ from ansorlite.loops.nodes import (
     Await,
     Block,
     Buffer,
+    FetchGroup,
     Fold,
     For,
-    Group,
     If,
     Intrinsic,
     LoopKind,
@@ -151,7 +151,7 @@ class _Writer:
                 self._fold(does)
             case Intrinsic():
                 self.statement(stmt.body)
-            case Group(body):
+            case FetchGroup(body):
                 # Its copies are a work item's own loads and stores: they land where they stand.
                 self.statement(body)
             case Await():

@@ -14,9 +14,9 @@ from ansorlite.loops.nodes import (
     Alloc,
     Await,
     Buffer,
+    FetchGroup,
     For,
     Function,
-    Group,
     If,
     Intrinsic,
     Load,
@@ -210,7 +210,7 @@ ILLEGAL = [
 def fetched(then: Callable[[Buffer], Stmt]) -> Function:
     """A fetch, and then something else."""
     s = local(4, scope=Scope.SHARED)
-    fetch = Group(threads(lambda t: Store(s, (t,), ONE, role=Role.FETCH)))
+    fetch = FetchGroup(threads(lambda t: Store(s, (t,), ONE, role=Role.FETCH)))
     return in_block(s, lambda s: block(fetch, then(s)))
 
 
@@ -220,7 +220,7 @@ ILLEGAL += [
     (checks.swizzle_suits_the_buffer, in_block(replace(local(64, scope=Scope.SHARED), swizzle=2), lambda _: block())),
     (checks.whole_blocks_wait, function(Await(0))),
     (checks.whole_blocks_wait, in_block(private(4), lambda _: threads(lambda _: Await(0)))),
-    (checks.whole_blocks_wait, in_block(private(4), lambda _: Group(Await(0)))),
+    (checks.whole_blocks_wait, in_block(private(4), lambda _: FetchGroup(Await(0)))),
     (checks.whole_blocks_wait, in_block(private(4), lambda _: Await(-1))),
     (
         checks.fetches_are_grouped,
@@ -228,7 +228,7 @@ ILLEGAL += [
     ),
     (
         checks.fetches_are_grouped,
-        in_block(private(4), lambda p: Group(threads(lambda t: Store(p, (t,), ONE, role=Role.FETCH)))),
+        in_block(private(4), lambda p: FetchGroup(threads(lambda t: Store(p, (t,), ONE, role=Role.FETCH)))),
     ),
     (checks.nothing_in_flight_is_touched, fetched(lambda s: threads(lambda t: store(Y, (t,), load(s, t))))),
     (checks.nothing_in_flight_is_touched, fetched(lambda s: threads(lambda t: store(s, (t,), ONE)))),

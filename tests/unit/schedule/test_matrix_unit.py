@@ -38,9 +38,7 @@ def by_hand(unit: str = "mma.m16n8k16.f16", **choices: Any) -> Schedule:
     a, b = s.matrix_unit("C", unit, layouts=chosen["layouts"])
     c = s.stage("C")
     i, j, o, p = c.loops
-    rows, columns, pieces = (
-        s.split(loop, chosen[name]) for loop, name in ((i, "rows"), (j, "columns"), (o, "pieces"))
-    )
+    rows, columns, pieces = (s.split(loop, chosen[name]) for loop, name in ((i, "rows"), (j, "columns"), (o, "pieces")))
     threads = chosen["order"]((rows[1], columns[1], *rows[3:-2], rows[-1], columns[3]))
     s.reorder(rows[0], columns[0], pieces[0], *threads, *pieces[1:], p, rows[2], columns[2], rows[-2], columns[4])
     for loop in (rows[0], columns[0]):
