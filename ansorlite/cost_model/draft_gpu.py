@@ -7,7 +7,7 @@ besides. There is no number of a GPU here: those are of its data sheet (``machin
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,30 @@ _WARPS: Final = 16
 _BANKS: Final = 32
 #: Cycles of the lanes of a division, an exponential, or such, in cycles of an addition (special units are a quarter as wide).
 _SLOW: Final = 8.0
+
+
+class Causes(NamedTuple):
+    """(n, statements) each: seconds that a statement takes by cause.
+
+    Attributes:
+        issue: of its instructions, if multiprocessors always had some at hand.
+        waiting: of those for want of warps.
+        shared: of what it moves to and from shared memory.
+        memory: of what it moves to and from memory.
+        launch: of its launch.
+    """
+
+    issue: NDArray[np.float64]
+    waiting: NDArray[np.float64]
+    shared: NDArray[np.float64]
+    memory: NDArray[np.float64]
+    launch: NDArray[np.float64]
+
+    @property
+    def total(self) -> NDArray[np.float64]:
+        """The longest of what happens at once, and the launch."""
+        result: NDArray[np.float64] = np.maximum(np.maximum(self.issue + self.waiting, self.shared), self.memory) + self.launch
+        return result
 
 
 class GpuDraft:
@@ -44,13 +68,19 @@ class GpuDraft:
 
     def seconds(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n,) the estimate itself."""
+        result: NDArray[np.float64] = np.maximum(self.causes(features).total.sum(axis=1), 1e-9)
+        return result
+
+    def causes(self, features: NDArray[np.float64]) -> Causes:
+        """What takes how long, statement by statement."""
         gpu = self._gpu
 
         def magnitude(name: str) -> NDArray[np.float64]:
             result: NDArray[np.float64] = np.exp2(features[:, :, GPU_COLUMN[name]]) - 1.0
             return result
 
-        blocks, threads = magnitude("blocks"), np.maximum(magnitude("threads"), 1.0)
+        # Counts are whole again: a wave more or less is decided by them.
+        blocks, threads = np.rint(magnitude("blocks")), np.maximum(np.rint(magnitude("threads")), 1.0)
         warps = np.ceil(threads / gpu.warp)
         # One multiprocessor, per cycle, in operations of a thread; flops counts a product and an addition as two.
         clock = gpu.flops / (2.0 * gpu.processors * gpu.lanes)
@@ -61,9 +91,8 @@ class GpuDraft:
         ready = np.minimum(np.maximum(magnitude("resident"), 1.0), np.maximum(blocks / gpu.processors, 1.0)) * warps
         hidden = np.minimum(ready / _WARPS, 1.0)
         waves = np.ceil(blocks / gpu.processors)
-        busy = waves * np.maximum(issue / hidden, words) / clock
+        busy = waves / clock
         # A part of the GPU asks for a part of its bandwidth.
         memory = blocks * magnitude("bytes") / (gpu.bandwidth * np.minimum(blocks / gpu.processors, 1.0))
-        total = np.maximum(busy, memory) + _LAUNCH * features[:, :, GPU_COLUMN["launch"]]
-        result: NDArray[np.float64] = np.maximum(total.sum(axis=1), 1e-9)
-        return result
+        launch = _LAUNCH * features[:, :, GPU_COLUMN["launch"]]
+        return Causes(busy * issue, busy * issue * (1.0 / hidden - 1.0), busy * words, memory, launch)

@@ -30,6 +30,7 @@ from ansorlite.target import GPUS, Target, check_runs, resolve
 from ansorlite.te.expr import Binary, Cast, Expr, Unary, Var, const, select
 from ansorlite.te.numeric import apply, convert
 from ansorlite.te.ops import BINARY, UNARY, UnaryOp
+from tests.golden.gpu import CASES
 from tests.gpu_programs import GOLDEN, SMALL
 from tests.unit.codegen.test_operators import ALL, APPROXIMATE, assert_same, borders, kind, samples
 from tests.unit.loops.build import argument, load, loop, store
@@ -79,7 +80,7 @@ def test_no_program_races_and_one_without_barriers_does() -> None:
     before, _, behind = done.stderr.partition("without barriers\n")
     assert "race" not in before.lower(), before[-2000:]
     assert "race" in behind.lower(), behind[-2000:]
-    assert done.stdout.split() == list(SMALL)
+    assert done.stdout.split() == [*SMALL, *CASES]
 
 
 def elements(n: int, body: Callable[[Expr], Stmt]) -> Stmt:
