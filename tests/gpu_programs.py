@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ansorlite.loops.intrinsics import fold
 from ansorlite.loops.nodes import Alloc, Buffer, Function, If, Load, LoopKind, Role, Scope, Stmt, Store, block
 from ansorlite.loops.pipeline import pipelined
+from ansorlite.te import dtypes
 from ansorlite.te.expr import Expr, Var, cast, const
 from ansorlite.te.functions import exp, maximum
 from ansorlite.te.ops import ReduceOp
@@ -39,13 +40,18 @@ class Program:
     high: float = 2.0
 
     def arrays(self, seed: int = 0) -> list[Array]:
-        """Inputs that cannot be written, and outputs of NaN."""
+        """Inputs that cannot be written, and outputs that show what has not been."""
         rng = np.random.default_rng(seed)
         inputs = len(self.function.params) - self.function.outputs
         given = [rng.uniform(self.low, self.high, b.shape).astype(b.dtype) for b in self.function.params[:inputs]]
         for array in given:
             array.flags.writeable = False
-        return [*given, *(np.full(b.shape, np.nan, b.dtype) for b in self.function.params[inputs:])]
+        return [*given, *(_unwritten(b) for b in self.function.params[inputs:])]
+
+
+def _unwritten(buffer: Buffer) -> Array:
+    """An array that shows what has not been written."""
+    return np.full(buffer.shape, np.nan if dtypes.is_float(buffer.dtype) else 77, dtypes.NUMPY[buffer.dtype])
 
 
 def _private(name: str, *shape: int) -> Buffer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -11,13 +12,17 @@ from rich.table import Table
 from ansorlite.best import Programs
 from ansorlite.cli import options
 from ansorlite.cli.source import load
+from ansorlite.codegen.object import DeviceObject
 from ansorlite.cost_model.explain import explain
 from ansorlite.errors import ArgumentError
+from ansorlite.loops.kernel_module import When
 from ansorlite.measure.inputs import make_inputs
-from ansorlite.programs.build import compile_candidate
+from ansorlite.programs.build import build_candidate, compile_candidate
 from ansorlite.records.database import Database
 from ansorlite.report.screen import say, screen
 from ansorlite.sketch.candidate import Candidate
+from ansorlite.sketch.gpu_limits import registers
+from ansorlite.sketch.program import sketch_of
 from ansorlite.target import obstacle
 from ansorlite.task import Task
 from ansorlite.tuner.result import label
@@ -48,6 +53,7 @@ def command(
     task = workload if isinstance(workload, Task) else _chosen([task for task, _ in tasks_of(parts_of(workload))], number)
     chosen, recorded = _candidate(task, database, candidate)
     found = explain(task, chosen)
+    launches = _launches(task, chosen)
     measured = None
     if obstacle(task.target) is None:
         arrays = make_inputs(task.dag, np.random.default_rng(0))
@@ -58,7 +64,8 @@ def command(
             for each in found.statements
         ]
         total = {"estimated": found.total, "measured": measured, "recorded": recorded, "regions": found.regions}
-        options.print_json({"task": task.key, "unit": "us", "statements": rows, **total})
+        more = {"launches": launches} if launches else {}
+        options.print_json({"task": task.key, "unit": "us", "statements": rows, **total, **more})
         return
     table = Table(box=None, pad_edge=False, header_style="dim")
     for title in ("statement", "us", "bound by", "us of each thread, by cause"):
@@ -69,10 +76,41 @@ def command(
         table.add_row(each.name, f"{each.total:.1f}", each.bound, told)
     say(label(task))
     screen().print(table)
-    beside = [f"{found.total:.1f} us estimated, {found.regions:.1f} of them for parallel loops"]
+    for number, launch in enumerate(launches, 1):
+        say(f"launch {number}: {_told(launch)}")
+    what = "launches" if task.target.gpu is not None else "parallel loops"
+    beside = [f"{found.total:.1f} us estimated, {found.regions:.1f} of them for {what}"]
     beside += [f"{measured:.1f} us measured now"] if measured is not None else [f"not measured: {obstacle(task.target)}"]
     beside += [f"{recorded:.1f} us recorded"] if recorded is not None else []
     say("; ".join(beside))
+
+
+def _launches(task: Task, candidate: Candidate) -> list[dict[str, int | None]]:
+    """What each launch of a program for a GPU has, and what the assembler says of it, where there is one."""
+    gpu = task.target.gpu
+    compiled = build_candidate(task, candidate) if gpu is not None else None
+    if not isinstance(compiled, DeviceObject):
+        return []
+    nests = [nest for nest in sketch_of(task, candidate).fold(()).nests if not nest.prepared]
+    return [
+        {
+            "blocks": launch.grid,
+            "threads": launch.threads,
+            "shared": launch.shared,
+            "registers_estimated": int(registers(nest)),
+            "registers": launch.report.registers if launch.report is not None else None,
+            "spilled": launch.report.spilled if launch.report is not None else None,
+        }
+        for nest, launch in zip(nests, compiled.at(When.CALL), strict=True)
+    ]
+
+
+def _told(launch: Mapping[str, int | None]) -> str:
+    size = f"{launch['blocks']:,} blocks of {launch['threads']} threads, {launch['shared']:,} bytes of shared memory"
+    estimated = f"{launch['registers_estimated']} registers estimated"
+    if launch["registers"] is None:
+        return f"{size}; {estimated}, no assembler was asked"
+    return f"{size}; {launch['registers']} registers, {launch['spilled']} bytes spilled ({estimated})"
 
 
 def _chosen(tasks: list[Task], number: int | None) -> Task:

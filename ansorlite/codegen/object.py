@@ -163,6 +163,12 @@ class DeviceObject(Compiled):
     form: Form
     text: str
 
+    @property
+    def reports(self) -> tuple[Report, ...]:
+        """What the assembler said of each launch; empty where nothing assembled them yet."""
+        found = (launch.report for launch in self.launches if isinstance(launch, DeviceLaunch))
+        return tuple(report for report in found if report is not None)
+
     def at(self, when: When) -> tuple[DeviceLaunch, ...]:
         """Its launches of one time, in order."""
         return tuple(launch for launch in self.launches if isinstance(launch, DeviceLaunch) and launch.when is when)

@@ -9,7 +9,7 @@ are of its data sheet, or measured (``machine/gpu.py``). It has not been held ag
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,35 @@ _WARPS_OF_UNITS: Final = 4
 _LATENCY: Final = 500.0
 #: Cycles of the lanes of a division, an exponential, or such, in cycles of an addition (special units are a quarter as wide).
 _SLOW: Final = 8.0
+
+
+class Causes(NamedTuple):
+    """(n, statements) each: seconds that a statement takes by cause.
+
+    Attributes:
+        issue: of its instructions, if multiprocessors always had some at hand.
+        waiting: of those for want of warps.
+        units: of what matrix units compute.
+        shared: of what it moves to and from shared memory.
+        latency: until what it copies for all threads is there.
+        memory: of what it moves to and from memory.
+        launch: of its launch.
+    """
+
+    issue: NDArray[np.float64]
+    waiting: NDArray[np.float64]
+    units: NDArray[np.float64]
+    shared: NDArray[np.float64]
+    latency: NDArray[np.float64]
+    memory: NDArray[np.float64]
+    launch: NDArray[np.float64]
+
+    @property
+    def total(self) -> NDArray[np.float64]:
+        """The longest of what happens at once, and the launch."""
+        busy = np.maximum(np.maximum(self.issue + self.waiting, self.units), self.shared)
+        result: NDArray[np.float64] = np.maximum(busy + self.latency, self.memory) + self.launch
+        return result
 
 
 class GpuDraft:
@@ -46,13 +75,19 @@ class GpuDraft:
 
     def seconds(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n,) the estimate itself."""
+        result: NDArray[np.float64] = np.maximum(self.causes(features).total.sum(axis=1), 1e-9)
+        return result
+
+    def causes(self, features: NDArray[np.float64]) -> Causes:
+        """What takes how long, statement by statement."""
         gpu = self._gpu
 
         def magnitude(name: str) -> NDArray[np.float64]:
             result: NDArray[np.float64] = np.exp2(features[:, :, GPU_COLUMN[name]]) - 1.0
             return result
 
-        blocks, threads = magnitude("blocks"), np.maximum(magnitude("threads"), 1.0)
+        # Counts are whole again: a wave more or less is decided by them.
+        blocks, threads = np.rint(magnitude("blocks")), np.maximum(np.rint(magnitude("threads")), 1.0)
         warps = np.ceil(threads / gpu.warp)
         # One multiprocessor, per cycle, in operations of a thread; flops counts a product and an addition as two.
         clock = gpu.flops / (2.0 * gpu.processors * gpu.lanes)
@@ -67,9 +102,9 @@ class GpuDraft:
         # By each round of what reads memory for all threads; what other blocks do meanwhile, and other rounds, hides it.
         rounds = np.where((magnitude("requests") > 0) & (features[:, :, GPU_COLUMN["launch"]] == 0), magnitude("rounds"), 0.0)
         at_once = np.maximum(ready / warps, 1.0) * np.maximum(magnitude("stages"), 1.0)
-        busy = waves * (np.maximum(np.maximum(issue / hidden, words), units) + rounds * _LATENCY / at_once) / clock
+        busy = waves / clock
         # A part of the GPU asks for a part of its bandwidth.
         memory = blocks * magnitude("bytes") / (gpu.bandwidth * np.minimum(blocks / gpu.processors, 1.0))
-        total = np.maximum(busy, memory) + gpu.launch * features[:, :, GPU_COLUMN["launch"]]
-        result: NDArray[np.float64] = np.maximum(total.sum(axis=1), 1e-9)
-        return result
+        launch = gpu.launch * features[:, :, GPU_COLUMN["launch"]]
+        waiting, latency = busy * issue * (1.0 / hidden - 1.0), busy * rounds * _LATENCY / at_once
+        return Causes(busy * issue, waiting, busy * units, busy * words, latency, memory, launch)

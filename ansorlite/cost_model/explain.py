@@ -9,11 +9,13 @@ from typing import Final
 import numpy as np
 
 from ansorlite.cost_model.draft import Cycles, Draft
-from ansorlite.errors import TargetError
+from ansorlite.cost_model.draft_gpu import GpuDraft
 from ansorlite.features import extract
+from ansorlite.features.gpu import gpu_statements
 from ansorlite.features.population import population_facts
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.program import sketch_of
+from ansorlite.sketch.sketch import Sketch
 from ansorlite.task import Task
 
 #: What of :class:`~ansorlite.cost_model.draft.Cycles` takes time that threads share, and what they have shared already.
@@ -27,8 +29,8 @@ class Statement:
 
     Attributes:
         name: of the stage.
-        microseconds: by cause, of each of the threads that share the work; what overlaps is counted in each.
-        total: microseconds until all threads are done, with entering and leaving its parallel loop.
+        microseconds: by cause, of each of the threads that share the work, or of a GPU; what overlaps is counted in each.
+        total: microseconds until all threads are done, with entering and leaving its parallel loop, or with its launch.
         bound: the cause that takes longest.
     """
 
@@ -44,7 +46,7 @@ class Explanation:
 
     Attributes:
         statements: of all that a call runs.
-        regions: microseconds of entering and leaving parallel loops, in all.
+        regions: microseconds of entering and leaving parallel loops, or of launches, in all.
         total: microseconds of a call.
     """
 
@@ -58,11 +60,10 @@ def explain(task: Task, candidate: Candidate) -> Explanation:
 
     Raises:
         ScheduleError: its trace makes no program of the task.
-        TargetError: it is a program for a GPU.
     """
-    if task.target.gpu is not None:
-        raise TargetError(f"the estimate of programs for {task.target.gpu.name} cannot be taken apart yet; explain those of CPUs")
     sketch = sketch_of(task, candidate)
+    if task.target.gpu is not None:
+        return _on_gpu(sketch)
     draft, features = Draft(sketch.target), extract(sketch, np.zeros((1, 0), np.int64))
     names = [facts.name for facts in population_facts(sketch.fold(()))]
     machine = sketch.target.machine
@@ -81,3 +82,13 @@ def explain(task: Task, candidate: Candidate) -> Explanation:
         statements.append(Statement(name, own, total, max(own, key=lambda cause: own[cause])))
     regions = float(draft.regions(features)[0]) * unit
     return Explanation(tuple(statements), regions, float(draft.seconds(features)[0]) * 1e6)
+
+
+def _on_gpu(sketch: Sketch) -> Explanation:
+    draft, features = GpuDraft(sketch.target), extract(sketch, np.zeros((1, 0), np.int64))
+    causes = draft.causes(features)
+    totals, statements = 1e6 * causes.total[0], []
+    for number, name in enumerate(gpu_statements(sketch.fold(()))):
+        own = {cause: 1e6 * float(getattr(causes, cause)[0, number]) for cause in causes._fields}
+        statements.append(Statement(name, own, float(totals[number]), max(own, key=lambda cause: own[cause])))
+    return Explanation(tuple(statements), 1e6 * float(causes.launch.sum()), float(totals.sum()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from ansorlite.codegen.object import Report
 from ansorlite.runtime.device import Memory
 from ansorlite.runtime.timing import Call
 from ansorlite.sketch.candidate import Candidate
@@ -16,6 +17,9 @@ class Backend(Protocol):
 
     def build(self, task: Task, candidate: Candidate) -> bytes:
         """Compile one candidate. The bytes are all that :meth:`load` gets."""
+
+    def reports(self, artifact: bytes) -> Sequence[Report]:
+        """What an assembler said of the launches of what :meth:`build` gave; empty where it said nothing."""
 
     def default(self, task: Task) -> Candidate:
         """The candidate to take where none was measured."""

@@ -127,7 +127,7 @@ class LocalBuilder:
             code = file.read_bytes()
         except FileNotFoundError:
             raise self._processes.removed(file) from None
-        return Artifact(candidate, code, seconds, when)
+        return Artifact(candidate, code, seconds, when, result.reports if isinstance(result, Answer) else ())
 
 
 class LocalRunner:

@@ -344,4 +344,5 @@ def _measurement(program: Built, ran: Ran | None, machine: str, key: str) -> Mea
         version=__version__,
         when=program.when,
         machine=machine,
+        reports=program.reports if isinstance(program, Artifact) else (),
     )

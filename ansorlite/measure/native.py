@@ -6,6 +6,7 @@ import struct
 from collections.abc import Sequence
 
 from ansorlite import search
+from ansorlite.codegen.object import DeviceObject, Report
 from ansorlite.programs.build import build_candidate, pack, unpack
 from ansorlite.runtime.device import Memory
 from ansorlite.runtime.devices import device_of
@@ -19,6 +20,12 @@ from ansorlite.task import Task
 def build(task: Task, candidate: Candidate) -> bytes:
     """Compile one candidate."""
     return pack(build_candidate(task, candidate))
+
+
+def reports(artifact: bytes) -> tuple[Report, ...]:
+    """What an assembler said of its launches."""
+    compiled = unpack(artifact)
+    return compiled.reports if isinstance(compiled, DeviceObject) else ()
 
 
 def default(task: Task) -> Candidate:

@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any, TypeAlias
 
+from ansorlite.codegen.object import Report
 from ansorlite.sketch.candidate import Candidate
 
 Message: TypeAlias = dict[str, Any]
@@ -116,6 +117,7 @@ class Answer:
         latency: of one call, in seconds.
         candidate: what was built.
         rival: latency of the program that it was compared with, in seconds.
+        reports: what an assembler said of the launches of what was built.
     """
 
     status: Status
@@ -125,6 +127,7 @@ class Answer:
     latency: float | None = None
     candidate: Candidate | None = None
     rival: float | None = None
+    reports: tuple[Report, ...] = ()
 
 
 def encode(message: Message) -> bytes:
@@ -163,7 +166,9 @@ def answer_message(job: int, answer: Answer) -> Message:
 
 def answer_of(message: Message) -> Answer:
     fields = {name: value for name, value in message.items() if name not in ("event", "job")}
-    return Answer(**{**fields, "status": Status(fields["status"]), "candidate": _candidate_of(fields["candidate"])})
+    reports = tuple(Report(**each) for each in fields["reports"])
+    of = {"status": Status(fields["status"]), "candidate": _candidate_of(fields["candidate"]), "reports": reports}
+    return Answer(**{**fields, **of})
 
 
 def _candidate_of(fields: Message | None) -> Candidate | None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+from ansorlite.codegen.object import Report
 from ansorlite.measure.settings import MeasureSettings
 from ansorlite.measure.verdict import Verdict
 from ansorlite.sketch.candidate import Candidate
@@ -26,12 +27,14 @@ class Artifact:
         code: what the backend's ``build`` gave.
         seconds: of compiling.
         when: its start, Unix time.
+        reports: what an assembler said of its launches, where its builder asked one.
     """
 
     candidate: Candidate
     code: bytes
     seconds: float
     when: float
+    reports: tuple[Report, ...] = ()
 
 
 @dataclass(frozen=True)

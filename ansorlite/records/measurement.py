@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+from ansorlite.codegen.object import Report
 from ansorlite.sketch.candidate import Candidate
 
 
@@ -68,6 +69,8 @@ class Measurement:
         when: start, as Unix time in seconds.
         machine: the name of the one that ran the program; empty: the one that wrote the record, or none did.
         peak: float32 operations a second that this machine was measured to do at that time; 0 where nobody measured that.
+        reports: what an assembler said of each launch of a program for a GPU: registers, and bytes spilled. A database does not
+            keep it, as building the program again gives it again.
         ours: whether this machine is known to have made the record, wherever the program ran. A database knows; it is no part of
             what was measured.
     """
@@ -83,12 +86,18 @@ class Measurement:
     when: float = 0.0
     machine: str = ""
     peak: float = 0.0
+    reports: tuple[Report, ...] = field(default=(), compare=False)
     ours: bool = field(default=False, compare=False)
 
     @property
     def here(self) -> bool:
         """Whether this machine is known to have run the program itself."""
         return self.ours and not self.machine
+
+    @property
+    def spilled(self) -> int:
+        """Bytes that a thread stores and loads for want of registers, as far as an assembler told."""
+        return sum(report.spilled for report in self.reports)
 
     @property
     def sound(self) -> bool:

@@ -22,6 +22,8 @@ _JUMP = 0.2
 #: valid rows.
 _REDRAWN = 1024
 _REDRAWS = 8
+#: Of spaces of so many rows at most all valid ones are found once.
+_SMALL = 1 << 17
 
 
 class TileSpace:
@@ -51,13 +53,16 @@ class TileSpace:
         return Directions.of([hole.size if hole.table is None else hole.table for hole in self.holes])
 
     def sample(self, n: int, rng: np.random.Generator) -> Rows:
-        """``n`` valid rows, every hole uniform, or by its weights.
+        """``n`` valid rows, every hole uniform, or by its weights; where few rows are valid, most are crossed from such.
 
         Raises:
             ScheduleError: no row is valid, as far as some thousands that were tried tell.
         """
         rows = self._drawn(n, rng)
         wrong = np.flatnonzero(~self.valid(rows))
+        if len(wrong) and self._all_valid is not None and len(self._all_valid):
+            rows[wrong] = self._all_valid[rng.integers(len(self._all_valid), size=len(wrong))]
+            return rows
         found = tried = rows[:0]
         for _ in range(_REDRAWS):
             if len(found) >= len(wrong):
@@ -66,17 +71,43 @@ class TileSpace:
             found = np.concatenate([found, tried[self.valid(tried)]])
         if len(wrong) and not len(found):
             raise ScheduleError(self.sketch.why_invalid(tried))
+        if len(found) < len(wrong):
+            found = self._with_children(found, len(wrong), rng)
         if len(wrong):
             rows[wrong] = found[np.arange(len(wrong)) % len(found)]
         return rows
+
+    @cached_property
+    def _all_valid(self) -> Rows | None:
+        """All valid rows of a small space; ``None`` of a larger one."""
+        if not self.holes or self.sizes.prod(dtype=np.float64) > _SMALL:
+            return None
+        rows = np.stack(np.unravel_index(np.arange(self.sizes.prod()), tuple(self.sizes)), axis=1).astype(np.int64)
+        return rows[self.valid(rows)]
+
+    def _with_children(self, found: Rows, n: int, rng: np.random.Generator) -> Rows:
+        """Valid rows, and others that take each hole from one of them, up to ``n`` or as many as some attempts give."""
+        parents = found
+        for _ in range(_REDRAWS):
+            a, b = (parents[rng.integers(len(parents), size=2 * n)] for _ in range(2))
+            children = np.unique(self.crossover(a, b, rng), axis=0)
+            before = len(found)
+            found = np.unique(np.concatenate([found, children[self.valid(children)]]), axis=0)
+            if len(found) >= n or len(found) == before:
+                break
+        return rng.permutation(found)[:n]
 
     def _assembled(self, n: int, rng: np.random.Generator) -> Rows:
         """``n`` rows, valid or not, of nests each of which is within the limits of the machine, if one was drawn that is."""
         rows = self._drawn(n, rng)
         for part in self.sketch.parts:
-            good = np.flatnonzero(part.run(rows).all(axis=0))
+            good = rows[part.run(rows).all(axis=0)]
             if len(good) and part.holes:
-                rows[:, part.holes] = rows[rng.choice(good, size=n)][:, part.holes]
+                # Of a few good ones more are made by crossing them.
+                a, b = (good[rng.integers(len(good), size=n)] for _ in range(2))
+                children = self.crossover(a, b, rng)
+                good = np.concatenate([good, children[part.run(children).all(axis=0)]])
+                rows[:, part.holes] = good[rng.integers(len(good), size=n)][:, part.holes]
         return rows
 
     def _drawn(self, n: int, rng: np.random.Generator) -> Rows:

@@ -283,6 +283,7 @@ class Tuner:
             error=None if ran else measurement.error or measurement.outcome.value,
             at=0.0 if restored else self._clock.elapsed,
             restored=restored,
+            spilled=measurement.spilled,
         )
         self._history.append(trial)
         self._listener(Measured(trial))

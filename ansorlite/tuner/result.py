@@ -32,6 +32,8 @@ class Trial:
         error: why it has none; ``None`` when it has one.
         at: seconds of tuning until it was known; 0.0 when it was read from the database.
         restored: whether it was read from the database instead of being measured.
+        spilled: bytes that a thread of a GPU stores and loads for want of registers, as the assembler of a program that was
+            measured says.
     """
 
     task: int
@@ -41,6 +43,7 @@ class Trial:
     error: str | None
     at: float
     restored: bool
+    spilled: int = 0
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,19 @@ def test_a_target_that_cannot_run_is_explained_all_the_same(tmp_path: Path) -> N
     assert estimated[0] > estimated[1]
 
 
+def test_a_program_for_a_gpu_is_explained_with_its_launches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "kernels.py").write_text(KERNELS)
+    words = ["explain", f"{tmp_path / 'kernels.py'}:matmul", "--args", "64", "64", "64", "--target", "sm_80"]
+    monkeypatch.setenv("ANSORLITE_ASSEMBLER", "driver")
+    done = CliRunner().invoke(main, words, catch_exceptions=False)
+    assert done.exit_code == 0
+    assert "of them for launches" in done.stdout
+    assert "registers estimated, no assembler was asked" in done.stdout
+    (launch, *_) = json.loads(CliRunner().invoke(main, [*words, "--json"]).stdout)["launches"]
+    assert launch["registers"] is None
+    assert launch["threads"] >= 16
+
+
 def test_a_record_without_its_database_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "kernels.py").write_text(KERNELS)
     done = CliRunner().invoke(main, ["explain", f"{tmp_path / 'kernels.py'}:matmul", "--args", "8", "8", "8", "--candidate", "3"])

@@ -31,6 +31,7 @@ from ansorlite.target import GPUS, Target, check_runs, resolve
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Cast, Expr, Var, const, select
 from ansorlite.te.numeric import convert
+from tests.golden.gpu import CASES
 from tests.gpu_programs import GOLDEN, SMALL
 from tests.unit.codegen.every_operation import every_operation
 from tests.unit.codegen.test_operators import ALL, assert_same, borders, samples
@@ -90,7 +91,7 @@ def test_no_program_races_and_one_without_barriers_does() -> None:
     before, _, behind = done.stderr.partition("without barriers\n")
     assert "race" not in before.lower(), before[-2000:]
     assert "race" in behind.lower(), behind[-2000:]
-    assert done.stdout.split() == list(SMALL)
+    assert done.stdout.split() == [*SMALL, *CASES]
 
 
 def elements(n: int, body: Callable[[Expr], Stmt]) -> Stmt:

@@ -92,8 +92,15 @@ def test_products_of_matrix_units_are_counted_apart() -> None:
 def test_what_is_of_gpus_alone_says_so() -> None:
     with pytest.raises(TargetError, match="is no GPU"):
         GpuDraft(WIDE)
+
+
+def test_the_estimate_taken_apart_is_the_estimate() -> None:
     task = Task(TASKS["product"], TARGET)
     (sketch, *_) = derive(task)
-    row = TileSpace(sketch).sample(1, np.random.default_rng(6))[0]
-    with pytest.raises(TargetError, match="cannot be taken apart yet"):
-        explain(task, sketch.candidate(row))
+    rows = TileSpace(sketch).sample(4, np.random.default_rng(6))
+    for row, seconds in zip(rows, GpuDraft(TARGET).seconds(extract(sketch, rows)), strict=True):
+        found = explain(task, sketch.candidate(row))
+        assert [each.name for each in found.statements] == gpu_statements(sketch.fold(row))
+        assert found.total == pytest.approx(1e6 * seconds)
+        assert found.total == pytest.approx(sum(each.total for each in found.statements))
+        assert found.regions == pytest.approx(3.0)  # of the one launch

@@ -66,3 +66,4 @@ def load(task: Task, artifact: bytes, arguments: Sequence[Memory]) -> Call:
 
 
 default = native.default
+reports = native.reports

@@ -4,7 +4,8 @@ The structure is S R S R S S: blocks, steps of the outer sum, threads, steps of 
 accumulators in each thread's registers. Threads come inside of the outer sum: in each of its steps all threads of the block first
 copy what they are going to read into memory that they share, then add it up. Of each axis a block is cut into virtual threads,
 these into threads, and these into tiles: so what a thread adds up are several small tiles, a whole row of threads apart, and
-neighbouring threads read neighbouring vectors. Copies are made some steps ahead, in a ring.
+neighbouring threads read neighbouring vectors. Blocks are numbered in groups of a few along the axis before the last one. Copies are
+made some steps ahead, in a ring.
 
 The element-wise consumer runs on the accumulators. A stage without one gets one: its copy out of them.
 """
@@ -24,6 +25,8 @@ from ansorlite.sketch.state import Applicability, Rule, State
 from ansorlite.sketch.tiling import split
 from ansorlite.te.tensor import Tensor
 
+#: Rows of blocks that are a group.
+MAX_GROUP = 8
 #: Steps of the inner sum: so many elements of each operand are shared at a time.
 MAX_STEP = 64
 #: Straight-line code of at most so many vector statements. A tile of accumulators always is: registers have no numbers that are
@@ -94,10 +97,14 @@ def _tiled(state: State, layouts: dict[Tensor, str]) -> State:
     consumer = fusible_consumer(state.dag, stage)
     assert consumer is not None
     assert target.gpu is not None
-    most = (None, MOST_VIRTUAL, target.gpu.block_threads, MAX_TILE)
-    space = {axis: split(s, stage, axis, len(most), False, MAX_TILE, most) for axis in real_axes(stage)}
+    most = (MOST_VIRTUAL, target.gpu.block_threads, MAX_TILE)
+    axes = real_axes(stage)
+    # Blocks run in the order of their numbers: those of a group of rows side by side read the same columns meanwhile.
+    levels = {axis: (None, MAX_GROUP, *most) if axis in axes[-2:-1] else (None, *most) for axis in axes}
+    space = {axis: split(s, stage, axis, len(each), False, MAX_TILE, each) for axis, each in levels.items()}
     reduce = {axis: split(s, stage, axis, 2, False, MAX_STEP) for axis in stage.reduce_axes if axis.extent > 1}
-    blocks, virtual, threads, tile = ([loops[level] for loops in space.values()] for level in range(len(most)))
+    virtual, threads, tile = ([loops[level - len(most)] for loops in space.values()] for level in range(len(most)))
+    blocks = [loops[0] for loops in space.values()] + [loop for loops in space.values() for loop in loops[1 : -len(most)]]
     outer, inner = ([loops[level] for loops in reduce.values()] for level in range(2))
     s.reorder(*blocks, *outer, *threads, *inner, *virtual, *tile)
     if len(outer) > 1:
