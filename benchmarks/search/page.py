@@ -29,8 +29,8 @@ thirty seeds cost seconds and every preset answers the same question. Made by `p
   A **foreign** table was measured by others, on GPUs. It has no features: there a preset means its strategy on the knobs, with
   trees in the place of a cost model that reads features. A **cloud** is programs of a task's whole space, for models; no strategy
   runs on it.
-* Presets that share trials among tasks differently, or begin with what others know, do the same on one task: `dynatune` as `autotvm`,
-  `transfer-tuning` as the default.
+* Presets that share trials among tasks differently, or begin with what others know, do the same on one task: `dynatune` as
+  `autotvm`, `transfer-tuning` as the default.
 * Nothing is noisy here: a program takes what the table says. No preset begins with the draft's favourite.
 * *s(k)* is the speed of the best of k trials, as a share of that of the table's fastest program: the median over seeds.
 * *score* is the mean over k ≤ 64 of how much closer to the best than random search a run is: 1 is the best at once, 0 is as
