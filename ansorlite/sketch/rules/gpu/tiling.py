@@ -4,8 +4,8 @@ The structure is S R S R S S: blocks, steps of the outer sum, threads, steps of 
 accumulators in each thread's registers. Threads come inside of the outer sum: in each of its steps all threads of the block first
 copy what they are going to read into memory that they share, then add it up. Of each axis a block is cut into virtual threads,
 these into threads, and these into tiles: so what a thread adds up are several small tiles, a whole row of threads apart, and
-neighbouring threads read neighbouring vectors. Blocks are numbered in groups of a few along the axis before the last one. Copies are
-made some steps ahead, in a ring.
+neighbouring threads read neighbouring vectors. Blocks are numbered in groups of a few along the axis before the last one. Copies
+are made some steps ahead, in a ring.
 
 The element-wise consumer runs on the accumulators. A stage without one gets one: its copy out of them.
 """
