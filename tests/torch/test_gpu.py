@@ -20,7 +20,7 @@ from ansorlite.codegen.nvptx.assemble import ASSEMBLER_VARIABLE
 from ansorlite.errors import ArgumentError, TargetError
 from ansorlite.frontends.torch.compile import compile_graph
 from ansorlite.frontends.torch.errors import NotCompiledError
-from ansorlite.frontends.torch.place import call_there, place_of
+from ansorlite.frontends.torch.placement import call_there, placement_of
 from ansorlite.frontends.torch.rehearsal import rehearse
 from ansorlite.frontends.torch.settings import Settings
 from ansorlite.graph.builder import GraphBuilder
@@ -50,23 +50,23 @@ def on(device: str, *shape: int, dtype: torch.dtype = torch.float32) -> torch.Te
 
 @pytest.mark.usefixtures("gpus")
 def test_programs_are_for_where_the_tensors_are() -> None:
-    assert place_of([torch.zeros(2), 3], None).target == resolve("llvm")
-    assert place_of([3, None], None).name == "the CPU"
-    there = place_of([on("cuda:1", 2), 3, on("cuda:1", 4)], None)
+    assert placement_of([torch.zeros(2), 3], None).target == resolve("llvm")
+    assert placement_of([3, None], None).name == "the CPU"
+    there = placement_of([on("cuda:1", 2), 3, on("cuda:1", 4)], None)
     assert (there.target.kind, there.target.ordinal, there.name) == ("cuda", 1, "cuda:1")
-    assert place_of([on("cuda:0", 2)], GPUS["h100"]).target is GPUS["h100"]
-    assert place_of([on("cuda:1", 2)], "cuda:1").target.ordinal == 1
-    assert place_of([torch.zeros(2)], "emulated").target.kind == "emulated"
+    assert placement_of([on("cuda:0", 2)], GPUS["h100"]).target is GPUS["h100"]
+    assert placement_of([on("cuda:1", 2)], "cuda:1").target.ordinal == 1
+    assert placement_of([torch.zeros(2)], "emulated").target.kind == "emulated"
 
 
 @pytest.mark.usefixtures("gpus")
 def test_what_is_left_to_pytorch() -> None:
     with pytest.raises(NotCompiledError, match="its tensors are on cpu and cuda:0; move the module and its inputs to one device"):
-        place_of([torch.zeros(2), on("cuda:0", 2)], None)
+        placement_of([torch.zeros(2), on("cuda:0", 2)], None)
     with pytest.raises(NotCompiledError, match="its tensors are on meta, and programs are made for CPUs and NVIDIA GPUs"):
-        place_of([torch.empty(2, device="meta")], None)
+        placement_of([torch.empty(2, device="meta")], None)
     with pytest.raises(NotCompiledError, match="there is no GPU number 5; this machine has 2"):
-        place_of([on("cuda:5", 2)], None)
+        placement_of([on("cuda:5", 2)], None)
 
 
 @pytest.mark.usefixtures("gpus")
@@ -75,34 +75,34 @@ def test_a_target_that_is_not_where_the_tensors_are(monkeypatch: pytest.MonkeyPa
     with pytest.raises(
         ArgumentError, match="target is 'cuda', but this PyTorch has no CUDA; install one that has, or leave target"
     ):
-        place_of([torch.zeros(2)], "cuda")
+        placement_of([torch.zeros(2)], "cuda")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     with pytest.raises(ArgumentError, match="target is 'cuda:1', but the tensors are on cpu; move them, or leave target out"):
-        place_of([torch.zeros(2)], "cuda:1")
+        placement_of([torch.zeros(2)], "cuda:1")
     with pytest.raises(ArgumentError, match="target is 'llvm', but the tensors are on cuda:0"):
-        place_of([on("cuda:0", 2)], "llvm")
+        placement_of([on("cuda:0", 2)], "llvm")
     with pytest.raises(
         ArgumentError, match="target is 'cuda', but the tensors are on cuda:1; ask for 'cuda:1', or leave target out"
     ):
-        place_of([on("cuda:1", 2)], "cuda")
+        placement_of([on("cuda:1", 2)], "cuda")
     with pytest.raises(TargetError, match="unknown target 'gpu'"):
-        place_of([torch.zeros(2)], "gpu")
+        placement_of([torch.zeros(2)], "gpu")
 
 
 def test_without_cupy_a_graph_is_left_to_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy", None)
     with pytest.raises(NotCompiledError, match=r"through CuPy, which is not here .*pip install 'ansorlite\[cuda12\]'"):
-        place_of([on("cuda:0", 2)], None)
+        placement_of([on("cuda:0", 2)], None)
 
 
 @pytest.mark.usefixtures("gpus")
 def test_tensors_that_kernels_cannot_use_there() -> None:
-    place = place_of([on("cuda:0", 2)], None)
+    placement = placement_of([on("cuda:0", 2)], None)
     graph = torch.fx.symbolic_trace(lambda x: (x + 1,))
     with pytest.raises(NotCompiledError, match=r"it takes a tensor of torch.complex64, .*which kernels have no arrays for"):
-        rehearse(graph, [on("cuda:0", 2, dtype=torch.complex64)], place)
+        rehearse(graph, [on("cuda:0", 2, dtype=torch.complex64)], placement)
     with pytest.raises(NotCompiledError, match="it takes a tensor on cpu, and not on cuda:0"):
-        rehearse(graph, [torch.zeros(2)], place)
+        rehearse(graph, [torch.zeros(2)], placement)
 
 
 class Tensor:

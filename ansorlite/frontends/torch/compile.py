@@ -14,7 +14,7 @@ from ansorlite.frontends.onnx import load_model
 from ansorlite.frontends.torch.errors import NotCompiledError
 from ansorlite.frontends.torch.export import export
 from ansorlite.frontends.torch.fast_paths import without_fast_paths
-from ansorlite.frontends.torch.place import Place, call_there, place_of
+from ansorlite.frontends.torch.placement import Placement, call_there, placement_of
 from ansorlite.frontends.torch.rehearsal import rehearse
 from ansorlite.frontends.torch.settings import Settings
 from ansorlite.graph.executable import Executable
@@ -56,14 +56,14 @@ def compile_graph(graph: torch.fx.GraphModule, arguments: Sequence[Any], constan
         TargetError: there is no such target.
         TuningError: tuning cannot go on.
     """
-    place = place_of(arguments, settings.target)
+    placement = placement_of(arguments, settings.target)
     tensors = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
         raise NotCompiledError("it may be asked for gradients; call the module under torch.no_grad() or torch.inference_mode()")
     free = [n for n, argument in enumerate(arguments) if isinstance(argument, torch.Tensor) and not constant[n]]
     with torch.inference_mode(False), torch.no_grad():
-        results = rehearse(graph, arguments, place)
-        executable = _executable(graph, arguments, free, place, settings)
+        results = rehearse(graph, arguments, placement)
+        executable = _executable(graph, arguments, free, placement, settings)
     positions = [n for n, result in enumerate(results) if isinstance(result, torch.Tensor)]
     expected = [(tuple(results[n].shape), str(results[n].dtype).removeprefix("torch.")) for n in positions]
     found = [(value.shape, value.dtype) for value in executable.outputs.values()]
@@ -72,7 +72,7 @@ def compile_graph(graph: torch.fx.GraphModule, arguments: Sequence[Any], constan
     template = [None if isinstance(result, torch.Tensor) else result for result in results]
     orders = [_order(results[position]) for position in positions]
 
-    run = _call_of(executable, place)
+    run = _call_of(executable, placement)
 
     def call(arguments: Sequence[Any]) -> Sequence[Any]:
         outputs = run([arguments[position].detach() for position in free])
@@ -84,10 +84,10 @@ def compile_graph(graph: torch.fx.GraphModule, arguments: Sequence[Any], constan
     return call
 
 
-def _call_of(executable: Executable, place: Place) -> Callable[[Sequence[Any]], list[Any]]:
+def _call_of(executable: Executable, placement: Placement) -> Callable[[Sequence[Any]], list[Any]]:
     """Takes tensors, and returns such."""
-    device = place.device
-    gpu = device_of(place.target)
+    device = placement.device
+    gpu = device_of(placement.target)
     if isinstance(gpu, Cuda):
         return call_there(
             executable,
@@ -112,7 +112,7 @@ def _laid_out(result: torch.Tensor, order: tuple[int, ...] | None) -> torch.Tens
 
 
 def _executable(
-    graph: torch.fx.GraphModule, arguments: Sequence[Any], free: Sequence[int], place: Place, settings: Settings
+    graph: torch.fx.GraphModule, arguments: Sequence[Any], free: Sequence[int], placement: Placement, settings: Settings
 ) -> Executable:
     detached = [argument.detach() if isinstance(argument, torch.Tensor) else argument for argument in arguments]
     try:
@@ -120,7 +120,7 @@ def _executable(
     except Exception as error:  # PyTorch's exporter is many packages, each with errors of its own
         raise NotCompiledError(f"PyTorch cannot export it to ONNX: {_reason(error)}") from error
     try:
-        model = load_model(proto, target=place.target)
+        model = load_model(proto, target=placement.target)
     except AnsorliteError as error:
         raise NotCompiledError(str(error)) from error
     if isinstance(model, HybridModel):

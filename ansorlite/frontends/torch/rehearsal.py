@@ -9,38 +9,38 @@ import numpy as np
 import torch
 
 from ansorlite.frontends.torch.errors import NotCompiledError
-from ansorlite.frontends.torch.place import Place
+from ansorlite.frontends.torch.placement import Placement
 from ansorlite.te import dtypes
 
 
-def rehearse(graph: torch.fx.GraphModule, arguments: Sequence[Any], place: Place) -> list[Any]:
+def rehearse(graph: torch.fx.GraphModule, arguments: Sequence[Any], placement: Placement) -> list[Any]:
     """What the graph returns for ``arguments``; these are not touched, nor is PyTorch's random state.
 
     Raises:
         NotCompiledError: it changes arguments in place, returns views, or handles tensors that kernels cannot use where they are.
     """
     for argument in arguments:
-        _check_usable("takes", argument, place)
+        _check_usable("takes", argument, placement)
     copies = [argument.detach().clone() if isinstance(argument, torch.Tensor) else argument for argument in arguments]
     versions = [_version(copy) for copy in copies]
-    with torch.random.fork_rng(devices=[place.device] if place.device.type == "cuda" else []):
+    with torch.random.fork_rng(devices=[placement.device] if placement.device.type == "cuda" else []):
         results = list(graph(*copies))
     if versions != [_version(copy) for copy in copies]:
         raise NotCompiledError("it changes tensors in place")
     for result in results:
-        _check_usable("returns", result, place)
+        _check_usable("returns", result, placement)
     places = [_place(tensor) for tensor in (*copies, *results) if isinstance(tensor, torch.Tensor) and tensor.numel()]
     if len(set(places)) < len(places):
         raise NotCompiledError("it takes or returns several views of one tensor")
     return results
 
 
-def _check_usable(does: str, argument: Any, place: Place) -> None:
+def _check_usable(does: str, argument: Any, placement: Placement) -> None:
     if not isinstance(argument, torch.Tensor):
         return
-    if argument.device != place.device:
-        raise NotCompiledError(f"it {does} a tensor on {argument.device}, and not on {place.name}")
-    if place.device.type != "cpu":
+    if argument.device != placement.device:
+        raise NotCompiledError(f"it {does} a tensor on {argument.device}, and not on {placement.name}")
+    if placement.device.type != "cpu":
         if argument.layout is not torch.strided or str(argument.dtype).removeprefix("torch.") not in dtypes.NUMPY:
             raise NotCompiledError(f"it {does} a tensor of {argument.dtype}, {argument.layout}, which kernels have no arrays for")
         return

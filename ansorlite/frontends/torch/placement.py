@@ -22,7 +22,7 @@ _CUDA: Final = "cuda"
 
 
 @dataclass(frozen=True)
-class Place:
+class Placement:
     """
     Attributes:
         device: that all tensors are on.
@@ -38,7 +38,7 @@ class Place:
         return "the CPU" if self.device.type == "cpu" else str(self.device)
 
 
-def place_of(arguments: Sequence[Any], target: str | Target | None) -> Place:
+def placement_of(arguments: Sequence[Any], target: str | Target | None) -> Placement:
     """Where a graph with these arguments runs.
 
     Args:
@@ -60,7 +60,7 @@ def place_of(arguments: Sequence[Any], target: str | Target | None) -> Place:
     number = device.index or 0
     if target is None:
         try:
-            return Place(device, resolve("llvm" if device.type == "cpu" else f"cuda:{number}"))
+            return Placement(device, resolve("llvm" if device.type == "cpu" else f"cuda:{number}"))
         except TargetError as error:
             raise NotCompiledError(str(error)) from error
     if device.type == "cpu" and str(target).partition(":")[0] == _CUDA and not torch.cuda.is_available():
@@ -72,7 +72,7 @@ def place_of(arguments: Sequence[Any], target: str | Target | None) -> Place:
         raise ArgumentError(
             f"target is {target!r}, but the tensors are on {device}; ask for 'cuda:{number}', or leave target out"
         )
-    return Place(device, found)
+    return Placement(device, found)
 
 
 def call_there(executable: Executable, gpu: Cuda, make: Make, stream: Callable[[], int]) -> Callable[[Sequence[Any]], list[Any]]:
