@@ -18,7 +18,7 @@ PYTEST := $(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal
 TARGETS ?= x86-64-v2 x86-64-v3 x86-64-v4 aarch64 aarch64+dotprod aarch64+sve
 COMPILING := tests/unit/codegen tests/contracts/test_right_numbers.py tests/contracts/test_dot_products.py tests/contracts/test_conversions.py tests/golden tests/fuzz/test_computations.py
 # What these test is the same for every target: loop IR, and kernels for GPUs, which this processor emulates.
-ALIKE := tests/golden/test_frozen.py tests/unit/codegen/test_nvptx.py tests/unit/codegen/test_opencl.py
+ALIKE := tests/golden/test_frozen.py tests/golden/test_gpu.py tests/unit/codegen/test_nvptx.py tests/unit/codegen/test_opencl.py
 
 .PHONY: demo test targets check clean $(TARGETS:%=target-%)
 
