@@ -5,8 +5,8 @@
             vectorized v in 0..4:
                 S[(n * 64 + t) // 16, (n * 64 + t) % 16 * 4 + v] = A[k + (n * 64 + t) // 16, (n * 64 + t) % 16 * 4 + v]
 
-Which elements follow each other, in memory and where they go, is found by counting them all: a phase has few thousands. So it is right
-whatever the indices are made of.
+Which elements follow each other, in memory and where they go, is found by counting them all: a phase has few thousands. So it is
+right whatever the indices are made of.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class Gpu:
         return Gpu(**{**facts, "matrix": tuple(map(MatrixUnit.of, facts.get("matrix", ())))})
 
 
-#: Least bytes of bulk copies, from compute capability 9.0 on: half of what a warp copies by one instruction otherwise. Not measured.
+#: Least bytes of bulk copies, from compute capability 9.0 on: half of what a warp copies by one instruction else. Not measured.
 BULK_BYTES: Final = 256
 #: None that is sold: the one that a CPU stands in for. It is small, so that its programs are.
 EMULATED: Final = Gpu(

@@ -146,7 +146,8 @@ def advance(s: State) -> None:
         if barrier.arrived != barrier.count:
             continue
         if barrier.nbytes != barrier.expected:
-            raise PtxError(f"a barrier was told to expect {barrier.expected} bytes, and {barrier.nbytes} are on their way: {text}")
+            there = f"{barrier.nbytes} are on their way: {text}"
+            raise PtxError(f"a barrier was told to expect {barrier.expected} bytes, and {there}")
         _land(s, barrier)
         ended = True
     if not ended:
@@ -199,7 +200,9 @@ def bulk(s: State, instruction: Instruction, mask: Mask) -> None:
             raise PtxError(f"no fence.proxy.async since threads stored what is copied to, or made the barrier: {text}")
         np.add.at(memory.in_flight, where, 1)
         barrier = _of(s, thread, int(barriers[thread]), text)
-        _in_use(barrier, text)
+        if barrier.nbytes + nbytes > barrier.expected:
+            # Its bytes may yet be announced in this phase, if that cannot end before.
+            _in_use(barrier, text)
         barrier.copies.append(_Bulk(at, values, text))
 
 

@@ -1,4 +1,4 @@
-"""``cp.async``: copies to shared memory that land when their thread waits for them, and not before; bulk ones: ``barriers.py``."""
+"""``cp.async``: copies to shared memory that land when their thread waits for them; bulk ones: ``barriers.py``."""
 
 from __future__ import annotations
 

@@ -2,8 +2,9 @@
 
 Threads run in no fixed order on a GPU; here those with the lowest instruction go first, so that threads which took different
 ways meet again. What relies on any order is told by the memory's history (``memory.py``), what relies on a wait that is missing
-by copies that land at their wait and not before (``copies.py``, ``barriers.py``). What GPUs answer with a fault is an error: out of bounds,
-misaligned addresses, barriers that not all threads reach, an operation of a warp that not all named lanes take part in.
+by copies that land at their wait and not before (``copies.py``, ``barriers.py``). What GPUs answer with a fault is an error: out
+of bounds, misaligned addresses, barriers that not all threads reach, an operation of a warp that not all named lanes take part
+in.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Bulk copies from global to shared memory (``cp.async.bulk``, from sm_90 on): whole runs of neighbours, each asked for by one thread.
+"""Bulk copies from global to shared memory (``cp.async.bulk``, from sm_90 on): runs of neighbours, each asked for by one thread.
 
-They land when a barrier in shared memory (an mbarrier) ends a phase: when it has had its one arrival, and all bytes that it was told to
-expect. Each group of fetches takes the next barrier of a ring of them, and an await waits for one group after another. Threads count
-both: groups so far, and those that they have waited for. A barrier is taken again only after an await of all threads for its last phase.
+They land when a barrier in shared memory (an mbarrier) ends a phase: when it has had its one arrival, and all bytes that it was
+told to expect. Each group of fetches takes the next barrier of a ring of them, and an await waits for one group after another.
+Threads count both: groups so far, and those that they have waited for. A barrier is taken again only after an await of all
+threads for its last phase.
 
-What memory threads store to is never copied to in bulk, too, so that the two ways to shared memory need no fence between them.
+Where threads store to a buffer nothing is copied to it in bulk, too: so the two ways to shared memory need no fence between them.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Plan:
 
     Attributes:
         copies: the phases that do, and what.
-        barriers: how many there are, a power of two: groups that are on their way at once have one each; 0: nothing is copied in bulk.
+        barriers: how many there are, a power of two: groups that are on their way at once have one each; 0: there are none.
     """
 
     copies: Mapping[For, Runs]
