@@ -27,6 +27,7 @@ class Gpu:
         flops: of float32 without matrix units, operations per second.
         load_bytes: that a thread loads by one instruction, at most.
         async_copies: whether copies to shared memory may land later.
+        bulk_bytes: from how many bytes on neighbours in memory are copied there as one, by a bulk copy; 0: there are none.
         lanes: operations on float32 that a multiprocessor begins in a cycle.
         matrix: the matrix units that programs may use, the best first.
         launch: seconds of one launch (CUDA C++ Best Practices: a few microseconds).
@@ -54,6 +55,7 @@ class Gpu:
     shared_words: float = 32.0
     l2_bandwidth: float = 0.0
     matrix: tuple[MatrixUnit, ...] = ()
+    bulk_bytes: int = 0
 
     @staticmethod
     def of(facts: Mapping[str, Any]) -> Gpu:
@@ -61,6 +63,8 @@ class Gpu:
         return Gpu(**{**facts, "matrix": tuple(map(MatrixUnit.of, facts.get("matrix", ())))})
 
 
+#: Least bytes of bulk copies, from compute capability 9.0 on: half of what a warp copies by one instruction else. Not measured.
+BULK_BYTES: Final = 256
 #: None that is sold: the one that a CPU stands in for. It is small, so that its programs are.
 EMULATED: Final = Gpu(
     name="emulated",
@@ -112,6 +116,7 @@ H100: Final = replace(
     flops=66.9e12,
     lanes=128,
     matrix=HOPPER,
+    bulk_bytes=BULK_BYTES,
 )
 #: The same, for machine code of any GPU of its compute capability: without what sm_90a has.
 H100_PLAIN: Final = replace(H100, matrix=HOPPER_WARP)

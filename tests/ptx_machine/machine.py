@@ -2,8 +2,9 @@
 
 Threads run in no fixed order on a GPU; here those with the lowest instruction go first, so that threads which took different
 ways meet again. What relies on any order is told by the memory's history (``memory.py``), what relies on a wait that is missing
-by copies that land at their wait and not before (``copies.py``). What GPUs answer with a fault is an error: out of bounds,
-misaligned addresses, barriers that not all threads reach, an operation of a warp that not all named lanes take part in.
+by copies that land at their wait and not before (``copies.py``, ``barriers.py``). What GPUs answer with a fault is an error: out
+of bounds, misaligned addresses, barriers that not all threads reach, an operation of a warp that not all named lanes take part
+in.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.ptx_machine import accesses, arithmetic, copies, matrix, warpgroup, warps
+from tests.ptx_machine import accesses, arithmetic, barriers, copies, matrix, warpgroup, warps
 from tests.ptx_machine.counts import Counts
 from tests.ptx_machine.errors import PtxError
 from tests.ptx_machine.memory import LOCAL_WINDOW, SHARED_WINDOW, History, Memory, fresh
@@ -33,6 +34,7 @@ _HANDLERS: Final[Mapping[str, Handler]] = {
     **accesses.HANDLERS,
     **warps.HANDLERS,
     **copies.HANDLERS,
+    **barriers.HANDLERS,
     **matrix.HANDLERS,
     **warpgroup.HANDLERS,
 }
@@ -194,12 +196,13 @@ class _Loop:
         s.pc = np.zeros(s.n, np.int64)
         s.done, s.waiting = np.zeros(s.n, np.bool_), np.zeros(s.n, np.bool_)
         while not s.done.all():
-            ready = ~s.done & ~s.waiting & ~s.held
+            ready = ~s.done & ~s.waiting & ~s.held & ~s.parked
             if not ready.any():
                 self.stuck()
                 continue
             pc = int(s.pc[ready].min())
             self.straight(pc, ready & (s.pc == pc), limit)
+        barriers.check_end(s)
 
     def stuck(self) -> None:
         """Nobody can go on: let the threads of blocks go on that all wait at one barrier."""
@@ -207,6 +210,9 @@ class _Loop:
         waiting = s.waiting.reshape(len(s.blocks), -1)
         free: NDArray[np.bool_] = np.asarray(waiting.all(1))
         if not free.any():
+            if s.parked.any():
+                barriers.advance(s)
+                return
             if s.held.any():
                 text = self.kernel.instructions[int(s.pc[s.held].min())].text
                 raise PtxError(f"not all threads that an operation of a warp names take part in it: {text}")
@@ -242,6 +248,9 @@ class _Loop:
                 s.pc[mask] = pc + 1
                 return
             if warps.waits(instruction) and not warps.gather(s, instruction, taken, pc):
+                s.pc[mask] = pc
+                return
+            if barriers.waits(instruction) and barriers.park(s, instruction, taken):
                 s.pc[mask] = pc
                 return
             if s.freed is not None:

@@ -48,6 +48,7 @@ class State:
         pc: the next instruction of each thread.
         done, waiting: who has ended, and who waits at a barrier.
         held: who waits at an operation of a warp for its other lanes.
+        parked: who waits for the end of a phase of an mbarrier.
         freed: those of them whom the last lane has just let go on.
         now: how many barriers each block has passed.
     """
@@ -76,6 +77,7 @@ class State:
         self.done: Mask = np.zeros(self.n, np.bool_)
         self.waiting: Mask = np.zeros(self.n, np.bool_)
         self.held: Mask = np.zeros(self.n, np.bool_)
+        self.parked: Mask = np.zeros(self.n, np.bool_)
         self.warps_of_block = -(-self.threads // WARP)
         self.warp: Ints = self.block * self.warps_of_block + self.thread // WARP
         self.lane: Ints = self.thread % WARP

@@ -11,7 +11,7 @@ from ansorlite.alignment import DEVICE_ALIGNMENT, aligned
 from ansorlite.codegen import control, memory, operators, types
 from ansorlite.codegen.builder import Builder
 from ansorlite.codegen.context import Body, Context, Storage
-from ansorlite.codegen.nvptx import fetch, matrix, warpgroup
+from ansorlite.codegen.nvptx import bulk, fetch, matrix, warpgroup
 from ansorlite.codegen.nvptx.fragments import once
 from ansorlite.codegen.scope import Binding
 from ansorlite.errors import TargetError
@@ -79,13 +79,13 @@ class Nvptx:
         self._phase: For | None = None
         self._thread = _number(b, "tid", self.threads)
         self._number = _number(b, "ctaid", 1 if block is None else trips(block))
+        planned = None if block is None or gpu is None else bulk.plan(block, gpu)
+        self._bulk = bulk.Barriers(planned, self._thread, self.threads) if planned is not None and planned.copies else None
 
     def storage(self, c: Context, buffer: Buffer) -> Storage:
         match buffer.scope:
             case Scope.SHARED:
-                if not c.b.module.has(_SHARED):
-                    c.b.module.define(_SHARED, f"@{_SHARED} = external addrspace(3) global [0 x i8], align 1024")
-                base = f"ptr addrspacecast (ptr addrspace(3) @{_SHARED} to ptr)"
+                base = f"ptr addrspacecast (ptr addrspace(3) {_shared(c)} to ptr)"
                 pointer = c.b.at_entry(f"getelementptr i8, {base}, i32 {self.shared}")
                 self.shared += aligned(buffer.nbytes)
                 gpu = c.target.gpu
@@ -103,6 +103,10 @@ class Nvptx:
     def loop(self, c: Context, loop: For, body: Body) -> bool:
         match loop.kind:
             case LoopKind.BLOCK if loop is self._block:
+                if self._bulk is not None:
+                    self._bulk.begin(c, _shared(c))
+                    self.shared += self._bulk.plan.nbytes
+                    self._barrier(c)
                 with _bound(c, loop.var, self._number, trips(loop)):
                     body(c, loop.body)
             case LoopKind.VTHREAD:
@@ -123,6 +127,9 @@ class Nvptx:
             return
         if loop in self._barriers:
             self._barrier(c)
+        if self._bulk is not None and loop in self._bulk.plan.copies:
+            self._bulk.copy(c, self._bulk.plan.copies[loop])
+            return
         if loop.kind is not LoopKind.WARP:
             self._phase = loop
             self._threads_that(c, loop, self._thread, trips(loop) < self.threads, body)
@@ -172,14 +179,20 @@ class Nvptx:
         return written
 
     def group(self, c: Context, stmt: FetchGroup, body: Body) -> None:
+        if self._bulk is not None:
+            self._bulk.open(c)
         body(c, stmt.body)
         if self.copies:
             # Groups before the first copy of all are none for the machine; the last ones count.
             fetch.commit(c)
+        if self._bulk is not None:
+            self._bulk.close(c)
 
     def wait(self, c: Context, stmt: Await) -> None:
         if self.copies:
             fetch.wait(c, stmt.pending)
+        if self._bulk is not None:
+            self._bulk.wait(c, stmt.pending)
         self._barrier(c)
 
     def _barrier(self, c: Context) -> None:
@@ -199,6 +212,13 @@ class Nvptx:
 
 def _reads_shared_itself(stmt: Stmt) -> bool:
     return isinstance(stmt, Intrinsic) and isinstance(stmt.does, Multiply) and stmt.does.unit.from_shared
+
+
+def _shared(c: Context) -> str:
+    """The name of the kernel's shared memory."""
+    if not c.b.module.has(_SHARED):
+        c.b.module.define(_SHARED, f"@{_SHARED} = external addrspace(3) global [0 x i8], align 1024")
+    return f"@{_SHARED}"
 
 
 def _number(b: Builder, name: str, count: int) -> str:
