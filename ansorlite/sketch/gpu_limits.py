@@ -93,6 +93,11 @@ def registers(nest: Nest) -> Number:
     return OVERHEAD + kept + _largest(held)
 
 
+def most_registers(program: Program) -> Number:
+    """Of a thread, in the launch that takes most."""
+    return _largest([registers(nest) for nest in program.nests if not nest.prepared])
+
+
 def accumulators(nest: Nest) -> Number:
     """Elements of a sum that one thread keeps."""
     at = nest.epilogue_at if nest.epilogue is not None else nest.last_space
