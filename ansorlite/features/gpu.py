@@ -125,7 +125,7 @@ def gpu_features(program: Program, gpu: Gpu) -> list[Number]:
         for nest in program.nests
         if not nest.prepared
         for facts in _statements(NestStatements(nest, program), nest)
-        for number in assemble_gpu(_launch(program, nest), facts, gpu)
+        for number in assemble_gpu(_launch(program, nest, gpu), facts, gpu)
     ]
 
 
@@ -164,8 +164,8 @@ def _unit_here(unit: MatrixUnit, gpu: Gpu) -> MatrixUnit:
     return next((each for each in gpu.matrix if each.name == unit.name), unit)
 
 
-def _launch(program: Program, nest: Nest) -> LaunchFacts:
-    return LaunchFacts(blocks(nest), threads(nest), registers(nest), shared_bytes(program, nest))
+def _launch(program: Program, nest: Nest, gpu: Gpu) -> LaunchFacts:
+    return LaunchFacts(blocks(nest), threads(nest), registers(nest, gpu), shared_bytes(program, nest))
 
 
 def _statements(view: NestStatements, nest: Nest) -> Iterator[GpuFacts]:

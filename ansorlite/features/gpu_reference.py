@@ -69,13 +69,17 @@ def gpu_reference(module: KernelModule, names: Sequence[str], gpu: Gpu) -> NDArr
         facts = LaunchFacts(
             prod(trips(each) for each in statements(launch) if isinstance(each, For) and each.kind is LoopKind.BLOCK),
             max((trips(phase) for phase in phases(launch)), default=0),
-            OVERHEAD + max(each.kept for each in here) + max(each.held for each in here),
+            OVERHEAD + _ahead(here, gpu) + max(each.kept for each in here) + max(each.held for each in here),
             sum(aligned(b.nbytes) for b in _allocated(launch) if b.scope is Scope.SHARED),
         )
         for each in here:
             found[each.copy.store.stage] = list(assemble_gpu(facts, each.facts(), gpu))
     assert set(found) == set(names)
     return np.array([[found[name] for name in names]], dtype=np.float64)
+
+
+def _ahead(statements: Sequence[_Statement], gpu: Gpu) -> int:
+    return 0 if gpu.async_copies else sum(each.ahead for each in statements)
 
 
 def _launches(stmt: Stmt) -> Iterator[Stmt]:
@@ -214,8 +218,19 @@ class _Statement:
             return words * sum(self._moving(load, tile) for load in self._loads)
         if self.shared is None:
             return 2 * words * self.lanes
-        rounds = [trip for loop, trip in zip(self.copy.loops, self.copy.trips, strict=True) if loop.kind is LoopKind.UNROLLED]
-        return words * self.lanes * prod(rounds)
+        return (words if self.adds else self._at_once) * prod(_trips_of(self.copy, LoopKind.UNROLLED))
+
+    @property
+    def _at_once(self) -> int:
+        """Registers of the elements that it copies at a time."""
+        return -(-self.lanes * dtypes.size(self.store.buffer.dtype) // _WORD)
+
+    @property
+    def ahead(self) -> int:
+        """Registers of what it has copied ahead where copies do not land later."""
+        if self.shared is None or self.rings.get(self.store.buffer, 1) == 1:
+            return 0
+        return self._at_once * prod(self.inside[self.shared :]) // self.lanes
 
     def _moving(self, load: Load, counts: Sequence[int]) -> int:
         """The product of ``counts`` of the loops that move an address."""

@@ -77,7 +77,9 @@ class ProgramSpace:
 
     def report(self, row: tuple[int, ...], registers: float) -> None:
         """Notes how many registers a thread of a program for GPUs wants, as its assembler said."""
-        self.reported = self.reported.plus(self.sketch.fold(row), registers)
+        gpu = self.sketch.target.gpu
+        assert gpu is not None, "no assembler says anything of programs for CPUs"
+        self.reported = self.reported.plus(self.sketch.fold(row), gpu, registers)
 
     def lower(self, row: tuple[int, ...]) -> Function:
         """The loop IR of one row.

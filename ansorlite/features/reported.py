@@ -41,9 +41,9 @@ class Reported:
         """Of registers wanted to registers estimated; 1 where nothing was reported."""
         return exp(self.logarithms / (self.programs + _BELIEVED))
 
-    def plus(self, program: Program, wanted: float) -> Reported:
+    def plus(self, program: Program, gpu: Gpu, wanted: float) -> Reported:
         """With what a thread of one more program wants, in the launch that takes most registers."""
-        estimated = most_registers(program)
+        estimated = most_registers(program, gpu)
         assert not isinstance(estimated, Column), "the program of one row has plain numbers"
         return Reported(self.programs + 1, self.logarithms + log(wanted / estimated))
 

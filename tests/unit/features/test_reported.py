@@ -39,7 +39,7 @@ def test_reports_of_twice_the_estimate_move_registers_and_the_blocks_that_fit() 
     space, rows = ProgramSpace(sketch), _rows(sketch)
     before = space.programs(rows).features
     for row in rows:
-        estimated = most_registers(sketch.fold(row))
+        estimated = most_registers(sketch.fold(row), H100)
         space.report(tuple(row), 2.0 * float(estimated))  # type: ignore[arg-type]
     assert space.reported.ratio == pytest.approx(2 ** (20 / 23)), "the estimate has a voice, too"
     after = space.programs(rows).features
@@ -71,5 +71,5 @@ def test_what_a_measurement_says_reaches_the_space_of_its_program() -> None:
     assert space.reported.programs == 1
     assert sum(each.reported.programs for each in state.spaces) == 1
     wanted = 255 + 80 / 8
-    estimated = float(most_registers(space.sketch.fold(row)))  # type: ignore[arg-type]
+    estimated = float(most_registers(space.sketch.fold(row), H100))  # type: ignore[arg-type]
     assert space.reported.ratio == pytest.approx((wanted / estimated) ** (1 / 4))
