@@ -19,11 +19,13 @@ from ansorlite.codegen.builder import Module
 from ansorlite.codegen.nvptx import kernel
 from ansorlite.codegen.nvptx.assemble import Report, assemble, ptxas, to_ptx
 from ansorlite.codegen.nvptx.kernel import GpuKernel
+from ansorlite.features.gpu import GPU_COLUMN, GPU_NAMES, gpu_features
 from ansorlite.loops import passes
 from ansorlite.loops.kernel_module import KernelModule
 from ansorlite.loops.nodes import Buffer, Function
 from ansorlite.loops.simplify import simplify
 from ansorlite.loops.verifier import verify
+from ansorlite.sketch.sketch import Sketch
 from ansorlite.target import Target, resolve
 from ansorlite.te import dtypes
 from tests.ptx_machine import Counts, launch
@@ -93,3 +95,13 @@ def disassembled(ptx: str, processor: str) -> str:
         file.write(assemble(ptx, processor).cubin)
         file.flush()
         return subprocess.run([program, "-c", file.name], capture_output=True, text=True, check=True).stdout
+
+
+def said_to_touch(sketch: Sketch, row: Sequence[int]) -> tuple[float, float]:
+    """Passes over the banks of shared memory and sectors of memory, of all launches of a program, by its features."""
+    gpu = sketch.target.gpu
+    assert gpu is not None
+    features = np.exp2(np.reshape(gpu_features(sketch.fold(row), gpu), (-1, len(GPU_NAMES)))) - 1.0
+    of = {name: features[:, column] for name, column in GPU_COLUMN.items()}
+    warps = of["blocks"] * np.ceil(np.rint(of["threads"]) / gpu.warp)
+    return float(warps @ of["wavefronts"]), float(warps @ of["sectors"])

@@ -89,7 +89,7 @@ def _launches(task: Task, candidate: Candidate) -> list[dict[str, int | None]]:
     """What each launch of a program for a GPU has, and what the assembler says of it, where there is one."""
     gpu = task.target.gpu
     compiled = build_candidate(task, candidate) if gpu is not None else None
-    if not isinstance(compiled, DeviceObject):
+    if gpu is None or not isinstance(compiled, DeviceObject):
         return []
     nests = [nest for nest in sketch_of(task, candidate).fold(()).nests if not nest.prepared]
     return [
@@ -97,7 +97,7 @@ def _launches(task: Task, candidate: Candidate) -> list[dict[str, int | None]]:
             "blocks": launch.grid,
             "threads": launch.threads,
             "shared": launch.shared,
-            "registers_estimated": int(registers(nest)),
+            "registers_estimated": int(registers(nest, gpu)),
             "registers": launch.report.registers if launch.report is not None else None,
             "spilled": launch.report.spilled if launch.report is not None else None,
         }

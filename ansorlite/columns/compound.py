@@ -75,10 +75,10 @@ class Compound:
                 b.store(constant(number), slot)
             with loop(b, I64(0), a["items"]) as item:
                 taken = numbers(b.mul(item, I64(self._item)), self._item)
-                for slot, value in zip(state, _emitted(b, self._step, [*map(b.load, state), *taken]), strict=True):
+                for slot, value in zip(state, emitted(b, self._step, [*map(b.load, state), *taken]), strict=True):
                     b.store(value, slot)
             behind = b.mul(a["items"], I64(self._item))
-            results = _emitted(b, self._end, [*map(b.load, state), *numbers(behind, self._others)])
+            results = emitted(b, self._end, [*map(b.load, state), *numbers(behind, self._others)])
             for place, value in enumerate(results, self._others):
                 b.store(value, b.gep(where(b.add(behind, I64(place))), [lane], source_etype=ir.DoubleType()), align=8)
         b.ret_void()
@@ -86,7 +86,7 @@ class Compound:
         return engine, cast(int, ctypes.cast(cast(Any, native), ctypes.c_void_p).value)
 
 
-def _emitted(b: ir.IRBuilder, function: Callable[..., Numbers], arguments: Sequence[ir.Value]) -> list[ir.Value]:
+def emitted(b: ir.IRBuilder, function: Callable[..., Numbers], arguments: Sequence[ir.Value]) -> list[ir.Value]:
     """What ``function`` does, to vectors."""
     tape = Tape()
     formal = [tape.write((Op.GATHER, number), -math.inf, math.inf) for number in range(len(arguments))]

@@ -1,10 +1,12 @@
 """The draft model of GPUs: a closed-form estimate of a program's time, from its features alone (after Pruner's PSA).
 
-What a block computes, by its threads or by matrix units, and what it takes from shared memory, keeps its multiprocessor busy; how
+What a block computes, by its threads or by matrix units, and its passes over shared memory keep its multiprocessor busy; how
 much of that is hidden depends on the warps that are there to run. What is copied for all threads is waited for, round by round:
 by as many blocks at once as there are, and where it is copied ahead, into a ring, over as many rounds as that has slots. Memory
-is shared by all. Each stage takes the longest of them; launches take their time besides. There is no number of a GPU here: those
-are of its data sheet, or measured (``machine/gpu.py``). It has not been held against a GPU.
+is shared by all; what each multiprocessor takes of it comes in whole sectors, however little of them its threads ask for.
+Operands beyond the registers that a thread may have are loaded and stored each time. Each stage takes the longest of them;
+launches take their time besides. There is next to no number of a GPU here: those are of its data sheet, or measured
+(``machine/gpu.py``). It has not been held against a GPU.
 """
 
 from __future__ import annotations
@@ -24,6 +26,10 @@ _WARPS: Final = 16
 _WARPS_OF_UNITS: Final = 4
 #: Cycles from a load of memory until it lands (microbenchmarks of A100 and H100 say 470 to 600).
 _LATENCY: Final = 500.0
+#: Sectors of memory that a multiprocessor gets in a cycle: 64 bytes (NVIDIA's A100 white paper, of its second cache).
+_SECTORS: Final = 2.0
+#: Words that all banks of shared memory give in one pass.
+_WORDS_OF_PASS: Final = 32.0
 #: Cycles of the lanes of a division, an exponential, or such, in cycles of an addition (special units are a quarter as wide).
 _SLOW: Final = 8.0
 
@@ -93,8 +99,11 @@ class GpuDraft:
         clock = gpu.flops / (2.0 * gpu.processors * gpu.lanes)
         lanes = warps * gpu.warp
         instructions = magnitude("operations") + _SLOW * magnitude("slow") + magnitude("requests") + magnitude("shared_loads")
-        issue = instructions * lanes / gpu.lanes
-        words = magnitude("shared_words") * lanes / gpu.shared_words
+        wanted = np.maximum(magnitude("registers"), 1.0)
+        # None by the estimate, which is a limit: by what an assembler said of like programs (``features/reported.py``).
+        spilled = np.maximum(wanted - gpu.thread_registers, 0.0) / wanted
+        issue = (instructions + 2.0 * spilled * magnitude("operations")) * lanes / gpu.lanes
+        passes = magnitude("wavefronts") * warps * _WORDS_OF_PASS / gpu.shared_words
         ready = np.minimum(np.maximum(magnitude("resident"), 1.0), np.maximum(blocks / gpu.processors, 1.0)) * warps
         hidden = np.minimum(ready / _WARPS, 1.0)
         waves = np.ceil(blocks / gpu.processors)
@@ -105,6 +114,7 @@ class GpuDraft:
         busy = waves / clock
         # A part of the GPU asks for a part of its bandwidth.
         memory = blocks * magnitude("bytes") / (gpu.bandwidth * np.minimum(blocks / gpu.processors, 1.0))
+        memory = np.maximum(memory, busy * magnitude("sectors") * warps / _SECTORS)
         launch = gpu.launch * features[:, :, GPU_COLUMN["launch"]]
         waiting, latency = busy * issue * (1.0 / hidden - 1.0), busy * rounds * _LATENCY / at_once
-        return Causes(busy * issue, waiting, busy * units, busy * words, latency, memory, launch)
+        return Causes(busy * issue, waiting, busy * units, busy * passes, latency, memory, launch)

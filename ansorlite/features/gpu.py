@@ -9,22 +9,26 @@ whose address stays while straight-line code goes on is one load; not so in copi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ansorlite.analysis.access import Access, accesses
 from ansorlite.columns.arithmetic import both, ceil, equal, every, floor, log2, maximum, minimum, modulo, negated, product, where
 from ansorlite.columns.tape import Number
+from ansorlite.columns.warp import Digit, touched
 from ansorlite.features.facts import AccessFacts, Operations, StatementFacts
+from ansorlite.features.gpu_lanes import WarpLanes, own_forms, request_bytes
 from ansorlite.features.nest_view import distinct
 from ansorlite.features.population import NestStatements
 from ansorlite.machine.gpu import Gpu
-from ansorlite.machine.matrix import LANES_ACROSS, LANES_DOWN, MatrixUnit
+from ansorlite.machine.matrix import LANES_ACROSS, LANES_DOWN, PIECE_BYTES, MatrixUnit
 from ansorlite.schedule.fusing import runs
 from ansorlite.schedule.nest import Attached, Loop, Multiplied, Nest, Program
+from ansorlite.schedule.padding import strides
 from ansorlite.sketch.gpu_limits import accumulators, blocks, first_thread, registers, rounds, shared_bytes, threads
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Read, Reduce, Select
+from ansorlite.te.index.form import Affine
 from ansorlite.te.tensor import Tensor
 
 #: Of each statement. Magnitudes are log2(1 + x); what is of the launch, all of its statements have.
@@ -41,8 +45,10 @@ GPU_NAMES: Final = (
     "slow",  # divisions, exponentials and such
     "bytes",  # that a block reads and writes of memory
     "requests",  # loads and stores of memory of one thread
+    "sectors",  # pieces of 32 bytes that those of a warp touch
     "shared_loads",  # of one thread, with its stores
     "shared_words",  # elements that these move
+    "wavefronts",  # passes over the banks of shared memory that those of a warp take
     "lanes",  # of vectors
     "accumulators",  # of one thread
     "matrix",  # products of one thread that matrix units compute, in operations of a thread that take as long
@@ -78,7 +84,7 @@ class GpuFacts:
         accumulators: elements of a sum that one thread keeps.
         unit: the matrix unit that computes its products; ``None``: threads do.
         rounds, slots, later: as the features, in numbers; ``later``: whether it would be where copies can.
-        nbytes, requests, shared_loads, shared_words: as the features, in numbers.
+        nbytes, requests, sectors, shared_loads, shared_words, wavefronts: as the features, in numbers.
     """
 
     name: str
@@ -95,17 +101,21 @@ class GpuFacts:
     requests: Number = field(default=0)
     shared_loads: Number = field(default=0)
     shared_words: Number = field(default=0)
+    sectors: Number = field(default=0)
+    wavefronts: Number = field(default=0)
 
-    def moved(self, words: Number, stride: Number, shared: bool, nbytes: Number) -> None:
+    def moved(self, words: Number, stride: Number, shared: bool, nbytes: Number, touched: Number) -> None:
         """Counts what a thread loads, or stores: ``words`` elements, in vectors where their ``stride`` is 1."""
-        self.loaded(where(equal(stride, 1), words / self.lanes, words), words, shared, nbytes)
+        self.loaded(where(equal(stride, 1), words / self.lanes, words), words, shared, nbytes, touched)
 
-    def loaded(self, loads: Number, words: Number, shared: bool, nbytes: Number) -> None:
-        """Counts ``loads`` of so many words in all."""
+    def loaded(self, loads: Number, words: Number, shared: bool, nbytes: Number, touched: Number) -> None:
+        """Counts ``loads`` of so many words in all; ``touched``: sectors, or passes over banks, of a warp's first one."""
         if shared:
             self.shared_loads, self.shared_words = self.shared_loads + loads, self.shared_words + words
+            self.wavefronts = self.wavefronts + loads * touched
         else:
             self.requests, self.nbytes = self.requests + loads, self.nbytes + nbytes
+            self.sectors = self.sectors + loads * touched
 
 
 def gpu_features(program: Program, gpu: Gpu) -> list[Number]:
@@ -115,7 +125,7 @@ def gpu_features(program: Program, gpu: Gpu) -> list[Number]:
         for nest in program.nests
         if not nest.prepared
         for facts in _statements(NestStatements(nest, program), nest)
-        for number in assemble_gpu(_launch(program, nest), facts, gpu)
+        for number in assemble_gpu(_launch(program, nest, gpu), facts, gpu)
     ]
 
 
@@ -137,7 +147,7 @@ def assemble_gpu(launch: LaunchFacts, facts: GpuFacts, gpu: Gpu) -> Iterator[Num
     yield count / (waves * gpu.processors)
     total = facts.operations
     plain, slow = max(total.cheap, total.mul, 1), total.div + total.math + total.convert + total.dot
-    moved = (facts.nbytes, facts.requests, facts.shared_loads, facts.shared_words)
+    moved = (facts.nbytes, facts.requests, facts.sectors, facts.shared_loads, facts.shared_words, facts.wavefronts)
     own = facts.steps if facts.unit is None else 0
     for number in (facts.steps, own * plain, own * slow, *moved):
         yield _log(number)
@@ -154,8 +164,8 @@ def _unit_here(unit: MatrixUnit, gpu: Gpu) -> MatrixUnit:
     return next((each for each in gpu.matrix if each.name == unit.name), unit)
 
 
-def _launch(program: Program, nest: Nest) -> LaunchFacts:
-    return LaunchFacts(blocks(nest), threads(nest), registers(nest), shared_bytes(program, nest))
+def _launch(program: Program, nest: Nest, gpu: Gpu) -> LaunchFacts:
+    return LaunchFacts(blocks(nest), threads(nest), registers(nest, gpu), shared_bytes(program, nest))
 
 
 def _statements(view: NestStatements, nest: Nest) -> Iterator[GpuFacts]:
@@ -199,8 +209,11 @@ def _in_loops(view: NestStatements, nest: Nest, tensor: Tensor, facts: Statement
         )
         return product([1, *again])
 
-    def count(access: AccessFacts, shared: bool) -> None:
-        found.moved(words(access), access.lane_stride, shared, _box(access, inside[:around], around))
+    warp = WarpLanes.in_loops(view, nest, tensor)
+
+    def count(access: AccessFacts, of: Tensor, forms: Sequence[Affine | None], shared: bool) -> None:
+        nbytes = _box(access, inside[:around], around)
+        found.moved(words(access), access.lane_stride, shared, nbytes, _touched(warp, found, access, of, forms, shared))
 
     places = _places(nest)
     by = nest.multiplied if tensor is nest.anchor else None
@@ -209,15 +222,13 @@ def _in_loops(view: NestStatements, nest: Nest, tensor: Tensor, facts: Statement
         found.slots = nest.ring.stages
     for access, of in _reads(tensor, facts):
         if by is not None:
-            found.loaded(*_of_unit(by, access, words(of)), places[access.tensor], 0)
-        elif access.tensor in places:
-            count(of, places[access.tensor])
+            found.loaded(*_of_unit(by, access, words(of)), places[access.tensor], 0, _of_rows(view, by, access.tensor))
         elif access.tensor is not nest.anchor:
-            count(of, shared=False)
+            count(of, access.tensor, access.dims, places.get(access.tensor, False))
     if tensor is nest.anchor and (nest.epilogue is not None or adds):
         # What is added up, or is there for an epilogue, is in registers.
         return found
-    count(facts.accesses[-1], places.get(tensor, False))
+    count(facts.accesses[-1], tensor, own_forms(tensor), places.get(tensor, False))
     return found
 
 
@@ -240,14 +251,36 @@ def _dealt(view: NestStatements, nest: Nest, stage: Attached) -> GpuFacts:
     steps = product([steps, *around])
     found = GpuFacts(tensor.name, False, steps, _all(facts), lanes, int(bool(tensor.reduce_axes)))
     found.rounds, found.slots, found.later = product([1, *around]), stage.slots, _later(stage)
-    places = _places(nest)
+    places, warp = _places(nest), WarpLanes.dealt(view, stage)
     for access, of in _reads(tensor, facts):
-        stride = 0 if tensor.reduce_axes else of.lane_stride
-        words = where(equal(stride, 0), steps / lanes, steps)
-        found.moved(words, stride, places.get(access.tensor, False), _box(of, around, depth))
+        if tensor.reduce_axes:
+            of = replace(of, lane_stride=0)
+        words, shared = where(equal(of.lane_stride, 0), steps / lanes, steps), places.get(access.tensor, False)
+        found.moved(
+            words, of.lane_stride, shared, _box(of, around, depth), _touched(warp, found, of, access.tensor, access.dims, shared)
+        )
     if not tensor.reduce_axes:
-        found.moved(steps, facts.accesses[-1].lane_stride, True, 0)
+        stored = facts.accesses[-1]
+        found.moved(steps, stored.lane_stride, True, 0, _touched(warp, found, stored, tensor, own_forms(tensor), True))
     return found
+
+
+def _touched(
+    warp: WarpLanes, statement: GpuFacts, access: AccessFacts, tensor: Tensor, forms: Sequence[Affine | None], shared: bool
+) -> Number:
+    """Sectors, or passes over banks, of one load or store of a warp."""
+    if not shared:
+        return warp.sectors(tensor, forms)
+    return warp.passes(tensor, forms, request_bytes(statement.lanes, access.lane_stride, access.item))
+
+
+def _of_rows(view: NestStatements, by: Multiplied, tensor: Tensor) -> Number:
+    """Passes over banks of a load of a factor: each takes 8 rows of a piece each, for each word that a thread gets."""
+    if by.unit.from_shared:
+        return 0
+    apart = strides(view.extents(tensor), view.pads.get(tensor, ()))[-2] * dtypes.size(tensor.dtype)
+    rows = Digit(LANES_DOWN, 1, LANES_DOWN, apart)
+    return _WORDS_OF_LOADS * touched([rows], [], LANES_DOWN, PIECE_BYTES, LANES_DOWN)[1]
 
 
 def _loops(view: NestStatements) -> list[Loop]:

@@ -5,6 +5,7 @@ It knows nothing of sketches, columns or regions. Tests hold ``extract`` against
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
@@ -18,7 +19,7 @@ from ansorlite.columns.tape import Number
 from ansorlite.features.facts import ALWAYS, Operations
 from ansorlite.features.gpu import GpuFacts, LaunchFacts, assemble_gpu
 from ansorlite.features.operations import operations
-from ansorlite.features.reference import StoreCopy, changes, lane_stride, reach, store_copies
+from ansorlite.features.reference import StoreCopy, changes, lane_stride, reach, store_copies, value_of
 from ansorlite.loops.kernel_module import KernelModule, When
 from ansorlite.loops.nodes import (
     Alloc,
@@ -43,13 +44,17 @@ from ansorlite.loops.visit import loads, map_outermost, map_stmt, stores
 from ansorlite.machine.gpu import Gpu
 from ansorlite.sketch.gpu_limits import OVERHEAD
 from ansorlite.te import dtypes
-from ansorlite.te.expr import Expr, Select
+from ansorlite.te.expr import Expr, Select, Var
 from ansorlite.te.traversal import free_vars
 
 #: Scopes of what is in registers.
 _OWN: Final = (Scope.PRIVATE, Scope.LOCAL, Scope.REGISTER)
 #: Bytes that a copy which lands later has at least.
 _WORD: Final = 4
+#: Threads of a warp; bytes of a sector of memory, and of all banks of shared memory together.
+_WARP: Final = 32
+_SECTOR: Final = 32
+_BANKS: Final = 128
 _EXPANDED: Final = (LoopKind.UNROLLED, LoopKind.VECTORIZED)
 
 
@@ -64,13 +69,17 @@ def gpu_reference(module: KernelModule, names: Sequence[str], gpu: Gpu) -> NDArr
         facts = LaunchFacts(
             prod(trips(each) for each in statements(launch) if isinstance(each, For) and each.kind is LoopKind.BLOCK),
             max((trips(phase) for phase in phases(launch)), default=0),
-            OVERHEAD + max(each.kept for each in here) + max(each.held for each in here),
+            OVERHEAD + _ahead(here, gpu) + max(each.kept for each in here) + max(each.held for each in here),
             sum(aligned(b.nbytes) for b in _allocated(launch) if b.scope is Scope.SHARED),
         )
         for each in here:
             found[each.copy.store.stage] = list(assemble_gpu(facts, each.facts(), gpu))
     assert set(found) == set(names)
     return np.array([[found[name] for name in names]], dtype=np.float64)
+
+
+def _ahead(statements: Sequence[_Statement], gpu: Gpu) -> int:
+    return 0 if gpu.async_copies else sum(each.ahead for each in statements)
 
 
 def _launches(stmt: Stmt) -> Iterator[Stmt]:
@@ -209,8 +218,19 @@ class _Statement:
             return words * sum(self._moving(load, tile) for load in self._loads)
         if self.shared is None:
             return 2 * words * self.lanes
-        rounds = [trip for loop, trip in zip(self.copy.loops, self.copy.trips, strict=True) if loop.kind is LoopKind.UNROLLED]
-        return words * self.lanes * prod(rounds)
+        return (words if self.adds else self._at_once) * prod(_trips_of(self.copy, LoopKind.UNROLLED))
+
+    @property
+    def _at_once(self) -> int:
+        """Registers of the elements that it copies at a time."""
+        return -(-self.lanes * dtypes.size(self.store.buffer.dtype) // _WORD)
+
+    @property
+    def ahead(self) -> int:
+        """Registers of what it has copied ahead where copies do not land later."""
+        if self.shared is None or self.rings.get(self.store.buffer, 1) == 1:
+            return 0
+        return self._at_once * prod(self.inside[self.shared :]) // self.lanes
 
     def _moving(self, load: Load, counts: Sequence[int]) -> int:
         """The product of ``counts`` of the loops that move an address."""
@@ -256,13 +276,45 @@ class _Statement:
         else:
             loops = enumerate(zip(self.inside, self.run, strict=True))
             words = prod(trip for depth, (trip, straight) in loops if not straight or self._changes(indices, depth))
-        found.moved(words, stride, buffer.scope is Scope.SHARED, self._box(buffer, indices))
+        shared, item = buffer.scope is Scope.SHARED, dtypes.size(buffer.dtype)
+        touched = self._touched(buffer, indices, item * self.lanes if stride == 1 else item, shared)
+        found.moved(words, stride, shared, self._box(buffer, indices), touched)
+
+    def _touched(self, buffer: Buffer, indices: tuple[Expr, ...], nbytes: int, shared: bool) -> int:
+        """Sectors, or passes over banks, that the first warp's load or store of ``nbytes`` by each thread takes."""
+        thread: np.ndarray = np.arange(_WARP)
+        at: dict[Var, np.ndarray] = {loop.var: np.zeros((), dtype=np.int64) for loop in self.copy.loops}
+        there, left = thread < prod(_trips_of(self.copy, LoopKind.THREAD)), thread
+        for loop, trip in zip(reversed(self.copy.loops), reversed(self.copy.trips), strict=True):
+            if loop.kind is LoopKind.THREAD:
+                at[loop.var], left = left % trip, left // trip
+        for condition in self.copy.conditions:
+            there = there & (value_of(condition, at) != 0)
+        # From where the first thread is.
+        places = [values - values[0] for values in (np.broadcast_to(value_of(each, at), (_WARP,)) for each in indices)]
+        if buffer.swizzle > 1:
+            chunk = 16 // dtypes.size(buffer.dtype)
+            turn = places[-2] // max(1, 8 * chunk // buffer.strides[-2]) % buffer.swizzle
+            places[-1] = (places[-1] // chunk ^ turn) * chunk + places[-1] % chunk
+        address = sum(place * by for place, by in zip(places, buffer.strides, strict=True)) * dtypes.size(buffer.dtype)
+        touched = [(int(number), int(byte)) for number, byte, one in zip(thread, address + 0 * thread, there, strict=True) if one]
+        if not shared:
+            return len({byte // _SECTOR for _, byte in touched})
+        wide = next(size for size in (_WORD, 2 * _WORD, 4 * _WORD) if size >= min(nbytes, 4 * _WORD))
+        pieces = {(number * wide // _BANKS, byte // wide) for number, byte in touched}
+        deep = Counter((group, piece % (_BANKS // wide)) for group, piece in pieces)
+        return sum(max(deep[group, bank] for group, bank in deep if group == each) for each in {group for group, _ in deep})
 
     def _box(self, buffer: Buffer, indices: tuple[Expr, ...]) -> int:
         """Bytes that are touched at a time, each time anew."""
         spans = (reach(self.copy, index, self.around) for index in indices)
         widths = (min(high - low + 1, extent) for (low, high), extent in zip(spans, buffer.shape, strict=True))
         return dtypes.size(buffer.dtype) * prod(widths) * prod(self.inside[: self.around])
+
+
+def _trips_of(copy: StoreCopy, kind: LoopKind) -> list[int]:
+    """Of the loops of one kind."""
+    return [trip for loop, trip in zip(copy.loops, copy.trips, strict=True) if loop.kind is kind]
 
 
 def _places(stmt: Stmt, around: int) -> Iterator[tuple[Buffer, int]]:

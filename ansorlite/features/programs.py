@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ansorlite.features.extract import extract
 from ansorlite.features.loop_tree import LoopTree, loop_tree
+from ansorlite.features.reported import Reported
 from ansorlite.features.tokens import tokens
 from ansorlite.loops.nodes import Function
 from ansorlite.sketch.candidate import Candidate
@@ -27,15 +28,18 @@ class Programs:
     Attributes:
         sketch: whose rows they are.
         rows: ``(n, holes)``.
+        reported: what an assembler has said of others of the sketch.
     """
 
     sketch: Sketch
     rows: Rows
+    reported: Reported = field(default_factory=Reported)
 
     @cached_property
     def features(self) -> NDArray[np.float64]:
         """``(n, statements, NUM_FEATURES)``: see ``features/names.py``."""
-        return extract(self.sketch, self.rows)
+        features, gpu = extract(self.sketch, self.rows), self.sketch.target.gpu
+        return features if gpu is None else self.reported.corrected(features, gpu)
 
     @cached_property
     def knobs(self) -> NDArray[np.float64]:
@@ -59,15 +63,23 @@ class ProgramSpace:
     Attributes:
         sketch: the trace with its holes.
         space: the rows that fill them.
+        reported: what an assembler has said of its programs so far.
     """
 
     def __init__(self, sketch: Sketch) -> None:
         self.sketch = sketch
         self.space: Space = TileSpace(sketch)
+        self.reported = Reported()
 
     def programs(self, rows: Rows) -> Programs:
-        """What is known of the programs of ``rows``, ``(n, holes)``."""
-        return Programs(self.sketch, rows)
+        """What is known of the programs of ``rows``, ``(n, holes)``, by now."""
+        return Programs(self.sketch, rows, self.reported)
+
+    def report(self, row: tuple[int, ...], registers: float) -> None:
+        """Notes how many registers a thread of a program for GPUs wants, as its assembler said."""
+        gpu = self.sketch.target.gpu
+        assert gpu is not None, "no assembler says anything of programs for CPUs"
+        self.reported = self.reported.plus(self.sketch.fold(row), gpu, registers)
 
     def lower(self, row: tuple[int, ...]) -> Function:
         """The loop IR of one row.

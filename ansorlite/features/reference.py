@@ -58,7 +58,7 @@ def _asked(stmt: Stmt, around: tuple[For, ...]) -> Iterator[tuple[str, int]]:
 def _trips(loops: Sequence[For]) -> tuple[int, ...]:
     """The longest run of each: with every outer loop at its start."""
     starts = [{outer.var: np.zeros((), dtype=np.int64) for outer in loops[:position]} for position in range(len(loops))]
-    return tuple(int(_value(loop.extent, zero)) for loop, zero in zip(loops, starts, strict=True))
+    return tuple(int(value_of(loop.extent, zero)) for loop, zero in zip(loops, starts, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,12 +220,12 @@ def reach(copy: StoreCopy, index: Expr, depth: int) -> tuple[int, int]:
             grid[loop.var] = np.arange(copy.trips[position]).reshape(shape)
         else:
             grid[loop.var] = np.zeros((), dtype=np.int64)
-    values = np.asarray(_value(index, grid))
+    values = np.asarray(value_of(index, grid))
     alive = np.ones(values.shape, dtype=bool)
     for position in inner:
-        alive = alive & (grid[copy.loops[position].var] < _value(copy.loops[position].extent, grid))
+        alive = alive & (grid[copy.loops[position].var] < value_of(copy.loops[position].extent, grid))
     for condition in copy.conditions:
-        alive = alive & _value(condition, grid)
+        alive = alive & value_of(condition, grid)
     shown = np.broadcast_to(values, alive.shape)[alive]
     return int(shown.min()), int(shown.max())
 
@@ -235,8 +235,8 @@ def changes(where: Sequence[tuple[StoreCopy, Expr]], depth: int) -> bool:
     main, index = where[0]
     loop = main.loops[depth]
     zero = {other.var: np.zeros((), dtype=np.int64) for copy, _ in where for other in copy.loops}
-    values = np.asarray(_value(index, zero | {loop.var: np.arange(main.trips[depth])}))
-    apart = [_value(at, zero) for copy, at in where[1:] if copy.last == {loop}]
+    values = np.asarray(value_of(index, zero | {loop.var: np.arange(main.trips[depth])}))
+    apart = [value_of(at, zero) for copy, at in where[1:] if copy.last == {loop}]
     return bool((values != values.flat[0]).any()) or any(value != values.flat[0] for value in apart)
 
 
@@ -247,22 +247,22 @@ def lane_stride(copy: StoreCopy, buffer: Buffer, indices: tuple[Expr, ...]) -> i
     next_ = at | {lane: np.ones((), dtype=np.int64)}
     if not any(lane in free_vars(index) for index in indices):
         return 0
-    step = sum(int(_value(i, next_) - _value(i, at)) * s for i, s in zip(indices, buffer.strides, strict=True))
+    step = sum(int(value_of(i, next_) - value_of(i, at)) * s for i, s in zip(indices, buffer.strides, strict=True))
     return 1 if step == 1 else 2
 
 
-def _value(expr: Expr, at: dict[Var, np.ndarray]) -> np.ndarray:
-    """An index expression on a grid of loop variables."""
+def value_of(expr: Expr, at: dict[Var, np.ndarray]) -> np.ndarray:
+    """An index expression, or a condition, on a grid of loop variables."""
     match expr:
         case Const():
             return np.asarray(expr.value)
         case Var():
             return at[expr]
         case Binary():
-            return np.asarray(BINARY[expr.op].numpy(_value(expr.a, at), _value(expr.b, at)))
+            return np.asarray(BINARY[expr.op].numpy(value_of(expr.a, at), value_of(expr.b, at)))
         case Unary():
-            return np.asarray(UNARY[expr.op].numpy(_value(expr.a, at)))
+            return np.asarray(UNARY[expr.op].numpy(value_of(expr.a, at)))
         case Cast():
-            return _value(expr.a, at).astype(dtypes.NUMPY[expr.dtype])
+            return value_of(expr.a, at).astype(dtypes.NUMPY[expr.dtype])
         case _:
             raise NotImplementedError(f"an index with {type(expr).__name__} in it")

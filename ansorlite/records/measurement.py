@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
 
 from ansorlite.codegen.object import Report
 from ansorlite.sketch.candidate import Candidate
@@ -30,6 +31,10 @@ class Outcome(Enum):
     def timed(self) -> bool:
         """Whether there is a latency, or a lower bound of it."""
         return not self.failed
+
+
+#: Of one register that is spilled once: it is stored, and loaded.
+_BYTES_OF_SPILL: Final = 8
 
 
 @dataclass(frozen=True)
@@ -98,6 +103,11 @@ class Measurement:
     def spilled(self) -> int:
         """Bytes that a thread stores and loads for want of registers, as far as an assembler told."""
         return sum(report.spilled for report in self.reports)
+
+    @property
+    def registers_wanted(self) -> float | None:
+        """Registers that a thread would have if none were spilled, in the launch that takes most; ``None``: nobody told."""
+        return max((report.registers + report.spilled / _BYTES_OF_SPILL for report in self.reports), default=None)
 
     @property
     def sound(self) -> bool:

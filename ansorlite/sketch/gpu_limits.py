@@ -26,6 +26,8 @@ from ansorlite.te.tensor import Tensor
 _ALIGNED: Final = 64
 #: Registers of a thread besides its accumulators and operands: addresses, and counts of loops.
 OVERHEAD: Final = 24
+#: Bytes of a register.
+_WORD: Final = 4
 #: Groups of threads that are joined without shared memory.
 _WARP: Final = 32
 #: How many threads may add up one element.
@@ -66,9 +68,13 @@ def shared_bytes(program: Program, nest: Nest) -> Number:
     return total([0, *(_stage_bytes(program, stage) for stage in nest.attached if stage.shared)])
 
 
-def registers(nest: Nest) -> Number:
-    """An estimate for one thread: what it keeps from phase to phase, what it has at hand in the fullest one, and addresses."""
+def registers(nest: Nest, gpu: Gpu) -> Number:
+    """An estimate for one thread: what it keeps from phase to phase, what it has at hand in the fullest one, and addresses.
+
+    Where copies do not land later, what is copied ahead is kept while a step computes (``loops/through_registers.py``).
+    """
     kept: Number = 0
+    ahead: Number = 0
     held: list[Number] = []
     run, words = written_out(nest), _words(nest.anchor)
     if isinstance(nest.anchor.body, Reduce):
@@ -89,8 +95,16 @@ def registers(nest: Nest) -> Number:
             kept = maximum(kept, words)
             held.append(words)
         else:
-            held.append(words * stage.lanes * where(rounds(stage) <= WRITTEN_OUT, rounds(stage), 1))
-    return OVERHEAD + kept + _largest(held)
+            once = ceil(stage.lanes * dtypes.size(stage.tensor.dtype) / _WORD)
+            held.append(once * where(rounds(stage) <= WRITTEN_OUT, rounds(stage), 1))
+            if not gpu.async_copies:
+                ahead = ahead + where(stage.slots > 1, once * rounds(stage), 0)
+    return OVERHEAD + kept + ahead + _largest(held)
+
+
+def most_registers(program: Program, gpu: Gpu) -> Number:
+    """Of a thread, in the launch that takes most."""
+    return _largest([registers(nest, gpu) for nest in program.nests if not nest.prepared])
 
 
 def accumulators(nest: Nest) -> Number:
@@ -174,6 +188,14 @@ def _over_nests(number: Callable[[Program, Nest], Number]) -> Callable[[Program,
     return lambda program, _: _largest([number(program, nest) for nest in program.nests])
 
 
+def _of_registers(number: Callable[[Nest, Gpu], Number]) -> Callable[[Program, Target], Number]:
+    def most(program: Program, target: Target) -> Number:
+        assert target.gpu is not None
+        return _largest([number(nest, target.gpu) for nest in program.nests])
+
+    return most
+
+
 def _wanting(_: Program, nest: Nest) -> Number:
     """By how much there are fewer threads than would have something to do, up to a few."""
     if not any(loop.bound is LoopKind.THREAD for loop in nest.loops):
@@ -189,10 +211,10 @@ def _wanting(_: Program, nest: Nest) -> Number:
 GPU_CONSTRAINTS: Final = (
     Constraint("threads of a block", _over_nests(lambda _, nest: threads(nest)), _of_gpu(lambda gpu: gpu.block_threads)),
     Constraint("bytes of a block's shared memory", _over_nests(shared_bytes), _of_gpu(lambda gpu: gpu.block_shared)),
-    Constraint("registers of a thread", _over_nests(lambda _, nest: registers(nest)), _of_gpu(lambda gpu: gpu.thread_registers)),
+    Constraint("registers of a thread", _of_registers(registers), _of_gpu(lambda gpu: gpu.thread_registers)),
     Constraint(
         "registers of a block",
-        _over_nests(lambda _, nest: registers(nest) * threads(nest)),
+        _of_registers(lambda nest, gpu: registers(nest, gpu) * threads(nest)),
         _of_gpu(lambda gpu: gpu.registers),
     ),
     Constraint("blocks of a launch", _over_nests(lambda _, nest: blocks(nest)), lambda _: _MOST_BLOCKS),

@@ -38,7 +38,8 @@ def task_state(
         experience: records of other tasks, whose programs are measured next, as far as they fit.
     """
     sketches = sketches_of(task, space or Derived())
-    problem = SearchProblem(tuple(map(ProgramSpace, sketches)), platform_of(task.target).prior(task.target))
+    spaces = tuple(map(ProgramSpace, sketches))
+    problem = SearchProblem(spaces, platform_of(task.target).prior(task.target))
     default = (default_candidate(task, sketches),) if draft else ()
     known = () if experience is None else transplanted(task, sketches, experience, space)
     return TaskState(
@@ -47,4 +48,5 @@ def task_state(
         strategy=strategy(problem, model, rng),
         keys=ProgramKeys(task, problem),
         first=tuple(dict.fromkeys([*default, *known])),
+        spaces=spaces,
     )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from ansorlite.features.programs import ProgramSpace
 from ansorlite.records.measurement import Measurement, Outcome
 from ansorlite.search import Strategy
 from ansorlite.sketch.candidate import NAIVE, Candidate
@@ -33,6 +34,7 @@ class TaskState:
         keys: tells which programs the task has, and which of them are equal.
         first: what is measured before the naive program and anything that the strategy proposes.
         hints: what other machines recommend; measured next.
+        spaces: of its sketches, which are told what an assembler says of their programs.
         seen: the keys of all programs measured so far; the search measures none twice.
         sound: the fastest measurement of each program that ran and was right.
         confirmed: whether a program was measured once more after the best had become the best.
@@ -44,6 +46,7 @@ class TaskState:
     keys: Keys
     first: tuple[Candidate, ...] = ()
     hints: tuple[Candidate, ...] = ()
+    spaces: tuple[ProgramSpace, ...] = ()
     seen: set[str] = field(default_factory=set)
     sound: dict[Candidate, Measurement] = field(default_factory=dict)
     naive: float | None = None
@@ -67,6 +70,7 @@ class TaskState:
         """Count a measurement and keep it if it is the best."""
         self.seen.update(self.keys([measurement.candidate]))
         self.trials += 1
+        self._report(measurement)
         again = measurement.candidate in self.sound
         self.confirmed |= again
         if measurement.outcome is not Outcome.OK or measurement.latency is None:
@@ -80,6 +84,15 @@ class TaskState:
             self.sound[measurement.candidate] = measurement
         if measurement.latency < _latency(self.best):
             self.best, self.confirmed = measurement, again
+
+    def _report(self, measurement: Measurement) -> None:
+        wanted = measurement.registers_wanted
+        if wanted is None:
+            return
+        for space in self.spaces:
+            row = space.row_of(measurement.candidate)
+            if row is not None:
+                return space.report(row, wanted)
 
     def unseen(self, candidates: Sequence[Candidate]) -> dict[str, Candidate]:
         """Those that are not measured yet, by key; of several that mean one program, the first."""

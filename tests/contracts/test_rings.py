@@ -22,7 +22,7 @@ from ansorlite.target import Target, resolve
 from ansorlite.te.evaluate import evaluate
 from tests.contracts.cases import times
 from tests.contracts.test_right_numbers import compiled, interpreted, poisoned
-from tests.on_gpu import launched, run
+from tests.on_gpu import launched, run, said_to_touch
 from tests.strategies import arrays_for, assert_close
 
 GPU: Target = resolve("emulated")
@@ -112,9 +112,12 @@ def test_rings_are_right_and_told_apart(seed: int) -> None:
     assert sum("await" in shown for shown in known) >= 1
 
 
-@pytest.mark.parametrize(("pad", "swizzle"), [(4, 1), (0, 8)])
-def test_a_layout_without_conflicts_can_be_said(pad: int, swizzle: int) -> None:
-    """A product whose transposed copy is stored down its rows, and read along them: no access takes more passes than it must."""
+@pytest.mark.parametrize(("pad", "swizzle", "free"), [(4, 1, True), (0, 8, True), (0, 1, False)])
+def test_a_layout_without_conflicts_can_be_said(pad: int, swizzle: int, free: bool) -> None:
+    """A product whose transposed copy is stored down its rows, and read along them: no access takes more passes than it must.
+
+    The features know how many that are, and how many sectors of memory are touched.
+    """
     task = al.Task(product(128, 128, 32), "sm_80")
     s = Schedule(task.dag, task.target)
     c = s.stage("C")
@@ -137,11 +140,13 @@ def test_a_layout_without_conflicts_can_be_said(pad: int, swizzle: int) -> None:
             s.storage_align(copy, copy.axes[0], 32, pad)
             s.swizzle(copy, swizzle)
     s.pipeline(k0, 3)
-    function = Sketch(s.structure, s.trace, task.target).lower(())
+    sketch = Sketch(s.structure, s.trace, task.target)
+    function = sketch.lower(())
     rng = np.random.default_rng(0)
     a, b = (rng.random(shape, dtype=np.float32) for shape in ((128, 32), (32, 128)))
     out = np.full((128, 128), np.nan, np.float32)
     (counts,) = run(function, [a, b, out])
     np.testing.assert_allclose(out, a @ b, rtol=1e-4)
-    assert counts.wavefronts == counts.ideal_wavefronts
+    assert (counts.wavefronts == counts.ideal_wavefronts) == free
     assert counts.sectors == counts.ideal_sectors
+    assert said_to_touch(sketch, ()) == pytest.approx((counts.wavefronts, counts.sectors))

@@ -34,7 +34,8 @@ def test_assembled_within_the_estimate(name: str, update: bool) -> None:
         keep(name, small=False)
     task, candidate = CASES[name].task(small=False), kept(name, small=False)
     nests = [nest for nest in sketch_of(task, candidate).fold(()).nests if not nest.prepared]
-    estimates = [int(registers(nest)) for nest in nests]
+    assert FULL.gpu is not None
+    estimates = [int(registers(nest, FULL.gpu)) for nest in nests]
     (function,) = kernel_module(lower(task, candidate)).at(When.CALL)
     verify(function)
     ptx, kernels = compiled(function, FULL)

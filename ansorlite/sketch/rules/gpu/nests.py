@@ -18,6 +18,8 @@ from ansorlite.te.tensor import Tensor
 MAX_TILE = 16
 #: Elements of a row that one thread computes one after another.
 MAX_SERIAL = 64
+#: Elements of a stage from which on a block may walk several of its own size.
+MANY = 1 << 18
 
 
 def real_axes(stage: Tensor) -> list[Axis]:
@@ -39,9 +41,21 @@ def bind(s: Schedule, loops: Sequence[LoopRef], to: str) -> None:
 
 
 def elementwise_nest(s: Schedule, stage: Tensor, target: Target) -> dict[str, Bands]:
-    """Each element apart: blocks, threads, and a few elements a thread, those along the last axis in vectors."""
-    parts = {axis: split(s, stage, axis, 3, False, MAX_TILE) for axis in real_axes(stage)}
-    return _ordered(s, stage, target, [[parts[axis][level] for axis in parts] for level in range(3)], (0, 1))
+    """Each element apart: blocks, threads, and a few elements a thread, those along the last axis in vectors.
+
+    Of very many elements a block computes some such tiles, one after the other along the longest axis: fewer blocks then start.
+    """
+    assert target.gpu is not None
+    axes = real_axes(stage)
+    walked = max(axes, key=lambda axis: axis.extent) if prod(stage.shape) >= MANY else None
+    most = (None, MAX_SERIAL, target.gpu.block_threads, MAX_TILE)
+    parts = {axis: split(s, stage, axis, 3, False, MAX_TILE) for axis in axes if axis is not walked}
+    if walked is None:
+        return _ordered(s, stage, target, [[parts[axis][level] for axis in axes] for level in range(3)], (0, 1))
+    block, serial, *rest = split(s, stage, walked, 4, False, MAX_TILE, most)
+    parts[walked] = (block, *rest)
+    blocks, threads, each = ([parts[axis][level] for axis in axes] for level in range(3))
+    return _ordered(s, stage, target, [blocks, [serial], threads, each], (0, 2))
 
 
 def row_nest(s: Schedule, stage: Tensor, rows: Sequence[Axis], target: Target) -> dict[str, Bands]:
