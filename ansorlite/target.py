@@ -43,6 +43,15 @@ _DOTS: Final[tuple[tuple[str, BinaryOp], ...]] = (
     ("ssse3", BinaryOp.DOT_U8S7),
     ("sse2", BinaryOp.DOT_S16S16),
 )
+#: Which features of LLVM's give which dot products on matrix units (``loops/matrix_tile.py``), besides the registers themselves.
+_MATRIX: Final = "+amx-tile"
+_MATRIX_DOTS: Final[Mapping[BinaryOp, str]] = {
+    BinaryOp.DOT_BF16: "+amx-bf16",
+    BinaryOp.DOT_U8S8: "+amx-int8",
+    BinaryOp.DOT_U8S7: "+amx-int8",
+    BinaryOp.DOT_S8S8: "+amx-int8",
+    BinaryOp.DOT_U8U8: "+amx-int8",
+}
 
 
 @dataclass(frozen=True)
@@ -107,6 +116,12 @@ class Target:
         """The dot products of words that are instructions here, the best first."""
         features = set(self.features.split(","))
         return tuple(dict.fromkeys(op for feature, op in _DOTS if f"+{feature}" in features))
+
+    @property
+    def matrix_dots(self) -> frozenset[BinaryOp]:
+        """The dot products of words that matrix units do."""
+        features = self.features.split(",")
+        return frozenset(op for op, feature in _MATRIX_DOTS.items() if _MATRIX in features and feature in features)
 
     @property
     def key(self) -> str:

@@ -12,7 +12,7 @@ from scipy.optimize import least_squares
 
 from ansorlite.cost_model.draft import Draft
 from ansorlite.cost_model.metrics import rank_correlation
-from ansorlite.features.names import COLUMN, NUM_FEATURES
+from ansorlite.features.names import COLUMN
 from ansorlite.machine.constants import MachineConstants
 from ansorlite.target import Target
 
@@ -44,7 +44,7 @@ class Sample:
 def padded(features: Sequence[NDArray[np.float64]], statements: int = 0) -> NDArray[np.float64]:
     """(n, statements, features) of arrays of different numbers of statements: those that are missing run no iterations."""
     most = max(statements, *(each.shape[1] for each in features))
-    result = np.zeros((sum(len(each) for each in features), most, NUM_FEATURES))
+    result = np.zeros((sum(len(each) for each in features), most, features[0].shape[2]))
     result[:, :, [COLUMN["lane_use"], COLUMN["balance"]]] = 1.0
     begin = 0
     for each in features:

@@ -12,6 +12,7 @@ from ansorlite.codegen.builder import Builder, Slot
 from ansorlite.codegen.registers import Registers
 from ansorlite.codegen.scope import LayerStack
 from ansorlite.codegen.workspace import WorkspaceLayout
+from ansorlite.loops.matrix_tile import Tiles
 from ansorlite.loops.nodes import Await, Buffer, FetchGroup, For, Intrinsic, Stmt, Store
 from ansorlite.target import Target
 from ansorlite.te import dtypes
@@ -108,21 +109,6 @@ class Stream:
         """Whether the iterations read one stretch of memory, each where the last one ended."""
         within = self.even and all(begin >= 0 and end <= self.step for begin, end in self.loads)
         return within and sum(end - begin for begin, end in self.loads) >= self.step > 0
-
-
-@dataclass(frozen=True)
-class Tiles:
-    """What matrix registers hold: sums of products of ``rows`` rows of ``words`` words and as many rows of ``columns``.
-
-    Attributes:
-        down, across: how many registers of sums there are.
-    """
-
-    rows: int
-    columns: int
-    words: int
-    down: int
-    across: int
 
 
 #: Writes a statement in a context.

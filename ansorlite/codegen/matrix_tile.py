@@ -1,56 +1,36 @@
-"""Register tiles of dot products on matrix units: Intel's AMX, whose eight registers are tiles of up to 16 rows of 64 bytes.
+"""Products on matrix units (Intel's AMX): the instructions for what ``loops/matrix_tile.py`` finds.
 
-A loop over the words of a reduction that updates a register tile::
-
-    for k in 0..64:
-        unrolled i in 0..16:
-            vectorized(16) j in 0..32:
-                tile[i, j] += dot_u8s8(A[i, k], B[k, j])
-
-is a product of a matrix whose rows lie in memory, and one of words that lie in rows; one instruction multiplies 16 steps of it.
-Each direction is cut into equal pieces of at most 16, so that one configuration of the registers does for a function: to load
-another one takes longer than some products. The accumulators stay in registers from the first step to the last. Each element is
-the sum of the same products; those of bfloat16 are added up in another order.
+One configuration of the registers does for a function: to load another one takes longer than some products. Each element is the
+sum of the same products as by vectors; those of bfloat16 are added up in another order.
 
 A process has to ask Linux once before it uses such registers, which are large: kernels do.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import astuple, dataclass
-from functools import cached_property
 from itertools import product
 from typing import Final
 
 from ansorlite.codegen import addresses, control
-from ansorlite.codegen.context import Context, Tiles
+from ansorlite.codegen.context import Context
 from ansorlite.codegen.expressions import spread
-from ansorlite.codegen.scope import dependence
-from ansorlite.loops.nodes import For, Load, LoopKind, Scope, Stmt, Store
+from ansorlite.loops import matrix_tile
+from ansorlite.loops.matrix_tile import MatrixTile, trips
+from ansorlite.loops.nodes import For, Load
 from ansorlite.te import dtypes
-from ansorlite.te.expr import Binary, Const, Var
 from ansorlite.te.index.form import Affine, flat
 from ansorlite.te.ops import BinaryOp
 
-#: Rows of a register, and words in a row.
-_ROWS: Final = 16
-#: How many registers there are.
-_REGISTERS: Final = 8
-#: Cycles of one product of tiles with a load of each factor, and dot products of vectors that begin in a cycle (Intel 64 and
-#: IA-32 Architectures Optimization Reference Manual, chapter 20): with fewer of these in it, a product of tiles is no faster.
-_CYCLES: Final = 32
-_VECTORS_PER_CYCLE: Final = 2
-
-#: The feature that a dot product needs, and its instruction by whether the rows' factor is the first operand.
-_INSTRUCTIONS: Final[Mapping[BinaryOp, tuple[str, Mapping[bool, str]]]] = {
-    BinaryOp.DOT_BF16: ("amx-bf16", {True: "tdpbf16ps", False: "tdpbf16ps"}),
-    BinaryOp.DOT_U8S8: ("amx-int8", {True: "tdpbusd", False: "tdpbsud"}),
-    BinaryOp.DOT_U8S7: ("amx-int8", {True: "tdpbusd", False: "tdpbsud"}),
-    BinaryOp.DOT_S8S8: ("amx-int8", {True: "tdpbssd", False: "tdpbssd"}),
-    BinaryOp.DOT_U8U8: ("amx-int8", {True: "tdpbuud", False: "tdpbuud"}),
+#: The instruction of each dot product, and the one where the words of the columns are its first operand.
+_INSTRUCTIONS: Final[Mapping[BinaryOp, tuple[str, str]]] = {
+    BinaryOp.DOT_BF16: ("tdpbf16ps", "tdpbf16ps"),
+    BinaryOp.DOT_U8S8: ("tdpbusd", "tdpbsud"),
+    BinaryOp.DOT_U8S7: ("tdpbusd", "tdpbsud"),
+    BinaryOp.DOT_S8S8: ("tdpbssd", "tdpbssd"),
+    BinaryOp.DOT_U8U8: ("tdpbuud", "tdpbuud"),
 }
 
 #: arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA): once for all threads of the process. What it says is not looked at: where
@@ -69,133 +49,19 @@ done:
 @tiles_allowed = internal global i8 0"""
 
 
-@dataclass(frozen=True)
-class MatrixTile:
-    """A loop over words that updates a register tile.
-
-    Attributes:
-        words: the loop, and how many there are.
-        outer: unrolled loops around that over the rows.
-        row, lane: the loops over rows and columns of the tile.
-        total: the accumulators.
-        left, right: the words of the rows, and of the columns.
-        instruction: of the dot products.
-    """
-
-    words: For
-    outer: tuple[For, ...]
-    row: For
-    lane: For
-    total: Load
-    left: Load
-    right: Load
-    instruction: str
-
-    @cached_property
-    def tiles(self) -> Tiles:
-        """What its registers hold."""
-        rows, columns, words = (_piece(_trips(loop)) for loop in (self.row, self.lane, self.words))
-        down = math.prod(map(_trips, self.outer)) * (_trips(self.row) // rows)
-        return Tiles(rows, columns, words, down, _trips(self.lane) // columns)
-
-    @property
-    def holds_left(self) -> bool:
-        """Whether the tiles of a step of the left factor are held, which are fewer, and those of the right one pass."""
-        return self.tiles.down <= self.tiles.across
-
-
 def match(c: Context, loop: For) -> MatrixTile | None:
-    """What matrix units do of ``loop``; ``None`` where the target has none, or where they would not be faster."""
-    if "+amx-tile" not in c.target.features.split(",") or c.lanes is not None or c.guard is not None:
-        return None
-    if c.starts_teams or loop.kind not in (LoopKind.SERIAL, LoopKind.UNROLLED) or not isinstance(loop.extent, Const):
-        return None
-    rows: list[For] = []
-    stmt: Stmt = loop.body
-    while isinstance(stmt, For) and stmt.kind is LoopKind.UNROLLED and isinstance(stmt.extent, Const):
-        rows.append(stmt)
-        stmt = stmt.body
-    if not rows or not isinstance(stmt, For) or stmt.kind is not LoopKind.VECTORIZED or not isinstance(stmt.extent, Const):
-        return None
-    found = _product(c, loop, rows, stmt)
-    if found is None or not _fits(found.tiles) or not _pays(found.tiles):
-        return None
-    return found if c.tiles in (None, found.tiles) else None
+    """What matrix units do of ``loop`` here; ``None`` where they cannot: in lanes, or in a function whose registers hold others.
 
-
-def _product(c: Context, words: For, rows: list[For], lane: For) -> MatrixTile | None:
-    """The update of accumulators by dot products of what the rows read and what the columns read."""
-    update = lane.body
-    if not isinstance(update, Store) or update.buffer.scope is not Scope.REGISTER or not isinstance(update.value, Binary):
-        return None
-    total, dot = update.value.a, update.value.b
-    if update.value.op is not BinaryOp.ADD or not isinstance(total, Load) or not isinstance(dot, Binary):
-        return None
-    feature, names = _INSTRUCTIONS.get(dot.op, ("", {}))
-    if not names or f"+{feature}" not in c.target.features.split(","):
-        return None
-    if (total.buffer, total.indices) != (update.buffer, update.indices):
-        return None
-    x, y = dot.a, dot.b
-    if not isinstance(x, Load) or not isinstance(y, Load) or c.places[x.buffer].register or c.places[y.buffer].register:
-        return None
-    *outer, row = rows
-    for first, (left, right) in ((True, (x, y)), (False, (y, x))):
-        found = MatrixTile(words, tuple(outer), row, lane, total, left, right, names[first])
-        if _is_matrix(c, found):
-            return found
-    return None
-
-
-def _is_matrix(c: Context, tile: MatrixTile) -> bool:
-    """Whether words lie beside each other along the rows of the left factor, and elements along those of the others.
-
-    All rows are multiplied with the same words of the columns.
+    Functions that a team runs use the registers of its threads, of which that which starts it is one.
     """
-    word, row, lane = tile.words.var, tile.row.var, tile.lane.var
-    left, right, total = (_steps(c, load, (word, row, lane)) for load in (tile.left, tile.right, tile.total))
-    if left is None or right is None or total is None:
-        return False
-    ordered = left[lane] == right[row] == total[word] == 0 and left[word] == right[lane] == total[lane] == 1
-    inside = {row, lane, *(loop.var for loop in tile.outer)}
-    literal = all(isinstance(atom, Var) and atom in inside for atom, _ in _form(c, tile.total).terms)
-    shared = all(loop.var not in _variables(tile.right) for loop in tile.outer)
-    return ordered and literal and shared and min(left[row], right[word], total[row]) > 0
-
-
-def _variables(load: Load) -> frozenset[Var]:
-    return frozenset[Var]().union(*(dependence(index).variables for index in load.indices))
+    if c.lanes is not None or c.guard is not None or c.starts_teams:
+        return None
+    found = matrix_tile.match(loop, c.target)
+    return found if found is not None and c.tiles in (None, found.tiles) else None
 
 
 def _form(c: Context, load: Load) -> Affine:
     return flat(load, c.places[load.buffer].strides)
-
-
-def _steps(c: Context, load: Load, variables: tuple[Var, ...]) -> dict[Var, int] | None:
-    """Elements from one value of each variable to the next; ``None`` where they are not even."""
-    form = _form(c, load)
-    if any(not isinstance(atom, Var) and not dependence(atom).variables.isdisjoint(variables) for atom, _ in form.terms):
-        return None
-    return {var: form.coefficients.get(var, 0) for var in variables}
-
-
-def _fits(tiles: Tiles) -> bool:
-    """Whether the registers hold the accumulators, one factor's tiles of a step, and one tile of the other."""
-    return tiles.down * tiles.across + min(tiles.down, tiles.across) + 1 <= _REGISTERS
-
-
-def _pays(tiles: Tiles) -> bool:
-    return tiles.rows * tiles.words >= _CYCLES * _VECTORS_PER_CYCLE
-
-
-def _piece(extent: int) -> int:
-    """The largest equal pieces of at most 16."""
-    return next(size for size in range(min(extent, _ROWS), 0, -1) if extent % size == 0)
-
-
-def _trips(loop: For) -> int:
-    assert isinstance(loop.extent, Const)
-    return int(loop.extent.value)
 
 
 @dataclass(frozen=True)
@@ -219,9 +85,9 @@ def emit(c: Context, tile: MatrixTile) -> None:
     c.registers.write_back(c.places[tile.total.buffer].pointer)
     c.versions[tile.total.buffer] += 1
     tiles = tile.tiles
-    outer = list(product(*(range(_trips(loop)) for loop in tile.outer)))
-    lefts = [(numbers, row) for numbers in outer for row in range(0, _trips(tile.row), tiles.rows)]
-    columns = range(0, _trips(tile.lane), tiles.columns)
+    outer = list(product(*(range(trips(loop)) for loop in tile.outer)))
+    lefts = [(numbers, row) for numbers in outer for row in range(0, trips(tile.row), tiles.rows)]
+    columns = range(0, trips(tile.lane), tiles.columns)
     pairs = product(lefts, columns) if tile.holds_left else ((left, column) for column in columns for left in lefts)
     blocks = [_Block(register, *left, column) for register, (left, column) in enumerate(pairs)]
     for block in blocks:
@@ -230,7 +96,7 @@ def emit(c: Context, tile: MatrixTile) -> None:
     def step(word: str, last: int) -> None:
         _step(c, tile, blocks, word, last)
 
-    extent = _trips(tile.words)
+    extent = trips(tile.words)
     if extent == tiles.words:
         step("0", 0)
     else:
@@ -296,7 +162,7 @@ def _step(c: Context, tile: MatrixTile, blocks: Sequence[_Block], word: str, las
             _move(c, "tileloadd64", streamed, _place(c, tile, passing, block, word, last))
         left, right = (registers[kept], streamed) if held is tile.left else (streamed, registers[kept])
         operands = (("i8", str(number)) for number in (block.register, left, right))
-        c.b.call("void", f"llvm.x86.{tile.instruction}", *operands)
+        c.b.call("void", f"llvm.x86.{_INSTRUCTIONS[tile.op][tile.swapped]}", *operands)
 
 
 def _key(tile: MatrixTile, load: Load, block: _Block) -> tuple[tuple[int, ...], int]:

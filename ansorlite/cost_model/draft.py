@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorlite.features.names import COLUMN
+from ansorlite.features.names import COLUMN, NUM_FEATURES
 from ansorlite.machine.constants import MachineConstants
 from ansorlite.target import Target
 
@@ -25,7 +25,8 @@ class Cycles(NamedTuple):
     """What keeps statements busy, each in cycles of one core, arrays of shape (statements, n).
 
     Attributes:
-        arithmetic, loads, latency, issue, branches: they overlap, but for a share of the shorter ones.
+        arithmetic, tiles, loads, latency, issue, branches: they overlap, but for a share of the shorter ones; tiles are products
+            on matrix units, in place of arithmetic on vectors.
         stores, moves, spills: come on top.
         l2, runs, pages: of bytes from the second cache, of the starts of runs of them, and of the addresses of pages.
         l3, memory: of bytes from beyond, already shared by the threads.
@@ -33,6 +34,7 @@ class Cycles(NamedTuple):
     """
 
     arithmetic: Numbers
+    tiles: Numbers
     loads: Numbers
     latency: Numbers
     issue: Numbers
@@ -49,7 +51,7 @@ class Cycles(NamedTuple):
 
     def total(self, machine: MachineConstants) -> Numbers:
         """(statements, n): cycles until all threads are done."""
-        units = np.maximum(np.maximum(self.arithmetic, self.loads), self.latency)
+        units = np.maximum(np.maximum(np.maximum(self.arithmetic, self.tiles), self.loads), self.latency)
         busy = _overlapping(units, self.issue + self.branches, machine.core_overlap)
         busy = busy + self.stores + self.moves + self.spills
         own = _overlapping(busy, self.l2 + self.runs + self.pages, machine.near_overlap)
@@ -141,8 +143,9 @@ class Draft:
         # Threads share what lies beyond their own caches, and one alone cannot use all of it.
         l3 = magnitude("l2_traffic") / np.minimum(threads * k.l3_bytes, k.l3_all) + magnitude("l2_runs") * k.l3_run / threads
         memory = (magnitude("l3_traffic") + magnitude("written_over")) / np.minimum(threads * k.memory_bytes, k.memory_all)
-        return Cycles(
+        vectors_alone = Cycles(
             arithmetic=per_step * (fused * k.arithmetic + slow),
+            tiles=np.zeros(iterations.shape),
             loads=blocks * loading,
             latency=np.where(in_registers, steps * latency / accumulators, 0.0),
             issue=issued * each,
@@ -160,6 +163,26 @@ class Draft:
             l3=np.where(magnitude("bytes") > self.target.l2 * k.l2_share, l3, 0.0),
             memory=np.where(magnitude("bytes") > self.target.l3 * k.l3_share, memory, 0.0),
             threads=threads,
+        )
+        if features.shape[2] == NUM_FEATURES:
+            return vectors_alone
+        products, tile_loads, tile_stores = magnitude("tile_products"), magnitude("tile_loads"), magnitude("tile_stores")
+        tiled = products > 0
+
+        def instead(of: Numbers, by: Numbers | float) -> Numbers:
+            """What it costs where matrix units do what vectors do elsewhere."""
+            result: Numbers = np.where(tiled, by, of)
+            return result
+
+        v = vectors_alone
+        return v._replace(
+            arithmetic=instead(v.arithmetic, 0.0),
+            tiles=products * k.tile_product,
+            loads=instead(v.loads, tile_loads * k.tile_load),
+            latency=instead(v.latency, products * k.tile_latency / np.maximum(magnitude("tile_sums"), 1.0)),
+            issue=instead(v.issue, (products + tile_loads + tile_stores) / k.issue),
+            moves=v.moves + tile_stores * k.tile_store,
+            spills=instead(v.spills, 0.0),
         )
 
 

@@ -23,8 +23,9 @@ from ansorlite.cost_model.views import View
 from ansorlite.dataset.arrays import UnreadableError, stored
 from ansorlite.dataset.entry import Entry, Part
 from ansorlite.errors import AnsorliteError
-from ansorlite.features import NAMES
+from ansorlite.features.gpu import GPU_NAMES
 from ansorlite.features.loop_tree import TREE, Kind
+from ansorlite.features.names import names as feature_names
 from ansorlite.features.tokens import TOKEN
 from ansorlite.target import Target
 from ansorlite.task import Task
@@ -33,7 +34,7 @@ from ansorlite.writing import replacing, writing
 
 FORMAT: Final = 1
 #: What the numbers of each view's items are called. Knobs are what each sketch has.
-COLUMNS: Final[Mapping[View, tuple[str, ...]]] = {View.FEATURES: NAMES, View.TOKENS: TOKEN, View.LOOPS: TREE, View.KNOBS: ()}
+_COLUMNS: Final[Mapping[View, tuple[str, ...]]] = {View.TOKENS: TOKEN, View.LOOPS: TREE, View.KNOBS: ()}
 #: Traces of more bytes are not read.
 _LARGEST_TEXT: Final = 256 << 20
 
@@ -94,7 +95,7 @@ def _arrays(entry: Entry) -> dict[str, NDArray[Any]]:
         "device": entry.device,
         "origin": entry.origin,
         "parts": len(entry.parts),
-        "columns": {view.name.lower(): names for view, names in COLUMNS.items()},
+        "columns": {view.name.lower(): names for view, names in _columns(entry.task.target).items()},
     }
     traces = "\0".join(trace for part in entry.parts for trace in part.traces)
     arrays = {"meta": np.array(json.dumps(meta)), "traces": np.frombuffer(lzma.compress(traces.encode()), np.uint8)}
@@ -112,16 +113,17 @@ def _entry(arrays: Mapping[str, NDArray[Any]]) -> Entry:
     meta = json.loads(str(arrays["meta"]))
     if meta["format"] != FORMAT:
         raise ValueError(f"it is of format {meta['format']!r}, and this version reads {FORMAT}")
-    for view, names in COLUMNS.items():
+    task = Task(load(meta["dag"]), Target.of(meta["target"]))
+    columns = _columns(task.target)
+    for view, names in columns.items():
         if tuple(meta["columns"][view.name.lower()]) != names:
             raise ValueError(f"its {view.name.lower()} are those of another version")
-    task = Task(load(meta["dag"]), Target.of(meta["target"]))
     if task.key != meta["task"]:
         raise ValueError("its computation is another one than it says")
     traces = _traces(arrays["traces"])
     parts, begin = [], 0
     for number in range(int(meta["parts"])):
-        part = _part(arrays, number, traces[begin:])
+        part = _part(arrays, number, traces[begin:], columns)
         begin += len(part.traces)
         parts.append(part)
     if not parts or begin != len(traces):
@@ -140,7 +142,14 @@ def _traces(array: NDArray[Any]) -> Sequence[str]:
     return text.decode().split("\0")
 
 
-def _part(arrays: Mapping[str, NDArray[Any]], number: int, traces: Sequence[str]) -> Part:
+def _columns(target: Target) -> Mapping[View, tuple[str, ...]]:
+    """The names of each view's columns; ``()``: they have none."""
+    return {View.FEATURES: feature_names(target) if target.gpu is None else GPU_NAMES, **_COLUMNS}
+
+
+def _part(
+    arrays: Mapping[str, NDArray[Any]], number: int, traces: Sequence[str], columns: Mapping[View, tuple[str, ...]]
+) -> Part:
     latencies = arrays[f"latencies_{number}"]
     n = len(latencies) if latencies.ndim == 1 else 0
     if latencies.dtype != np.float64 or not n or not (latencies > 0).all():
@@ -151,8 +160,8 @@ def _part(arrays: Mapping[str, NDArray[Any]], number: int, traces: Sequence[str]
         array = arrays[name]
         if array.dtype != np.float32 or array.ndim != 3 or len(array) != n or not np.isfinite(array).all():
             raise ValueError(f"its {name} is {array.dtype}{list(array.shape)}, not finite float32 of {n} programs")
-        if COLUMNS[view] and array.shape[2] != len(COLUMNS[view]):
-            raise ValueError(f"its {name} has {array.shape[2]} columns, not {len(COLUMNS[view])}")
+        if columns[view] and array.shape[2] != len(columns[view]):
+            raise ValueError(f"its {name} has {array.shape[2]} columns, not {len(columns[view])}")
         views[view] = array
     _check_tree(views[View.LOOPS], number)
     if len(traces) < n:

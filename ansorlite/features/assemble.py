@@ -8,14 +8,25 @@ from dataclasses import astuple, fields
 from ansorlite.alignment import CACHE_LINE
 from ansorlite.columns.arithmetic import both, ceil, either, equal, every, log2, maximum, minimum, negated, product, total, where
 from ansorlite.columns.tape import Number
-from ansorlite.features.facts import ALWAYS, AccessFacts, Numbers, Operations, StatementFacts
+from ansorlite.features.facts import ALWAYS, AccessFacts, MatrixFacts, Numbers, Operations, StatementFacts
 from ansorlite.features.memory import memory
-from ansorlite.features.names import ACCESSES
+from ansorlite.features.names import ACCESSES, MATRIX_NAMES
+from ansorlite.loops.matrix_tile import fits, pays, piece
 from ansorlite.target import Target
 
 
-def assemble(s: StatementFacts, target: Target) -> list[Number]:
-    """The NUM_FEATURES features of a statement."""
+def program_features(statements: Sequence[StatementFacts], target: Target) -> list[list[Number]]:
+    """The features of each statement of a program."""
+    # Statements outside of parallel loops share the registers of a thread with those inside of them.
+    teams: Number = 0
+    if target.matrix_dots and target.threads > 1:
+        for s in statements:
+            teams = either(teams, _product(s.parallel, s.trips) > 1)
+    return [assemble(s, target, teams) for s in statements]
+
+
+def assemble(s: StatementFacts, target: Target, teams: Number = 0) -> list[Number]:
+    """The features of a statement that :func:`~ansorlite.features.names.names` has; ``teams``: whether its program starts any."""
     depths = range(len(s.trips))
     vector_trip = _product(s.vector, s.trips)
     vectors = ceil(vector_trip / s.lanes)
@@ -57,7 +68,23 @@ def assemble(s: StatementFacts, target: Target) -> list[Number]:
         unique = moved.unique[number]
         result += [_log(unique), *(_log(level[number]) for level in moved.traffic), access.lane_stride, access.write]
         result += [_log(loads[number]), _log(iterations * access.item / maximum(unique, 1))]
-    return result + [0] * (8 * (ACCESSES - len(s.accesses)))
+    result += [0] * (8 * (ACCESSES - len(s.accesses)))
+    if target.matrix_dots:
+        alone = both(teams, equal(parallel, 1))
+        result += map(_log, _tiles(s.matrix, iterations, alone) if s.matrix is not None else [0] * len(MATRIX_NAMES))
+    return result
+
+
+def _tiles(m: MatrixFacts, iterations: Number, alone: Number) -> list[Number]:
+    """What :data:`MATRIX_NAMES` says of ``iterations`` dot products; ``alone``: whether they are outside of its teams."""
+    rows, columns, words = piece(m.rows), piece(m.columns), piece(m.words)
+    down, across = m.outer * m.rows / rows, m.columns / columns
+    used = every((m.matrix, negated(alone), fits(down, across), pays(rows, words)))
+    sums = down * across
+    begun = iterations / (m.outer * m.rows * m.columns * m.words)
+    steps = begun * m.words / words
+    moved = begun * sums
+    return [where(used, each, 0) for each in (steps * sums, steps * (down + across) + moved, moved, sums)]
 
 
 def _operations(s: StatementFacts) -> list[Number]:

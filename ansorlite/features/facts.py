@@ -69,6 +69,23 @@ class Operations:
 
 
 @dataclass(frozen=True, eq=False)
+class MatrixFacts:
+    """The loops of dot products of words that matrix units may do, as ``loops/matrix_tile.py`` describes them.
+
+    Attributes:
+        matrix: flag: whether their words lie as a product of matrices has them.
+        outer: iterations of the unrolled loops around the rows.
+        rows, columns, words: iterations of these loops.
+    """
+
+    matrix: Number
+    outer: Number
+    rows: Number
+    columns: Number
+    words: Number
+
+
+@dataclass(frozen=True, eq=False)
 class StatementFacts:
     """One statement.
 
@@ -86,6 +103,7 @@ class StatementFacts:
         streamed: whether what it stores goes past the caches.
         fetched: how many lines are asked for ahead, in all.
         operations: by the accesses, as positions in ``accesses``, that the operands are made of.
+        matrix: of dot products that the target has matrix units for.
     """
 
     name: str
@@ -101,3 +119,4 @@ class StatementFacts:
     operations: Mapping[frozenset[int], Operations]
     accesses: tuple[AccessFacts, ...]
     fetched: Number = 0
+    matrix: MatrixFacts | None = None

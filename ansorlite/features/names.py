@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from ansorlite.target import Target
+
 #: How many accesses have columns of their own; the rest are summed into the totals only.
 ACCESSES: Final = 4
 
@@ -61,5 +63,17 @@ NAMES: Final[tuple[str, ...]] = (
     *(f"{what}_{number}" for number in range(ACCESSES) for what in _ACCESS),
 )
 NUM_FEATURES: Final = len(NAMES)
+#: Behind these, where the target has matrix units for dot products.
+MATRIX_NAMES: Final = (
+    "tile_products",  # products of tiles, each of which matrix units do at once; 0 where vectors do it
+    "tile_loads",  # tiles loaded, of factors and of sums
+    "tile_stores",  # tiles of sums stored
+    "tile_sums",  # tiles of sums that are added to in turn
+)
 #: Column of each name.
-COLUMN: Final[dict[str, int]] = {name: position for position, name in enumerate(NAMES)}
+COLUMN: Final[dict[str, int]] = {name: position for position, name in enumerate((*NAMES, *MATRIX_NAMES))}
+
+
+def names(target: Target) -> tuple[str, ...]:
+    """Names of the columns of features for a CPU."""
+    return (*NAMES, *MATRIX_NAMES) if target.matrix_dots else NAMES

@@ -24,6 +24,7 @@ from ansorlite.te.expr import Axis, Reduce
 from ansorlite.te.index.form import Affine
 from ansorlite.te.index.simplify import IndexAlgebra
 from ansorlite.te.index.strides import moves, step, width
+from ansorlite.te.ops import BinaryOp
 from ansorlite.te.rewriting import with_body
 from ansorlite.te.tensor import Tensor
 from ansorlite.te.traversal import reads
@@ -80,8 +81,11 @@ class Around:
 class NestView:
     """A nest in columns: its real loops, with those around it, and the accesses of statements in them."""
 
-    def __init__(self, nest: Nest, program: Program, around: Around | None = None) -> None:
+    def __init__(
+        self, nest: Nest, program: Program, around: Around | None = None, matrix_dots: frozenset[BinaryOp] = frozenset()
+    ) -> None:
         self.nest = nest
+        self.matrix_dots = matrix_dots
         self.program = program
         self.parts = program.parts
         self.pads = program.pads

@@ -12,22 +12,25 @@ from ansorlite.columns.arithmetic import both, ceil, either, equal, every, floor
 from ansorlite.columns.tape import Number
 from ansorlite.features.copies import copy_facts
 from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
+from ansorlite.features.matrix import matrix_facts
 from ansorlite.features.nest_view import Around, Loops, NestView, Steps, by_depth
 from ansorlite.schedule.nest import Attached, Fetched, Program
 from ansorlite.schedule.padding import strides
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis, Reduce
+from ansorlite.te.ops import BinaryOp
 from ansorlite.te.tensor import Tensor
 
 
-def population_facts(program: Program) -> Iterator[StatementFacts]:
+def population_facts(program: Program, matrix_dots: frozenset[BinaryOp] = frozenset()) -> Iterator[StatementFacts]:
     """The statements of the program, in an order that depends on the sketch alone.
 
-    What is prepared before the first call costs nothing, and is not among them.
+    What is prepared before the first call costs nothing, and is not among them. ``matrix_dots``: for which dot products the
+    target has matrix units.
     """
     for nest in program.nests:
         if not nest.prepared:
-            yield from NestStatements(nest, program).facts()
+            yield from NestStatements(nest, program, matrix_dots=matrix_dots).facts()
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +54,7 @@ class NestStatements(NestView):
             if stage.nest is None:
                 yield self.attached(stage)
             else:
-                yield from NestStatements(stage.nest, self.program, self.around_region(stage)).facts()
+                yield from NestStatements(stage.nest, self.program, self.around_region(stage), self.matrix_dots).facts()
         yield from (copy_facts(self, pack) for pack in self.nest.packed if not pack.prepared)
         yield self.anchor()
         if self.nest.epilogue is not None:
@@ -77,7 +80,10 @@ class NestStatements(NestView):
         loops = Loops(self.numbers, *kinds, tuple(self.walks), self.sizes, nest.lanes, self.steps, self.fused)
         streamed = nest.streamed if nest.epilogue is None else 0
         packs = {p.tensor: p for p in nest.packed}
-        found = self.statement(nest.anchor, loops, self.anchor_in_registers(), self.home(loops), packs=packs, streamed=streamed)
+        inside = self.anchor_in_registers()
+        found = self.statement(nest.anchor, loops, inside, self.home(loops), packs=packs, streamed=streamed)
+        if self.matrix_dots:
+            found = replace(found, matrix=matrix_facts(self, inside, self.matrix_dots))
         return replace(found, fetched=total(self.fetched(each) for each in nest.fetched)) if nest.fetched else found
 
     def fetched(self, ahead: Fetched) -> Number:

@@ -17,10 +17,11 @@ from itertools import count, takewhile
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorlite.features.assemble import assemble
-from ansorlite.features.facts import ALWAYS, AccessFacts, StatementFacts
+from ansorlite.features.assemble import program_features
+from ansorlite.features.facts import ALWAYS, AccessFacts, MatrixFacts, StatementFacts
 from ansorlite.features.operations import operations
 from ansorlite.loops.kernel_module import KernelModule, When
+from ansorlite.loops.matrix_tile import match, trips
 from ansorlite.loops.nodes import Alloc, Block, Buffer, For, If, Load, LoopKind, Prefetch, Role, Scope, Stmt, Store, children
 from ansorlite.loops.visit import loads, stores
 from ansorlite.target import Target
@@ -31,7 +32,7 @@ from ansorlite.te.traversal import free_vars, substitute, walk
 
 
 def reference(module: KernelModule, names: Sequence[str], target: Target) -> NDArray[np.float64]:
-    """(1, len(names), NUM_FEATURES): the features of the main statements of the stages ``names``.
+    """(1, len(names), features): the features of the main statements of the stages ``names``.
 
     These are all that a call runs; what is prepared before the first call is not among them.
     """
@@ -41,10 +42,23 @@ def reference(module: KernelModule, names: Sequence[str], target: Target) -> NDA
     assert {store.stage for store in every if _is_main(store)} == set(names)
     asked = list(_asked(main.body, ()))
     facts = [
-        replace(_facts(copies, every), fetched=sum(lines for stage, lines in asked if stage == name))
+        replace(
+            _facts(copies, every),
+            fetched=sum(lines for stage, lines in asked if stage == name),
+            matrix=_matrix(copies[0], target),
+        )
         for name, copies in zip(names, found, strict=True)
     ]
-    return np.array([[assemble(each, target) for each in facts]], dtype=np.float64)
+    return np.array([program_features(facts, target)], dtype=np.float64)
+
+
+def _matrix(copy: StoreCopy, target: Target) -> MatrixFacts | None:
+    """What the emitter finds that matrix units do of it."""
+    for loop in copy.loops:
+        tile = match(loop, target)
+        if tile is not None and tile.lane.body is copy.store:
+            return MatrixFacts(1, math.prod(map(trips, tile.outer)), *map(trips, (tile.row, tile.lane, tile.words)))
+    return None
 
 
 def _asked(stmt: Stmt, around: tuple[For, ...]) -> Iterator[tuple[str, int]]:

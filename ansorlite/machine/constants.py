@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 
 from ansorlite.errors import CalibrationError
+from ansorlite.machine import amx
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,9 @@ class MachineConstants:
             units do and the instructions that keep them busy; both and the second cache; all of that and what lies beyond.
         region: entering and leaving a parallel loop while the thread team is awake.
         wake: what the first parallel loop takes more when the team sleeps.
+        tile_product: a product of tiles on a matrix unit, where many are independent.
+        tile_latency: of one whose sums the next one needs.
+        tile_load, tile_store: a tile in the first cache.
     """
 
     clock: float
@@ -90,6 +94,10 @@ class MachineConstants:
     far_overlap: float
     region: float
     wake: float
+    tile_product: float = amx.PRODUCT
+    tile_latency: float = amx.LATENCY
+    tile_load: float = amx.LOAD
+    tile_store: float = amx.STORE
 
     def as_dict(self) -> dict[str, float]:
         """By name, to be written down."""
@@ -97,16 +105,16 @@ class MachineConstants:
 
     @staticmethod
     def of(values: Mapping[str, object]) -> MachineConstants:
-        """The inverse of :meth:`as_dict`.
+        """The inverse of :meth:`as_dict`; rows that were written down before there were tiles have the public ones.
 
         Raises:
             CalibrationError: a constant is missing, unknown, or no finite number of at least 0.
         """
         names = [field.name for field in fields(MachineConstants)]
-        if set(values) != set(names):
-            wrong = ", ".join(sorted(set(values) ^ set(names)))
+        optional = {field.name for field in fields(MachineConstants) if field.default is not MISSING}
+        if wrong := ", ".join(sorted((set(names) - optional - set(values)) | (set(values) - set(names)))):
             raise CalibrationError(f"these constants are missing or unknown: {wrong}")
         for name, value in values.items():
             if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
                 raise CalibrationError(f"the constant {name} is {value!r}, not a number of at least 0")
-        return MachineConstants(**{name: float(values[name]) for name in names})  # type: ignore[arg-type]
+        return MachineConstants(**{name: float(value) for name, value in values.items()})  # type: ignore[arg-type]

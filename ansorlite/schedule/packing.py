@@ -150,9 +150,10 @@ def _shared(nest: Nest, at: Number, used: Sequence[int], loops: Sequence[CopyLoo
         going = both(going, before < _ENOUGH)
         for loop in run:
             positions = [position for position, _ in loop.parts]
-            alone = bool(used) and (loop.moved or positions[0] < used[-1])
+            # The innermost loop stays: neighbours are copied by one thread.
+            outside = bool(used) and (loop.moved or positions[0] < used[-1])
             exact = every(_exact(nest, position) for position in positions if position in used)
-            going = every((going, exact, alone, equal(loop.lanes, 1)))
+            going = every((going, exact, outside, equal(loop.lanes, 1)))
             before = before * loop.trip
         for loop in run:
             yield replace(loop, unrolled=both(loop.unrolled, negated(going)), parallel=going)

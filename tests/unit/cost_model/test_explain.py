@@ -91,6 +91,21 @@ def test_arithmetic_takes_as_long_as_its_units_do(threads: int) -> None:
     assert least < found.total < 1.5 * least
 
 
+def test_tiles_of_four_sums_are_bound_by_matrix_units() -> None:
+    """By public figures of Sapphire Rapids: 16 cycles a product of 16 x 16 x 16 words, of four pieces each."""
+    target = replace(PROCESSORS["sapphirerapids"], threads=1)
+    task = Task(workloads.quantised_matmul(512, 512, 512), target)
+    found = longest(explain(task, default_candidate(task, derive(task))))
+    assert found.bound == "tiles", found
+    assert found.microseconds["tiles"] == pytest.approx(1e6 * 16 * (512 // 16) ** 2 * (512 // 64) / target.machine.clock)
+    # Without them the same words take vectors.
+    without = replace(target, features=target.features.replace("+amx-tile,", ""))
+    plain = Task(workloads.quantised_matmul(512, 512, 512), without)
+    vectors = longest(explain(plain, default_candidate(plain, derive(plain))))
+    assert vectors.microseconds["tiles"] == 0.0
+    assert vectors.total > 4 * found.total
+
+
 def test_memory_takes_as_long_as_its_rate_allows() -> None:
     nbytes = 2 * 4 * (1 << 25)
     for threads in (1, 4, 64):

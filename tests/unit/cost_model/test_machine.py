@@ -28,8 +28,8 @@ _MAGNITUDES = {
 }  # fmt: skip
 
 
-def _features(**plain: float) -> np.ndarray:
-    found = np.zeros((1, 1, NUM_FEATURES))
+def _features(columns: int = NUM_FEATURES, **plain: float) -> np.ndarray:
+    found = np.zeros((1, 1, columns))
     for name, value in _MAGNITUDES.items():
         found[0, 0, COLUMN[name]] = np.log2(1 + plain.pop(name, value))
     for name, value in ({"lanes": 4.0, "lane_use": 0.5, "balance": 1.0, "parallel": 4.0} | plain).items():
@@ -48,6 +48,12 @@ PROGRAMS = (
     _features(balance=0.25),
     _features(**NO_LOADS, div=0.0, math=0.0, convert=0.0),
     _features(unrolled=1.0, cheap=0.0, div=0.0, math=0.0, convert=0.0, dot=0.0),
+)
+#: The same on matrix units: bound by products, by loads, and by sums that wait for each other.
+_TILES = {"tile_products": 2.0**20, "tile_loads": 2.0**20, "tile_stores": 2.0**10, "tile_sums": 4.0}
+PROGRAMS += tuple(
+    _features(len(COLUMN), **{name: float(np.log2(1 + value)) for name, value in (_TILES | other).items()})
+    for other in ({}, {"tile_loads": 2.0**24}, {"tile_sums": 1.0})
 )
 #: Capacities decide what the features are, before the draft sees them.
 IN_FEATURES = ("l1_share", "tlb_pages")
@@ -71,6 +77,11 @@ def test_no_number_of_a_machine_is_in_the_model() -> None:
 @pytest.mark.parametrize("name", FAMILIES)
 def test_a_row_written_down_is_the_row_read(name: str) -> None:
     assert MachineConstants.of(FAMILIES[name].as_dict()) == FAMILIES[name]
+
+
+def test_a_row_of_before_there_were_tiles_has_the_public_ones() -> None:
+    old = {name: value for name, value in WIDE.as_dict().items() if not name.startswith("tile_")}
+    assert MachineConstants.of(old) == WIDE
 
 
 @pytest.mark.parametrize("damage", [{"clock": "fast"}, {"clock": float("nan")}, {"load": -1.0}, {"new": 1.0}, {"load": True}])

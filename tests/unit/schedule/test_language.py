@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
 
@@ -12,6 +13,7 @@ from ansorlite import te
 from ansorlite.errors import ScheduleError
 from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.printer import text
+from ansorlite.schedule.primitives import PRIMITIVES
 from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.samples import Value
 from ansorlite.schedule.schedule import Schedule
@@ -558,3 +560,14 @@ def test_a_tile_of_registers_around_two_sums() -> None:
         s.unroll([local[name] for name in ("ry", "ch", "rx")], max_steps=64)
 
     assert "pool_local_tile[ch0_1] = max(pool_local_tile[ch0_1]" in loops(steps, Task(workloads.max_pool(1, 3, 9, 9), WIDE))
+
+
+def test_every_primitive_shows_what_it_makes_of_loops() -> None:
+    """Before and after, as code; and the language has the words that outsiders were promised."""
+    for primitive in PRIMITIVES.values():
+        assert "::" in (inspect.getdoc(primitive) or ""), primitive
+    promised = (
+        "split fuse reorder inline compute_at reverse_compute_at compute_root cache_read cache_write rfactor parallel vectorize "
+        "unroll bind tensorize prefetch pipeline storage_align decompose_reduction sample_tile sample sample_location stage trace"
+    )
+    assert all(inspect.getdoc(getattr(Schedule, name)) for name in promised.split())

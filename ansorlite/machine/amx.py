@@ -1,0 +1,21 @@
+"""Intel's AMX: registers that are tiles, and what their instructions take on Sapphire Rapids, the first processor with them.
+
+After the Intel 64 and IA-32 Architectures Optimization Reference Manual, chapter 20; nobody has measured them here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: Rows of a register, and words in a row.
+ROWS: Final = 16
+#: How many registers there are.
+REGISTERS: Final = 8
+#: Cycles from one product of tiles to the next that does not need its sums, and to the next that does.
+PRODUCT: Final = 16.0
+LATENCY: Final = 52.0
+#: Cycles of loading a tile, and of storing one.
+LOAD: Final = 8.0
+STORE: Final = 16.0
+#: Dot products of vectors that begin in a cycle.
+VECTORS: Final = 2.0
