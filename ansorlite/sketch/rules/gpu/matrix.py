@@ -16,7 +16,7 @@ from ansorlite.machine.matrix import COLUMNS, HELD_ACROSS, HELD_DOWN, LANES_ACRO
 from ansorlite.rewrites.matrix import FactorLayout
 from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.schedule import Schedule
-from ansorlite.sketch.rules.gpu.nests import bind, lanes_of
+from ansorlite.sketch.rules.gpu.nests import bind, copy_ahead, lanes_of
 from ansorlite.sketch.rules.gpu.tiling import has_epilogue
 from ansorlite.sketch.state import Applicability, Rule, State
 from ansorlite.te import dtypes
@@ -111,6 +111,7 @@ def _multiplied(state: State, unit: MatrixUnit, how: MatrixProduct) -> State | N
     for made, layout in zip((a, b), layouts, strict=True):
         s.compute_at(made, inner[0], scope="shared")
         _shape(s, made.tensor, layout, lanes_of(target, made.tensor))
+    copy_ahead(s, product, inner[0], target)
     return state.visited(s, {product.name: bands})
 
 

@@ -18,6 +18,10 @@ from ansorlite.te.tensor import Tensor
 MAX_TILE = 16
 #: Elements of a row that one thread computes one after another.
 MAX_SERIAL = 64
+#: Slots of the rings that shared copies are in.
+STAGES = (1, 2, 3, 4, 5, 6)
+#: Where copies land where they stand a thread has one step's copies in registers, besides.
+STAGES_OF_REGISTERS = (1, 2)
 #: Elements of a stage from which on a block may walk several of its own size.
 MANY = 1 << 18
 
@@ -38,6 +42,13 @@ def bind(s: Schedule, loops: Sequence[LoopRef], to: str) -> None:
     """All of them to one thing, fused."""
     for loop in loops:
         s.bind(loop, to)
+
+
+def copy_ahead(s: Schedule, stage: Tensor, loop: LoopRef, target: Target) -> None:
+    """What the threads of a block share in each step of ``loop`` is copied some steps ahead, in rings."""
+    assert target.gpu is not None
+    stages = STAGES if target.gpu.async_copies else STAGES_OF_REGISTERS
+    s.pipeline(loop, s.sample(stages, name=f"{stage.name}.stages"))
 
 
 def elementwise_nest(s: Schedule, stage: Tensor, target: Target) -> dict[str, Bands]:

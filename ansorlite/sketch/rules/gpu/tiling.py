@@ -20,7 +20,7 @@ from ansorlite.analysis.predicates import fusible_consumer, has_data_reuse
 from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.schedule import Schedule
 from ansorlite.sketch.gpu_limits import MOST_VIRTUAL
-from ansorlite.sketch.rules.gpu.nests import MAX_TILE, bind, lanes_of, real_axes
+from ansorlite.sketch.rules.gpu.nests import MAX_TILE, bind, copy_ahead, lanes_of, real_axes
 from ansorlite.sketch.state import Applicability, Rule, State
 from ansorlite.sketch.tiling import split
 from ansorlite.te.tensor import Tensor
@@ -32,10 +32,6 @@ MAX_STEP = 64
 #: Straight-line code of at most so many vector statements. A tile of accumulators always is: registers have no numbers that are
 #: computed.
 UNROLL_LIMITS = (256, 512, 1024)
-#: Slots of the rings that shared copies are in.
-STAGES = (1, 2, 3, 4, 5, 6)
-#: Where copies land where they stand a thread has one step's copies in registers, besides.
-STAGES_OF_REGISTERS = (1, 2)
 #: Rows of a shared copy begin so many elements behind a multiple of ``_BANKS``, which is as good as none; a vector; one.
 PADS = (8, 4, 1)
 _BANKS = 8
@@ -120,9 +116,8 @@ def _tiled(state: State, layouts: dict[Tensor, str]) -> State:
         copy = s.cache_read(stage.name, tensor.name, at=(outer or blocks)[-1], layout=layout, scope="shared")
         assert copy is not None
         _shape_copy(s, copy.tensor, lanes_of(target, copy.tensor))
-    if layouts and outer and target.gpu is not None:
-        stages = STAGES if target.gpu.async_copies else STAGES_OF_REGISTERS
-        s.pipeline(outer[0], s.sample(stages, name=f"{stage.name}.stages"))
+    if layouts and outer:
+        copy_ahead(s, stage, outer[0], target)
     return state.visited(s, {stage.name: bands})
 
 
