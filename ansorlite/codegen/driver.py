@@ -12,42 +12,21 @@ answers 0, or the driver's number of an error. ``void unmake(ptr instance)`` giv
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
 
 from ansorlite.alignment import DEVICE_ALIGNMENT, aligned
+from ansorlite.codegen.driver_calls import CALLED, PREFIX, DriverFunction, DriverModule
 from ansorlite.codegen.entry import Address, Call, EntryStep, Move
 from ansorlite.codegen.object import DeviceObject, Form
 from ansorlite.loops.kernel_module import When
+from ansorlite.target import Target
 
-#: What the names of all that is defined begin with.
-PREFIX: Final = "ansorlite_gpu_"
 #: Bytes of the message.
 MESSAGE: Final = 512
-#: The driver's library, and what is called of it: names of symbols, of which some have versions.
+#: The driver's library.
 LIBRARY: Final = "libcuda.so.1"
-CALLED: Final = {
-    "cuInit": "cuInit",
-    "cuDeviceGet": "cuDeviceGet",
-    "cuDeviceGetAttribute": "cuDeviceGetAttribute",
-    "cuDevicePrimaryCtxRetain": "cuDevicePrimaryCtxRetain",
-    "cuDevicePrimaryCtxRelease": "cuDevicePrimaryCtxRelease_v2",
-    "cuCtxPushCurrent": "cuCtxPushCurrent_v2",
-    "cuCtxPopCurrent": "cuCtxPopCurrent_v2",
-    "cuModuleLoadData": "cuModuleLoadData",
-    "cuModuleUnload": "cuModuleUnload",
-    "cuModuleGetFunction": "cuModuleGetFunction",
-    "cuFuncSetAttribute": "cuFuncSetAttribute",
-    "cuMemAlloc": "cuMemAlloc_v2",
-    "cuMemFree": "cuMemFree_v2",
-    "cuMemcpyAsync": "cuMemcpyAsync",
-    "cuPointerGetAttribute": "cuPointerGetAttribute",
-    "cuStreamSynchronize": "cuStreamSynchronize",
-    "cuLaunchKernel": "cuLaunchKernel",
-    "cuGetErrorName": "cuGetErrorName",
-}
 
 #: Numbers of the driver's interface.
 _MAJOR, _MINOR = 75, 76
@@ -93,124 +72,16 @@ class _Step:
     nbytes: int
 
 
-class _Function:
-    """Writes one function. Stack slots are made at its entry, and values have names that are numbers."""
-
-    def __init__(self, text: _Text, head: str) -> None:
-        self._text = text
-        self._head = head
-        self._entry: list[str] = []
-        self._lines: list[str] = []
-        self._count = 0
-
-    def name(self) -> str:
-        self._count += 1
-        return f"v{self._count}"
-
-    def do(self, line: str) -> None:
-        self._lines.append(f"  {line}")
-
-    def op(self, operation: str) -> str:
-        """The name of the result."""
-        name = f"%{self.name()}"
-        self.do(f"{name} = {operation}")
-        return name
-
-    def slot(self, kind: str) -> str:
-        """A place on the stack."""
-        name = f"%{self.name()}"
-        self._entry.append(f"  {name} = alloca {kind}, align 16")
-        return name
-
-    def label(self, name: str) -> None:
-        self._lines.append(f"{name}:")
-
-    def call(self, name: str, *arguments: str) -> str:
-        """Of the driver; the name of its answer."""
-        number = list(CALLED).index(name)
-        place = self.op(f"getelementptr ptr, ptr @{PREFIX}driver, i64 {number}")
-        function = self.op(f"load ptr, ptr {place}, align 8")
-        return self.op(f"call i32 {function}({', '.join(arguments)})")
-
-    def must(self, failed: str, what: str, name: str, *arguments: str) -> None:
-        """The same; where it does not answer 0, say so and go to ``failed``."""
-        result = self.call(name, *arguments)
-        good = self.op(f"icmp eq i32 {result}, 0")
-        wrong, right = self.name(), self.name()
-        self.do(f"br i1 {good}, label %{right}, label %{wrong}")
-        self.label(wrong)
-        self.do(f"call void @{PREFIX}fail(i32 {result}, ptr {self._text.string(what)})")
-        self.do(f"br label %{failed}")
-        self.label(right)
-
-    @contextmanager
-    def loop(self, count: str) -> Iterator[str]:
-        """What is written within is done for each number below ``count``, an i64; gives that number."""
-        place, head, body, end = self.slot("i64"), self.name(), self.name(), self.name()
-        self.do(f"store i64 0, ptr {place}, align 8")
-        self.do(f"br label %{head}")
-        self.label(head)
-        number = self.op(f"load i64, ptr {place}, align 8")
-        more = self.op(f"icmp slt i64 {number}, {count}")
-        self.do(f"br i1 {more}, label %{body}, label %{end}")
-        self.label(body)
-        yield number
-        self.do(f"store i64 {self.op(f'add i64 {number}, 1')}, ptr {place}, align 8")
-        self.do(f"br label %{head}")
-        self.label(end)
-
-    @contextmanager
-    def where(self, condition: str) -> Iterator[None]:
-        """What is written within is done where ``condition`` is true."""
-        then, end = self.name(), self.name()
-        self.do(f"br i1 {condition}, label %{then}, label %{end}")
-        self.label(then)
-        yield
-        self.do(f"br label %{end}")
-        self.label(end)
-
-    def done(self) -> None:
-        """Add it to the module."""
-        self._text.parts.append("\n".join([f"{self._head} nounwind {{", "entry:", *self._entry, *self._lines, "}"]))
-
-
-class _Text:
-    """Writes a module."""
-
-    def __init__(self) -> None:
-        self.parts: list[str] = []
-        self._strings: dict[str, str] = {}
-
-    def constant(self, name: str, kind: str, items: Sequence[str]) -> None:
-        """An array of them, with one more of zeros: it has a place where it is empty."""
-        content = ", ".join([*(f"{kind} {item}" for item in items), f"{kind} zeroinitializer"])
-        self.parts.append(f"@{PREFIX}{name} = internal constant [{len(items) + 1} x {kind}] [{content}], align 16")
-
-    def data(self, name: str, content: bytes) -> None:
-        self.parts.append(f'@{name} = internal constant [{len(content)} x i8] c"{_escaped(content)}", align 64')
-
-    def string(self, text: str) -> str:
-        """Where C's string ``text`` is."""
-        if text not in self._strings:
-            self._strings[text] = f"{PREFIX}text{len(self._strings)}"
-            self.data(self._strings[text], text.encode() + b"\0")
-        return f"@{self._strings[text]}"
-
-
-def _escaped(content: bytes) -> str:
-    return "".join(f"\\{byte:02X}" for byte in content)
-
-
-def text(model: GpuModel, triple: str) -> str:
+def text(model: GpuModel, host: Target) -> str:
     """The LLVM IR of a module for the host."""
-    into = _Text()
+    into = DriverModule(host)
     images = {name: number for number, name in enumerate(model.kernels)}
     for name, number in images.items():
         # PTX is C's string.
         into.data(f"{PREFIX}image{number}", model.kernels[name].code + b"\0")
-    into.constant("images", "ptr", [f"@{PREFIX}image{number}" for number in images.values()])
+    into.table("images", "ptr", [f"@{PREFIX}image{number}" for number in images.values()])
     functions = _functions(model)
-    into.constant(
+    into.table(
         "functions",
         _FUNCTION,
         [
@@ -220,7 +91,7 @@ def text(model: GpuModel, triple: str) -> str:
     )
     steps = list(_steps(model, list(functions)))
     first = accumulate((len(step.slots) for step in steps), initial=0)
-    into.constant(
+    into.table(
         "steps",
         _STEP,
         [
@@ -229,23 +100,24 @@ def text(model: GpuModel, triple: str) -> str:
             for step, begin in zip(steps, first, strict=False)
         ],
     )
-    into.constant("slots", _SLOT, [f"{{ i64 {slot.base}, i64 {slot.offset} }}" for step in steps for slot in step.slots])
+    into.table("slots", _SLOT, [f"{{ i64 {slot.base}, i64 {slot.offset} }}" for step in steps for slot in step.slots])
     places = list(accumulate(map(aligned, model.values), initial=aligned(model.temporaries)))
-    into.constant("values", _SLOT, [f"{{ i64 {size}, i64 {place} }}" for size, place in zip(model.values, places, strict=False)])
-    into.constant("names", "ptr", [into.string(symbol) for symbol in CALLED.values()])
-    into.parts.append(
-        f"@{PREFIX}driver = internal global [{len(CALLED)} x ptr] zeroinitializer, align 16\n"
-        f"@{PREFIX}connected = internal global i8 0\n"
-        f"@{PREFIX}message = hidden thread_local global [{MESSAGE} x i8] zeroinitializer, align 16\n"
-        f"@{PREFIX}code = hidden thread_local global i32 0\n" + _DECLARED
-    )
+    into.table("values", _SLOT, [f"{{ i64 {size}, i64 {place} }}" for size, place in zip(model.values, places, strict=False)])
+    into.table("names", "ptr", [into.string(symbol) for symbol in CALLED.values()])
+    into.define(f"{PREFIX}driver", f"@{PREFIX}driver = internal global [{len(CALLED)} x ptr] zeroinitializer, align 16")
+    into.define(f"{PREFIX}connected", f"@{PREFIX}connected = internal global i8 0")
+    message = f"@{PREFIX}message = hidden thread_local global [{MESSAGE} x i8] zeroinitializer, align 16"
+    into.define(f"{PREFIX}message", message)
+    into.define(f"{PREFIX}code", f"@{PREFIX}code = hidden thread_local global i32 0")
+    for signature in _DECLARED:
+        into.declare(signature)
     sizes = _Sizes(len(images), len(functions), len(steps), max((len(step.slots) for step in steps), default=0), places[-1])
     _fail(into)
     _connect(into)
     _make(into, model, sizes)
     _unmake(into, sizes)
     _go(into, model, sizes)
-    return "\n".join([f'target triple = "{triple}"', *into.parts, ""])
+    return into.text()
 
 
 _FUNCTION: Final = "{ i64, i64, ptr }"
@@ -253,13 +125,15 @@ _STEP: Final = "{ i64, i32, i32, i32, i32, i64, i64, i64 }"
 _SLOT: Final = "{ i64, i64 }"
 #: Of an instance: its context, device, weights and room; behind these its modules, then its functions, 8 bytes each.
 _CONTEXT, _DEVICE, _WEIGHTS, _ROOM, _HEAD = 0, 8, 16, 24, 32
-_DECLARED: Final = """declare ptr @dlopen(ptr, i32)
-declare ptr @dlsym(ptr, ptr)
-declare ptr @dlerror()
-declare ptr @calloc(i64, i64)
-declare void @free(ptr)
-declare i32 @snprintf(ptr, i64, ptr, ...)
-"""
+#: What is called of the C library.
+_DECLARED: Final = (
+    "ptr @dlopen(ptr, i32)",
+    "ptr @dlsym(ptr, ptr)",
+    "ptr @dlerror()",
+    "ptr @calloc(i64, i64)",
+    "void @free(ptr)",
+    "i32 @snprintf(ptr, i64, ptr, ...)",
+)
 
 
 @dataclass(frozen=True)
@@ -297,12 +171,12 @@ def _at(call: Call, position: int, offset: int) -> Address:
     return Address(given.base, given.offset + offset)
 
 
-def _fail(into: _Text) -> None:
+def _fail(into: DriverModule) -> None:
     """Keep what the driver says, behind what was wanted of it."""
-    f = _Function(into, f"define internal void @{PREFIX}fail(i32 %result, ptr %what)")
-    name = f.slot("ptr")
+    f = DriverFunction(into, "fail", "void", "i32 %result, ptr %what")
+    name = f.place("ptr")
     f.do(f"store ptr {into.string('an unknown error')}, ptr {name}, align 8")
-    f.call("cuGetErrorName", "i32 %result", f"ptr {name}")
+    f.ask("cuGetErrorName", "i32 %result", f"ptr {name}")
     told = f.op(f"load ptr, ptr {name}, align 8")
     f.do(f"store i32 %result, ptr @{PREFIX}code, align 4")
     _print(f, into.string("%s (%s)"), "ptr %what", f"ptr {told}")
@@ -310,50 +184,50 @@ def _fail(into: _Text) -> None:
     f.done()
 
 
-def _print(f: _Function, form: str, *arguments: str) -> None:
+def _print(f: DriverFunction, form: str, *arguments: str) -> None:
     """Into the message."""
     f.do(f"call i32 (ptr, i64, ptr, ...) @snprintf(ptr @{PREFIX}message, i64 {MESSAGE}, ptr {form}, {', '.join(arguments)})")
 
 
-def _connect(into: _Text) -> None:
-    f = _Function(into, f"define internal i32 @{PREFIX}connect()")
+def _connect(into: DriverModule) -> None:
+    f = DriverFunction(into, "connect", "i32")
     known = f.op(f"load atomic i8, ptr @{PREFIX}connected acquire, align 1")
-    f.do(f"br i1 {f.op(f'icmp ne i8 {known}, 0')}, label %found, label %open")
-    f.label("open")
+    f.branch(f.op(f"icmp ne i8 {known}, 0"), "found", "open")
+    f.start("open")
     f.do(f"store i32 -1, ptr @{PREFIX}code, align 4")
     library = f.op(f"call ptr @dlopen(ptr {into.string(LIBRARY)}, i32 {_NOW})")
-    f.do(f"br i1 {f.op(f'icmp eq ptr {library}, null')}, label %none, label %look")
-    f.label("look")
-    symbol = f.slot("ptr")
+    f.branch(f.op(f"icmp eq ptr {library}, null"), "none", "look")
+    f.start("look")
+    symbol = f.place("ptr")
     with f.loop(str(len(CALLED))) as number:
         name = f.op(f"load ptr, ptr {f.op(f'getelementptr ptr, ptr @{PREFIX}names, i64 {number}')}, align 8")
         f.do(f"store ptr {name}, ptr {symbol}, align 8")
         place = f.op(f"call ptr @dlsym(ptr {library}, ptr {name})")
-        next_one = f.name()
-        f.do(f"br i1 {f.op(f'icmp eq ptr {place}, null')}, label %old, label %{next_one}")
-        f.label(next_one)
+        next_one = f.label("next")
+        f.branch(f.op(f"icmp eq ptr {place}, null"), "old", next_one)
+        f.start(next_one)
         f.do(f"store ptr {place}, ptr {f.op(f'getelementptr ptr, ptr @{PREFIX}driver, i64 {number}')}, align 8")
     f.do(f"store atomic i8 1, ptr @{PREFIX}connected release, align 1")
-    f.do("br label %found")
-    f.label("found")
+    f.jump("found")
+    f.start("found")
     f.do("ret i32 1")
-    f.label("none")
+    f.start("none")
     reason = f.op("call ptr @dlerror()")
     _print(f, into.string("there is no NVIDIA driver here (%s); install it"), f"ptr {reason}")
     f.do("ret i32 0")
-    f.label("old")
+    f.start("old")
     lacking = f.op(f"load ptr, ptr {symbol}, align 8")
     _print(f, into.string("the NVIDIA driver is too old, it has no %s; install a newer one"), f"ptr {lacking}")
     f.do("ret i32 0")
     f.done()
 
 
-def _make(into: _Text, model: GpuModel, sizes: _Sizes) -> None:
-    f = _Function(into, f"define internal ptr @{PREFIX}make(i32 %device, ptr %weights)")
-    handle, major, minor = f.slot("i32"), f.slot("i32"), f.slot("i32")
+def _make(into: DriverModule, model: GpuModel, sizes: _Sizes) -> None:
+    f = DriverFunction(into, "make", "ptr", "i32 %device, ptr %weights")
+    handle, major, minor = f.place("i32"), f.place("i32"), f.place("i32")
     connected = f.op(f"call i32 @{PREFIX}connect()")
-    f.do(f"br i1 {f.op(f'icmp ne i32 {connected}, 0')}, label %begin, label %nothing")
-    f.label("begin")
+    f.branch(f.op(f"icmp ne i32 {connected}, 0"), "begin", "nothing")
+    f.start("begin")
     f.must("nothing", "the NVIDIA driver does not start", "cuInit", "i32 0")
     f.must("nothing", "there is no GPU with that number", "cuDeviceGet", f"ptr {handle}", "i32 %device")
     device = f.op(f"load i32, ptr {handle}, align 4")
@@ -367,11 +241,11 @@ def _make(into: _Text, model: GpuModel, sizes: _Sizes) -> None:
             f"i32 {device}",
         )
     numbers = [f.op(f"load i32, ptr {place}, align 4") for place in (major, minor)]
-    f.do(f"br i1 {_suits(f, model, *numbers)}, label %suited, label %other")
-    f.label("suited")
+    f.branch(_suits(f, model, *numbers), "suited", "other")
+    f.start("suited")
     model_at = f.op(f"call ptr @calloc(i64 1, i64 {_HEAD + 8 * (sizes.images + sizes.functions)})")
-    f.do(f"br i1 {f.op(f'icmp eq ptr {model_at}, null')}, label %nothing, label %retain")
-    f.label("retain")
+    f.branch(f.op(f"icmp eq ptr {model_at}, null"), "nothing", "retain")
+    f.start("retain")
     places = {
         offset: f.op(f"getelementptr i8, ptr {model_at}, i64 {offset}") for offset in (_CONTEXT, _DEVICE, _WEIGHTS, _ROOM, _HEAD)
     }
@@ -409,26 +283,26 @@ def _make(into: _Text, model: GpuModel, sizes: _Sizes) -> None:
         source = f.op("ptrtoint ptr %weights to i64")
         f.must("pop", "the GPU fails", "cuMemcpyAsync", f"i64 {target}", f"i64 {source}", f"i64 {model.weights}", "ptr null")
         f.must("pop", "the GPU fails", "cuStreamSynchronize", "ptr null")
-    before = f.slot("ptr")
-    f.call("cuCtxPopCurrent", f"ptr {before}")
+    before = f.place("ptr")
+    f.ask("cuCtxPopCurrent", f"ptr {before}")
     f.do(f"ret ptr {model_at}")
-    f.label("pop")
-    f.call("cuCtxPopCurrent", f"ptr {before}")
-    f.do("br label %undo")
-    f.label("undo")
+    f.start("pop")
+    f.ask("cuCtxPopCurrent", f"ptr {before}")
+    f.jump("undo")
+    f.start("undo")
     f.do(f"call void @{PREFIX}unmake(ptr {model_at})")
-    f.do("br label %nothing")
-    f.label("other")
+    f.jump("nothing")
+    f.start("other")
     f.do(f"store i32 -1, ptr @{PREFIX}code, align 4")
     said = "the model was compiled for " + model.processor + ", and this GPU has compute capability %d.%d; export it for this one"
     _print(f, into.string(said), *(f"i32 {number}" for number in numbers))
-    f.do("br label %nothing")
-    f.label("nothing")
+    f.jump("nothing")
+    f.start("nothing")
     f.do("ret ptr null")
     f.done()
 
 
-def _suits(f: _Function, model: GpuModel, major: str, minor: str) -> str:
+def _suits(f: DriverFunction, model: GpuModel, major: str, minor: str) -> str:
     """Whether a GPU of this compute capability runs the code: PTX later ones too, machine code those of its major version; what
     is for one alone (``sm_90a``), that one."""
     digits = model.processor.removeprefix("sm_")
@@ -442,7 +316,7 @@ def _suits(f: _Function, model: GpuModel, major: str, minor: str) -> str:
     return f.op(f"and i1 {later}, {f.op(f'icmp eq i32 {major}, {least // 10}')}")
 
 
-def _fields(f: _Function, kind: str, table: str, number: str, *types: str) -> list[str]:
+def _fields(f: DriverFunction, kind: str, table: str, number: str, *types: str) -> list[str]:
     """The first fields of an entry of a table."""
     entry = f.op(f"getelementptr {kind}, ptr @{PREFIX}{table}, i64 {number}")
     places = [f.op(f"getelementptr {kind}, ptr {entry}, i32 0, i32 {position}") for position in range(len(types))]
@@ -452,39 +326,39 @@ def _fields(f: _Function, kind: str, table: str, number: str, *types: str) -> li
     ]
 
 
-def _unmake(into: _Text, sizes: _Sizes) -> None:
+def _unmake(into: DriverModule, sizes: _Sizes) -> None:
     """Give back what an instance has got so far, and the instance."""
-    f = _Function(into, f"define internal void @{PREFIX}unmake(ptr %model)")
-    f.do(f"br i1 {f.op('icmp eq ptr %model, null')}, label %end, label %some")
-    f.label("some")
+    f = DriverFunction(into, "unmake", "void", "ptr %model")
+    f.branch(f.op("icmp eq ptr %model, null"), "end", "some")
+    f.start("some")
     context = f.op("load ptr, ptr %model, align 8")
-    before = f.slot("ptr")
+    before = f.place("ptr")
     with f.where(f.op(f"icmp ne ptr {context}, null")):
-        f.call("cuCtxPushCurrent", f"ptr {context}")
+        f.ask("cuCtxPushCurrent", f"ptr {context}")
         for offset in (_ROOM, _WEIGHTS):
             address = f.op(f"load i64, ptr {f.op(f'getelementptr i8, ptr %model, i64 {offset}')}, align 8")
             with f.where(f.op(f"icmp ne i64 {address}, 0")):
-                f.call("cuMemFree", f"i64 {address}")
+                f.ask("cuMemFree", f"i64 {address}")
         modules = f.op(f"getelementptr i8, ptr %model, i64 {_HEAD}")
         with f.loop(str(sizes.images)) as number:
             module = f.op(f"load ptr, ptr {f.op(f'getelementptr ptr, ptr {modules}, i64 {number}')}, align 8")
             with f.where(f.op(f"icmp ne ptr {module}, null")):
-                f.call("cuModuleUnload", f"ptr {module}")
-        f.call("cuCtxPopCurrent", f"ptr {before}")
+                f.ask("cuModuleUnload", f"ptr {module}")
+        f.ask("cuCtxPopCurrent", f"ptr {before}")
         device = f.op(f"load i32, ptr {f.op(f'getelementptr i8, ptr %model, i64 {_DEVICE}')}, align 4")
-        f.call("cuDevicePrimaryCtxRelease", f"i32 {device}")
+        f.ask("cuDevicePrimaryCtxRelease", f"i32 {device}")
     f.do("call void @free(ptr %model)")
-    f.do("br label %end")
-    f.label("end")
+    f.jump("end")
+    f.start("end")
     f.do("ret void")
     f.done()
 
 
-def _go(into: _Text, model: GpuModel, sizes: _Sizes) -> None:
-    f = _Function(into, f"define internal i32 @{PREFIX}go(ptr %model, ptr %stream, i32 %wait, ptr %given)")
+def _go(into: DriverModule, model: GpuModel, sizes: _Sizes) -> None:
+    f = DriverFunction(into, "go", "i32", "ptr %model, ptr %stream, i32 %wait, ptr %given")
     count = len(model.values)
-    bases, kind, before = f.slot(f"[{2 + count} x i64]"), f.slot("i32"), f.slot("ptr")
-    words, parameters = f.slot(f"[{max(2, sizes.slots)} x i64]"), f.slot(f"[{max(2, sizes.slots)} x ptr]")
+    bases, kind, before = f.place(f"[{2 + count} x i64]"), f.place("i32"), f.place("ptr")
+    words, parameters = f.place(f"[{max(2, sizes.slots)} x i64]"), f.place(f"[{max(2, sizes.slots)} x ptr]")
     context = f.op("load ptr, ptr %model, align 8")
     weights, room = (
         f.op(f"load i64, ptr {f.op(f'getelementptr i8, ptr %model, i64 {at}')}, align 8") for at in (_WEIGHTS, _ROOM)
@@ -501,7 +375,7 @@ def _go(into: _Text, model: GpuModel, sizes: _Sizes) -> None:
         given = f.op(f"load i64, ptr {f.op(f'getelementptr i64, ptr %given, i64 {number}')}, align 8")
         size, offset = _fields(f, _SLOT, "values", number, "i64", "i64")
         f.do(f"store i32 0, ptr {kind}, align 4")
-        told = f.call("cuPointerGetAttribute", f"ptr {kind}", f"i32 {_MEMORY_TYPE}", f"i64 {given}")
+        told = f.ask("cuPointerGetAttribute", f"ptr {kind}", f"i32 {_MEMORY_TYPE}", f"i64 {given}")
         there = f.op(f"icmp eq i32 {f.op(f'load i32, ptr {kind}, align 4')}, {_ON_DEVICE}")
         there = f.op(f"and i1 {there}, {f.op(f'icmp eq i32 {told}, 0')}")
         even = f.op(f"icmp eq i64 {f.op(f'and i64 {given}, {DEVICE_ALIGNMENT - 1}')}, 0")
@@ -549,11 +423,11 @@ def _go(into: _Text, model: GpuModel, sizes: _Sizes) -> None:
             f.must("pop", failed, "cuMemcpyAsync", f"i64 {given}", f"i64 {place}", f"i64 {size}", "ptr %stream")
     with f.where(f.op("icmp ne i32 %wait, 0")):
         f.must("pop", failed, "cuStreamSynchronize", "ptr %stream")
-    f.call("cuCtxPopCurrent", f"ptr {before}")
+    f.ask("cuCtxPopCurrent", f"ptr {before}")
     f.do("ret i32 0")
-    f.label("pop")
-    f.call("cuCtxPopCurrent", f"ptr {before}")
-    f.do("br label %lost")
-    f.label("lost")
+    f.start("pop")
+    f.ask("cuCtxPopCurrent", f"ptr {before}")
+    f.jump("lost")
+    f.start("lost")
     f.do(f"ret i32 {f.op(f'load i32, ptr @{PREFIX}code, align 4')}")
     f.done()

@@ -13,8 +13,10 @@ from string import Template
 from typing import Final
 
 from ansorlite.codegen import checksum, driver
+from ansorlite.codegen.driver_calls import PREFIX
 from ansorlite.export.description import MODEL, Description
 from ansorlite.export.public_side import WEIGHTS
+from ansorlite.target import Target
 
 _INSIDE: Final = Template("""@$weights = external hidden constant i8
 @ansorlite_checked = internal global i8 0
@@ -149,13 +151,13 @@ def functions(name: str) -> tuple[str, ...]:
     return tuple(f"{name}_{what}" for what in ("create", "run", "enqueue", "destroy", "error"))
 
 
-def text(description: Description, model: driver.GpuModel, triple: str) -> str:
+def text(description: Description, model: driver.GpuModel, host: Target) -> str:
     """The LLVM IR of the library. Where the weights are inside, they are the symbol ``public_side.WEIGHTS``."""
     encoded = [*description.text().encode(), 0]
     count = len(model.values)
     facts = {
         "name": description.name,
-        "prefix": driver.PREFIX,
+        "prefix": PREFIX,
         "weights": WEIGHTS,
         "bytes": description.weight_bytes,
         "checksum": checksum.CHECKSUM,
@@ -175,4 +177,4 @@ def text(description: Description, model: driver.GpuModel, triple: str) -> str:
         description="".join(f"\\{byte:02X}" for byte in encoded),
         model=MODEL,
     )
-    return driver.text(model, triple) + life + rest
+    return driver.text(model, host) + life + rest

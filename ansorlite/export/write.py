@@ -74,7 +74,7 @@ def write_gpu_library(model: GpuModel, weights: Array, description: Description,
     host = LEVELS[_HOSTS[processor.ARCHITECTURE]]
     codes = [
         machine(host).emit_object(optimise(checksum.text(host), host)),
-        _assembled(gpu_side.text(description, model, host.triple), host),
+        _assembled(gpu_side.text(description, model, host), host),
     ]
     _write(codes, gpu_side.functions(description.name), weights, description, path, host)
 
