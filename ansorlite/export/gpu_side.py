@@ -15,7 +15,7 @@ from typing import Final
 from ansorlite.codegen import checksum, driver
 from ansorlite.codegen.driver_calls import PREFIX
 from ansorlite.export.description import MODEL, Description
-from ansorlite.export.public_side import WEIGHTS
+from ansorlite.export.public_side import MAPPED, MAPPING_CALLS, WEIGHTS
 from ansorlite.target import Target
 
 _INSIDE: Final = Template("""@$weights = external hidden constant i8
@@ -49,35 +49,9 @@ define ptr @${name}_create(i32 %device) nounwind {
 }
 """)
 
-_BESIDE: Final = Template("""define internal ptr @ansorlite_create(i32 %device, ptr %path) nounwind {
-entry:
-  %sum = alloca i64, align 8
-  %file = call i32 (ptr, i32, ...) @open(ptr %path, i32 0)
-  %closed = icmp slt i32 %file, 0
-  br i1 %closed, label %lacking, label %size
-size:
-  %bytes = call i64 @lseek(i32 %file, i64 0, i32 2)
-  %whole = icmp eq i64 %bytes, $bytes
-  br i1 %whole, label %map, label %other
-other:
-  call i32 @close(i32 %file)
-  br label %damaged
-map:
-  %weights = call ptr @mmap(ptr null, i64 $bytes, i32 1, i32 1, i32 %file, i64 0)
-  call i32 @close(i32 %file)
-  %address = ptrtoint ptr %weights to i64
-  %failed = icmp eq i64 %address, -1
-  br i1 %failed, label %lacking, label %check
-check:
-  call void @$checksum(ptr %weights, i64 $bytes, ptr %sum)
-  %found = load i64, ptr %sum, align 8
-  %right = icmp eq i64 %found, $expected
-  br i1 %right, label %make, label %unmap
-unmap:
-  call i32 @munmap(ptr %weights, i64 $bytes)
-  br label %damaged
-make:
-  %model = call ptr @${prefix}make(i32 %device, ptr %weights)
+_BESIDE: Final = Template(f"""define internal ptr @ansorlite_create(i32 %device, ptr %path) nounwind {{
+{MAPPED}make:
+  %model = call ptr @${{prefix}}make(i32 %device, ptr %weights)
   call i32 @munmap(ptr %weights, i64 $bytes)
   ret ptr %model
 lacking:
@@ -86,19 +60,14 @@ lacking:
 damaged:
   call void @ansorlite_say(ptr @ansorlite_damaged)
   ret ptr null
-}
+}}
 
-define ptr @${name}_create(i32 %device, ptr %path) nounwind {
+define ptr @${{name}}_create(i32 %device, ptr %path) nounwind {{
   %model = call ptr @ansorlite_create(i32 %device, ptr %path)
   ret ptr %model
-}
+}}
 
-declare i32 @open(ptr, i32, ...)
-declare i64 @lseek(i32, i64, i32)
-declare i32 @close(i32)
-declare ptr @mmap(ptr, i64, i32, i32, i32, i64)
-declare i32 @munmap(ptr, i64)
-""")
+{MAPPING_CALLS}""")
 
 _REST: Final = Template("""declare void @$checksum(ptr, i64, ptr)
 @ansorlite_damaged = internal constant [52 x i8] c"the weights are damaged or those of another model\\00\\00\\00"
@@ -162,6 +131,7 @@ def text(description: Description, model: driver.GpuModel, host: Target) -> str:
         "bytes": description.weight_bytes,
         "checksum": checksum.CHECKSUM,
         "expected": int(description.checksum, 16),
+        "suits": "",
         "message": driver.MESSAGE,
     }
     life = (_INSIDE if description.weights is None else _BESIDE).substitute(facts)

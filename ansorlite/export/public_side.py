@@ -62,45 +62,61 @@ define void @${name}_destroy(ptr %model) nounwind {
 }
 """)
 
-_BESIDE: Final = Template("""define ptr @${name}_create(ptr %path) nounwind {
-entry:
+#: The beginning of a function that maps the file of weights ``%path``, and looks at their checksum: it goes on at ``make`` with
+#: ``%weights``; at ``lacking`` where the file cannot be read; at ``damaged`` where it is another one. What fails in ``make`` may
+#: go to ``unmap``.
+MAPPED: Final = """entry:
   %sum = alloca i64, align 8
 $suits  %file = call i32 (ptr, i32, ...) @open(ptr %path, i32 0)
   %closed = icmp slt i32 %file, 0
-  br i1 %closed, label %none, label %size
+  br i1 %closed, label %lacking, label %size
 size:
   %bytes = call i64 @lseek(i32 %file, i64 0, i32 2)
   %whole = icmp eq i64 %bytes, $bytes
-  br i1 %whole, label %map, label %unusable
+  br i1 %whole, label %map, label %other
+other:
+  call i32 @close(i32 %file)
+  br label %damaged
 map:
   %weights = call ptr @mmap(ptr null, i64 $bytes, i32 1, i32 1, i32 %file, i64 0)
   call i32 @close(i32 %file)
   %address = ptrtoint ptr %weights to i64
   %failed = icmp eq i64 %address, -1
-  br i1 %failed, label %none, label %check
+  br i1 %failed, label %lacking, label %check
 check:
   call void @$checksum(ptr %weights, i64 $bytes, ptr %sum)
   %found = load i64, ptr %sum, align 8
   %right = icmp eq i64 %found, $expected
   br i1 %right, label %make, label %unmap
-make:
+unmap:
+  call i32 @munmap(ptr %weights, i64 $bytes)
+  br label %damaged
+"""
+#: What that calls.
+MAPPING_CALLS: Final = """declare i32 @open(ptr, i32, ...)
+declare i64 @lseek(i32, i64, i32)
+declare i32 @close(i32)
+declare ptr @mmap(ptr, i64, i32, i32, i32, i64)
+declare i32 @munmap(ptr, i64)
+"""
+
+_BESIDE: Final = Template(f"""define ptr @${{name}}_create(ptr %path) nounwind {{
+{MAPPED}make:
   %model = call ptr @aligned_alloc(i64 $alignment, i64 $instance)
-  %lacking = icmp eq ptr %model, null
-  br i1 %lacking, label %unmap, label %fill
+  %full = icmp eq ptr %model, null
+  br i1 %full, label %unmap, label %fill
 fill:
 $advise  store ptr %weights, ptr %model
   ret ptr %model
-unmap:
-  call i32 @munmap(ptr %weights, i64 $bytes)
-  ret ptr null
-unusable:
-  call i32 @close(i32 %file)
-  ret ptr null
+lacking:
+  br label %none
+damaged:
+  br label %none
 none:
   ret ptr null
-}
+}}
 
-define void @${name}_destroy(ptr %model) nounwind {
+define void @${{name}}_destroy(ptr %model) nounwind {{
   %none = icmp eq ptr %model, null
   br i1 %none, label %end, label %free
 free:
@@ -110,14 +126,9 @@ free:
   br label %end
 end:
   ret void
-}
+}}
 
-declare i32 @open(ptr, i32, ...)
-declare i64 @lseek(i32, i64, i32)
-declare i32 @close(i32)
-declare ptr @mmap(ptr, i64, i32, i32, i32, i64)
-declare i32 @munmap(ptr, i64)
-""")
+{MAPPING_CALLS}""")
 
 #: A large instance lies in large pages (MADV_HUGEPAGE), where the system has some.
 _ADVISE: Final = Template("""  call i32 @madvise(ptr %model, i64 $large, i32 14)
