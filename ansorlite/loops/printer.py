@@ -5,8 +5,10 @@ Equal loop nests have equal text, whatever their variables were called, as long 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 from ansorlite.loops.kernel_module import KernelModule
 from ansorlite.loops.nodes import (
@@ -35,6 +37,9 @@ from ansorlite.te.tensor import Tensor
 
 _INDENT = "    "
 
+#: Hex digits of a digest: enough that no two programs of one task ever meet.
+_DIGITS: Final = 32
+
 
 def text(what: Function | Stmt) -> str:
     """A function, or one statement with what is below it.
@@ -46,6 +51,11 @@ def text(what: Function | Stmt) -> str:
     if isinstance(what, Function):
         return "\n".join(printer.function(what))
     return "\n".join(printer.statement(what, 0, last=True))
+
+
+def digest(function: Function) -> str:
+    """Hex, equal for equal loop nests."""
+    return hashlib.sha256(text(function).encode()).hexdigest()[:_DIGITS]
 
 
 def module_text(module: KernelModule) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from ansorlite.codegen.object import Report
@@ -12,14 +13,26 @@ from ansorlite.sketch.candidate import Candidate
 from ansorlite.task import Task
 
 
+@dataclass(frozen=True)
+class Program:
+    """A candidate that is compiled.
+
+    Attributes:
+        code: all that :meth:`Backend.load` gets.
+        key: as a :class:`~ansorlite.records.measurement.Measurement`'s.
+        reports: what an assembler said of its launches; empty where it said nothing.
+    """
+
+    code: bytes
+    key: str = ""
+    reports: tuple[Report, ...] = ()
+
+
 class Backend(Protocol):
     """Builds programs in one process, and loads them in another. Whatever it raises becomes the record's error."""
 
-    def build(self, task: Task, candidate: Candidate) -> bytes:
-        """Compile one candidate. The bytes are all that :meth:`load` gets."""
-
-    def reports(self, artifact: bytes) -> Sequence[Report]:
-        """What an assembler said of the launches of what :meth:`build` gave; empty where it said nothing."""
+    def build(self, task: Task, candidate: Candidate) -> Program:
+        """Compile one candidate."""
 
     def default(self, task: Task) -> Candidate:
         """The candidate to take where none was measured."""

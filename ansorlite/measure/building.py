@@ -22,7 +22,7 @@ _CHOOSING: Final = 60.0
 
 @dataclass(frozen=True)
 class Built:
-    """A program: what :func:`ansorlite.measure.native.build` gave of a candidate."""
+    """A program: what the worker compiled of a candidate."""
 
     candidate: Candidate
     artifact: bytes

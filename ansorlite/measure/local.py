@@ -127,7 +127,8 @@ class LocalBuilder:
             code = file.read_bytes()
         except FileNotFoundError:
             raise self._processes.removed(file) from None
-        return Artifact(candidate, code, seconds, when, result.reports if isinstance(result, Answer) else ())
+        assert isinstance(result, Answer), "what died is a failure"
+        return Artifact(candidate, code, seconds, when, result.key, result.reports)
 
 
 class LocalRunner:

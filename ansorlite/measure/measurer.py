@@ -126,13 +126,11 @@ class Measurer:
         self,
         task: Task,
         candidates: Sequence[Candidate],
-        keys: Sequence[str] | None = None,
         best: Measurement | None = None,
     ) -> Iterator[Measurement]:
         """Measure candidates of one task; yields one measurement for each, in order, as they are done.
 
         Args:
-            keys: the candidates' canonical keys, for their measurements.
             best: the best measurement known, from a database say. What is measured here is remembered without it.
 
         Raises:
@@ -146,12 +144,11 @@ class Measurer:
         if self._peak is None and any(not lane.runner.machine for lane in self._lanes):
             self._peak = _peak_of(self.target)
         size = self._builder.size * _BATCH_PER_BUILDER
-        names = iter(keys if keys is not None else [""] * len(candidates))
         for start in range(0, len(candidates), size):
             built = self._builder.build(task, candidates[start : start + size])
             for program, ran, machine in self._timed(task, built):
                 peak = 0.0 if machine or self._peak is None else self._peak
-                measurement = replace(_measurement(program, ran, machine, next(names)), peak=peak)
+                measurement = replace(_measurement(program, ran, machine), peak=peak)
                 yield measurement
                 if not (program.lost if isinstance(program, Failure) else ran is not None and ran.lost):
                     self._give_up_if_hopeless(measurement)
@@ -329,14 +326,15 @@ def _peak_of(target: Target) -> float:
     return measure_flops(target, target.threads) if target.gpu is None and obstacle(target) is None else 0.0
 
 
-def _measurement(program: Built, ran: Ran | None, machine: str, key: str) -> Measurement:
+def _measurement(program: Built, ran: Ran | None, machine: str) -> Measurement:
     if isinstance(program, Failure) or ran is None:
         assert isinstance(program, Failure)
         ran = Ran(program.verdict, None, 0.0)
+    built = program if isinstance(program, Artifact) else None
     return Measurement(
         candidate=program.candidate,
         outcome=ran.verdict.outcome,
-        key=key,
+        key=built.key if built else "",
         latency=ran.latency,
         checked=ran.verdict.outcome is Outcome.OK,
         error=ran.verdict.error,
@@ -344,5 +342,5 @@ def _measurement(program: Built, ran: Ran | None, machine: str, key: str) -> Mea
         version=__version__,
         when=program.when,
         machine=machine,
-        reports=program.reports if isinstance(program, Artifact) else (),
+        reports=built.reports if built else (),
     )

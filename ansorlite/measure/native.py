@@ -5,9 +5,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from ansorlite import search
-from ansorlite.codegen.object import DeviceObject, Report
-from ansorlite.programs.build import build_candidate, pack, unpack
+from ansorlite import search, sketch
+from ansorlite.codegen.object import DeviceObject
+from ansorlite.loops.printer import digest
+from ansorlite.measure.backend import Program
+from ansorlite.programs.build import build_lowered, pack, unpack
 from ansorlite.runtime.device import Memory
 from ansorlite.runtime.devices import device_of
 from ansorlite.runtime.timing import Call
@@ -17,15 +19,11 @@ from ansorlite.spaces.derivation import derive
 from ansorlite.task import Task
 
 
-def build(task: Task, candidate: Candidate) -> bytes:
+def build(task: Task, candidate: Candidate) -> Program:
     """Compile one candidate."""
-    return pack(build_candidate(task, candidate))
-
-
-def reports(artifact: bytes) -> tuple[Report, ...]:
-    """What an assembler said of its launches."""
-    compiled = unpack(artifact)
-    return compiled.reports if isinstance(compiled, DeviceObject) else ()
+    function = sketch.lower(task, candidate)
+    compiled = build_lowered(task, candidate, function)
+    return Program(pack(compiled), digest(function), compiled.reports if isinstance(compiled, DeviceObject) else ())
 
 
 def default(task: Task) -> Candidate:

@@ -115,7 +115,7 @@ class Answer:
         seconds: of building or running.
         check_seconds: of comparing with the reference.
         latency: of one call, in seconds.
-        candidate: what was built.
+        candidate, key: what was built, and its program's key.
         rival: latency of the program that it was compared with, in seconds.
         reports: what an assembler said of the launches of what was built.
     """
@@ -126,6 +126,7 @@ class Answer:
     check_seconds: float = 0.0
     latency: float | None = None
     candidate: Candidate | None = None
+    key: str = ""
     rival: float | None = None
     reports: tuple[Report, ...] = ()
 

@@ -52,7 +52,7 @@ def recorded_task(database: Database, record: Record, threads: int | None = None
 def replay(task: Task, record: Record, settings: MeasureSettings | None = None) -> Measurement:
     """Measure the candidate of ``record`` again, in supervised workers."""
     with Measurer(task.target, replace(settings or MeasureSettings(), builders=1)) as measurer:
-        (measurement,) = measurer.measure(task, [record.measurement.candidate], [record.measurement.key])
+        (measurement,) = measurer.measure(task, [record.measurement.candidate])
     return measurement
 
 
@@ -62,7 +62,7 @@ def replay_here(task: Task, record: Record) -> Measurement:
     bench = Bench(native, settings, lambda _phase: None)
     with temporary_folder() as folder:
         reference, artifact = folder / "reference", folder / "program"
-        artifact.write_bytes(native.build(task, record.measurement.candidate))
+        artifact.write_bytes(native.build(task, record.measurement.candidate).code)
         bench.prepare(task, Prepare(task.key, str(reference)))
         answer = bench.run(task, Run(task.key, str(artifact), str(reference), best=None, rival=None))
     verdict = run_verdict(answer)

@@ -27,6 +27,7 @@ class Artifact:
         code: what the backend's ``build`` gave.
         seconds: of compiling.
         when: its start, Unix time.
+        key: of the program, as its measurement's.
         reports: what an assembler said of its launches, where its builder asked one.
     """
 
@@ -34,6 +35,7 @@ class Artifact:
     code: bytes
     seconds: float
     when: float
+    key: str = ""
     reports: tuple[Report, ...] = ()
 
 

@@ -97,10 +97,10 @@ class Worker:
     def _build(self, task: Task, job: Build) -> Answer:
         start = time.perf_counter()
         candidate = self._backend.default(task) if job.candidate is None else job.candidate
-        artifact = self._backend.build(task, candidate)
-        Path(job.artifact).write_bytes(artifact)
-        reports = tuple(self._backend.reports(artifact))
-        return Answer(Status.OK, seconds=time.perf_counter() - start, candidate=candidate, reports=reports)
+        program = self._backend.build(task, candidate)
+        Path(job.artifact).write_bytes(program.code)
+        seconds = time.perf_counter() - start
+        return Answer(Status.OK, seconds=seconds, candidate=candidate, key=program.key, reports=program.reports)
 
 
 def _limit_memory(limit: int) -> None:

@@ -20,7 +20,7 @@ from ansorlite.codegen.object import (
 )
 from ansorlite.loops.arguments import argument
 from ansorlite.loops.kernel_module import When
-from ansorlite.loops.nodes import Buffer
+from ansorlite.loops.nodes import Buffer, Function
 from ansorlite.runtime.abroad import KernelAbroad, check_exported
 from ansorlite.runtime.device_kernel import DeviceKernel
 from ansorlite.runtime.kernel import Kernel, Origin
@@ -30,13 +30,18 @@ from ansorlite.task import Task
 
 
 def build_candidate(task: Task, candidate: Candidate) -> Compiled:
-    """Compile one program. Its name becomes a symbol: no two programs of a model have the same.
+    """Compile one program.
 
     Raises:
         ScheduleError: its trace makes no program of the task.
     """
+    return build_lowered(task, candidate, sketch.lower(task, candidate))
+
+
+def build_lowered(task: Task, candidate: Candidate, function: Function) -> Compiled:
+    """Compile the loop IR of one program. Its name becomes a symbol: no two programs of a model have the same."""
     digest = hashlib.sha256(repr((task.key, task.target.key, candidate)).encode()).hexdigest()[:16]
-    return platforms.build(replace(sketch.lower(task, candidate), name=f"kernel_{digest}"), task.target)
+    return platforms.build(replace(function, name=f"kernel_{digest}"), task.target)
 
 
 def compile_candidate(task: Task, candidate: Candidate) -> Kernel:

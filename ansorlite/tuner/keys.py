@@ -1,23 +1,19 @@
-"""Canonical keys of candidates: equal for equal programs, so that no program is measured twice; and those that records keep."""
+"""Canonical keys of candidates: equal for equal programs, so that no program is measured twice."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 
 from ansorlite.errors import ScheduleError
 from ansorlite.evolution.keys import keys
-from ansorlite.loops.printer import text
+from ansorlite.loops.printer import digest
 from ansorlite.search import SearchProblem
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.program import lower
 from ansorlite.task import Task
-
-#: Hex digits of a key: enough that no two programs of one task ever meet.
-_LENGTH: Final = 32
 
 
 class ProgramKeys:
@@ -44,14 +40,6 @@ class ProgramKeys:
             lower(self._task, wrong)
         return [key for _, key in found if key is not None]
 
-    def digest(self, candidate: Candidate) -> str:
-        """That of the program's loop IR, whatever the spaces of today are: by it databases know the program.
-
-        Raises:
-            ScheduleError: it is no program of the task.
-        """
-        return _digest(text(lower(self._task, candidate)).encode())
-
     def _key(self, candidate: Candidate) -> str | None:
         if candidate not in self._known:
             self._known[candidate] = self._made(candidate)
@@ -62,12 +50,8 @@ class ProgramKeys:
         if found is not None:
             position, row = found
             (canonical,) = keys(self._problem.spaces[position].space, np.array([row], np.int64))
-            return _digest(b"%d:" % position + canonical)
+            return hashlib.sha256(b"%d:" % position + canonical).hexdigest()
         try:
-            return self.digest(candidate)
+            return digest(lower(self._task, candidate))
         except ScheduleError:
             return None
-
-
-def _digest(program: bytes) -> str:
-    return hashlib.sha256(program).hexdigest()[:_LENGTH]

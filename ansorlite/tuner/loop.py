@@ -55,10 +55,8 @@ def _checked(share: object) -> Share | None:
 class Measures(Protocol):
     """What the loop needs of ``measure.Measurer``."""
 
-    def measure(
-        self, task: Task, candidates: Sequence[Candidate], keys: Sequence[str], best: Measurement | None
-    ) -> Iterator[Measurement]:
-        """One measurement for each candidate, with its key (one a program), in order, as they are done.
+    def measure(self, task: Task, candidates: Sequence[Candidate], best: Measurement | None) -> Iterator[Measurement]:
+        """One measurement for each candidate, in order, as they are done.
 
         The loop may leave before the last. Latencies of one task are in one unit. One that is ``checked`` can become the best.
 
@@ -249,11 +247,9 @@ class Tuner:
 
     def _measure(self, measurer: Measures, index: int, batch: Mapping[str, Candidate]) -> list[Measurement]:
         state, candidates = self._states[index], list(batch.values())
-        with self._clock.search():
-            keys = [state.keys.digest(candidate) for candidate in candidates]
         measured: list[Measurement] = []
         with self._clock.measuring():
-            for measurement in measurer.measure(state.task, candidates, keys, state.best):
+            for measurement in measurer.measure(state.task, candidates, state.best):
                 with deferred_interrupt():
                     self._database.add(state.task, measurement)
                     self._note(index, measurement, restored=False)

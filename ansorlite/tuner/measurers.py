@@ -72,33 +72,28 @@ class Checked:
     def __init__(self, measurer: Measures) -> None:
         self._measurer = measurer
 
-    def measure(
-        self, task: Task, candidates: Sequence[Candidate], keys: Sequence[str], best: Measurement | None
-    ) -> Iterator[Measurement]:
+    def measure(self, task: Task, candidates: Sequence[Candidate], best: Measurement | None) -> Iterator[Measurement]:
         """See :class:`Measures`.
 
         Raises:
             ArgumentError: the measurer does not give what it must.
         """
         count = 0
-        for measurement in self._measurer.measure(task, candidates, keys, best):
+        for measurement in self._measurer.measure(task, candidates, best):
             if count == len(candidates):
                 raise ArgumentError(f"the measurer gave more than {count} measurements for {count} candidates; give one for each")
-            _check(measurement, candidates[count], keys[count])
+            _check(measurement, candidates[count])
             count += 1
             yield measurement
         if count < len(candidates):
             raise ArgumentError(f"the measurer gave {count} measurements for {len(candidates)} candidates; give one for each")
 
 
-def _check(measurement: object, candidate: Candidate, key: str) -> None:
+def _check(measurement: object, candidate: Candidate) -> None:
     if not isinstance(measurement, Measurement):
         raise ArgumentError(f"the measurer gave {measurement!r}, which is no ansorlite.records.Measurement")
-    if (measurement.candidate, measurement.key) != (candidate, key):
-        found = f"{measurement.candidate} (key {measurement.key!r})"
-        raise ArgumentError(
-            f"the measurer gave {found} where {candidate} (key {key!r}) is due; give them in order, with their keys"
-        )
+    if measurement.candidate != candidate:
+        raise ArgumentError(f"the measurer gave {measurement.candidate} where {candidate} is due; give them in order")
     latency: object = measurement.latency
     found = f"the measurer gave outcome {measurement.outcome.value!r} and latency {latency!r}"
     if measurement.outcome.failed:

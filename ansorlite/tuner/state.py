@@ -22,7 +22,6 @@ class Keys(Protocol):
 
     def __call__(self, candidates: Sequence[Candidate]) -> list[str]: ...
 
-    def digest(self, candidate: Candidate) -> str: ...
 
 
 @dataclass

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ansorlite.measure.backend import Program
 from ansorlite.runtime.device import Memory
 from ansorlite.runtime.timing import Call
 from ansorlite.sketch.candidate import Candidate
@@ -19,10 +20,10 @@ def candidate(number: int, seconds: float, nbytes: int = 0) -> Candidate:
     return Candidate(f"{number} {seconds} {nbytes}")
 
 
-def build(_task: Task, candidate: Candidate) -> bytes:
+def build(_task: Task, candidate: Candidate) -> Program:
     number, seconds, nbytes = candidate.trace.split()
     time.sleep(float(seconds))
-    return number.encode().ljust(int(nbytes), b" ")
+    return Program(number.encode().ljust(int(nbytes), b" "))
 
 
 def load(task: Task, _artifact: bytes, arguments: Sequence[Memory]) -> Call:

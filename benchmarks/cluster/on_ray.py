@@ -83,10 +83,8 @@ class _Counting:
         self._events = events
         self._count = 0
 
-    def measure(
-        self, task: Task, candidates: Sequence[Candidate], keys: Sequence[str], best: Measurement | None
-    ) -> Iterator[Measurement]:
-        for measurement in self._measurer.measure(task, candidates, keys, best):
+    def measure(self, task: Task, candidates: Sequence[Candidate], best: Measurement | None) -> Iterator[Measurement]:
+        for measurement in self._measurer.measure(task, candidates, best):
             self._count += 1
             self._events.get(self._count, lambda: None)()
             yield measurement

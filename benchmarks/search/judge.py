@@ -98,7 +98,7 @@ class Bench:
             batch = strategy.propose(round_size(trials - len(names), preset.round))
             if not batch:
                 break
-            measured = list(measurer.measure(self.task, batch, [""] * len(batch)))
+            measured = list(measurer.measure(self.task, batch))
             strategy.observe([(each.candidate, each.latency) for each in measured])
             latencies += [each.latency for each in measured]
             names += [candidate.trace for candidate in batch]

@@ -42,24 +42,22 @@ class TableMeasurer:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         pass
 
-    def measure(
-        self, _: Task | None, candidates: Sequence[Candidate], keys: Sequence[str], __: Measurement | None = None
-    ) -> Iterator[Measurement]:
+    def measure(self, _: Task | None, candidates: Sequence[Candidate], __: Measurement | None = None) -> Iterator[Measurement]:
         """One measurement for each candidate, in order. Neither task nor best matter: a table is of one task."""
-        for candidate, key in zip(candidates, keys, strict=True):
-            yield self._measured(candidate, key)
+        for candidate in candidates:
+            yield self._measured(candidate)
 
-    def _measured(self, candidate: Candidate, key: str) -> Measurement:
+    def _measured(self, candidate: Candidate) -> Measurement:
         table = self._table
         place = table.places.get(candidate.trace)
         if place is None:
-            return Measurement(candidate, Outcome.COMPILE_ERROR, key, error="the table does not have this program")
+            return Measurement(candidate, Outcome.COMPILE_ERROR, error="the table does not have this program")
         outcome = OUTCOMES[table.outcome[place]]
         seconds = Seconds(float(table.build[place]), float(table.run[place]))
         if outcome.failed:
-            return Measurement(candidate, outcome, key, error="it failed when the table was recorded", seconds=seconds)
+            return Measurement(candidate, outcome, error="it failed when the table was recorded", seconds=seconds)
         latency = self._latency(place)
-        return Measurement(candidate, outcome, key, latency, checked=outcome is Outcome.OK, seconds=seconds)
+        return Measurement(candidate, outcome, latency=latency, checked=outcome is Outcome.OK, seconds=seconds)
 
     def _latency(self, place: int) -> float:
         passes = self._table.passes[place]

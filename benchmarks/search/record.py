@@ -114,7 +114,7 @@ class Recorder:
                 return False
             batch = missing[begin : begin + _BATCH]
             best = self._best(reference)
-            for measurement in self._measurer.measure(self._task, batch, [_key(each) for each in batch], best):
+            for measurement in self._measurer.measure(self._task, batch, best):
                 self._keep(measurement, number)
         return True
 
@@ -127,7 +127,7 @@ class Recorder:
         """What the measurer compares with, to begin with."""
         first = self.recording.reference
         if first is None:
-            (measurement,) = self._measurer.measure(self._task, [reference], [_key(reference)], None)
+            (measurement,) = self._measurer.measure(self._task, [reference], None)
             self._keep(measurement, 0)
             first = self.recording.readings[0]
         if first.latency is None:
@@ -135,17 +135,13 @@ class Recorder:
                 f"the reference program of {self._task.key} does not run ({first.outcome}); nothing can be compared"
             )
         candidate = Candidate(first.trace)
-        return Measurement(candidate, Outcome.OK, _key(candidate), first.latency, checked=True)
+        return Measurement(candidate, Outcome.OK, latency=first.latency, checked=True)
 
     def _keep(self, measurement: Measurement, number: int) -> None:
         seconds = measurement.seconds
         load = os.getloadavg()[0]
         trace, outcome = measurement.candidate.trace, measurement.outcome
         self.recording.add(Reading(trace, number, outcome.value, measurement.latency, seconds.build, seconds.run, load))
-
-
-def _key(candidate: Candidate) -> str:
-    return hashlib.sha256(candidate.trace.encode()).hexdigest()[:32]
 
 
 def record_grid(task: Task, name: str, recorder: Recorder, limit: int, seed: int = 0, searched: int = SEARCHED) -> Table | None:

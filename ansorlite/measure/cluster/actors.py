@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import replace
+from dataclasses import astuple, replace
 from typing import Any, Final, TypeAlias
 
 from ansorlite import processor
@@ -13,15 +13,14 @@ from ansorlite.measure.local import LocalBuilder, LocalRunner
 from ansorlite.measure.roles import Artifact, Failure, Rival
 from ansorlite.measure.settings import MeasureSettings
 from ansorlite.measure.verdict import Verdict
-from ansorlite.records.measurement import Outcome
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.target import Target, obstacle
 from ansorlite.task import Task
 from ansorlite.te.serialize import load
 from ansorlite.version import __version__
 
-#: Seconds of building, and the code; or the outcome and the reason.
-BuiltData: TypeAlias = tuple[float, bytes | None, str, str]
+#: Seconds of building, the code, the program's key, and each report's numbers; or seconds, outcome and reason.
+BuiltData: TypeAlias = tuple[float, bytes, str, list[tuple[int, int, int]]] | tuple[float, str, str]
 #: Outcome, reason, latency, seconds of running and of checking.
 RanData: TypeAlias = tuple[str, str, float | None, float, float]
 
@@ -59,8 +58,8 @@ class BuilderActor:
         task = self._tasks.task(key, dag)
         (built,) = self._builder.build(task, [Candidate(trace)])
         if isinstance(built, Failure):
-            return built.seconds, None, built.verdict.outcome.value, built.verdict.error
-        return built.seconds, built.code, Outcome.OK.value, ""
+            return built.seconds, built.verdict.outcome.value, built.verdict.error
+        return built.seconds, built.code, built.key, [astuple(report) for report in built.reports]
 
 
 class RunnerActor:

@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from dataclasses import asdict
 from typing import Any, Final
 
+from ansorlite.codegen.object import Report
 from ansorlite.measure.cluster.actors import BuilderActor, BuiltData
 from ansorlite.measure.cluster.engine import Cluster, GoneError, Node, first_line, kill, within
 from ansorlite.measure.dispatch import Dispatcher, Station
@@ -111,11 +112,12 @@ class _Actor:
             if (error := said.exception()) is not None:
                 answer.set_exception(GoneError(f"{self.node.address}: {first_line(error)}"))
                 return
-            seconds, code, outcome, reason = said.result()
-            if code is None:
-                answer.set_result(Failure(candidate, Verdict(Outcome(outcome), reason), seconds, when))
-            else:
-                answer.set_result(Artifact(candidate, code, seconds, when))
+            match said.result():
+                case (seconds, outcome, reason):
+                    answer.set_result(Failure(candidate, Verdict(Outcome(outcome), reason), seconds, when))
+                case (seconds, code, key, reports):
+                    told = tuple(Report(*report) for report in reports)
+                    answer.set_result(Artifact(candidate, code, seconds, when, key, told))
 
         dag = None if task.key in self._tasks else dump(task.dag)
         self._tasks.add(task.key)

@@ -11,6 +11,7 @@ from typing import Final
 from ansorlite.codegen.nvptx.assemble import ASSEMBLER_VARIABLE
 from ansorlite.codegen.object import DeviceLaunch, DeviceObject, Slot
 from ansorlite.measure import native
+from ansorlite.measure.backend import Program
 from ansorlite.programs.build import pack, unpack
 from ansorlite.runtime.device import Memory
 from ansorlite.runtime.timing import Call
@@ -53,12 +54,13 @@ SPOILT: Final[dict[str, Callable[[DeviceObject], DeviceObject]]] = {
 }
 
 
-def build(task: Task, candidate: Candidate) -> bytes:
+def build(task: Task, candidate: Candidate) -> Program:
     assert not STAND_IN.gpu.blocks, "builders ask nothing of a GPU"
     name, _, _ = candidate.trace.partition(": ")
-    compiled = unpack(native.build(task, NAIVE))
+    compiled = unpack(native.build(task, NAIVE).code)
     assert isinstance(compiled, DeviceObject)
-    return pack(SPOILT.get(name, SPOILT["good"])(compiled))
+    spoilt = SPOILT.get(name, SPOILT["good"])(compiled)
+    return Program(pack(spoilt), reports=spoilt.reports)
 
 
 def load(task: Task, artifact: bytes, arguments: Sequence[Memory]) -> Call:
@@ -66,4 +68,3 @@ def load(task: Task, artifact: bytes, arguments: Sequence[Memory]) -> Call:
 
 
 default = native.default
-reports = native.reports

@@ -30,7 +30,7 @@ class FakeBuilder:
             if candidate.trace == "broken":
                 yield Failure(candidate, Verdict(Outcome.COMPILE_ERROR, "broken"), 0.5, 1.0)
             else:
-                yield Artifact(candidate, b"", 0.5, 1.0)
+                yield Artifact(candidate, b"", 0.5, 1.0, f"key of {candidate.trace}")
 
     def close(self) -> None:
         pass
@@ -82,9 +82,9 @@ def opened(*runners: FakeRunner, settings: MeasureSettings = SETTINGS) -> Measur
 
 def measured(measurer: Measurer, latencies: Sequence[object], best: Measurement | None = None) -> list[Measurement]:
     candidates = [Candidate(str(latency)) for latency in latencies]
-    found = list(measurer.measure(matmul(), candidates, [f"k{n}" for n in range(len(candidates))], best))
+    found = list(measurer.measure(matmul(), candidates, best))
     assert [m.candidate for m in found] == candidates
-    assert [m.key for m in found] == [f"k{n}" for n in range(len(candidates))]
+    assert [m.key for m in found] == ["" if latency == "broken" else f"key of {latency}" for latency in latencies]
     return found
 
 

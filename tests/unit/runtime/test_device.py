@@ -112,7 +112,7 @@ def test_programs_are_measured_on_memory_of_its_own(target: Target, tmp_path: Pa
     task = product(target)
     best = default_candidate(task, derive(task))
     for name, candidate in (("best", best), ("naive", NAIVE)):
-        (tmp_path / name).write_bytes(native.build(task, candidate))
+        (tmp_path / name).write_bytes(native.build(task, candidate).code)
     (tmp_path / "idle").write_bytes(b"")
     backend = SimpleNamespace(load=lambda *given: native.load(*given) if given[1] else lambda _: None)
     bench = Bench(backend, MeasureSettings(repeat_seconds=0.0001), lambda _: None)  # type: ignore[arg-type]

@@ -49,9 +49,6 @@ class PlainKeys:
     def __call__(self, candidates: Sequence[Candidate]) -> list[str]:
         return [c.trace for c in candidates]
 
-    def digest(self, candidate: Candidate) -> str:
-        return candidate.trace
-
 
 class ListStrategy:
     """Proposes candidates 0, 1, 2, ... once each, and remembers what it is told. It keeps no log."""
@@ -100,19 +97,17 @@ class FakeMeasurer:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.closed += 1
 
-    def measure(
-        self, task: Task, candidates: Sequence[Candidate], keys: Sequence[str], best: Measurement | None
-    ) -> Iterator[Measurement]:
+    def measure(self, task: Task, candidates: Sequence[Candidate], best: Measurement | None) -> Iterator[Measurement]:
         assert best is None or best.latency is not None
         self.bests.append(None if best is None else best.latency)
-        for item, key in zip(candidates, keys, strict=True):
+        for item in candidates:
             self.asked.append((task.key, item))
             latency = self.latency(item)
             outcome = Outcome.CRASH if latency is None else Outcome.OK
             yield Measurement(
                 candidate=item,
                 outcome=outcome,
-                key=key,
+                key=f"key of {item.trace}",
                 latency=latency,
                 checked=latency is not None,
                 error="" if latency is not None else "it crashed",

@@ -149,7 +149,7 @@ class FakeReferee:
     """Compares programs by what a test says of their latencies, and remembers which turns there were."""
 
     def __init__(self, latencies: dict[Candidate, float | Verdict]) -> None:
-        self.latencies = {build(TASK, candidate): seconds for candidate, seconds in latencies.items()}
+        self.latencies = {build(TASK, candidate).code: seconds for candidate, seconds in latencies.items()}
         self.turns: list[float] = []
         self.closed = False
 

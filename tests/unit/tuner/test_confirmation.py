@@ -44,10 +44,8 @@ class DisturbedMeasurer(FakeMeasurer):
         super().__init__(lambda _: 1.0)
         self.seconds, self.suffers, self.disturbed, self.rng, self.noise = seconds, suffers, disturbed, rng, noise
 
-    def measure(
-        self, task: Task, candidates: Sequence[Candidate], keys: Sequence[str], best: Measurement | None
-    ) -> Iterator[Measurement]:
-        for plain in super().measure(task, candidates, keys, best):
+    def measure(self, task: Task, candidates: Sequence[Candidate], best: Measurement | None) -> Iterator[Measurement]:
+        for plain in super().measure(task, candidates, best):
             latency = self._now(plain.candidate)
             if best is not None and best.latency is not None and plain.candidate != NAIVE:
                 latency *= best.latency / self._now(best.candidate)

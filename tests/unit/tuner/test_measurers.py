@@ -24,9 +24,8 @@ from ansorlite.tuner.measurers import Checked
 from tests.unit.tuner.fakes import candidate, scale_task
 
 CANDIDATES = [candidate(0), candidate(1)]
-KEYS = ["a", "b"]
-GOOD = [Measurement(c, Outcome.OK, key=key, latency=1.0, checked=True) for c, key in zip(CANDIDATES, KEYS, strict=True)]
-FAILED = Measurement(CANDIDATES[0], Outcome.CRASH, key="a")
+GOOD = [Measurement(c, Outcome.OK, latency=1.0, checked=True) for c in CANDIDATES]
+FAILED = Measurement(CANDIDATES[0], Outcome.CRASH)
 
 
 class Gives:
@@ -40,7 +39,7 @@ class Gives:
 
 
 def measured(measurements: Sequence[Any]) -> list[Measurement]:
-    return list(Checked(Gives(measurements)).measure(scale_task(), CANDIDATES, KEYS, None))
+    return list(Checked(Gives(measurements)).measure(scale_task(), CANDIDATES, None))
 
 
 @pytest.mark.parametrize(
@@ -62,8 +61,7 @@ def test_what_is_right_passes(measurements: list[Measurement]) -> None:
         (GOOD[:1], "gave 1 measurements for 2 candidates; give one for each"),
         ([*GOOD, *GOOD], "gave more than 2 measurements for 2 candidates"),
         ([1.0, 2.0], "gave 1.0, which is no ansorlite.records.Measurement"),
-        (GOOD[::-1], "give them in order, with their keys"),
-        ([replace(GOOD[0], key=""), GOOD[1]], "(key '') where "),
+        (GOOD[::-1], "is due; give them in order"),
         ([replace(GOOD[0], latency=None), GOOD[1]], "gave outcome 'ok' and latency None; a program that ran took some seconds"),
         ([replace(GOOD[0], latency=0.0), GOOD[1]], "latency 0.0; a program that ran"),
         ([replace(GOOD[0], latency=-1.0), GOOD[1]], "latency -1.0; a program that ran"),
@@ -81,7 +79,7 @@ def test_what_is_wrong_is_told(measurements: list[Any], told: str) -> None:
 
 
 def test_who_asks_may_leave_before_the_last() -> None:
-    measurements = Checked(Gives(GOOD)).measure(scale_task(), CANDIDATES, KEYS, None)
+    measurements = Checked(Gives(GOOD)).measure(scale_task(), CANDIDATES, None)
     assert isinstance(measurements, Iterator)
     assert next(measurements) is GOOD[0]
     del measurements
@@ -101,13 +99,11 @@ class Formula:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.left += 1
 
-    def measure(
-        self, task: Task, candidates: Sequence[Candidate], keys: Sequence[str], best: Measurement | None
-    ) -> Iterator[Measurement]:
+    def measure(self, task: Task, candidates: Sequence[Candidate], best: Measurement | None) -> Iterator[Measurement]:
         assert best is None or (best.checked and len(task.dag.outputs) == 1)
-        for item, key in zip(candidates, keys, strict=True):
+        for item in candidates:
             latency = 1e-9 * (1000 - int(item.name, 16) % 500)
-            yield Measurement(item, Outcome.OK, key=key, latency=latency, checked=True, when=time.time())
+            yield Measurement(item, Outcome.OK, latency=latency, checked=True, when=time.time())
 
 
 def test_it_is_entered_and_left(tmp_path: Path) -> None:

@@ -50,13 +50,12 @@ def test_a_candidate_is_found_again_and_measured() -> None:
     problem = problem_of(table)
     candidates = [problem.spaces[0].candidate(row) for row in ((0, 0, 0), (3, 2, 1))]
     assert problem.locate(candidates[1]) == (0, (3, 2, 1))
-    failed, ran = TableMeasurer(table).measure(None, candidates, ["x", "y"])
+    failed, ran = TableMeasurer(table).measure(None, candidates)
     assert failed.outcome.failed
     assert failed.latency is None
     assert ran.checked
-    assert ran.key == "y"
     assert ran.latency == table.seconds[table.places[candidates[1].trace]]
-    noisy = [next(TableMeasurer(table, Noise.PASSES, seed).measure(None, candidates[1:], [""])).latency for seed in range(20)]
+    noisy = [next(TableMeasurer(table, Noise.PASSES, seed).measure(None, candidates[1:])).latency for seed in range(20)]
     assert set(noisy) == set(table.passes[table.places[candidates[1].trace]].tolist())
 
 
