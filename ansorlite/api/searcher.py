@@ -18,10 +18,9 @@ from ansorlite.api import makers
 from ansorlite.api.checks import check_integer
 from ansorlite.cost_model import GBDT
 from ansorlite.errors import ArgumentError, RecordsError
-from ansorlite.search import StrategyMaker
+from ansorlite.search import Observation, StrategyMaker
 from ansorlite.search.knobs import Condition, KnobSpace, Setting, Value, problem_of
 from ansorlite.search.protocol import Strategy
-from ansorlite.sketch.candidate import Candidate
 from ansorlite.writing import replacing
 
 #: Of a setting and a size to seconds; ``None`` if that fails.
@@ -117,11 +116,11 @@ class ModelSearcher:
             if not batch:
                 break
             made += len(batch)
-            results: list[tuple[Candidate, float | None]] = []
+            results: list[Observation] = []
             for candidate in batch:
                 setting = json.loads(candidate.trace)
                 score = self._score(setting, drawn)
-                results.append((candidate, score))
+                results.append(Observation(candidate, score))
                 if score is not None and score < best[0]:
                     best = score, setting
             strategy.observe(results)

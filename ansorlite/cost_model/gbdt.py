@@ -24,10 +24,15 @@ SMALL_TREES: Final = ForestSettings(trees=80, leaves=8, learning_rate=0.3, featu
 class GBDT:
     """A :class:`~ansorlite.cost_model.protocol.CostModel`: flat zeros until it is fitted on a program that ran."""
 
-    def __init__(self, settings: ForestSettings = SMALL_TREES, least_weight: float = 0.05) -> None:
-        """``least_weight``: that of failed and very slow programs, above 0; near 0 nothing is learnt from failures."""
+    def __init__(self, settings: ForestSettings = SMALL_TREES, least_weight: float = 0.05, bounds: bool = False) -> None:
+        """
+        Args:
+            least_weight: that of failed and very slow programs, above 0; near 0 nothing is learnt from failures.
+            bounds: whether what a program was stopped at is no label but a bound: to expect it slower is no error.
+        """
         self._settings = settings
         self._least_weight = least_weight
+        self._bounds = bounds
         self._forest: Forest | None = None
         self._mean = 0.0
 
@@ -46,7 +51,20 @@ class GBDT:
         # The trees are drawn towards 0; they should be drawn towards knowing nothing, which is the mean.
         self._mean = float(np.average(labels, weights=weights)) if offsets is None else 0.0
         start = np.full(len(labels), self._mean) if offsets is None else np.concatenate(offsets)
-        self._forest = boost(groups, weights, lambda sums: start + sums - labels, self._settings)
+        bounded = self._bounded(groups)
+
+        def errors(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+            off: NDArray[np.float64] = start + sums - labels
+            return off if bounded is None else np.asarray(np.where(bounded, np.maximum(off, 0.0), off))
+
+        self._forest = boost(groups, weights, errors, self._settings)
+
+    def _bounded(self, groups: Sequence[Group]) -> NDArray[np.bool_] | None:
+        """``(programs,)``: whose labels are bounds; ``None``: no one's."""
+        if not self._bounds:
+            return None
+        known = [np.zeros(len(group.latencies), bool) if group.censored is None else group.censored for group in groups]
+        return np.concatenate(known)
 
     def predict(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.zeros(len(features)) if self._forest is None else self._mean + self._forest.predict(features)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -24,12 +24,20 @@ class Group:
         latencies: ``(n,)`` seconds; ``inf`` for a program that failed.
         task: groups that name the same task are alternatives of one another: the best of them all is the yardstick.
         device: what they ran on; groups of one task are of one device.
+        censored: ``(n,)``: whether a latency is a lower bound, of a program that was stopped for being slow; ``None``: none is,
+            as far as is known.
     """
 
     features: NDArray[np.float64]
     latencies: NDArray[np.float64]
     task: str = ""
     device: str = ""
+    censored: NDArray[np.bool_] | None = None
+
+    def take(self, rows: NDArray[np.int64]) -> Group:
+        """The programs at positions ``rows``."""
+        censored = None if self.censored is None else self.censored[rows]
+        return replace(self, features=self.features[rows], latencies=self.latencies[rows], censored=censored)
 
 
 class CostModel(Protocol):

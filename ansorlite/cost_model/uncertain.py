@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -45,10 +44,7 @@ class Bagged:
         start = [np.zeros(len(group.latencies)) for group in groups] if offsets is None else offsets
         for member in self._members:
             drawn = [_bootstrap(group.latencies, self._rng) for group in groups]
-            sample = [
-                replace(group, features=group.features[rows], latencies=group.latencies[rows])
-                for group, rows in zip(groups, drawn, strict=True)
-            ]
+            sample = [group.take(rows) for group, rows in zip(groups, drawn, strict=True)]
             begins = None if offsets is None else [each[rows] for each, rows in zip(start, drawn, strict=True)]
             member.fit(sample, begins)
 

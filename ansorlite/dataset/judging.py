@@ -37,6 +37,7 @@ METRICS: Final[Mapping[str, Metric]] = {
     "top 5": lambda scores, latencies: peak_score(scores, latencies, 5),
     "TenSet's peak@5": lambda scores, latencies: mean_peak(scores, latencies, 5),
     "recall of 10": lambda scores, latencies: recall(scores, latencies, 10),
+    "16 hold 95 %": lambda scores, latencies: float(peak_score(scores, latencies, 16) >= 0.95),
     "RMSE": root_mean_square_error,
 }
 

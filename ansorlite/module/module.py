@@ -10,9 +10,12 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from ansorlite.errors import ArgumentError
+from ansorlite.module.external import External
+from ansorlite.module.fastest import arrays_for, fastest
 from ansorlite.module.function import Given, ModuleFunction
 from ansorlite.module.main import Main, PythonMain, traced
 from ansorlite.runtime.arguments import Array, Signature
+from ansorlite.runtime.kernel import Kernel
 from ansorlite.task import Task
 from ansorlite.visible import visible
 
@@ -93,6 +96,26 @@ class Module:
             ArgumentError: there is no such function, or the new one takes or gives other shapes or dtypes.
         """
         return restored({**self.functions, name: self._function(name).replaced(name, kernel)}, self.main)
+
+    def best_of(self, name: str, *rivals: Kernel | External, seed: int = 0) -> Module:
+        """This module with the fastest of what runs ``name`` now and of ``rivals``: a library's function, say. They are called in
+        turns, and a rival must be faster beyond luck.
+
+        Args:
+            seed: of the arrays that they are called with.
+
+        Raises:
+            ArgumentError: there is no such function, it is a task that is not compiled, or a rival takes or gives other shapes or
+                dtypes.
+            ExternalError: a function from outside is not there, raises, or does not write an output.
+        """
+        now = self._function(name)
+        if now.code is None:
+            raise ArgumentError(f"{name} is a task that is not compiled, so there is nothing to compare; al.compile the module")
+        others = [now.replaced(name, rival).code for rival in rivals]
+        codes = [now.code, *(code for code in others if code is not None)]
+        at = fastest(codes, arrays_for(now.inputs, seed))
+        return self if at == 0 else self.replace(name, rivals[at - 1])
 
     def compiled(self, kernel_for: Callable[[Task], Given]) -> Module:
         """This module with a kernel for each task that has none; ``kernel_for`` is asked once for each distinct one."""

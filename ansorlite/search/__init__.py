@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from ansorlite.search.default import default_candidate, default_candidates
     from ansorlite.search.evolutionary import EvolutionarySearch, EvolutionarySettings
     from ansorlite.search.log import RoundLog
+    from ansorlite.search.observation import Observation
     from ansorlite.search.protocol import SearchProblem, Strategy
     from ansorlite.search.random import RandomSearch
     from ansorlite.search.strategies import STRATEGIES, StrategyMaker
@@ -17,6 +18,7 @@ __all__ = [
     "STRATEGIES",
     "EvolutionarySearch",
     "EvolutionarySettings",
+    "Observation",
     "RandomSearch",
     "RoundLog",
     "SearchProblem",
@@ -31,6 +33,7 @@ _HOMES: Final = {
     "STRATEGIES": "ansorlite.search.strategies",
     "EvolutionarySearch": "ansorlite.search.evolutionary",
     "EvolutionarySettings": "ansorlite.search.evolutionary",
+    "Observation": "ansorlite.search.observation",
     "RandomSearch": "ansorlite.search.random",
     "RoundLog": "ansorlite.search.log",
     "SearchProblem": "ansorlite.search.protocol",

@@ -33,6 +33,7 @@ class Arm:
         self._row_of: dict[bytes, int] = {}
         self._rows: list[NDArray[np.int64]] = []
         self._latencies: list[float] = []
+        self._censored: list[bool] = []
 
     @property
     def rows(self) -> NDArray[np.int64]:
@@ -44,13 +45,18 @@ class Arm:
         """``(m,)`` seconds of :attr:`rows`; ``inf`` for a program that failed."""
         return np.asarray(self._latencies, np.float64)
 
+    @property
+    def censored(self) -> NDArray[np.bool_]:
+        """``(m,)``: whether the seconds are a lower bound, of a program that was stopped for being slow."""
+        return np.asarray(self._censored, bool)
+
     def best(self, n: int) -> NDArray[np.int64]:
         """At most ``n`` rows that ran, fastest first."""
         latencies = self.latencies
         order = np.argsort(latencies, kind="stable")[:n]
         return self.rows[order[np.isfinite(latencies[order])]]
 
-    def observe(self, row: tuple[int, ...], latency: float | None) -> bytes:
+    def observe(self, row: tuple[int, ...], latency: float | None, censored: bool = False) -> bytes:
         """Remember a measurement, the fastest one of each program; return the program's key.
 
         Raises:
@@ -64,11 +70,13 @@ class Arm:
         self.taken.add(key)
         if key in self._row_of:
             position = self._row_of[key]
-            self._latencies[position] = min(self._latencies[position], seconds)
+            if seconds < self._latencies[position]:
+                self._latencies[position], self._censored[position] = seconds, censored
         else:
             self._row_of[key] = len(self._rows)
             self._rows.append(array)
             self._latencies.append(seconds)
+            self._censored.append(censored)
         return key
 
     def take(self, rows: NDArray[np.int64]) -> list[bytes]:

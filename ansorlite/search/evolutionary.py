@@ -28,6 +28,7 @@ from ansorlite.search.bandit import shares
 from ansorlite.search.exploration import Exploration, Fixed
 from ansorlite.search.explorers import Evolving, ExplorerMaker
 from ansorlite.search.log import RoundLog
+from ansorlite.search.observation import Observation
 from ansorlite.search.protocol import SearchProblem
 from ansorlite.search.round import Round
 from ansorlite.search.selectors import Pool, Selector, Spread
@@ -98,7 +99,9 @@ class EvolutionarySearch:
     def groups(self) -> list[Group]:
         """Everything measured so far, as a cost model takes it: one group a sketch."""
         return [
-            Group(self._seen(position, arm.rows), arm.latencies) for position, arm in enumerate(self._arms) if len(arm.latencies)
+            Group(self._seen(position, arm.rows), arm.latencies, censored=arm.censored)
+            for position, arm in enumerate(self._arms)
+            if len(arm.latencies)
         ]
 
     def propose(self, n: int) -> list[Candidate]:
@@ -119,24 +122,24 @@ class EvolutionarySearch:
             self._rounds.append(this)
         return batch
 
-    def observe(self, results: Sequence[tuple[Candidate, float | None]]) -> None:
-        for candidate, latency in results:
-            found = self._problem.locate(candidate)
+    def observe(self, results: Sequence[Observation]) -> None:
+        for each in results:
+            found = self._problem.locate(each.candidate)
             if found is None:
                 continue
             position, row = found
-            key = position, self._arms[position].observe(row, latency)
-            seconds = np.inf if latency is None else latency
+            key = position, self._arms[position].observe(row, each.latency, each.censored)
+            seconds = np.inf if each.latency is None else each.latency
             self._best = min(self._best, seconds)
             self._stale = True
-            for each in self._rounds:
-                if key in each.predicted:
-                    each.measured[key] = min(seconds, each.measured.get(key, np.inf))
-                    each.best = self._best
-        for each in self._rounds:
-            if each.complete and not each.reported:
-                each.reported = True
-                _report(each.log())
+            for proposal in self._rounds:
+                if key in proposal.predicted:
+                    proposal.measured[key] = min(seconds, proposal.measured.get(key, np.inf))
+                    proposal.best = self._best
+        for proposal in self._rounds:
+            if proposal.complete and not proposal.reported:
+                proposal.reported = True
+                _report(proposal.log())
 
     def _fit(self) -> int:
         groups = self.groups()

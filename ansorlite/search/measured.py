@@ -14,6 +14,7 @@ from ansorlite.evolution import first_of_each, keys
 from ansorlite.search.arm import Arm
 from ansorlite.search.bandit import shares
 from ansorlite.search.log import RoundLog
+from ansorlite.search.observation import Observation
 from ansorlite.search.protocol import SearchProblem
 from ansorlite.sketch.candidate import Candidate
 
@@ -68,12 +69,12 @@ class MeasuredSearch(ABC):
         arm.take(drawn)
         return np.concatenate([chosen, drawn])
 
-    def observe(self, results: Sequence[tuple[Candidate, float | None]]) -> None:
-        for candidate, latency in results:
-            found = self._problem.locate(candidate)
+    def observe(self, results: Sequence[Observation]) -> None:
+        for each in results:
+            found = self._problem.locate(each.candidate)
             if found is not None:
                 position, row = found
-                self._arms[position].observe(row, latency)
+                self._arms[position].observe(row, each.latency, each.censored)
 
 
 def new(arm: Arm, rows: Rows) -> Rows:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ansorlite.cost_model.protocol import Prior
 from ansorlite.features.loop_tree import LoopTree
 from ansorlite.search.log import RoundLog
+from ansorlite.search.observation import Observation
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.space import Space
 
@@ -97,8 +98,8 @@ class Strategy(Protocol):
         """
         ...
 
-    def observe(self, results: Sequence[tuple[Candidate, float | None]]) -> None:
-        """Learn latencies in seconds; ``None`` for a candidate that failed.
+    def observe(self, results: Sequence[Observation]) -> None:
+        """Learn what became of candidates.
 
         They need not have been proposed: earlier measurements are taken in the same way, and are not proposed again.
         Programs that are in none of the problem's spaces, the naive program for one, are passed over.

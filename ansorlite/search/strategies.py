@@ -25,6 +25,7 @@ from ansorlite.search.protocol import SearchProblem, Strategy
 from ansorlite.search.pruner import pruner
 from ansorlite.search.random import RandomSearch
 from ansorlite.search.reinforce import PolicySearch
+from ansorlite.search.synthesis import chameleon_synthesis
 from ansorlite.search.tree import protuner
 from ansorlite.search.value import ValueSearch
 
@@ -45,6 +46,7 @@ STRATEGIES: Final[dict[str, StrategyMaker]] = {
     "adatune": adatune,
     "chameleon": chameleon,
     "chameleon_sampling": chameleon_sampling,
+    "chameleon_synthesis": chameleon_synthesis,
     "protuner": protuner,
     "heron": heron,
     "tuna": tuna,

@@ -14,6 +14,7 @@ from ansorlite.cost_model.gbdt import GBDT, SMALL_TREES
 from ansorlite.cost_model.prior_only import PriorOnly
 from ansorlite.cost_model.protocol import CostModel
 from ansorlite.cost_model.random import RandomModel
+from ansorlite.cost_model.ranked import RankedTrees
 from ansorlite.cost_model.shared import Pool, SharedModel
 from ansorlite.cost_model.uncertain import Bagged
 from ansorlite.platforms.table import platform_of
@@ -64,7 +65,9 @@ def together(model: Callable[[np.random.Generator], CostModel]) -> CostModelsMak
 
 COST_MODELS: Final[Mapping[str, CostModelsMaker]] = {
     "own": lambda tasks, _: [BlendedModel(platform_of(task.target).prior(task.target), GBDT()) for task in tasks],
+    "bounded": lambda tasks, _: [BlendedModel(platform_of(task.target).prior(task.target), GBDT(bounds=True)) for task in tasks],
     "gbdt": lambda tasks, _: [GBDT() for _ in tasks],
+    "ranked": lambda tasks, _: [RankedTrees() for _ in tasks],
     "shared": shared,
     "family": by_family,
     "bagged": bagged,

@@ -58,8 +58,11 @@ PRESETS: Final[Mapping[str, Preset]] = {
     "autotvm": Preset(
         "AutoTVM's simulated annealing under trees", _AUTOTVM, strategy="autotvm", cost_model="gbdt", round=64, draft=False
     ),
+    "autotvm-rank": Preset(
+        "the same under trees that learn an order", _AUTOTVM, strategy="autotvm", cost_model="ranked", round=64, draft=False
+    ),
     "autotvm-templates": Preset(
-        "the same over AutoTVM's template of products and convolutions, for tasks that sum once",
+        "AutoTVM's annealing over its template of products and convolutions, for tasks that sum once",
         _AUTOTVM,
         strategy="autotvm",
         cost_model="gbdt",
@@ -119,6 +122,14 @@ PRESETS: Final[Mapping[str, Preset]] = {
         "AutoTVM's annealing, of which one program a cluster is measured",
         _CHAMELEON,
         strategy="chameleon_sampling",
+        cost_model="gbdt",
+        round=64,
+        draft=False,
+    ),
+    "chameleon-synthesis": Preset(
+        "Chameleon's walk, and programs put together of what each cluster agrees on",
+        _CHAMELEON,
+        strategy="chameleon_synthesis",
         cost_model="gbdt",
         round=64,
         draft=False,

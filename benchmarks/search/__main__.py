@@ -1,14 +1,19 @@
 """``python -m benchmarks.search``: record tables, import those of others, judge strategies on them, and write the page.
 
     python -m benchmarks.search record --kind grid --seconds 600
+    python -m benchmarks.search grow --folder CLOUDS --seconds 3600
     python -m benchmarks.search import KERNEL/GPU.json.gz
     python -m benchmarks.search run --preset default --preset random
+    python -m benchmarks.search confirm
     python -m benchmarks.search models --programs 32 --epochs 10
+    python -m benchmarks.search seconds --programs 32 --epochs 10
     python -m benchmarks.search families
+    python -m benchmarks.search schedulers
+    python -m benchmarks.search explorers
     python -m benchmarks.search transfer
     python -m benchmarks.search page
 
-``record``, ``run`` and ``models`` go on where they were stopped.
+``record``, ``grow``, ``run`` and ``models`` go on where they were stopped.
 """
 
 from __future__ import annotations
@@ -26,7 +31,7 @@ from ansorlite.errors import AnsorliteError
 from ansorlite.target import host
 from ansorlite.tuner.measurers import MEASURERS
 from ansorlite.tuner.presets import PRESETS
-from benchmarks.search import foreign, learning, page, record, table
+from benchmarks.search import foreign, growing, learning, page, record, table
 from benchmarks.search import models as judging
 from benchmarks.search.cases import CLOUDS, GRIDS, matching, task_of
 from benchmarks.search.describing import described
@@ -199,12 +204,50 @@ def _run(
             break
         if name not in benches:
             benches[name] = Bench.of(table.read(path, features=True))
-        bench = benches[name]
-        variant = VARIANTS.get(preset)
-        course = bench.run(PRESETS[preset], trials, seed) if variant is None else variant.run(bench, trials, seed)
-        runs.add(Judged.of(preset, name, seed, trials, what, course))
+        runs.add(_made(preset, name, benches[name], seed, trials, what))
         known.add((what, seed))
     click.echo(f"{len(known) - before} runs, {before} were known", err=True)
+
+
+@main.command("confirm")
+@click.option("--trials", type=click.IntRange(min=1), default=64, show_default=True)
+@click.option("--sample", type=click.IntRange(min=1), default=1, show_default=True, help="Runs made again, of each table.")
+@click.option("--seconds", type=click.FloatRange(min=0), default=math.inf, help="Begin no other run after so many.")
+@_results
+@_folder
+def _confirm(trials: int, sample: int, seconds: float, results: Path, folder: Path) -> None:
+    """Where code has changed, but not what it does: make a few runs of each preset on each table again. Where all of a preset
+    are as they were, the others of it count, too; else they are to be run anew."""
+    until = time.monotonic() + seconds
+    found = _paths(folder, (Kind.GRID, Kind.FOREIGN), ())
+    runs = Results(results)
+    names = (*PRESETS, *VARIANTS)
+    digests = _digests(names, found)
+    benches: dict[str, Bench] = {}
+    for preset in names:
+        old = {name: runs.before(preset, name, trials, digests[preset, name]) for name in found}
+        again = [row for rows in old.values() for row in rows[:sample]]
+        if not again:
+            continue
+        if time.monotonic() >= until:
+            click.echo("the time is up; the same command goes on", err=True)
+            break
+        for row in again:
+            if row.table not in benches:
+                benches[row.table] = Bench.of(table.read(found[row.table], features=True))
+        same = all(_made(preset, row.table, benches[row.table], row.seed, trials, "").bests == row.bests for row in again)
+        for name, rows in old.items():
+            if same and rows:
+                runs.renew(rows, digests[preset, name])
+        verdict = f"as before: {sum(map(len, old.values()))} runs count" if same else "not as before: run it anew"
+        click.echo(f"{preset}: {len(again)} runs made again, {verdict}")
+
+
+def _made(preset: str, name: str, bench: Bench, seed: int, trials: int, what: str) -> Judged:
+    """The run of a preset, or a variant, over a table of that name."""
+    variant = VARIANTS.get(preset)
+    course = bench.run(PRESETS[preset], trials, seed) if variant is None else variant.run(bench, trials, seed)
+    return Judged.of(preset, name, seed, trials, what, course)
 
 
 @main.command("page")
@@ -245,7 +288,17 @@ def _paths(folder: Path, kinds: tuple[Kind, ...], texts: tuple[str, ...]) -> dic
     return found
 
 
-for _command in (learning.corpus, learning.models, learning.prior, learning.families, learning.transfer):
+_LEARNING: Final = (
+    learning.corpus,
+    learning.models,
+    learning.prior,
+    learning.seconds,
+    learning.families,
+    learning.schedulers,
+    learning.explorers,
+    learning.transfer,
+)
+for _command in (growing.command, *_LEARNING):
     main.add_command(_command)
 
 

@@ -35,12 +35,14 @@ class Cloud:
     Attributes:
         seconds: ``(n,)``; of what was stopped a lower bound, of what failed infinite.
         ran: ``(n,)``
+        spent: ``(n,)``: seconds that building and timing took.
         parts: of each sketch the positions of its programs, and their features.
     """
 
     info: TaskInfo
     seconds: Floats
     ran: NDArray[np.bool_]
+    spent: Floats
     parts: tuple[tuple[NDArray[np.int64], Floats], ...]
 
     @staticmethod
@@ -53,7 +55,8 @@ class Cloud:
             own = np.flatnonzero(table.sketch[first] == number)
             if len(own):
                 parts.append((own, table.features[first[own], : sketch.statements].astype(np.float64)))
-        return Cloud(describe(task_of(table)), table.seconds[first].astype(np.float64), table.ran[first], tuple(parts))
+        spent = (table.build + table.run)[first].astype(np.float64)
+        return Cloud(describe(task_of(table)), table.seconds[first].astype(np.float64), table.ran[first], spent, tuple(parts))
 
     def groups(self, measured: NDArray[np.bool_]) -> list[Group]:
         """What was measured, as a model takes it."""

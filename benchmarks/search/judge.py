@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ansorlite.cost_model import GBDT, CostModel, RandomModel
+from ansorlite.cost_model.ranked import RankedTrees
 from ansorlite.cost_model.shared import Pool, SharedModel
 from ansorlite.cost_model.uncertain import Bagged
 from ansorlite.features import NAMES
-from ansorlite.search import STRATEGIES, StrategyMaker
+from ansorlite.records.measurement import Outcome
+from ansorlite.search import STRATEGIES, Observation, StrategyMaker
 from ansorlite.search.protocol import SearchProblem
 from ansorlite.target import Target
 from ansorlite.task import Task
@@ -70,6 +72,10 @@ class Bench:
                 return SharedModel(Pool(), "")
             case "bagged" | "forest":
                 return Bagged(rng)
+            case "ranked":
+                return RankedTrees()
+            case "bounded":
+                return GBDT(bounds=True)
         return GBDT()
 
     def run(
@@ -99,7 +105,8 @@ class Bench:
             if not batch:
                 break
             measured = list(measurer.measure(self.task, batch))
-            strategy.observe([(each.candidate, each.latency) for each in measured])
+            stopped = [each.outcome is Outcome.EARLY_STOPPED for each in measured]
+            strategy.observe(list(map(Observation, batch, [each.latency for each in measured], stopped)))
             latencies += [each.latency for each in measured]
             names += [candidate.trace for candidate in batch]
         return Course(tuple(latencies), tuple(names), time.thread_time() - begin)

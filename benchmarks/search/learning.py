@@ -12,10 +12,13 @@ import click
 from ansorlite.dataset import write_corpus
 from ansorlite.dataset.models import models as known_models
 from benchmarks.common.tables import show
+from benchmarks.search import exploring, told
 from benchmarks.search import families as siblings
 from benchmarks.search import models as judging
 from benchmarks.search import prior as experience
+from benchmarks.search import sharing as handing
 from benchmarks.search import transfer as transferred
+from benchmarks.search.families import Cloud
 from benchmarks.search.kept import keep
 from benchmarks.search.table import Kind, Table, read, tables_in
 
@@ -94,6 +97,21 @@ def prior(programs: int | None, epochs: int | None, folds: int, seed: int, folde
 
 
 @click.command()
+@_programs
+@_epochs
+@_folds
+@_seed
+@_replayed
+@_folder
+def seconds(programs: int | None, epochs: int | None, folds: int, seed: int, results: Path, folder: Path) -> None:
+    """How far off the seconds are that Tiramisu's network tells of tasks that it has not seen; `page` shows it."""
+    clouds = judging.entries(folder, judging.Settings(programs, epochs, folds, seed))
+    table = told.experiment(clouds, folds, seed, epochs)
+    keep(results, "Seconds of tasks that were not seen", table)
+    show(table)
+
+
+@click.command()
 @click.option("--models", type=click.IntRange(min=1), default=10, show_default=True, help="Drawn of the clouds.")
 @_seed
 @_replayed
@@ -102,6 +120,29 @@ def families(models: int, seed: int, results: Path, folder: Path) -> None:
     """Whether a forest a family, and trials for siblings, save trials; `page` shows it."""
     table = siblings.experiment(list(_read(folder, Kind.CLOUD).values()), models, seed)
     keep(results, "FamilySeer's families, replayed", table)
+    show(table)
+
+
+@click.command()
+@click.option("--models", type=click.IntRange(min=1), default=25, show_default=True, help="Drawn of the clouds.")
+@_seed
+@_replayed
+@_folder
+def schedulers(models: int, seed: int, results: Path, folder: Path) -> None:
+    """Which scheduler lowers the latency of models soonest; `page` shows it."""
+    table = handing.experiment([Cloud.of(cloud) for cloud in _read(folder, Kind.CLOUD).values()], models, seed)
+    keep(results, "Schedulers, replayed", table)
+    show(table)
+
+
+@click.command()
+@click.option("--seeds", type=click.IntRange(min=1), default=5, show_default=True)
+@_replayed
+@_folder
+def explorers(seeds: int, results: Path, folder: Path) -> None:
+    """Which explorer finds what a model likes, at equal calls of it; `page` shows it."""
+    table = exploring.experiment(_read(folder, Kind.GRID), seeds)
+    keep(results, "Explorers, at equal calls of the model", table)
     show(table)
 
 

@@ -182,7 +182,7 @@ def _searched(problem: SearchProblem, model: CostModel, recorder: Recorder, refe
             batch = strategy.propose(min(16, trials - made))
             if not batch or not all(each.trace in known for each in batch):
                 break
-            strategy.observe([(each, known[each.trace].latency) for each in batch])
+            strategy.observe([known[each.trace].observation for each in batch])
             made += len(batch)
         else:
             return True
@@ -263,7 +263,7 @@ def _cloud_batch(
     """The next ``n`` programs: of each kind in turns, none of them known."""
     rng = np.random.default_rng(seed)
     search = EvolutionarySearch(problem, model, rng)
-    search.observe([(Candidate(each.trace), each.latency) for each in known])
+    search.observe([each.observation for each in known])
     taken = [set(keys(each.space, _rows_in(each, known))) for each in problem.spaces]
     kinds = [_CYCLE[(len(known) + at) % len(_CYCLE)] for at in range(n)]
     yield from search.propose(kinds.count("searched"))

@@ -11,6 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from ansorlite.errors import AnsorliteError
+from ansorlite.records.measurement import Outcome
+from ansorlite.search import Observation
+from ansorlite.sketch.candidate import Candidate
+from ansorlite.writing import replacing
 from benchmarks.search.table import OUTCOMES, Table
 
 
@@ -32,6 +36,11 @@ class Reading:
     build: float
     run: float
     load: float
+
+    @property
+    def observation(self) -> Observation:
+        """As a strategy is told of it."""
+        return Observation(Candidate(self.trace), self.latency, self.outcome == Outcome.EARLY_STOPPED.value)
 
 
 class Recording:
@@ -57,6 +66,12 @@ class Recording:
             file.write(json.dumps(asdict(reading)) + "\n")
         self.readings.append(reading)
 
+    def keep_reference(self) -> None:
+        """Drop all readings but that of the reference, in the file as well: the table has the others."""
+        self.readings = self.readings[:1]
+        with replacing(self.path) as part:
+            part.write_text("".join(json.dumps(asdict(reading)) + "\n" for reading in self.readings))
+
     @property
     def reference(self) -> Reading | None:
         """The first reading."""
@@ -74,12 +89,13 @@ class Recording:
     def restore(self, table: Table) -> None:
         """Take a table's first pass for readings, where the readings themselves are gone.
 
-        The reference is what seconds are in; of it a table has the trace alone, so its time is that of the row that it is.
+        The reference is what seconds are in. Where its reading is gone, too: of it a table has the trace alone, so its time is
+        that of the row that it is.
         """
         place = table.places.get(table.meta.reference)
-        if place is None:
+        if place is None and not self.readings:
             raise AnsorliteError("the table does not have its reference program; record it anew, into another folder")
-        for at in [place, *range(len(table))]:
+        for at in [*([] if self.readings or place is None else [place]), *range(len(table))]:
             latency = float(table.seconds[at]) if np.isfinite(table.seconds[at]) else None
             outcome = OUTCOMES[table.outcome[at]].value
             self.add(Reading(table.names[at], 0, outcome, latency, float(table.build[at]), float(table.run[at]), math.nan))

@@ -7,14 +7,15 @@ import functools
 import hashlib
 import importlib.util
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from ansorlite.errors import AnsorliteError
 from ansorlite.search import STRATEGIES
 from ansorlite.tuner.presets import Preset
+from ansorlite.writing import replacing
 from benchmarks.search.judge import Course
 from benchmarks.search.table import features_path
 
@@ -83,6 +84,18 @@ class Results:
         with self._path.open("a") as file:
             file.write(json.dumps(asdict(row)) + "\n")
 
+    def before(self, preset: str, table: str, trials: int, digest: str) -> list[Judged]:
+        """The latest runs of a preset on a table, where none was made by the code of ``digest``: those of one other digest."""
+        rows = [row for row in self.rows if (row.preset, row.table, row.trials) == (preset, table, trials)]
+        return [row for row in rows if row.digest == rows[-1].digest != digest and digest not in {each.digest for each in rows}]
+
+    def renew(self, rows: Sequence[Judged], digest: str) -> None:
+        """Let these runs count as made by the code of ``digest``."""
+        renewed = {id(row) for row in rows}
+        self.rows = [replace(row, digest=digest) if id(row) in renewed else row for row in self.rows]
+        with replacing(self._path) as part:
+            part.write_text("".join(json.dumps(asdict(row)) + "\n" for row in self.rows))
+
     @property
     def trials(self) -> set[int]:
         """Of how many trials there are runs."""
@@ -126,6 +139,8 @@ def _models(name: str) -> set[str]:
         "family": ["shared"],
         "random": ["random"],
         "gbdt": ["gbdt"],
+        "ranked": ["ranked"],
+        "bounded": ["blend", "gbdt", "draft"],
         "own": ["blend", "gbdt", "draft"],
         "bagged": ["blend", "uncertain", "draft"],
         "forest": ["uncertain"],

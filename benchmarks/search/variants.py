@@ -66,6 +66,7 @@ VARIANTS: Final[Mapping[str, Variant]] = {
     "programs of new values (submodular)": Variant(EvolutionarySettings(selector=Submodular())),
     "every fourth a step from the best": Variant(EvolutionarySettings(explorer=polishing.Polishing())),
     "a fifth at random": Variant(EvolutionarySettings(exploration=Fixed(0.2))),
+    "what was stopped is a bound, no label": Variant(cost_model="bounded"),
     "12 generations": Variant(EvolutionarySettings(explorer=Evolving(EvolutionSettings(generations=12)))),
     "an uncertain model and its upper bound": Variant(EvolutionarySettings(acquisition=UpperBound()), cost_model="bagged"),
 }

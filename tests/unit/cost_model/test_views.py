@@ -14,7 +14,7 @@ from ansorlite.features import NUM_FEATURES
 from ansorlite.features.loop_tree import TREE, Kind
 from ansorlite.features.programs import ProgramSpace
 from ansorlite.features.tokens import TOKEN
-from ansorlite.search import EvolutionarySearch, SearchProblem
+from ansorlite.search import EvolutionarySearch, Observation, SearchProblem
 from ansorlite.spaces.derivation import derive
 from ansorlite.target import host
 
@@ -46,7 +46,7 @@ def test_a_search_shows_its_model_what_it_looks_at() -> None:
     for view, width in ((View.FEATURES, NUM_FEATURES), (View.TOKENS, len(TOKEN)), (View.LOOPS, len(TREE))):
         model = Looking(view)
         search = EvolutionarySearch(problem, model, np.random.default_rng(0))
-        search.observe([(candidate, 1e-3) for candidate in search.propose(4)])
+        search.observe([Observation(candidate, 1e-3) for candidate in search.propose(4)])
         assert search.propose(4)
         assert model.widths == {width}
 

@@ -138,3 +138,13 @@ def test_turns_go_on_until_they_are_steady() -> None:
     for program in (quiet, wild):
         TIMINGS["cv"](program, 0.001, None, None, SETTINGS)
     assert quiet.calls < wild.calls
+
+
+@pytest.mark.parametrize("name", TIMINGS)
+def test_every_policy_ends_on_a_program_that_is_never_steady_and_tells_a_time_it_has_taken(name: str) -> None:
+    wild = Program(cycle([0.0005, 0.004, 0.0001, 0.02, 0.001]))
+    found = TIMINGS[name](wild, 0.001, None, None, SETTINGS)
+    assert 0.0001 <= found <= 0.02
+    assert wild.calls < 100_000
+    again = Program(cycle([0.0005, 0.004, 0.0001, 0.02, 0.001]))
+    assert TIMINGS[name](again, 0.001, None, None, SETTINGS) == found, "nothing is drawn at random"

@@ -8,7 +8,7 @@ import pytest
 
 from ansorlite.cost_model import GBDT, BlendedModel
 from ansorlite.evolution import EvolutionSettings
-from ansorlite.search import EvolutionarySearch, EvolutionarySettings, RandomSearch, SearchProblem, Strategy
+from ansorlite.search import EvolutionarySearch, EvolutionarySettings, Observation, RandomSearch, SearchProblem, Strategy
 from ansorlite.search.exploration import Fixed
 from ansorlite.search.explorers import Evolving
 from ansorlite.search.selectors import Spread
@@ -35,7 +35,7 @@ def tune(strategy: Strategy, trials: int, batch: int = 16) -> list[float]:
     while len(found) < trials:
         candidates = strategy.propose(batch)
         measured = [latency(candidate) for candidate in candidates]
-        strategy.observe(list(zip(candidates, measured, strict=True)))
+        strategy.observe([*map(Observation, candidates, measured)])
         found += measured
     return found
 
@@ -91,7 +91,7 @@ def test_rounds_say_what_was_expected_and_found(caplog: pytest.LogCaptureFixture
 def test_failures_are_counted_and_a_repeated_measurement_keeps_the_faster() -> None:
     strategy = EvolutionarySearch(PROBLEM, GBDT(), np.random.default_rng(1), SETTINGS)
     batch = strategy.propose(4)
-    strategy.observe([(batch[0], None), (batch[1], 2.0), (batch[1], 1.0), (batch[1], 3.0)])
+    strategy.observe([Observation(batch[0]), *(Observation(batch[1], seconds) for seconds in (2.0, 1.0, 3.0))])
     (log,) = strategy.rounds
     assert (log.measured, log.failed, log.best) == (2, 1, 1.0)
     latencies = np.concatenate([group.latencies for group in strategy.groups()])
@@ -102,7 +102,7 @@ def test_earlier_measurements_resume_the_search() -> None:
     before = EvolutionarySearch(PROBLEM, GBDT(), np.random.default_rng(2), SETTINGS)
     tune(before, 96)
     known = [
-        (space.candidate(tuple(row)), seconds)
+        Observation(space.candidate(tuple(row)), seconds)
         for space, arm in zip(PROBLEM.spaces, before.groups(), strict=True)
         for row, seconds in zip((arm.features[:, 0, :6] / (1 + (space is SLOW))).astype(int).tolist(), arm.latencies, strict=True)
     ]
@@ -110,8 +110,8 @@ def test_earlier_measurements_resume_the_search() -> None:
     after.observe(known)
     batch = after.propose(16)
     assert after.rounds[0].trained_on == 96
-    assert not {candidate for candidate, _ in known} & set(batch)
-    assert np.median([latency(candidate) for candidate in batch]) < np.quantile([seconds for _, seconds in known], 0.4)
+    assert not {each.candidate for each in known} & set(batch)
+    assert np.median([latency(candidate) for candidate in batch]) < np.quantile([each.latency for each in known], 0.4)
 
 
 def test_programs_of_one_batch_are_kept_apart() -> None:

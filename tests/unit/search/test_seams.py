@@ -16,27 +16,32 @@ from ansorlite.cost_model.blend import UncertainBlend
 from ansorlite.cost_model.uncertain import Bagged, Uncertain
 from ansorlite.errors import ArgumentError, ExtraError
 from ansorlite.evolution import keys
-from ansorlite.search import STRATEGIES, SearchProblem
+from ansorlite.search import STRATEGIES, Observation, SearchProblem, explorer_table
 from ansorlite.search.acquisition import UpperBound, expected_improvement
 from ansorlite.search.constrained import ConstrainedGenetic
 from ansorlite.search.evolution_strategy import EvolutionStrategy
 from ansorlite.search.exploration import ByRank, Contextual, Fixed
-from ansorlite.search.explorers import Annealing, Evolving, ExplorerMaker, Generations
+from ansorlite.search.explorers import Annealing, ExplorerMaker, Generations
+from ansorlite.search.gradient import Gradient
 from ansorlite.search.log import RoundLog
 from ansorlite.search.ppo import PolicyWalk
 from ansorlite.search.selectors import SELECTORS, Medoids, Pool, Spread, Submodular
+from ansorlite.search.synthesis import Synthesis
 from ansorlite.search.tree import TreeSearch
 from tests.unit.synthetic import Machine, OrdinalSpace, Rows, SyntheticProgramSpace
 
-EXPLORERS: dict[str, ExplorerMaker] = {
-    "evolving": Evolving(),
+#: Those of the table, looking through fewer rows than they do by default.
+QUICK: dict[str, ExplorerMaker] = {
     "annealing": Annealing(chains=32, steps=100),
     "generations": Generations(population=256),
     "trees": TreeSearch(rollouts=512),
     "constrained": ConstrainedGenetic(population=64),
     "policy": PolicyWalk(walkers=64, steps=120),
+    "synthesis": Synthesis(Annealing(chains=32, steps=100), 8),
     "cma": EvolutionStrategy(evaluations=512),
+    "gradient": Gradient(starts=32, steps=64, rate=1.0, every=2, epochs=60),
 }
+EXPLORERS = {**explorer_table.EXPLORERS, **QUICK}
 MACHINE = Machine((3, 7, 2, 5))
 
 
@@ -216,7 +221,7 @@ def test_draft_then_verify_looks_with_the_prior_and_chooses_with_the_model() -> 
     problem = SearchProblem((SyntheticProgramSpace("a", space, lambda rows: rows[:, None].astype(float)),), prior)
     strategy = STRATEGIES["pruner"](problem, Bagged(np.random.default_rng(0)), np.random.default_rng(0))
     first = strategy.propose(16)
-    strategy.observe([(each, 1.0 + index) for index, each in enumerate(first)])
+    strategy.observe([Observation(each, 1.0 + index) for index, each in enumerate(first)])
     asked.clear()
     found = np.array([problem.locate(each)[1] for each in strategy.propose(16)])  # type: ignore[index]
     # Drafted, and verified: many by the prior, few by the model.

@@ -14,7 +14,7 @@ from ansorlite.cost_model import GBDT, RandomModel
 from ansorlite.cost_model.uncertain import Bagged
 from ansorlite.errors import ArgumentError
 from ansorlite.evolution import EvolutionSettings, keys
-from ansorlite.search import STRATEGIES, EvolutionarySearch, EvolutionarySettings, SearchProblem, Strategy, asking
+from ansorlite.search import STRATEGIES, EvolutionarySearch, EvolutionarySettings, Observation, SearchProblem, Strategy, asking
 from ansorlite.search.acquisition import UpperBound, expected_improvement
 from ansorlite.search.bayesian import BayesianSearch, BayesianSettings
 from ansorlite.search.constrained import ConstrainedGenetic
@@ -27,6 +27,7 @@ from ansorlite.search.gradient import Gradient
 from ansorlite.search.lfbo import ClassifyingSearch, TreeSettings
 from ansorlite.search.ppo import PolicyWalk
 from ansorlite.search.selectors import RDU, Medoids, Roulette, Submodular, top
+from ansorlite.search.synthesis import Synthesis
 from ansorlite.search.tree import TreeSearch
 from ansorlite.search.value import ValueSearch, ValueSettings
 from ansorlite.sketch.candidate import NAIVE, Candidate
@@ -42,6 +43,7 @@ FAST: dict[str, EvolutionarySettings] = {
     "adatune": EvolutionarySettings(Annealing(chains=16, steps=10), top, Contextual(), expected_improvement),
     "chameleon": EvolutionarySettings(PolicyWalk(walkers=16, steps=8, horizon=4), Medoids()),
     "chameleon_sampling": EvolutionarySettings(Annealing(chains=16, steps=10), Medoids()),
+    "chameleon_synthesis": EvolutionarySettings(Synthesis(Annealing(chains=16, steps=10), 3), Medoids()),
     "protuner": EvolutionarySettings(TreeSearch(random=3, rollouts=64), top),
     "heron": EvolutionarySettings(ConstrainedGenetic(population=32, generations=1, parents=16), Roulette(), Fixed(0.0)),
     "tuna": EvolutionarySettings(EvolutionStrategy(population=8, evaluations=32), top, Fixed(0.0)),
@@ -140,7 +142,7 @@ def test_proposes_every_program_once_and_then_nothing(
             break
         proposed += [program(task, candidate) for candidate in candidates]
         latency = {"equal": lambda: 1.0, "failed": lambda: None, "random": lambda: float(rng.random()) + 0.1}[outcome]
-        strategy.observe([(candidate, latency()) for candidate in candidates])
+        strategy.observe([Observation(candidate, latency()) for candidate in candidates])
     assert len(proposed) == len(set(proposed))
     assert set(proposed) == expected
     assert strategy.propose(batch) == []
@@ -157,7 +159,7 @@ def test_same_seed_same_candidates(name: str) -> None:
         for _ in range(3):
             batch = strategy.propose(6)
             found += batch
-            strategy.observe([(c, float(MACHINE.latency(np.asarray([located(task, c)[1]]))[0])) for c in batch])
+            strategy.observe([Observation(c, float(MACHINE.latency(np.asarray([located(task, c)[1]]))[0])) for c in batch])
         history.append(found)
     assert history[0] == history[1]
 
@@ -166,7 +168,7 @@ def test_same_seed_same_candidates(name: str) -> None:
 def test_what_was_measured_before_is_not_proposed(name: str) -> None:
     task = problem(OrdinalSpace((2, 3)))
     strategy = MAKERS[name](task, 0)
-    strategy.observe([(task.spaces[0].candidate((0, 2)), 1.0), (task.spaces[0].candidate((1, 1)), None)])
+    strategy.observe([Observation(task.spaces[0].candidate((0, 2)), 1.0), Observation(task.spaces[0].candidate((1, 1)))])
     # Row (0, 2) is the program of all rows that begin with 0.
     assert {located(task, candidate)[1] for candidate in strategy.propose(99)} == {(1, 0), (1, 2)}
 
@@ -175,11 +177,11 @@ def test_what_was_measured_before_is_not_proposed(name: str) -> None:
 def test_other_programs_are_passed_over_but_a_wrong_row_is_an_error(name: str) -> None:
     task = problem(OrdinalSpace((2, 3)))
     strategy = MAKERS[name](task, 0)
-    strategy.observe([(NAIVE, 3.0), (Candidate("an older sketch: 1"), 1.0)])
+    strategy.observe([Observation(NAIVE, 3.0), Observation(Candidate("an older sketch: 1"), 1.0)])
     assert len(strategy.propose(99)) == 4
     for row in ((1,), (2, 0), (0, -1)):
         with pytest.raises(ValueError, match="does not fit"):
-            strategy.observe([(task.spaces[0].candidate(row), 1.0)])
+            strategy.observe([Observation(task.spaces[0].candidate(row), 1.0)])
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -188,7 +190,7 @@ def test_a_proposal_need_not_be_measured(name: str) -> None:
     task = problem(OrdinalSpace((20, 20, 20)))
     strategy = MAKERS[name](task, 0)
     first = strategy.propose(5)
-    strategy.observe([(first[0], 1.0)])
+    strategy.observe([Observation(first[0], 1.0)])
     assert not {program(task, c) for c in first} & {program(task, c) for c in strategy.propose(50)}
     assert strategy.propose(0) == []
 
@@ -200,15 +202,16 @@ def test_failures_and_records_leave_a_strategy_that_goes_on(name: str) -> None:
     task = problem(space)
     rng = np.random.default_rng(3)
     before = MAKERS[name](task, 0)
-    known = [(c, None if rng.random() < 0.5 else float(rng.random()) + 0.1) for c in before.propose(120)]
+    known = [Observation(c, None if rng.random() < 0.5 else float(rng.random()) + 0.1) for c in before.propose(120)]
     after = MAKERS[name](task, 1)
     after.observe(known)
     rest = []
     while batch := after.propose(16):
-        after.observe([(candidate, 1.0) for candidate in batch])
+        after.observe([Observation(candidate, 1.0) for candidate in batch])
         rest += batch
     every = keys(space, np.indices(space.extents).reshape(3, -1).T)
-    assert len({program(task, c) for c in [*(c for c, _ in known), *rest]}) == len(known) + len(rest) == len(set(every))
+    proposed = {program(task, candidate) for candidate in [*(each.candidate for each in known), *rest]}
+    assert len(proposed) == len(known) + len(rest) == len(set(every))
 
 
 RUBBISH = ("nothing", 3, [[1, 2]], [[1, 2, 3, 4]], [[0, 0, 99]], [[0, 0, -1]], [[0.5, 0, 0]], [["a"] * 3], [[1 << 80, 0, 0]])
@@ -235,7 +238,7 @@ def test_a_strategy_that_learns_beats_random_on_a_valley(name: str) -> None:
         while len(found) < 256:
             batch = strategy.propose(16)
             seconds = [float(MACHINE.latency(np.asarray([located(task, c)[1]]))[0]) for c in batch]
-            strategy.observe(list(zip(batch, seconds, strict=True)))
+            strategy.observe([*map(Observation, batch, seconds)])
             found += seconds
         return min(found)
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ansorlite.cost_model import RandomModel
-from ansorlite.search import SearchProblem
+from ansorlite.search import Observation, SearchProblem
 from ansorlite.search.value import ValueSearch, ValueSettings, beam, best_below
 from tests.unit.synthetic import Machine, OrdinalSpace, Rows, SyntheticProgramSpace
 
@@ -43,6 +43,6 @@ def test_it_learns_what_pays() -> None:
         rows = np.array([problem.spaces[0].row_of(candidate) for candidate in batch])
         latencies = machine.latency(rows)
         best = min(best, float(latencies.min()))
-        search.observe(list(zip(batch, latencies.tolist(), strict=True)))
+        search.observe([*map(Observation, batch, latencies.tolist())])
     at_random = [machine.latency(space.sample(96, np.random.default_rng(seed))).min() for seed in range(20)]
     assert best < np.median(at_random)

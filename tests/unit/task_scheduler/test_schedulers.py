@@ -205,3 +205,29 @@ def test_the_bandit_goes_where_a_curve_still_falls_and_where_that_costs_less() -
             each.update(1, share, 16, 1.0)
     assert slow.next() == Share(1)
     assert slow.gradient(0) > quick.gradient(0)
+
+
+@pytest.mark.parametrize("make", SCHEDULERS)
+def test_shares_are_of_tasks_that_are_there_and_the_same_again(make: Callable[[Sequence[TaskInfo]], TaskScheduler]) -> None:
+    """Replayed from records, what was decided is decided again."""
+    tasks = [TaskInfo((float(1 + n % 3),), 1e6, "tag" if n % 2 else None, "family" if n < 3 else None) for n in range(6)]
+    curves = [decay(10.0 ** -(n % 3), 1e-5, 2 + n) for n in range(6)]
+    given = play(make(tasks), curves, 60)
+    assert given == play(make(tasks), curves, 60)
+    assert len(given) == 60
+    assert set(given) == set(range(6))
+    scheduler, again = make(tasks), make(tasks)
+    used = [0] * 6
+    for _ in range(20):
+        share = scheduler.next()
+        assert share is not None
+        assert 0 <= share.task < 6
+        assert share.trials is None or share.trials > 0
+        used[share.task] += 1
+        scheduler.update(share.task, curves[share.task][used[share.task]], 16, seconds=1.0)
+    # Records come task by task, and unasked.
+    for task, count in enumerate(used):
+        for share_number in range(1, count + 1):
+            again.update(task, curves[task][share_number], 16, seconds=1.0)
+    assert again.next() is not None
+    assert again.expected_gain() >= 0

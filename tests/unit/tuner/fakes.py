@@ -10,7 +10,7 @@ from typing import Self
 from ansorlite import te
 from ansorlite.records.database import Database
 from ansorlite.records.measurement import Measurement, Outcome, Seconds
-from ansorlite.search import RoundLog
+from ansorlite.search import Observation, RoundLog
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.task import Task
 from ansorlite.task_scheduler import RoundRobin, TaskInfo
@@ -57,15 +57,15 @@ class ListStrategy:
 
     def __init__(self, size: int = 1000) -> None:
         self.left = [candidate(i) for i in range(size)]
-        self.observed: list[tuple[Candidate, float | None]] = []
+        self.observed: list[Observation] = []
 
     def propose(self, n: int) -> list[Candidate]:
         batch, self.left = self.left[:n], self.left[n:]
         return batch
 
-    def observe(self, results: Sequence[tuple[Candidate, float | None]]) -> None:
+    def observe(self, results: Sequence[Observation]) -> None:
         self.observed += results
-        known = {candidate for candidate, _ in results}
+        known = {each.candidate for each in results}
         self.left = [candidate for candidate in self.left if candidate not in known]
 
 

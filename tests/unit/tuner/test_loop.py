@@ -11,6 +11,7 @@ import pytest
 from ansorlite.errors import TuningError
 from ansorlite.records.database import Database, TaskEntry
 from ansorlite.records.measurement import Measurement, Outcome, Record
+from ansorlite.search import Observation
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.te.serialize import dump
 from ansorlite.tuner.events import Event, Finished, Measured, RoundFinished, Started
@@ -163,7 +164,7 @@ def test_a_lie_of_another_machine_stops_nothing(tmp_path: Path, caplog: pytest.L
     assert result.best_latency == formula(candidate(22))
     assert measurer.asked[0][1] == candidate(3)  # measured at once, and once
     assert isinstance(tuned.strategy, ListStrategy)
-    assert (candidate(3), 1e-12) not in tuned.strategy.observed
+    assert Observation(candidate(3), 1e-12) not in tuned.strategy.observed
     assert "1 records were made on another machine" in caplog.text
 
 

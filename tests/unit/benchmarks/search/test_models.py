@@ -16,8 +16,10 @@ from ansorlite.features.loop_tree import TREE
 from ansorlite.features.tokens import TOKEN
 from ansorlite.search.protocol import SearchProblem
 from benchmarks.search import models as judging
+from benchmarks.search import told
 from benchmarks.search.__main__ import TABLES, main
 from benchmarks.search.entries import entry_of
+from benchmarks.search.kept import kept
 from benchmarks.search.space import problem_of
 from benchmarks.search.table import Kind, TableError, read
 
@@ -98,14 +100,25 @@ def test_the_commands(folder: Path, tmp_path: Path) -> None:
     assert "16 measured: today's model" in shown.output
 
 
+def test_seconds_of_tasks_that_were_not_seen(folder: Path, tmp_path: Path) -> None:
+    words = ["seconds", "--folder", str(folder), "--results", str(tmp_path / "r.json"), "--programs", "24", "--epochs", "1"]
+    done = CliRunner().invoke(main, [*words, "--folds", "2"])
+    assert done.exit_code == 0, done.output
+    (table,) = kept(tmp_path / "r.json").values()
+    assert [row[0] for row in table.rows] == [told.NETWORK, told.DRAFT, told.CONSTANT]
+    assert all(float(cell.rstrip("%")) > 0 for row in table.rows for cell in row[1:])
+    assert table.notes[0].startswith("2 tasks that were left out, in 2 folds")
+
+
 def test_claims_are_met_or_missed() -> None:
     settings = judging.Settings(8, 1, 2, 0)
 
-    def row(model: str, top: float) -> judging.Row:
-        return judging.Row("by_task", model, settings, {"pairwise": 0.8, "top 1": top}, (1.0, 1.0), 2, 8.0, 0.1)
+    def row(model: str, top: float, batch: float) -> judging.Row:
+        found = {"pairwise": 0.8, "top 1": top, judging.BATCH: batch}
+        return judging.Row("by_task", model, settings, found, (1.0, 1.0), 2, 8.0, 0.1)
 
-    rows = [row("draft", 0.9), row("tenset-mlp", 0.8), row("tlp", 0.79)]
-    assert [cells[-1] for cells in judging.tables(rows)[-1][1].rows] == ["met", "missed", "met"]
+    rows = [row("draft", 0.9, 0.8), row("tenset-mlp", 0.8, 0.1), row("tlp", 0.79, 0.1), row("one-shot", 0.5, 0.9)]
+    assert [cells[-1] for cells in judging.tables(rows)[-1][1].rows] == ["met", "missed", "met", "met"]
     assert judging.tables([]) == []
     assert not any(math.isnan(value) for value in asdict(rows[0])["mean"].values())
 

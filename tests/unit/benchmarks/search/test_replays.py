@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.search import families, transfer
+from ansorlite.task_scheduler import SCHEDULERS
+from benchmarks.search import families, sharing, transfer
 from benchmarks.search.__main__ import TABLES, main
 from benchmarks.search.families import WAYS, Cloud, replay
 from benchmarks.search.kept import kept
@@ -66,3 +67,31 @@ def test_too_few_programs_for_a_base_are_one_sentence(tmp_path: Path) -> None:
     assert done.exit_code == 1
     assert "a base model takes 500 programs of other tasks, and there are 0" in done.output
     assert kept(tmp_path / "r.json") == {}
+
+
+def test_schedulers_are_replayed_on_the_same_curves(tables: list[Table], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    curves = [sharing.Curve.of(Cloud.of(table), np.random.default_rng(0)) for table in tables]
+    for curve, table in zip(curves, tables, strict=True):
+        assert curve.best[-1] == pytest.approx(table.best)
+        assert (np.diff(curve.best) <= 0).all()
+        assert len(curve.best) == len(curve.spent) + 1
+    uses = np.array([1.0, 4.0, 2.0, 1.0])
+    every = sum(len(curve.spent) for curve in curves)
+    for make in SCHEDULERS.values():
+        course = sharing.replay(curves, make, uses, every)
+        assert (np.diff(course) <= 0).all()
+        assert course[-1] >= float(uses @ [curve.best[-1] for curve in curves]) * (1 - 1e-9)
+    monkeypatch.setattr(sharing, "TASKS", 3)
+    monkeypatch.setattr(sharing, "TRIALS", 8)
+    monkeypatch.setattr(sharing, "SEARCHES", 1)
+    (tmp_path / "cloud").mkdir()
+    for name in NAMES:
+        for path in (TABLES / "cloud").glob(f"{name}.*"):
+            (tmp_path / "cloud" / path.name).write_bytes(path.read_bytes())
+    words = ["schedulers", "--models", "2", "--folder", str(tmp_path), "--results", str(tmp_path / "r.json")]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    (table,) = kept(tmp_path / "r.json").values()
+    assert {row[0]: row[1] for row in table.rows}.keys() == SCHEDULERS.keys()
+    assert next(row[1] for row in table.rows if row[0] == sharing.IN_TURNS) == "1.000"
+    assert table.notes[-1].endswith(("met.", "missed."))
