@@ -12,6 +12,7 @@ from scipy.linalg import solve_triangular
 
 from ansorlite import lazy
 from ansorlite.cost_model import CostModel
+from ansorlite.evolution import best_first
 from ansorlite.search.acquisition import Numbers, expected_improvement
 from ansorlite.search.arm import Arm
 from ansorlite.search.measured import MeasuredSearch, Rows, new
@@ -33,7 +34,8 @@ class BayesianSettings:
     Attributes:
         first: programs of a Latin hypercube before the process is asked.
         pool: so many programs are looked at for a batch: the neighbours of the best few, and random ones.
-        length: the length of the Matern 3/2 kernel, in coordinates of unit deviation.
+        length: the length of the Matern 3/2 kernel; 1 is how far apart the first and the last value of the longest hole are.
+        believes: whether a batch is chosen one after another, each believed to do as expected; else those worth most.
         noise: of the logarithms of the times, added to the variance.
         most: the process is fitted to so many programs at most: the fastest, and the latest.
     """
@@ -41,16 +43,19 @@ class BayesianSettings:
     first: int = 20
     pool: int = 2048
     length: float = 1.5
+    believes: bool = True
     noise: float = 1e-4
     most: int = 512
 
 
 class BayesianSearch(MeasuredSearch):
-    """The logarithm of the time is a Gaussian process of the knobs; what is expected to improve it most is measured.
+    """The logarithm of the time is a Gaussian process of the row; what is expected to improve it most is measured.
 
-    A batch is chosen one after another, the process believing what it expects of those before (kriging believer): the best few at
-    once would be twins. What failed is not fitted. There, coordinates are indices of values, and the exploration falls with
-    the mean variance; here they are knobs, and expected improvement is left as it is.
+    As there, coordinates are the positions of the values in their holes, on one scale for all holes: knobs in units of their
+    deviations made the kernel three times as narrow, and the process knew of nothing but what is next to it. A batch is chosen
+    one after another, the process believing what it expects of those before (kriging believer): the best few at once would be
+    twins. What failed is not fitted. There, the exploration falls with the mean variance, and it is of the time itself; here,
+    expected improvement is left as it is, and is of the logarithm.
     """
 
     def __init__(
@@ -71,18 +76,19 @@ class BayesianSearch(MeasuredSearch):
     def choose(self, arm: Arm, n: int) -> Rows:
         settings = self._settings
         ran = np.flatnonzero(np.isfinite(arm.latencies))
-        if len(arm.latencies) < settings.first or len(ran) < 2:
-            return self._hypercube(arm, n)
+        missing = min(n, settings.first - len(arm.latencies)) if len(ran) > 1 else n
+        first = new(arm, self._hypercube(arm, missing))[:missing] if missing > 0 else arm.rows[:0]
+        pool = self._pool(arm) if missing < n else first[:0]
+        if not len(pool):
+            return first
         order = ran[np.argsort(arm.latencies[ran], kind="stable")][: settings.most // 2]
         fitted = np.union1d(order, ran[-(settings.most // 2) :])
-        pool = self._pool(arm)
-        if not len(pool):
-            return pool
-        known, open_ = _scaled(arm.space.embed(arm.rows[fitted]), arm.space.embed(pool))
-        return pool[self._believed(known, -np.log(arm.latencies[fitted]), open_, min(n, len(pool)))]
+        scale = max(1, int(arm.space.sizes.max()) - 1)
+        chosen = self._believed(arm.rows[fitted] / scale, -np.log(arm.latencies[fitted]), pool / scale, min(n, len(pool)))
+        return np.concatenate([first, pool[chosen]])
 
     def _believed(self, known: Numbers, values: Numbers, pool: Numbers, n: int) -> list[int]:
-        """Positions in the pool.
+        """Positions in the pool of those that are expected to improve most.
 
         What is believed is what is expected, which changes no mean; the variance falls by what each chosen one tells of the
         others.
@@ -97,6 +103,9 @@ class BayesianSearch(MeasuredSearch):
         told = [solve_triangular(process.L_, across, lower=True)]  # each row tells so much of every program of the pool
         variance = np.maximum(1.0 - (told[0] ** 2).sum(axis=0), 0.0)
         chosen: list[int] = []
+        if not self._settings.believes:
+            worth = expected_improvement(mean, np.sqrt(variance), float(values.max()))
+            return best_first(worth)[:n].tolist()
         for _ in range(n):
             worth = expected_improvement(mean, np.sqrt(variance), float(values.max()))
             worth[chosen] = -np.inf
@@ -122,8 +131,3 @@ class BayesianSearch(MeasuredSearch):
         rows: Rows = np.minimum((points * sizes).astype(np.int64), sizes - 1)
         return rows
 
-
-def _scaled(known: Numbers, pool: NDArray[np.float64]) -> tuple[Numbers, Numbers]:
-    """Both in units of the pool's deviation."""
-    width = np.where(pool.std(axis=0) > 0, pool.std(axis=0), 1.0)
-    return known / width, pool / width

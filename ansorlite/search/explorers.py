@@ -138,6 +138,7 @@ class Found:
         self._taken = taken
         self._keep = keep
         self._scores: dict[bytes, float] = {}
+        self._known: set[bytes] = set()  # the keys of those scores
         self._best: dict[bytes, tuple[float, Rows]] = {}
         self._floor = -np.inf
         self._improved = False
@@ -145,7 +146,7 @@ class Found:
     def scored(self, score: Score, rows: Rows) -> Scores:
         """``(n,)``; -inf for what is not valid."""
         row_keys = keys(self._space, rows)
-        new = np.array(first_of_each(row_keys, set(self._scores)), np.int64)
+        new = np.array(first_of_each(row_keys, self._known), np.int64)
         if len(new):
             valid = self._space.valid(rows[new])
             values = np.full(len(new), -np.inf)

@@ -170,6 +170,7 @@ PRESETS: Final[Mapping[str, Preset]] = {
         "Willemsen et al., PMBS 2021; KernelTuner/kernel_tuner bayes_opt",
         strategy="bayesian",
         cost_model="random",
+        round=8,
         draft=False,
     ),
     "pruner": Preset(
