@@ -6,9 +6,9 @@ Nothing but the driver's library is needed, ``libcuda.so.1``: no toolkit, no com
 an instance with the weights and room for temporaries on a GPU, or null. ``i32 go(ptr instance, ptr stream, i32 wait, ptr
 pointers)`` runs the model on one array for each input and output, of the GPU (used where it is) or of the host (copied); it
 answers 0, or the driver's number of an error. ``i32 go_profiled(..., ptr nanoseconds)`` does the same, waits, and writes how
-long each of the model's steps took, an i64, by the GPU's events. ``void unmake(ptr instance)`` gives back all. What went wrong is
-one sentence in ``message``, and a number in ``code``, each thread's own. All are hidden in the library, with :data:`PREFIX` before
-their names.
+long each of the model's steps took, an i64, by the GPU's events. ``void unmake(ptr instance)`` gives back all. What went wrong
+is one sentence in ``message``, and a number in ``code``, each thread's own. All are hidden in the library, with :data:`PREFIX`
+before their names.
 """
 
 from __future__ import annotations
