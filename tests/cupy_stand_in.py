@@ -194,6 +194,7 @@ class StandIn:
 
         runtime.CUDARuntimeError = CUDARuntimeError
         runtime.getDeviceCount = count
+        runtime.driverGetVersion = lambda: 13000
         runtime.getDeviceProperties = lambda _: {"name": f"Stand-in {len(self.gpus)}".encode()}
         values = {}
         for name, (number, value) in ATTRIBUTES.items():
@@ -218,6 +219,7 @@ class StandIn:
         cuda.memory = types.SimpleNamespace(OutOfMemoryError=OutOfMemoryError)
         namespace: dict[str, Any] = {
             "cuda": cuda,
+            "__version__": "0",
             "ndarray": _array_class(self),
             "asarray": self.asarray,
             "from_dlpack": self.from_dlpack,

@@ -42,6 +42,10 @@ SIGNATURES: Final = {
     "cuStreamSynchronize": "ptr",
     "cuLaunchKernel": "ptr i32 i32 i32 i32 i32 i32 i32 ptr ptr ptr",
     "cuGetErrorName": "i32 ptr",
+    "cuEventCreate": "ptr i32",
+    "cuEventRecord": "ptr ptr",
+    "cuEventElapsedTime": "ptr ptr ptr",
+    "cuEventDestroy": "ptr",
 }
 _TYPES: Final = {"i32": ctypes.c_int, "i64": ctypes.c_uint64, "ptr": ctypes.c_void_p}
 _NAMES: Final = {1: b"CUDA_ERROR_INVALID_VALUE", 2: b"CUDA_ERROR_OUT_OF_MEMORY", 101: b"CUDA_ERROR_INVALID_DEVICE"}
@@ -62,6 +66,7 @@ class Driver:
         room: bytes of memory that are left.
         capability: of the GPU.
         launched: kernels that ran.
+        events: those that nobody has destroyed, and the time of each: a launch or a copy takes a millisecond.
         copied: bytes of each copy to the host, and to the GPU or within it, that was done.
     """
 
@@ -72,6 +77,8 @@ class Driver:
         self.capability = (8, 0)
         self.launched: list[str] = []
         self.copied: list[int] = []
+        self.events: dict[int, int | None] = {}
+        self.clock = 0
         self.retained = 0
         self.stack = 0
         self.broken = 0
@@ -186,6 +193,7 @@ class Driver:
         content = None if self._is_here(source) else np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(source)).copy()
 
         def copy() -> None:
+            self.clock += 1
             data = self._at(source, nbytes).copy() if content is None else content
             if self._is_here(target):
                 self._at(target, nbytes)[...] = data
@@ -220,6 +228,7 @@ class Driver:
         addresses = [ctypes.c_uint64.from_address(pointer or 0).value for pointer in pointers]
 
         def run() -> None:
+            self.clock += 1
             self.launched.append(symbol)
             parts = []
             for address in addresses:
@@ -238,6 +247,30 @@ class Driver:
         if number not in self._names:
             raise FailedError(1)
         _store(place, ctypes.c_void_p, ctypes.addressof(self._names[number]))
+
+    def cuEventCreate(self, place: int, flags: int) -> None:  # noqa: N802
+        self._current()
+        assert flags == 0
+        self.events[self._handle()] = None
+        _store(place, ctypes.c_void_p, self._next)
+
+    def cuEventRecord(self, event: int, stream: int) -> None:  # noqa: N802
+        self._current()
+
+        def now() -> None:
+            self.events[event] = self.clock
+
+        assert event in self.events
+        self._waiting.setdefault(stream, []).append(now)
+
+    def cuEventElapsedTime(self, place: int, begin: int, end: int) -> None:  # noqa: N802
+        first, last = self.events[begin], self.events[end]
+        if first is None or last is None:
+            raise FailedError(1)
+        _store(place, ctypes.c_float, last - first)
+
+    def cuEventDestroy(self, event: int) -> None:  # noqa: N802
+        del self.events[event]
 
     # Its insides --------------------------------------------------------------------------------------------------------
     def _current(self) -> None:

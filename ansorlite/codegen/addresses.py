@@ -15,11 +15,13 @@ class Term(NamedTuple):
 
     Attributes:
         depth: the layer that bounds the life of ``text``.
+        divisor: a number that ``text`` is known to be a multiple of.
     """
 
     text: str
     coefficient: int
     depth: int
+    divisor: int = 1
 
 
 def _hoisted(c: Context, text: str, depth: int) -> str:
@@ -91,14 +93,17 @@ def _stepped(c: Context, place: Storage, dtype: str, terms: list[Term]) -> tuple
 
 
 def alignment(c: Context, place: Storage, dtype: str, constant: int, terms: list[Term]) -> int:
-    """What the address of the element ``constant`` beyond those terms is a multiple of: literals tell, and steps of counters."""
+    """What the address of the element ``constant`` beyond those terms is a multiple of.
+
+    Literals tell, steps of counters, and what is known of indices: where a tile is shifted back from an edge, say.
+    """
     least = place.alignment(dtype)
     if not place.aligned:
         return least
     step = constant
     for term in terms:
         counter = c.counters.get(term.text)
-        step = math.gcd(step, term.coefficient * (1 if counter is None else counter.step))
+        step = math.gcd(step, term.coefficient * (term.divisor if counter is None else counter.step))
     return max(least, math.gcd(place.aligned, step * dtypes.size(dtype)))
 
 

@@ -5,8 +5,10 @@ Nothing but the driver's library is needed, ``libcuda.so.1``: no toolkit, no com
 ``i32 connect()`` finds the driver; it answers 0 if it cannot. ``ptr make(i32 device, ptr weights)`` loads the kernels, and makes
 an instance with the weights and room for temporaries on a GPU, or null. ``i32 go(ptr instance, ptr stream, i32 wait, ptr
 pointers)`` runs the model on one array for each input and output, of the GPU (used where it is) or of the host (copied); it
-answers 0, or the driver's number of an error. ``void unmake(ptr instance)`` gives back all. What went wrong is one sentence in
-``message``, and a number in ``code``, each thread's own. All are hidden in the library, with :data:`PREFIX` before their names.
+answers 0, or the driver's number of an error. ``i32 go_profiled(..., ptr nanoseconds)`` does the same, waits, and writes how
+long each of the model's steps took, an i64, by the GPU's events. ``void unmake(ptr instance)`` gives back all. What went wrong
+is one sentence in ``message``, and a number in ``code``, each thread's own. All are hidden in the library, with :data:`PREFIX`
+before their names.
 """
 
 from __future__ import annotations
@@ -62,8 +64,12 @@ class GpuModel:
 
 @dataclass(frozen=True)
 class _Step:
-    """A launch of the function with that number; or a copy of ``nbytes``, without one, from the first slot to the second."""
+    """A launch of the function with that number; or a copy of ``nbytes``, without one, from the first slot to the second.
 
+    ``begins``: how many of the model's steps begin with it: the last one, and those before that do nothing.
+    """
+
+    begins: int
     function: int
     grid: int
     threads: int
@@ -95,7 +101,7 @@ def text(model: GpuModel, host: Target) -> str:
         "steps",
         _STEP,
         [
-            f"{{ i64 {step.function}, i32 {step.grid}, i32 {step.threads}, i32 {step.shared}, i32 0, i64 {begin}, "
+            f"{{ i64 {step.function}, i32 {step.grid}, i32 {step.threads}, i32 {step.shared}, i32 {step.begins}, i64 {begin}, "
             f"i64 {len(step.slots)}, i64 {step.nbytes} }}"
             for step, begin in zip(steps, first, strict=False)
         ],
@@ -116,7 +122,8 @@ def text(model: GpuModel, host: Target) -> str:
     _connect(into)
     _make(into, model, sizes)
     _unmake(into, sizes)
-    _go(into, model, sizes)
+    _go(into, model, sizes, profiled=False)
+    _go(into, model, sizes, profiled=True)
     return into.text()
 
 
@@ -157,13 +164,18 @@ def _functions(model: GpuModel) -> dict[tuple[str, str], int]:
 
 
 def _steps(model: GpuModel, functions: Sequence[tuple[str, str]]) -> Iterator[_Step]:
+    begins = 0
     for step in model.steps:
+        begins += 1
         if isinstance(step, Move):
-            yield _Step(-1, 0, 0, 0, (step.source, step.target), step.nbytes)
+            yield _Step(begins, -1, 0, 0, 0, (step.source, step.target), step.nbytes)
+            begins = 0
             continue
         for launch in model.kernels[step.entry].at(When.CALL):
             slots = tuple(_at(step, slot.base, slot.offset) for slot in launch.arguments)
-            yield _Step(functions.index((step.entry, launch.symbol)), launch.grid, launch.threads, launch.shared, slots, 0)
+            number = functions.index((step.entry, launch.symbol))
+            yield _Step(begins, number, launch.grid, launch.threads, launch.shared, slots, 0)
+            begins = 0
 
 
 def _at(call: Call, position: int, offset: int) -> Address:
@@ -354,8 +366,10 @@ def _unmake(into: DriverModule, sizes: _Sizes) -> None:
     f.done()
 
 
-def _go(into: DriverModule, model: GpuModel, sizes: _Sizes) -> None:
-    f = DriverFunction(into, "go", "i32", "ptr %model, ptr %stream, i32 %wait, ptr %given")
+def _go(into: DriverModule, model: GpuModel, sizes: _Sizes, *, profiled: bool) -> None:
+    taken = "ptr %model, ptr %stream, i32 %wait, ptr %given"
+    f = DriverFunction(into, "go_profiled" if profiled else "go", "i32", f"{taken}, ptr %nanoseconds" if profiled else taken)
+    events = _Events(f, len(model.steps)) if profiled else None
     count = len(model.values)
     bases, kind, before = f.place(f"[{2 + count} x i64]"), f.place("i32"), f.place("ptr")
     words, parameters = f.place(f"[{max(2, sizes.slots)} x i64]"), f.place(f"[{max(2, sizes.slots)} x ptr]")
@@ -366,6 +380,8 @@ def _go(into: DriverModule, model: GpuModel, sizes: _Sizes) -> None:
     functions = f.op(f"getelementptr i8, ptr %model, i64 {_HEAD + 8 * sizes.images}")
     failed = "the GPU fails: a program of this process, or of another one, has broken its memory or hangs"
     f.must("lost", failed, "cuCtxPushCurrent", f"ptr {context}")
+    if events is not None:
+        events.make(failed)
     f.do(f"store i64 {room}, ptr {bases}, align 8")
     f.do(f"store i64 {weights}, ptr {f.op(f'getelementptr i64, ptr {bases}, i64 1')}, align 8")
     with f.loop(str(max(2, sizes.slots))) as number:
@@ -388,7 +404,10 @@ def _go(into: DriverModule, model: GpuModel, sizes: _Sizes) -> None:
             f.must("pop", failed, "cuMemcpyAsync", f"i64 {place}", f"i64 {given}", f"i64 {size}", "ptr %stream")
     with f.loop(str(sizes.steps)) as number:
         types = ("i64", "i32", "i32", "i32", "i32", "i64", "i64", "i64")
-        function, grid, threads, shared, _, begin, slots, size = _fields(f, _STEP, "steps", number, *types)
+        function, grid, threads, shared, begins, begin, slots, size = _fields(f, _STEP, "steps", number, *types)
+        if events is not None:
+            with f.loop(f.op(f"zext i32 {begins} to i64")):
+                events.record(failed)
         with f.loop(slots) as position:
             base, offset = _fields(f, _SLOT, "slots", f.op(f"add i64 {begin}, {position}"), "i64", "i64")
             start = f.op(f"load i64, ptr {f.op(f'getelementptr i64, ptr {bases}, i64 {base}')}, align 8")
@@ -413,6 +432,10 @@ def _go(into: DriverModule, model: GpuModel, sizes: _Sizes) -> None:
             source = f.op(f"load i64, ptr {words}, align 8")
             target = f.op(f"load i64, ptr {f.op(f'getelementptr i64, ptr {words}, i64 1')}, align 8")
             f.must("pop", failed, "cuMemcpyAsync", f"i64 {target}", f"i64 {source}", f"i64 {size}", "ptr %stream")
+    if events is not None:
+        # Behind the last step, and for those behind it that do nothing.
+        with f.loop(f.op(f"sub i64 {len(model.steps) + 1}, {events.recorded()}")):
+            events.record(failed)
     with f.loop(str(count - model.inputs)) as number:
         output = f.op(f"add i64 {number}, {model.inputs}")
         given = f.op(f"load i64, ptr {f.op(f'getelementptr i64, ptr %given, i64 {output}')}, align 8")
@@ -423,11 +446,67 @@ def _go(into: DriverModule, model: GpuModel, sizes: _Sizes) -> None:
             f.must("pop", failed, "cuMemcpyAsync", f"i64 {given}", f"i64 {place}", f"i64 {size}", "ptr %stream")
     with f.where(f.op("icmp ne i32 %wait, 0")):
         f.must("pop", failed, "cuStreamSynchronize", "ptr %stream")
+    if events is not None:
+        events.tell(failed)
+        events.unmake()
     f.ask("cuCtxPopCurrent", f"ptr {before}")
     f.do("ret i32 0")
     f.start("pop")
+    if events is not None:
+        events.unmake()
     f.ask("cuCtxPopCurrent", f"ptr {before}")
     f.jump("lost")
     f.start("lost")
     f.do(f"ret i32 {f.op(f'load i32, ptr @{PREFIX}code, align 4')}")
     f.done()
+
+
+class _Events:
+    """One before each step of the model, and one behind the last."""
+
+    def __init__(self, f: DriverFunction, steps: int) -> None:
+        self._f = f
+        self._steps = steps
+        self._events, self._next = f.place(f"[{steps + 1} x ptr]"), f.place("i64")
+        self._milliseconds = f.place("float")
+        f.do(f"store [{steps + 1} x ptr] zeroinitializer, ptr {self._events}, align 16")
+        f.do(f"store i64 0, ptr {self._next}, align 8")
+
+    def _at(self, number: str) -> str:
+        return self._f.op(f"getelementptr ptr, ptr {self._events}, i64 {number}")
+
+    def _event(self, number: str) -> str:
+        return self._f.op(f"load ptr, ptr {self._at(number)}, align 8")
+
+    def make(self, failed: str) -> None:
+        f = self._f
+        with f.loop(str(self._steps + 1)) as number:
+            f.must("pop", failed, "cuEventCreate", f"ptr {self._at(number)}", "i32 0")
+
+    def recorded(self) -> str:
+        """How many have been."""
+        return self._f.op(f"load i64, ptr {self._next}, align 8")
+
+    def record(self, failed: str) -> None:
+        """The next one."""
+        f, number = self._f, self.recorded()
+        f.must("pop", failed, "cuEventRecord", f"ptr {self._event(number)}", "ptr %stream")
+        f.do(f"store i64 {f.op(f'add i64 {number}, 1')}, ptr {self._next}, align 8")
+
+    def tell(self, failed: str) -> None:
+        """Wait, and write how long each step took."""
+        f = self._f
+        f.must("pop", failed, "cuStreamSynchronize", "ptr %stream")
+        with f.loop(str(self._steps)) as number:
+            begin, end = self._event(number), self._event(f.op(f"add i64 {number}, 1"))
+            f.must("pop", failed, "cuEventElapsedTime", f"ptr {self._milliseconds}", f"ptr {begin}", f"ptr {end}")
+            wide = f.op(f"fpext float {f.op(f'load float, ptr {self._milliseconds}, align 4')} to double")
+            whole = f.op(f"fptosi double {f.op(f'fmul double {wide}, 1.0e6')} to i64")
+            f.do(f"store i64 {whole}, ptr {f.op(f'getelementptr i64, ptr %nanoseconds, i64 {number}')}, align 8")
+
+    def unmake(self) -> None:
+        f = self._f
+        with f.loop(str(self._steps + 1)) as number:
+            event = self._event(number)
+            with f.where(f.op(f"icmp ne ptr {event}, null")):
+                f.ask("cuEventDestroy", f"ptr {event}")

@@ -30,6 +30,10 @@ CALLED: Final = {
     "cuPointerGetAttribute": "cuPointerGetAttribute",
     "cuStreamSynchronize": "cuStreamSynchronize",
     "cuLaunchKernel": "cuLaunchKernel",
+    "cuEventCreate": "cuEventCreate",
+    "cuEventRecord": "cuEventRecord",
+    "cuEventElapsedTime": "cuEventElapsedTime",
+    "cuEventDestroy": "cuEventDestroy_v2",
     "cuGetErrorName": "cuGetErrorName",
 }
 

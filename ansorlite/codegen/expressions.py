@@ -23,6 +23,7 @@ from ansorlite.loops.nodes import Load
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Cast, Const, Expr, Select, Unary, Var
 from ansorlite.te.float_range import ANYTHING, float_range
+from ansorlite.te.index.divisor import divisor
 from ansorlite.te.index.form import Affine, flat, form_of
 from ansorlite.te.index.ranges import bounds
 from ansorlite.te.ops import DOTS, INDEX_ARITHMETIC, BinaryOp, UnaryOp
@@ -85,7 +86,7 @@ def spread(c: Context, form: Affine) -> Spread:
             # As far out as the value is defined: who asks may be there.
             facts = dependence(atom)
             depth = c.scope.depth_of(facts) if facts.memory else c.scope.home_depth(facts)
-            terms.append(Term(value.text, coefficient, depth))
+            terms.append(Term(value.text, coefficient, depth, divisor(atom)))
     return Spread(constant, terms, stride, offsets)
 
 

@@ -4,7 +4,8 @@
 their own, it is ``NAME_create(int device, const char *weights)``. ``int NAME_run(NAME *, inputs..., outputs...)`` runs it and
 waits; ``int NAME_enqueue(NAME *, void *stream, inputs..., outputs...)`` asks for it on a stream; ``const char *NAME_error(void)``
 says what went wrong last in this thread. For Python there is ``ansorlite_model``: the addresses of a description (JSON), of what
-creates, runs and destroys an instance, and of the message and the driver's number of an error.
+creates, runs and destroys an instance, of the message and the driver's number of an error, and of what runs one and times its
+steps.
 """
 
 from __future__ import annotations
@@ -109,8 +110,9 @@ $stores
 }
 
 @description = private constant [$length x i8] c"$description"
-@$model = constant { ptr, ptr, ptr, ptr, ptr, ptr } {
-  ptr @description, ptr @ansorlite_create, ptr @${prefix}go, ptr @${name}_destroy, ptr @${name}_error, ptr @ansorlite_code
+@$model = constant { ptr, ptr, ptr, ptr, ptr, ptr, ptr } {
+  ptr @description, ptr @ansorlite_create, ptr @${prefix}go, ptr @${name}_destroy, ptr @${name}_error, ptr @ansorlite_code,
+  ptr @${prefix}go_profiled
 }
 """)
 

@@ -16,6 +16,9 @@ from ansorlite.runtime.not_copied import NotCopied
 
 _CREATE: Final = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p)
 _GO: Final = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
+_GO_PROFILED: Final = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p
+)
 _DESTROY: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _ERROR: Final = ctypes.CFUNCTYPE(ctypes.c_char_p)
 _CODE: Final = ctypes.CFUNCTYPE(ctypes.c_int)
@@ -36,6 +39,7 @@ class GpuSymbols(ctypes.Structure):
         ("destroy", ctypes.c_void_p),
         ("error", ctypes.c_void_p),
         ("code", ctypes.c_void_p),
+        ("profile", ctypes.c_void_p),
     )
 
 
@@ -71,6 +75,7 @@ class LoadedGpuModel(NotCopied):
         self._place = (device, None if weights is None else os.fsencode(weights))
         self._create: Callable[..., int | None] = _CREATE(symbols.create)
         self._go: Callable[..., int] = _GO(symbols.go)
+        self._profile: Callable[..., int] = _GO_PROFILED(symbols.profile)
         self._destroy: Callable[[int], None] = _DESTROY(symbols.destroy)
         self._error: Callable[[], bytes] = _ERROR(symbols.error)
         self._code: Callable[[], int] = _CODE(symbols.code)
@@ -94,6 +99,25 @@ class LoadedGpuModel(NotCopied):
         """
         return self._run(by_name(self.inputs, (inputs,), {}), out)
 
+    def step_seconds(self, inputs: Mapping[str, Any], runs: int = 30) -> tuple[float, ...]:
+        """How long each of ``description.steps`` takes in place, by the GPU's events: medians, in seconds.
+
+        Args:
+            inputs: name → array.
+            runs: how often the model runs.
+
+        Raises:
+            ArgumentError: as for a call; or ``runs`` is less than 1.
+            DeviceLostError: the GPU fails.
+        """
+        if runs < 1:
+            raise ArgumentError(f"runs is {runs}; it must be at least 1")
+        counters = np.zeros((runs + 1, len(self.description.steps)), np.int64)
+        for row in counters:
+            self._run(by_name(self.inputs, (inputs,), {}), {}, row)
+        # The first run warms up.
+        return tuple((np.median(counters[1:], axis=0) * 1e-9).tolist())
+
     def __del__(self) -> None:
         for instance in getattr(self, "_idle", ()):
             self._destroy(instance)
@@ -105,7 +129,13 @@ class LoadedGpuModel(NotCopied):
             raise (MemoryLimitError if self._code() == _NO_MEMORY else TargetError)(said)
         return instance
 
-    def _run(self, found: Mapping[str, Any], out: Mapping[str, Any]) -> dict[str, Any]:
+    def _run(
+        self, found: Mapping[str, Any], out: Mapping[str, Any], nanoseconds: np.ndarray[Any, Any] | None = None
+    ) -> dict[str, Any]:
+        """
+        Args:
+            nanoseconds: where it is written how long each step took.
+        """
         there = {name: array for name, array in found.items() if _on_gpu(array)}
         on_host = Signature({n: kind for n, kind in self.inputs.items() if n not in there}, {})
         given = iter(on_host.given(({n: array for n, array in found.items() if n not in there},), {}))
@@ -127,7 +157,8 @@ class LoadedGpuModel(NotCopied):
             instance = self._idle.pop()
         except IndexError:
             instance = self._made()
-        failed = self._go(instance, next(iter(streams), 0), 1, pointers)
+        asked = (instance, next(iter(streams), 0), 1, pointers)
+        failed = self._go(*asked) if nanoseconds is None else self._profile(*asked, nanoseconds.ctypes.data)
         said = self._error().decode(errors="replace") if failed else ""
         self._idle.append(instance)
         if failed:

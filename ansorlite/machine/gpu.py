@@ -28,6 +28,8 @@ class Gpu:
         load_bytes: that a thread loads by one instruction, at most.
         async_copies: whether copies to shared memory may land later.
         bulk_bytes: from how many bytes on neighbours in memory are copied there as one, by a bulk copy; 0: there are none.
+        latency: cycles from a load of memory until it lands (microbenchmarks of A100 and H100 say 470 to 600).
+        sector_bytes: of memory that a multiprocessor gets in a cycle, in sectors of 32 (NVIDIA's A100 white paper, of its L2).
         lanes: operations on float32 that a multiprocessor begins in a cycle.
         matrix: the matrix units that programs may use, the best first.
         launch: seconds of one launch (CUDA C++ Best Practices: a few microseconds).
@@ -56,6 +58,8 @@ class Gpu:
     l2_bandwidth: float = 0.0
     matrix: tuple[MatrixUnit, ...] = ()
     bulk_bytes: int = 0
+    latency: float = 500.0
+    sector_bytes: float = 64.0
 
     @staticmethod
     def of(facts: Mapping[str, Any]) -> Gpu:
@@ -63,7 +67,8 @@ class Gpu:
         return Gpu(**{**facts, "matrix": tuple(map(MatrixUnit.of, facts.get("matrix", ())))})
 
 
-#: Least bytes of bulk copies, from compute capability 9.0 on: half of what a warp copies by one instruction else. Not measured.
+#: Least bytes of bulk copies, from compute capability 9.0 on: half of what a warp copies by one instruction else.
+#: `ansorlite calibrate` measures it; no GPU has yet.
 BULK_BYTES: Final = 256
 #: None that is sold: the one that a CPU stands in for. It is small, so that its programs are.
 EMULATED: Final = Gpu(

@@ -18,20 +18,30 @@ _log = visible.logger(__name__)
 
 @dataclass(frozen=True)
 class GpuRates:
-    """Numbers of a :class:`Gpu` that ``ansorlite calibrate`` measures, by its names."""
+    """Numbers of a :class:`Gpu` that ``ansorlite calibrate`` measures, by its names.
+
+    ``bulk_bytes`` is 0 where there are no bulk copies.
+    """
 
     bandwidth: float
     flops: float
     launch: float
     shared_words: float
     l2_bandwidth: float
+    latency: float
+    sector_bytes: float
+    bulk_bytes: int
 
     def __post_init__(self) -> None:
         """
         Raises:
             CalibrationError: some are no rates.
         """
-        for name, value in asdict(self).items():
+        rates = asdict(self)
+        bulk = rates.pop("bulk_bytes")
+        if type(bulk) is not int or bulk < 0:
+            raise CalibrationError(f"bulk_bytes of a GPU is {bulk!r}, not a number of bytes; calibrate again")
+        for name, value in rates.items():
             if not isinstance(value, float) or not 0.0 < value < math.inf:
                 raise CalibrationError(
                     f"{name} of a GPU is {value!r}, not a number above 0; calibrate again when nothing else runs"

@@ -1,53 +1,69 @@
-"""``python -m benchmarks.gpu``: first whether programs are right on the device, then one case of each family, then the rest.
+"""``python -m benchmarks.gpu``: what the device is, whether programs are right on it, one case of each family, then the rest.
 
-A part takes at most ``--budget`` seconds; called again, it goes on. What was tuned is in the database, what was timed in the file
-beside it.
+A part takes at most ``--budget`` seconds and what the last case needs to end. Called again, it goes on: with what was never
+begun, then with what has not had its trials, then with what went wrong. What was tuned is in the database, what was timed in the
+file beside it.
 """
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import time
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 import click
-import numpy as np
 
 from ansorlite.errors import AnsorliteError
-from ansorlite.loops.nodes import Function
-from ansorlite.platforms import build
-from ansorlite.programs.build import kernel_on
-from ansorlite.runtime.devices import device_of
+from ansorlite.machine.kept_gpu import kept as measured
 from ansorlite.target import Target, check_runs, resolve
-from benchmarks.gpu.cases import FAMILIES, SMALL, Case, in_order
+from benchmarks.gpu import right
+from benchmarks.gpu.apart import Apart, nothing
+from benchmarks.gpu.cases import Case, families, in_order
 from benchmarks.gpu.model_cases import ModelCase
-from benchmarks.gpu.models import run_model
 from benchmarks.gpu.page import page
-from benchmarks.gpu.session import Row, run
-from tests.gpu_programs import GOLDEN, Program
+from benchmarks.gpu.row import Row, kept, read
+from benchmarks.gpu.work import ABOUT, CALIBRATION, DEVICE, Order
 
-#: Seconds of tuning one case, at most.
-_TUNING: Final = 60.0
-#: The same of a model, whose tuning goes on in the next part.
+#: What processes do before their first case; tests put something of their own in its place.
+BEGIN: Callable[[], None] = nothing
+#: The same of the programs that are to be right.
+RIGHT = right.NAMES
+
+#: Seconds of tuning a model, at most: it goes on in the next part.
 _TUNING_A_MODEL: Final = 240.0
-#: No case is begun with less than this left: it could not end in time.
-_LAST: Final = 90.0
+#: What comes before and behind the tuning of a case, and of a model: references, PyTorch's compiler, turns.
+_BESIDE: Final = 30.0
+_BESIDE_A_MODEL: Final = 100.0
+#: No case is begun with less than this left to tune.
+_LEAST: Final = 20.0
+#: Seconds for a check, and how long a case may be beyond the end of its part: what hangs must not cost the part.
+_CHECK: Final = 60.0
+_BEYOND: Final = 40.0
 
 
 @click.command()
 @click.option("--target", "target_name", default="cuda", show_default=True, help="cuda[:N], opencl[:N], or emulated.")
 @click.option("--trials", default=64, show_default=True, type=click.IntRange(min=0), help="For each case; 0: no tuning.")
+@click.option("--tuning", default=60.0, show_default=True, help="Seconds of tuning a case, at most.")
 @click.option("--budget", default=540.0, show_default=True, help="Seconds after which no other case is begun.")
 @click.option("--database", default=Path("gpu.db"), show_default=True, type=click.Path(path_type=Path))
 @click.option("--small", is_flag=True, help="Small cases, to try the script out without a GPU.")
 @click.option("--case", "patterns", multiple=True, metavar="TEXT", help="Only cases with this in their family or name.")
 @click.option("--page", "page_path", type=click.Path(path_type=Path), help="Write the page of results here.")
+@click.option("--commit", help="What the page says of the commit; by default what git says.")
 def main(
-    target_name: str, trials: int, budget: float, database: Path, small: bool, patterns: tuple[str, ...], page_path: Path | None
+    target_name: str,
+    trials: int,
+    tuning: float,
+    budget: float,
+    database: Path,
+    small: bool,
+    patterns: tuple[str, ...],
+    page_path: Path | None,
+    commit: str | None,
 ) -> None:
     """Check and time kernels on a GPU."""
     end = time.monotonic() + budget
@@ -57,66 +73,73 @@ def main(
     except AnsorliteError as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(2)
-    families, results = SMALL if small else FAMILIES, database.with_suffix(".jsonl")
-    rows = {(row.family, row.case): row for row in _read(results) if row.device == target.key}
+    results = database.with_suffix(".jsonl")
+    rows = read(results, target.key)
     click.echo(f"device: {target.key}")
-    for name, program in GOLDEN.items():
-        if ("right", name) not in rows:
-            rows["right", name] = _kept(results, _checked(name, program, target))
-        click.echo(f"right {name}: {rows['right', name].wrong or 'yes'}")
+
+    def write_page() -> None:
+        if page_path is not None:
+            page_path.write_text(page(families(small=small), rows, target.key, commit or _commit()))
+
+    def done(order: Order, seconds: float) -> None:
+        rows[order.family, order.case] = kept(results, apart.do(order, seconds))
+        # Whatever ends this process, the page says what there is by then.
+        write_page()
+
     left = []
-    for case in in_order(families):
-        if patterns and not any(text in f"{case.family} {case.name}" for text in patterns):
-            continue
-        known = rows.get((case.family, case.name))
-        if known is None or known.wrong or known.unfinished:
-            if time.monotonic() + min(_LAST, budget / 2) > end:
-                left.append(f"{case.family} {case.name}")
+    with Apart(BEGIN) as apart:
+        for family, name in _first(rows):
+            known = rows.get((family, name))
+            if known is None or known.wrong or (name == CALIBRATION and not _calibrated(target)):
+                if time.monotonic() > end:
+                    left.append(f"{family} {name}")
+                    continue
+                done(Order(family, name, target_name, target.key, small, 0, 0.0, database), _CHECK)
+            told = rows[family, name]
+            click.echo(f"{family} {name}: {told.wrong or told.reference or 'yes'}")
+        for case in _in_turn(in_order(families(small=small)), rows):
+            if patterns and not any(text in f"{case.family} {case.name}" for text in patterns):
                 continue
-            known = rows[case.family, case.name] = _kept(results, _run(case, target, trials, end, database))
-            if known.unfinished:
-                left.append(f"{case.family} {case.name}, all of its trials ({known.trials} were made)")
-        ratio = f", {known.theirs / known.ours:.2f} x PyTorch" if known.theirs else ""
-        click.echo(f"{case.family} {case.name}: {known.wrong or f'{1e6 * known.ours:.1f} us{ratio}'}")
+            known = rows.get((case.family, case.name))
+            if known is None or known.wrong or known.unfinished:
+                beside, most = (_BESIDE_A_MODEL, _TUNING_A_MODEL) if isinstance(case, ModelCase) else (_BESIDE, tuning)
+                limit = min(most, end - time.monotonic() - beside)
+                if time.monotonic() > end or (trials and limit < min(_LEAST, most, budget / 4)):
+                    left.append(f"{case.family} {case.name}")
+                    continue
+                last = end - time.monotonic() + _BEYOND
+                order = Order(case.family, case.name, target_name, target.key, small, trials, max(limit, 1.0), database)
+                done(order, last)
+            row = rows[case.family, case.name]
+            if row.unfinished:
+                left.append(f"{case.family} {case.name}, all of its trials ({row.trials} were made)")
+            ratio = f", {row.theirs / row.ours:.2f} x PyTorch" if row.theirs and row.ours else ""
+            click.echo(f"{case.family} {case.name}: {row.wrong or f'{1e6 * row.ours:.1f} us{ratio}'}")
     for name in left:
         click.echo(f"not reached: {name}")
-    if page_path is not None:
-        levels = device_of(target).peaks(target.threads).levels
-        page_path.write_text(page(families, rows, target.key, _commit(), levels[-1].copy))
+    write_page()
     sys.exit(1 if left or any(row.wrong for row in rows.values()) else 0)
 
 
-def _run(case: Case | ModelCase, target: Target, trials: int, end: float, database: Path) -> Row:
-    if not isinstance(case, ModelCase):
-        return run(case, target, trials, _TUNING, database)
-    # What comes behind the tuning takes a minute.
-    limit = min(_TUNING_A_MODEL, max(end - time.monotonic() - _LAST, 1.0))
-    return run_model(case, target, trials, limit, database)
+def _first(rows: Mapping[tuple[str, str], Row]) -> Iterator[tuple[str, str]]:
+    """What is asked before any case; what went wrong in a part before last of it."""
+    asked = [*((DEVICE, name) for name in ABOUT), *((right.FAMILY, name) for name in RIGHT)]
+    return iter(sorted(asked, key=lambda each: each in rows and bool(rows[each].wrong)))
 
 
-def _checked(name: str, program: Program, target: Target) -> Row:
-    """Whether a program written by hand is right there."""
-    start = time.time()
-    function: Function = program.function
-    inputs = program.arrays()[: -function.outputs]
-    wrong = ""
-    try:
-        kernel = kernel_on(build(function, target), function.params, target, None)
-        np.testing.assert_allclose(kernel(*inputs), program.meaning(*inputs), rtol=1e-5, atol=1e-5)
-    except Exception as error:
-        wrong = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-    return Row("right", name, target.key, wrong, 0.0, 0.0, 0.0, 0, time.time() - start, "numpy", start)
+def _calibrated(target: Target) -> bool:
+    """Whether this machine knows what was measured of the device: one that is lent anew does not."""
+    return target.kind == "emulated" or (target.gpu is not None and measured(target.gpu.name) is not None)
 
 
-def _kept(results: Path, row: Row) -> Row:
-    with results.open("a") as file:
-        file.write(json.dumps(asdict(row)) + "\n")
-    return row
+def _in_turn(cases: list[Case | ModelCase], rows: Mapping[tuple[str, str], Row]) -> list[Case | ModelCase]:
+    """Those that were never begun, those without all of their trials, those that went wrong."""
 
+    def rank(case: Case | ModelCase) -> int:
+        row = rows.get((case.family, case.name))
+        return 0 if row is None else 2 if row.wrong else int(row.unfinished)
 
-def _read(results: Path) -> list[Row]:
-    """The last row of a case counts."""
-    return [Row(**json.loads(line)) for line in results.read_text().splitlines()] if results.exists() else []
+    return sorted(cases, key=rank)
 
 
 def _commit() -> str:

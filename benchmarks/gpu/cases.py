@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, Final
 
 from ansorlite import te
@@ -48,12 +49,15 @@ class Family:
     Attributes:
         bar: at least so many times as fast as PyTorch, as a geometric mean.
         of_copy: at least this share of the bandwidth of a copy; 0: that is no matter.
+        large: names of cases that have a bar of their own beside it, ``bar_of_large``.
     """
 
     name: str
     bar: float
     of_copy: float
     cases: tuple[Case | ModelCase, ...]
+    large: tuple[str, ...] = ()
+    bar_of_large: float = 0.0
 
 
 def _products(family: str, dtype: str, sizes: Sequence[tuple[int, ...]]) -> tuple[Case, ...]:
@@ -120,6 +124,11 @@ def _attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return matmul(softmax(scores), v)
 
 
+def _their_attention(torch: Any, q: Any, k: Any, v: Any) -> Any:
+    """PyTorch has its fast kernels for four dimensions alone: here all rows are heads of one sample."""
+    return torch.nn.functional.scaled_dot_product_attention(q[None], k[None], v[None])[0]
+
+
 def _attentions(sizes: Sequence[tuple[int, int, int]]) -> tuple[Case, ...]:
     """Of (batch and heads, length, head)."""
     return tuple(
@@ -129,7 +138,7 @@ def _attentions(sizes: Sequence[tuple[int, int, int]]) -> tuple[Case, ...]:
             ((b, length, head),) * 3,
             "float16",
             _attention,
-            lambda torch, q, k, v: torch.nn.functional.scaled_dot_product_attention(q, k, v),
+            _their_attention,
         )
         for b, length, head in sizes
     )
@@ -146,17 +155,19 @@ _OTHERS: Final = (
     (256,) * 3,
     (512,) * 3,
 )
+#: What counts as a large cube.
+_LARGE: Final = ("4096x4096x4096", "8192x8192x8192")
 _CONVOLUTIONS: Final = ((16, 64, 64, 56, 3), (16, 128, 128, 28, 3), (16, 256, 1024, 14, 1), (16, 3, 64, 224, 7))
 
 #: The bars are those of issue 17.
 FAMILIES: Final = (
     Family("product32", 1.0, 0.0, _products("product32", "float32", (*_CUBES[:3], *_OTHERS, _CUBES[3]))),
     Family("memory", 1.3, 0.9, (*_memory(4096, 4096), *_memory(65536, 256), *_memory(64, 131072))),
-    Family("product16", 1.0, 0.0, _products("product16", "float16", (*_CUBES, *_OTHERS))),
-    Family("productb16", 1.0, 0.0, _products("productb16", "bfloat16", (*_CUBES, *_OTHERS))),
+    Family("product16", 1.0, 0.0, _products("product16", "float16", (*_CUBES, *_OTHERS)), _LARGE, 0.9),
+    Family("productb16", 1.0, 0.0, _products("productb16", "bfloat16", (*_CUBES, *_OTHERS)), _LARGE, 0.9),
     Family("conv32", 1.0, 0.0, _convolutions("conv32", "float32", _CONVOLUTIONS)),
     Family("conv16", 0.9, 0.0, _convolutions("conv16", "float16", _CONVOLUTIONS)),
-    Family("attention", 0.8, 0.0, _attentions(((32, 1024, 64), (16, 2048, 128)))),
+    Family("attention", 0.8, 0.0, _attentions(((32, 1024, 64), (16, 2048, 128), (96, 512, 64)))),
     Family("model", 1.0, 0.0, MODELS),
 )
 #: Of each family one case that is done in a moment: the script is tried out with these where there is no GPU.
@@ -171,6 +182,12 @@ SMALL: Final = (
 )
 
 
+def families(*, small: bool) -> tuple[Family, ...]:
+    """Those to be timed, or those to try the script out with."""
+    return SMALL if small else FAMILIES
+
+
 def in_order(families: Sequence[Family]) -> list[Case | ModelCase]:
-    """One case of each family, then the rest."""
-    return [*(family.cases[0] for family in families), *(case for family in families for case in family.cases[1:])]
+    """One case of each family, then another of each, and so on: whenever time is up, each has had its share."""
+    turns = zip_longest(*(family.cases for family in families))
+    return [case for turn in turns for case in turn if case is not None]

@@ -19,7 +19,8 @@ from ansorlite.runtime.devices import device_of
 from ansorlite.runtime.timing import measure
 from ansorlite.target import Target
 from benchmarks.gpu.model_cases import ModelCase
-from benchmarks.gpu.session import TURN, TURNS, Row, TorchTimer, torch_here
+from benchmarks.gpu.row import Row
+from benchmarks.gpu.session import TURN, TURNS, TorchTimer, pace_of, torch_here
 
 #: Of the largest output.
 _TOLERANCE: Final = 1e-3
@@ -44,18 +45,21 @@ def run_model(case: ModelCase, target: Target, trials: int, limit: float, databa
             reference = module(*map(cpu.from_numpy, arrays.values())).numpy()
         model = al.from_onnx(export(module, [*map(cpu.from_numpy, arrays.values())], inputs=list(arrays)), target=target)
         wanted = made = trials * len(model.tasks)
+        pace = 0.0
         if trials:
-            made = al.tune(model, trials=wanted, database=database, time_limit=limit, progress=False).trials
+            tuned = al.tune(model, trials=wanted, database=database, time_limit=limit, progress=False)
+            made, pace = tuned.trials, pace_of(tuned)
         executable = al.compile(model, database=database)
         assert isinstance(executable, Executable)
         (found,) = executable(arrays).values()
         wrong = _wrong(found, reference)
         ours, theirs = _turns(executable, target, arrays, module)
         spent = time.time() - start
-        return Row(case.family, case.name, target.key, wrong, ours, theirs, 0.0, made, spent, "PyTorch", start, made < wanted)
+        key = target.key
+        return Row(case.family, case.name, key, wrong, ours, theirs, 0.0, made, spent, "PyTorch", start, made < wanted, pace)
     except Exception as error:  # one case must not end the run
         said = f"{type(error).__name__}: {error}".splitlines()[0][:300]
-        return Row(case.family, case.name, target.key, said, 0.0, 0.0, 0.0, 0, time.time() - start, "", start)
+        return Row(case.family, case.name, target.key, said, seconds=time.time() - start, when=start)
 
 
 def _wrong(found: Array, reference: Array) -> str:

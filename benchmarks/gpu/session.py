@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import statistics
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ from ansorlite.runtime.timing import TimingSettings
 from ansorlite.target import Target
 from ansorlite.te.evaluate import evaluate
 from benchmarks.gpu.cases import Case, Peer
+from benchmarks.gpu.row import Row
 
 #: Turns of each side, and how long one is.
 TURNS: Final = 5
@@ -26,32 +26,6 @@ TURN: Final = TimingSettings(min_seconds=0.02, min_repeats=3)
 #: Elements whose reference numpy computes in a moment; of larger cases PyTorch's output is the reference.
 _SMALL: Final = 1 << 16
 _SLACK: Final = 4.0
-
-
-@dataclass(frozen=True)
-class Row:
-    """What a case came to.
-
-    Attributes:
-        wrong: what is wrong with the output, or why there is none; empty: it is right.
-        ours, theirs: seconds of one call; 0 where there are none.
-        bandwidth: bytes that come and go once, a second.
-        reference: what the output was compared with.
-        unfinished: whether it has not had all of its trials: it is gone on with when there is time again.
-    """
-
-    family: str
-    case: str
-    device: str
-    wrong: str
-    ours: float
-    theirs: float
-    bandwidth: float
-    trials: int
-    seconds: float
-    reference: str
-    when: float
-    unfinished: bool = False
 
 
 def torch_here() -> Any:
@@ -71,16 +45,18 @@ def torch_here() -> Any:
 def run(case: Case, target: Target, trials: int, limit: float, database: Path | None) -> Row:
     """Tune, check and time one case. Whatever goes wrong is in the row."""
     start = time.time()
+    made, pace = 0, 0.0
 
     def row(wrong: str, ours: float = 0.0, theirs: float = 0.0, nbytes: int = 0, reference: str = "") -> Row:
         bandwidth = nbytes / ours if ours else 0.0
-        spent = time.time() - start
-        return Row(case.family, case.name, target.key, wrong, ours, theirs, bandwidth, trials, spent, reference, start)
+        found = (case.family, case.name, target.key, wrong, ours, theirs, bandwidth, made, time.time() - start, reference, start)
+        return Row(*found, unfinished=made < trials, pace=pace)
 
     try:
         task = al.Task(case.tensors(), target)
         if trials:
-            al.tune(task, trials=trials, database=database, time_limit=limit, progress=False)
+            tuned = al.tune(task, trials=trials, database=database, time_limit=limit, progress=False)
+            made, pace = tuned.trials, pace_of(tuned)
         kernel = al.compile(task, database=database)
         inputs = make_inputs(task.dag, np.random.default_rng(0))
         torch = torch_here() if target.kind == "cuda" else None
@@ -97,6 +73,12 @@ def run(case: Case, target: Target, trials: int, limit: float, database: Path | 
         return row(wrong, ours, theirs, nbytes, reference)
     except Exception as error:  # one case must not end the run: the machine is lent for half an hour
         return row(f"{type(error).__name__}: {error}".splitlines()[0][:300])
+
+
+def pace_of(tuned: al.TuneResult) -> float:
+    """Seconds that 64 trials take; 0: it has made none."""
+    fresh = tuned.trials - tuned.restored
+    return 64 * tuned.seconds / fresh if fresh else 0.0
 
 
 def _judged(case: Case, task: al.Task, inputs: list[Array], found: Array, torch: Any) -> tuple[str, str]:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansorlite.loops.kernel_module import kernel_module
 from ansorlite.loops.printer import text
 from ansorlite.loops.simplify import simplify
 from ansorlite.sketch.program import sketch_of
@@ -20,12 +21,14 @@ from ansorlite.spaces.derivation import derive
 from ansorlite.target import Target, resolve
 from ansorlite.task import Task
 from ansorlite.te.dag import ComputeDAG
+from ansorlite.te.evaluate import evaluate
 from tests.contracts.cases import Drawn, budget, reproducer, seeds, times
 from tests.contracts.test_gpu import check_rows
-from tests.on_gpu import PROCESSORS, assembled, compiled, disassembled, run
+from tests.contracts.test_right_numbers import poisoned
+from tests.on_gpu import PROCESSORS, assembled, compiled, disassembled, launched, run
 from tests.products import PRODUCTS, SMALL, WIDE, convolution, product
 from tests.ptx_machine import PtxError, launch
-from tests.strategies import Draw, arrays_for
+from tests.strategies import Draw, arrays_for, assert_close
 
 named = pytest.mark.parametrize("name", PRODUCTS)
 
@@ -159,12 +162,30 @@ def test_rows_of_padded_copies_are_in_banks_of_their_own() -> None:
     assert counts.wavefronts > counts.ideal_wavefronts
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8"])
+def test_warpgroups_wait_once_for_the_steps_that_are_copied_at_once(dtype: str) -> None:
+    """Each is a group of its own; nothing between them touches the sums, as the machine for PTX sees."""
+    dag, rng = product(128, 32, 256, dtype), np.random.default_rng(40)
+    sketch = next(each for each in multiplied(dag, HOPPER) if "wgmma" in each.text and "rfactor" not in each.text)
+    most = 0
+    for row in TileSpace(sketch).sample(16, rng):
+        ptx, _ = compiled(simplify(sketch.lower(row)), HOPPER)
+        products, groups, waits = (ptx.count(f"wgmma.{name}") for name in ("mma_async", "commit_group", "wait_group"))
+        assert products >= groups >= waits >= 1
+        if groups > max(most, waits):
+            most, chosen = groups, row
+    assert most > 1, "steps stand side by side"
+    inputs, outputs = arrays_for(dag, rng), poisoned(dag)
+    launched(kernel_module(sketch.lower(chosen)), [*inputs, *outputs], HOPPER)
+    assert_close(dag, outputs, evaluate(dag, inputs))
+
+
 @pytest.mark.parametrize(
     ("missing", "why"),
     [
         ("fence.proxy.async.shared::cta;", "no fence.proxy.async"),
         ("wgmma.fence.sync.aligned;", "registers may not be ready"),
-        ("wgmma.wait_group.sync.aligned 0;", "registers of a product that was not waited for"),
+        ("wgmma.wait_group.sync.aligned 0;", "is read, but the product that writes it was not waited for"),
         ("bar.sync 0;", "race"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,6 +23,7 @@ from ansorlite.target import Target, resolve
 from ansorlite.te.evaluate import evaluate
 from tests.contracts.cases import times
 from tests.contracts.test_right_numbers import compiled, interpreted, poisoned
+from tests.on_gpu import compiled as to_ptx
 from tests.on_gpu import launched, run, said_to_touch
 from tests.strategies import arrays_for, assert_close
 
@@ -150,3 +152,31 @@ def test_a_layout_without_conflicts_can_be_said(pad: int, swizzle: int, free: bo
     assert (counts.wavefronts == counts.ideal_wavefronts) == free
     assert counts.sectors == counts.ideal_sectors
     assert said_to_touch(sketch, ()) == pytest.approx((counts.wavefronts, counts.sectors))
+
+
+@pytest.mark.parametrize(("columns", "size"), [(100, 16), (102, 8), (101, 4)])
+def test_tiles_that_are_shifted_back_from_an_edge_are_copied_in_whole_vectors(columns: int, size: int) -> None:
+    """As far as the shift, and the length of rows, leave them at multiples of these."""
+    task = al.Task(product(16, columns, 12), resolve("a100"))
+    s = Schedule(task.dag, task.target)
+    c = s.stage("C")
+    (i, j), (k,) = c.axes, c.reduce_axes
+    (i0, i1, i2), (j0, j1, j2), (k0, k1) = s.split(i, (None, 4, 4)), s.split(j, (None, 16, 4)), s.split(k, (None, 4))
+    s.reorder(i0, j0, k0, i1, j1, k1, i2, j2)
+    for loops, to in (((i0, j0), "block"), ((i1, j1), "thread")):
+        for loop in loops:
+            s.bind(loop, to)
+    s.unroll((k1, i2, j2), max_steps=64)
+    s.reverse_compute_at("D", j0)
+    copy = s.cache_read(c, "B", at=k0, layout="plain", scope="shared")
+    assert copy is not None
+    s.vectorize(copy.loops[-1], lanes=4)
+    s.pipeline(k0, 2)
+    function = Sketch(s.structure, s.trace, task.target).lower(())
+    ptx, _ = to_ptx(function, task.target)
+    found = {int(number) for number in re.findall(r"cp\.async\.c[ag]\.shared\.global \[[^]]+\], \[[^]]+\], (\d+);", ptx)}
+    assert found == {size}
+    rng = np.random.default_rng(41)
+    inputs, outputs = arrays_for(task.dag, rng), poisoned(task.dag)
+    launched(kernel_module(function), [*inputs, *outputs], task.target)
+    assert_close(task.dag, outputs, evaluate(task.dag, inputs))

@@ -51,6 +51,8 @@ class State:
         parked: who waits for the end of a phase of an mbarrier.
         freed: those of them whom the last lane has just let go on.
         now: how many barriers each block has passed.
+        flying: registers that products write which were not waited for: nobody else may touch them.
+        changed: registers that were written since such products were last told that their registers are ready.
     """
 
     kernel: Kernel
@@ -66,6 +68,8 @@ class State:
     registers: dict[str, NDArray[Any]] = field(default_factory=dict)
     copies: dict[int | str, Any] = field(default_factory=dict)
     freed: Mask | None = None
+    flying: set[str] = field(default_factory=set)
+    changed: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.n = self.threads * len(self.blocks)
@@ -130,12 +134,16 @@ class State:
         return ~flags if name[0] == "!" else flags
 
     def raw(self, name: str) -> NDArray[Any]:
+        if name in self.flying:
+            raise PtxError(f"{name} is read, but the product that writes it was not waited for")
         if name not in self.registers:
             raise PtxError(f"{name} is read, but nobody has set it")
         return self.registers[name]
 
     def value(self, operand: str, kind: str) -> NDArray[Any]:
         """An operand of all threads as a type."""
+        if operand in self.flying:
+            raise PtxError(f"{operand} is read, but the product that writes it was not waited for")
         dtype = dtype_of(kind)
         unsigned = _UNSIGNED[dtype.itemsize]
         if operand in self.registers:
@@ -180,6 +188,9 @@ class State:
         """Set a register of the threads of ``mask``."""
         if name == "_":
             return
+        if name in self.flying:
+            raise PtxError(f"{name} is written, but the product that writes it was not waited for")
+        self.changed.add(name)
         width = self.kernel.widths.get(name)
         if width is None:
             raise PtxError(f"{name} is no register")

@@ -25,15 +25,15 @@ class _Product:
     """One that was begun: registers, and what they will be."""
 
     mask: Mask
+    shape: tuple[str, ...]
     registers: list[str]
     values: list[NDArray[Any]]
 
 
 @dataclass
 class _Begun:
-    """Products since the last commit, and the groups before; whether threads have said that their registers are ready."""
+    """Products since the last commit, and the groups before."""
 
-    ready: bool = False
     open: list[_Product] = field(default_factory=list)
     groups: list[list[_Product]] = field(default_factory=list)
 
@@ -49,7 +49,7 @@ def _warpgroup(s: State, instruction: Instruction, mask: Mask) -> None:
         raise PtxError(f"not all threads of a warpgroup take part: {instruction.text}")
     match instruction.operation[1:]:
         case ("fence", *_):
-            _begun(s).ready = True
+            s.changed.clear()
         case ("commit_group", *_):
             _begun(s).groups.append(_begun(s).open)
             _begun(s).open = []
@@ -64,18 +64,18 @@ def _warpgroup(s: State, instruction: Instruction, mask: Mask) -> None:
 def _wait(s: State, pending: int) -> None:
     begun = _begun(s)
     landed, begun.groups = begun.groups[: len(begun.groups) - pending], begun.groups[len(begun.groups) - pending :]
+    s.flying -= {register for group in landed for product in group for register in product.registers}
     for group in landed:
         for product in group:
             for register, values in zip(product.registers, product.values, strict=True):
                 s.put(register, values, product.mask)
-    begun.ready = False
+    later = [*(product for group in begun.groups for product in group), *begun.open]
+    s.flying |= {register for product in later for register in product.registers}
 
 
 def _multiply(s: State, instruction: Instruction, mask: Mask) -> None:
     """``wgmma.mma_async.sync.aligned.m64nNkK.d.a.b {sums}, a, b, 1, ...`` of two matrices whose steps lie side by side."""
     begun, words = _begun(s), instruction.operation
-    if not begun.ready:
-        raise PtxError(f"registers may not be ready: no wgmma.fence before {instruction.text}")
     columns, steps = (int(number) for number in words[4].removeprefix("m64n").split("k"))
     d_kind, a_kind, b_kind = words[5:8]
     sums, first, second, *flags = instruction.operands
@@ -83,8 +83,13 @@ def _multiply(s: State, instruction: Instruction, mask: Mask) -> None:
     wanted = ["1", "1", "1", "0", "0"] if d_kind == "f32" else ["1"]
     if a_kind != b_kind or a_kind not in _BYTES or flags != wanted or len(registers) != columns // 2:
         raise PtxError(f"unknown instruction: {instruction.text}")
-    if any(register in product.registers for group in begun.groups for product in group for register in registers):
+    if not s.changed.isdisjoint(registers):
+        raise PtxError(f"registers may not be ready: no wgmma.fence before {instruction.text}")
+    # Products of one shape add to the same registers one after the other; others have to wait.
+    same = [each for group in (*begun.groups, begun.open) for each in group if not {*each.registers}.isdisjoint(registers)]
+    if any((each.registers, each.shape) != (registers, words[4:]) or (each.mask != mask).any() for each in same):
         raise PtxError(f"registers of a product that was not waited for: {instruction.text}")
+    given = dict(zip(registers, same[-1].values, strict=True)) if same else {r: s.value(r, d_kind) for r in registers}
     a = _matrix(s, instruction, first, mask, 64, steps, a_kind)
     b = _matrix(s, instruction, second, mask, columns, steps, b_kind)
     total = np.float32 if d_kind == "f32" else np.int32
@@ -94,7 +99,7 @@ def _multiply(s: State, instruction: Instruction, mask: Mask) -> None:
     places = [(row + 8 * (n // 2 % 2), column + 8 * (n // 4) + n % 2) for n in range(len(registers))]
     groups = mask.reshape(-1, _GROUP)[:, 0]
     for register, (down, across) in zip(registers, places, strict=True):
-        before[:, down, across] = s.value(register, d_kind).reshape(-1, _GROUP)[groups]
+        before[:, down, across] = given[register].reshape(-1, _GROUP)[groups]
     if total is np.float32:
         after = (before.astype(np.float64) + a.astype(np.float64) @ b.astype(np.float64).swapaxes(1, 2)).astype(total)
     else:
@@ -104,10 +109,8 @@ def _multiply(s: State, instruction: Instruction, mask: Mask) -> None:
         result = np.zeros((len(groups), _GROUP), total)
         result[groups] = after[:, down, across]
         values.append(result.ravel())
-    for register in registers:
-        # Until they are waited for nobody knows what they are.
-        s.put(register, np.full(s.n, 0x7FC0DEAD, np.uint32).view(total), mask)
-    begun.open.append(_Product(mask, registers, values))
+    s.flying |= {*registers}
+    begun.open.append(_Product(mask, words[4:], registers, values))
 
 
 def _matrix(s: State, instruction: Instruction, operand: str, mask: Mask, rows: int, steps: int, kind: str) -> NDArray[Any]:

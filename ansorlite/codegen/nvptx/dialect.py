@@ -77,6 +77,7 @@ class Nvptx:
         if block is not None and any(phases(block.body)) and (reason := obstacle(block)) is not None:
             raise TargetError(f"the program cannot run on a GPU: {reason}")
         self._phase: For | None = None
+        self._flying = warpgroup.Flying()
         self._thread = _number(b, "tid", self.threads)
         self._number = _number(b, "ctaid", 1 if block is None else trips(block))
         planned = None if block is None or gpu is None else bulk.plan(block, gpu)
@@ -132,7 +133,7 @@ class Nvptx:
             return
         if loop.kind is not LoopKind.WARP:
             self._phase = loop
-            self._threads_that(c, loop, self._thread, trips(loop) < self.threads, body)
+            self._threads_that(c, loop, self._thread, trips(loop) < self.threads, self._landing(body))
             self._phase = None
             return
         if any(inner.kind is LoopKind.LANE for inner in phases(loop.body)):
@@ -157,6 +158,16 @@ class Nvptx:
         # What is loaded in a phase is loaded after its barrier, and what other threads store is loaded again.
         with c.scope.inside(c.b.slot()), _bound(c, loop.var, number, trips(loop)):
             body(c, loop.body)
+
+    def _landing(self, body: Body) -> Body:
+        """``body``, and the wait for the sums that are flying behind it: before any barrier, so before what products read is
+        overwritten."""
+
+        def landing(c: Context, stmt: Stmt) -> None:
+            body(c, stmt)
+            self._flying.land(c)
+
+        return landing
 
     def intrinsic(self, c: Context, stmt: Intrinsic, body: Body) -> None:
         del body
@@ -207,7 +218,9 @@ class Nvptx:
             raise TargetError(f"the program cannot run on a GPU: {product}")
         if self._phase is None:
             raise TargetError("the program cannot run on a GPU: a product of tiles is in no loop over the threads of a block")
-        matrix.emit(c, product, self._phase.var, trips(self._phase), self._thread)
+        matrix.emit(c, product, self._phase.var, trips(self._phase), self._thread, self._flying)
+        if not warpgroup.straight(self._phase.body):
+            self._flying.land(c)
 
 
 def _reads_shared_itself(stmt: Stmt) -> bool:

@@ -23,17 +23,18 @@ _INSTRUCTIONS: Final[Mapping[str, tuple[str, str]]] = {
 _SUMS: Final[Mapping[str, str]] = {"float32": "float", "int32": "i32"}
 
 
-def emit(c: Context, product: Product, thread: Var, threads: int, number: str) -> None:
+def emit(c: Context, product: Product, thread: Var, threads: int, number: str, flying: warpgroup.Flying) -> None:
     """Write a product of tiles.
 
     Args:
         thread: the variable of the loop over the threads, of which there are ``threads``.
         number: what it is, an SSA name that is known all over the kernel.
+        flying: sums of warpgroups: those of this product are among them then.
     """
     with c.scope.layer(statement=True), bound(c, number, threads) as lanes:
         fragments = Fragments(c, product, thread, threads, lanes)
         if product.unit.from_shared:
-            warpgroup.multiply(c, product, fragments)
+            warpgroup.multiply(c, product, fragments, flying)
         else:
             _by_warp(c, product, fragments)
     c.versions[product.sums.buffer] += 1

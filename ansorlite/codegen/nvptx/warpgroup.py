@@ -3,19 +3,23 @@
 A descriptor says where a factor lies there: core matrices, 8 rows (or columns) of 16 bytes side by side, and how far it is to
 the next one along the steps, and along the rows (PTX ISA, wgmma: matrix descriptor, no swizzle, steps side by side). What threads
 have stored such instructions see after a fence, which stands before barriers (``FENCE``).
+
+Sums are not to be touched from the first product that adds to them until they are waited for. So they are operands of what is
+before (``wgmma.fence``), of each product, and of what waits: whoever reads or writes them otherwise reads what the wait gives, or
+writes what the fence takes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ansorlite.codegen import memory
-from ansorlite.codegen.context import Context
+from ansorlite.codegen.context import Context, Storage
 from ansorlite.codegen.nvptx.fragments import At, Fragments, held, tiles
 from ansorlite.codegen.scope import Binding
 from ansorlite.errors import TargetError
-from ansorlite.loops.nodes import Load, Scope, index
+from ansorlite.loops.nodes import Block, For, Intrinsic, Load, LoopKind, Multiply, Scope, Stmt, index, statements
 from ansorlite.loops.products import Product
 from ansorlite.machine.matrix import COLUMNS, HELD_ACROSS, LANES_DOWN, PIECE_BYTES, ROWS
 from ansorlite.te.expr import Expr, Var
@@ -23,43 +27,82 @@ from ansorlite.te.expr import Expr, Var
 #: Inline assembly before a barrier.
 FENCE: Final = 'call void asm sideeffect "fence.proxy.async.shared::cta;", "~{memory}"()'
 
-#: By dtype of the factors: types in the instruction, what comes after its descriptors, LLVM's type of a sum and its constraint.
-_INSTRUCTIONS: Final[Mapping[str, tuple[str, str, str, str]]] = {
-    "float16": ("f32.f16.f16", "1, 1, 1, 0, 0", "float", "f"),
-    "bfloat16": ("f32.bf16.bf16", "1, 1, 1, 0, 0", "float", "f"),
-    "int8": ("s32.s8.s8", "1", "i32", "r"),
+#: By dtype of the factors: types in the instruction, and what comes after its descriptors.
+_INSTRUCTIONS: Final[Mapping[str, tuple[str, str]]] = {
+    "float16": ("f32.f16.f16", "1, 1, 1, 0, 0"),
+    "bfloat16": ("f32.bf16.bf16", "1, 1, 1, 0, 0"),
+    "int8": ("s32.s8.s8", "1"),
 }
+#: By dtype of sums: LLVM's type of one, and its constraint.
+_REGISTERS: Final[Mapping[str, tuple[str, str]]] = {"float32": ("float", "f"), "int32": ("i32", "r")}
 #: What a descriptor counts in.
 _UNIT: Final = 16
 #: Bits of an address that it has.
 _ADDRESS: Final = (1 << 18) - 1
 
 
-def multiply(c: Context, product: Product, fragments: Fragments) -> None:
-    """Write a product of tiles.
+def multiply(c: Context, product: Product, fragments: Fragments, flying: Flying) -> None:
+    """Write a product of tiles, as a group of its own. Its sums are flying then.
 
     Raises:
         TargetError: a factor does not lie in core matrices in shared memory.
     """
-    b = c.b
     group = _group(c, fragments)
     columns = tiles(product.columns)
     right = _factor(c, fragments, product.b, fragments.b, group, columns)
     lefts = [_factor(c, fragments, product.a, fragments.a, group, [row]) for row in tiles(product.rows)]
-    _do(c, "fence.sync.aligned")
-    made = [_multiply(c, product, row, columns, left, right) for row, left in zip(tiles(product.rows), lefts, strict=True)]
-    _do(c, "commit_group.sync.aligned")
-    b.module.declare("void @llvm.nvvm.wgmma.wait_group.sync.aligned(i64 immarg)")
-    b.do("call void @llvm.nvvm.wgmma.wait_group.sync.aligned(i64 0)")
     place, sums = c.places[product.sums.buffer], product.unit.sums
-    for row, (kind, result) in zip(tiles(product.rows), made, strict=True):
-        for number, offset in enumerate(_offsets(c, product, row, columns)):
-            memory.register_store(c, place, sums, None, b.op(f"extractvalue {kind} {result}, {number}"), offset)
+    rows = [_offsets(c, product, row, columns) for row in tiles(product.rows)]
+    flying.begin(c, place, sums, [offset for row in rows for offset in row])
+    for row, left in zip(rows, lefts, strict=True):
+        _multiply(c, product, row, COLUMNS * len(columns), left, right)
+    c.b.call("void", "llvm.nvvm.wgmma.commit_group.sync.aligned")
     del c.scope.variables[group]
 
 
-def _do(c: Context, name: str) -> None:
-    c.b.call("void", f"llvm.nvvm.wgmma.{name}")
+class Flying:
+    """Sums that products may still add to: by the memory that they are kept in, which of its elements, and their dtype."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, tuple[Storage, str, list[int]]] = {}
+
+    def begin(self, c: Context, place: Storage, dtype: str, offsets: Sequence[int]) -> None:
+        """Sums that are about to be added to. Those that are flying already are added to in order, by themselves."""
+        known = self._sums.setdefault(place.pointer, (place, dtype, []))[2]
+        fresh = [offset for offset in offsets if offset not in known]
+        if fresh:
+            _through(c, place, dtype, fresh, "wgmma.fence.sync.aligned;")
+            known += fresh
+
+    def land(self, c: Context) -> None:
+        """Wait for all of them."""
+        text = "wgmma.wait_group.sync.aligned 0;"
+        for place, dtype, offsets in self._sums.values():
+            _through(c, place, dtype, offsets, text)
+            text = ""
+        self._sums.clear()
+
+
+def straight(stmt: Stmt) -> bool:
+    """Whether products stand behind all else, without loops or conditions: nothing comes between them then."""
+    match stmt:
+        case Block(body):
+            first = next((number for number, child in enumerate(body) if _multiplies(child)), len(body))
+            return all(map(_only_products, body[first:]))
+    return _only_products(stmt)
+
+
+def _only_products(stmt: Stmt) -> bool:
+    match stmt:
+        case Block(body):
+            return all(map(_only_products, body))
+        case For(kind=LoopKind.UNROLLED | LoopKind.VTHREAD):
+            return _only_products(stmt.body)
+    return isinstance(stmt, Intrinsic) and isinstance(stmt.does, Multiply)
+
+
+def _multiplies(stmt: Stmt) -> bool:
+    return any(isinstance(each, Intrinsic) and isinstance(each.does, Multiply) for each in statements(stmt))
 
 
 def _group(c: Context, fragments: Fragments) -> Var:
@@ -111,16 +154,28 @@ def _offsets(c: Context, product: Product, row: At, columns: list[At]) -> list[i
     return [offset for column in columns for offset in held(c, product, {**row, **column})]
 
 
-def _multiply(c: Context, product: Product, row: At, columns: list[At], left: str, right: str) -> tuple[str, str]:
-    """The type and the name of the sums, which are there when they have been waited for."""
-    types, rest, kind, constraint = _INSTRUCTIONS[product.unit.factors]
-    sums, place = product.unit.sums, c.places[product.sums.buffer]
-    before = [memory.register_load(c, place, sums, 1, offset).text for offset in _offsets(c, product, row, columns)]
-    count = len(before)
+def _multiply(c: Context, product: Product, offsets: Sequence[int], columns: int, left: str, right: str) -> None:
+    types, rest = _INSTRUCTIONS[product.unit.factors]
+    count = len(offsets)
     registers = ", ".join(f"${number}" for number in range(count))
-    shape = f"m64n{COLUMNS * len(columns)}k{product.unit.steps}"
+    shape = f"m64n{columns}k{product.unit.steps}"
     text = f"wgmma.mma_async.sync.aligned.{shape}.{types} {{{registers}}}, ${2 * count}, ${2 * count + 1}, {rest};"
-    constraints = [*[f"={constraint}"] * count, *map(str, range(count)), "l", "l", "~{memory}"]
-    whole = f"{{ {', '.join([kind] * count)} }}"
-    arguments = ", ".join([*(f"{kind} {text_}" for text_ in before), f"i64 {left}", f"i64 {right}"])
-    return whole, c.b.op(f'call {whole} asm sideeffect "{text}", "{",".join(constraints)}"({arguments})')
+    _through(c, c.places[product.sums.buffer], product.unit.sums, offsets, text, ("l", f"i64 {left}"), ("l", f"i64 {right}"))
+
+
+def _through(c: Context, place: Storage, dtype: str, offsets: Sequence[int], text: str, *operands: tuple[str, str]) -> None:
+    """An instruction that takes sums where they are, and gives them back there.
+
+    Args:
+        operands: that it has besides: constraint, and type and name.
+    """
+    kind, constraint = _REGISTERS[dtype]
+    before = [f"{kind} {memory.register_load(c, place, dtype, 1, offset).text}" for offset in offsets]
+    count = len(before)
+    constraints = [*[f"={constraint}"] * count, *map(str, range(count)), *(each for each, _ in operands), "~{memory}"]
+    whole = f"{{ {', '.join([kind] * count)} }}" if count > 1 else kind
+    arguments = ", ".join([*before, *(operand for _, operand in operands)])
+    made = c.b.op(f'call {whole} asm sideeffect "{text}", "{",".join(constraints)}"({arguments})')
+    for number, offset in enumerate(offsets):
+        value = c.b.op(f"extractvalue {whole} {made}, {number}") if count > 1 else made
+        memory.register_store(c, place, dtype, None, value, offset)

@@ -76,8 +76,7 @@ class Expressions:
     def _definitions(self, roots: list[Expr]) -> list[str]:
         lines: list[str] = []
         for node in self._common(roots):
-            name, kind = f"s_{self._count}", TYPES[node.dtype][0]
-            self._count += 1
+            name, kind = self.fresh(), TYPES[node.dtype][0]
             if isinstance(node, Select) and self._branches(node):
                 condition = self.text(node.cond)
                 lines += [f"{kind} {name};", *self._arm(f"if ({condition}) {{", node.then, name)]
@@ -86,6 +85,11 @@ class Expressions:
                 lines.append(f"const {kind} {name} = {self.text(node)};")
             self._shared[node] = name
         return lines
+
+    def fresh(self) -> str:
+        """A name that nothing has."""
+        self._count += 1
+        return f"s_{self._count - 1}"
 
     def _arm(self, head: str, value: Expr, name: str) -> list[str]:
         """What is done in one of two cases; what it defines is unknown behind it."""

@@ -11,6 +11,7 @@ from ansorlite.codegen.nvptx.dialect import WARP, threads_of
 from ansorlite.codegen.nvptx.kernel import outer_buffers
 from ansorlite.codegen.opencl.expressions import Expressions, Names
 from ansorlite.codegen.opencl.prelude import TYPES
+from ansorlite.codegen.opencl.vectors import Vectors
 from ansorlite.errors import TargetError
 from ansorlite.loops.nodes import (
     Alloc,
@@ -194,6 +195,8 @@ class _Writer:
                 self._bound(loop, "get_group_id(0)", all_of_them=True)
             case kind if kind in THREADS and self._block is not None:
                 self._of_threads(loop)
+            case LoopKind.VECTORIZED if self._vectors(loop):
+                pass
             case _:
                 extent = loop.extent
                 self.expressions.ranges[loop.var] = (0, max(limits(extent, self.expressions.ranges)[1] - 1, 0))
@@ -203,6 +206,29 @@ class _Writer:
                 name = self.names.of(loop.var)
                 with self._inside(f"for (long {name} = 0; {name} < {self.expressions.text(extent)}; ++{name})"):
                     self.statement(loop.body)
+
+    def _vectors(self, loop: For) -> bool:
+        """Write the loop vector by vector, and in each what does not go in vectors one by one; whether any of it does."""
+        vectors, name = Vectors.of(self.expressions, loop), self.names.of(loop.var)
+        if vectors is None:
+            return False
+        self.expressions.ranges[loop.var] = (0, vectors.chunks * loop.lanes - 1)
+        parts = loop.body.body if isinstance(loop.body, Block) else (loop.body,)
+        written = [(part, vectors.lines(part)) for part in parts]
+        if not any(lines for _, lines in written):
+            return False
+        chunk = self.names.of(vectors.chunk)
+        self.line("#pragma unroll")
+        with self._inside(f"for (long {chunk} = 0; {chunk} < {vectors.chunks}; ++{chunk})"):
+            for part, lines in written:
+                if lines is None:
+                    first = f"{chunk} * {loop.lanes}"
+                    self.line("#pragma unroll")
+                    with self._inside(f"for (long {name} = {first}; {name} < {first} + {loop.lanes}; ++{name})"):
+                        self.statement(part)
+                for line in lines or ():
+                    self.line(line)
+        return True
 
     def _of_threads(self, loop: For) -> None:
         if loop.kind is LoopKind.LANE and self._warps:

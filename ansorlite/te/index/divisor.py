@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from math import gcd
 
+from ansorlite.once import once_for_each
 from ansorlite.te.expr import Binary, Expr, Select
 from ansorlite.te.index.form import division, form_of
 from ansorlite.te.ops import BinaryOp
 
 
+@once_for_each
 def divisor(expr: Expr) -> int:
     """The greatest number that is known to divide an int64 expression which does not wrap around; 0: it is 0."""
     form = form_of(expr)

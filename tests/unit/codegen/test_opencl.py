@@ -19,7 +19,9 @@ from ansorlite.codegen.limits import Limits
 from ansorlite.codegen.object import DeviceObject, Form
 from ansorlite.codegen.opencl import compile as opencl
 from ansorlite.errors import ArgumentError, DeviceLostError, MemoryLimitError, TargetError
+from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.nodes import Alloc, Buffer, Function, LoopKind, Scope, Stmt, block
+from ansorlite.loops.verifier import verify
 from ansorlite.machine.matrix import AMPERE, MatrixUnit
 from ansorlite.machine.opencl import devices
 from ansorlite.platforms import build
@@ -98,23 +100,36 @@ def elements(n: int, body: Callable[[Expr], Stmt]) -> Stmt:
     return loop("b", 1, lambda _: loop("t", n, body, THREAD), BLOCK)
 
 
+def in_vectors(n: int, body: Callable[[Expr], Stmt]) -> Stmt:
+    """The same, some elements a thread at once, in two vectors."""
+    assert not n % 4
+    lanes = 2 if n % 8 else 4
+    return elements(n // 4, lambda t: loop("v", 4, lambda v: body(t * 4 + v), LoopKind.VECTORIZED, lanes))
+
+
+walked = pytest.mark.parametrize("walk", [elements, in_vectors], ids=["one by one", "in vectors"])
+
+
 @needs_pocl
+@walked
 @pytest.mark.parametrize("dtype", ALL)
-def test_operations(dtype: str, target: Target) -> None:
-    every_operation(dtype, elements, lambda function, arrays: ran(function, arrays, target))
+def test_operations(dtype: str, walk: Callable[..., Stmt], target: Target) -> None:
+    every_operation(dtype, walk, lambda function, arrays: ran(function, arrays, target))
 
 
 @needs_pocl
+@walked
 @pytest.mark.parametrize("source", ALL)
-def test_conversions(source: str, target: Target) -> None:
+def test_conversions(source: str, walk: Callable[..., Stmt], target: Target) -> None:
     a = np.concatenate([samples(source, 67, np.random.default_rng(4)), borders(source)])
+    a = a[: len(a) // 8 * 8]
     x = argument("X", a.size, dtype=source)
     outputs = [argument(dtype, a.size, dtype=dtype) for dtype in ALL]
 
     def body(i: Expr) -> Stmt:
         return block(*(store(z, (i,), Cast(load(x, i), z.dtype)) for z in outputs))
 
-    function = Function("f", (x, *outputs), len(outputs), elements(a.size, body))
+    function = Function("f", (x, *outputs), len(outputs), walk(a.size, body))
     with np.errstate(all="ignore"):
         wanted = [convert(a, dtype) for dtype in ALL]
     found = [np.zeros_like(expected) for expected in wanted]
@@ -126,6 +141,67 @@ def test_conversions(source: str, target: Target) -> None:
         except AssertionError as error:
             wrong.append(f"{dtype}: {error}")
     assert not wrong, "\n".join(wrong)
+
+
+def vector_program(dtype: str, lanes: int = 4) -> Function:
+    """Rows are moved, within the matrix alone; turned; added to a number for each row; and chosen."""
+    x, turned = argument("X", 10, 16, dtype=dtype), argument("turned", 16, 12, dtype=dtype)
+    moved, chosen = (argument(name, 12, 16, dtype=dtype) for name in ("moved", "chosen"))
+    held = Buffer("held", (12, 16), dtype, Scope.PRIVATE)
+    zero, one = const(0, dtype), const(1, dtype)
+
+    def row(t: Expr) -> Stmt:
+        inside, second = t < 10, t % 2 < 1
+
+        def lane(v: Expr) -> Stmt:
+            whole = store(moved, (t, v), select(inside, load(x, t, v), zero))
+            # In a row, though its index has quotients; and a column.
+            kept = store(held, (t, (v // 4) * 4 + v % 4), load(moved, t, v))
+            return block(whole, kept, store(turned, (v, t), load(held, t, v)), store(chosen, (t, v), picked(v)))
+
+        def picked(v: Expr) -> Expr:
+            return select(second, load(held, t, v) + load(moved, t, 3), load(x, t % 10, v) * one)
+
+        return loop("v", 16, lane, LoopKind.VECTORIZED, lanes)
+
+    body = loop("b", 1, lambda _: Alloc(held, loop("t", 12, row, THREAD)), BLOCK)
+    return Function("f", (x, moved, turned, chosen), 3, body)
+
+
+@needs_pocl
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int8", "float64"])
+@pytest.mark.parametrize("lanes", [2, 4, 8, 3])
+def test_vectors(dtype: str, lanes: int, target: Target) -> None:
+    function = vector_program(dtype, lanes)
+    verify(function)
+    x = np.random.default_rng(8).integers(-3, 4, (10, 16)).astype(dtypes.NUMPY[dtype])
+    wanted = [np.zeros(buffer.shape, x.dtype) for buffer in function.params[1:]]
+    found = [np.zeros_like(each) for each in wanted]
+    interpret(function, [x, *wanted], reorder=np.random.default_rng(9))
+    ran(function, [x, *found], target)
+    for got, expected in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_neighbours_are_loaded_and_stored_at_once() -> None:
+    """What lies in a row alone, and narrow floats where they are not computed with."""
+    target = resolve("mali-g710")
+
+    def text(dtype: str, lanes: int = 4) -> str:
+        compiled = build(vector_program(dtype, lanes), target)
+        assert isinstance(compiled, DeviceObject)
+        return compiled.text
+
+    for dtype in ("float32", "int8"):
+        assert text(dtype).count("vload4(") == 4
+        assert text(dtype).count("vstore4(") == 3
+    assert text("float16").count("vstore4(") == 2
+    assert "vload8(0, X" in text("float32", 8)
+    assert "vload" not in text("float32", 3)
+    simple = build(GOLDEN["element_wise"].function, target)
+    assert isinstance(simple, DeviceObject)
+    assert "vstore4(" in simple.text
+    assert "exp(s_" in simple.text
 
 
 @needs_pocl

@@ -175,6 +175,31 @@ def test_a_gpu_that_fails(folder: Path, driver: Driver) -> None:
         model(X)
 
 
+def test_its_steps_are_timed_by_events(folder: Path, driver: Driver) -> None:
+    """On a clock where each launch and each copy takes a millisecond."""
+    model = al.load(folder / "inside.so")
+    facts = model.description.steps
+    driver.launched.clear(), driver.calls.clear()
+    seconds = model.step_seconds({"x": X}, runs=2)
+    assert len(seconds) == len(facts) > 1
+    launches = len(driver.launched) / 3
+    assert sum(seconds) == pytest.approx(launches * 1e-3), "copies in and out are no steps"
+    assert all(each == pytest.approx(round(1e3 * each) * 1e-3) for each in seconds)
+    assert min(seconds) > 0.0
+    assert driver.calls.count("cuEventCreate") == 3 * (len(facts) + 1)
+    assert not driver.events, "they are given back"
+    with pytest.raises(ArgumentError, match="runs is 0; it must be at least 1"):
+        model.step_seconds({"x": X}, runs=0)
+    for refused in ("cuEventCreate", "cuEventRecord", "cuEventElapsedTime", "cuLaunchKernel"):
+        driver.refuse = {refused: 700}
+        with pytest.raises(DeviceLostError, match="the GPU fails"):
+            model.step_seconds({"x": X}, runs=1)
+        assert not driver.events
+        assert driver.stack == 0
+    driver.refuse = {}
+    np.testing.assert_allclose(model(X)["y"], meaning("inside.so", X), rtol=1e-5)
+
+
 @pytest.mark.usefixtures("driver")
 def test_weights_that_are_not_its_own(folder: Path, tmp_path: Path) -> None:
     for name in ("beside.so", "beside.weights"):
