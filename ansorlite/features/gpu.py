@@ -21,11 +21,19 @@ from ansorlite.features.gpu_lanes import WarpLanes, own_forms, request_bytes
 from ansorlite.features.nest_view import distinct
 from ansorlite.features.population import NestStatements
 from ansorlite.machine.gpu import Gpu
-from ansorlite.machine.matrix import LANES_ACROSS, LANES_DOWN, PIECE_BYTES, MatrixUnit
+from ansorlite.machine.matrix import (
+    HELD_ACROSS,
+    HELD_DOWN,
+    LANES_DOWN,
+    PIECE_BYTES,
+    WORDS_OF_COLUMNS,
+    WORDS_OF_ROWS,
+    MatrixUnit,
+)
 from ansorlite.schedule.fusing import runs
 from ansorlite.schedule.nest import Attached, Loop, Multiplied, Nest, Program
 from ansorlite.schedule.padding import strides
-from ansorlite.sketch.gpu_limits import accumulators, blocks, first_thread, registers, rounds, shared_bytes, threads
+from ansorlite.sketch.gpu_limits import accumulators, blocks, factor_words, first_thread, registers, rounds, shared_bytes, threads
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Read, Reduce, Select
 from ansorlite.te.index.form import Affine
@@ -111,11 +119,15 @@ class GpuFacts:
     def loaded(self, loads: Number, words: Number, shared: bool, nbytes: Number, touched: Number) -> None:
         """Counts ``loads`` of so many words in all; ``touched``: sectors, or passes over banks, of a warp's first one."""
         if shared:
-            self.shared_loads, self.shared_words = self.shared_loads + loads, self.shared_words + words
-            self.wavefronts = self.wavefronts + loads * touched
+            self.given(loads, words, loads * touched)
         else:
             self.requests, self.nbytes = self.requests + loads, self.nbytes + nbytes
             self.sectors = self.sectors + loads * touched
+
+    def given(self, loads: Number, words: Number, wavefronts: Number) -> None:
+        """Counts ``loads`` of so many words in all, from shared memory or to it."""
+        self.shared_loads, self.shared_words = self.shared_loads + loads, self.shared_words + words
+        self.wavefronts = self.wavefronts + wavefronts
 
 
 def gpu_features(program: Program, gpu: Gpu) -> list[Number]:
@@ -200,7 +212,10 @@ def _in_loops(view: NestStatements, nest: Nest, tensor: Tensor, facts: Statement
     run = run[:0:-1]
     adds = isinstance(tensor.body, Reduce)
     own = accumulators(nest) if adds and tensor is nest.anchor else int(adds)
-    found = GpuFacts(tensor.name, tensor is nest.anchor, product([1, *inside]), _all(facts), facts.lanes, own)
+    by = nest.multiplied if tensor is nest.anchor else None
+    # What a unit does is a whole tile, no vector.
+    lanes = facts.lanes if by is None else 1
+    found = GpuFacts(tensor.name, tensor is nest.anchor, product([1, *inside]), _all(facts), lanes, own)
 
     def words(access: AccessFacts) -> Number:
         again = (
@@ -216,14 +231,14 @@ def _in_loops(view: NestStatements, nest: Nest, tensor: Tensor, facts: Statement
         found.moved(words(access), access.lane_stride, shared, nbytes, _touched(warp, found, access, of, forms, shared))
 
     places = _places(nest)
-    by = nest.multiplied if tensor is nest.anchor else None
-    found.unit = None if by is None else by.unit
     if tensor is nest.anchor and nest.ring is not None:
         found.slots = nest.ring.stages
+    if by is not None:
+        found.unit = by.unit
+        _give_factors(view, by, found)
+        return found
     for access, of in _reads(tensor, facts):
-        if by is not None:
-            found.loaded(*_of_unit(by, access, words(of)), places[access.tensor], 0, _of_rows(view, by, access.tensor))
-        elif access.tensor is not nest.anchor:
+        if access.tensor is not nest.anchor:
             count(of, access.tensor, access.dims, places.get(access.tensor, False))
     if tensor is nest.anchor and (nest.epilogue is not None or adds):
         # What is added up, or is there for an epilogue, is in registers.
@@ -274,13 +289,20 @@ def _touched(
     return warp.passes(tensor, forms, request_bytes(statement.lanes, access.lane_stride, access.item))
 
 
-def _of_rows(view: NestStatements, by: Multiplied, tensor: Tensor) -> Number:
-    """Passes over banks of a load of a factor: each takes 8 rows of a piece each, for each word that a thread gets."""
-    if by.unit.from_shared:
-        return 0
-    apart = strides(view.extents(tensor), view.pads.get(tensor, ()))[-2] * dtypes.size(tensor.dtype)
-    rows = Digit(LANES_DOWN, 1, LANES_DOWN, apart)
-    return _WORDS_OF_LOADS * touched([rows], [], LANES_DOWN, PIECE_BYTES, LANES_DOWN)[1]
+def _give_factors(view: NestStatements, by: Multiplied, found: GpuFacts) -> None:
+    """Counts what a matrix unit is given from shared memory: by ``ldmatrix``, or read by itself. Either takes 8 rows of a piece
+    in a pass over the banks, where these rows are in banks of their own."""
+    given = factor_words(view.nest, by)
+    tiles = product(number / words for number, words in zip(given.values(), (WORDS_OF_ROWS, WORDS_OF_COLUMNS), strict=True))
+    times = found.steps / (tiles * HELD_DOWN * HELD_ACROSS * by.unit.steps)
+    for access in accesses(view.nest.anchor):
+        axis = by.row if by.row in access.axes else by.column
+        loads = 0 if by.unit.from_shared else ceil(given[axis] / _WORDS_OF_LOADS)
+        words = given[axis] / (1 if axis is by.row else by.unit.warps)
+        apart = strides(view.extents(access.tensor), view.pads.get(access.tensor, ()))[-2] * dtypes.size(access.tensor.dtype)
+        rows = Digit(LANES_DOWN, 1, LANES_DOWN, apart)
+        passes = touched([rows], [], LANES_DOWN, PIECE_BYTES, LANES_DOWN)[1]
+        found.given(times * loads, times * words, times * words * passes)
 
 
 def _loops(view: NestStatements) -> list[Loop]:
@@ -297,13 +319,6 @@ def _later(stage: Attached) -> Number:
 
 def _reads(tensor: Tensor, facts: StatementFacts) -> Iterator[tuple[Access, AccessFacts]]:
     return zip(accesses(distinct(tensor)), facts.accesses[:-1], strict=True)
-
-
-def _of_unit(by: Multiplied, access: Access, elements: Number) -> tuple[Number, Number]:
-    """Loads and words of a factor, of one thread, where it would load so many elements by itself: lanes share what they load."""
-    sharing = LANES_ACROSS if by.row in access.axes else LANES_DOWN * by.unit.warps
-    words = elements * dtypes.size(access.tensor.dtype) / (_WORD * sharing)
-    return (0 if by.unit.from_shared else words / _WORDS_OF_LOADS), words
 
 
 def _places(nest: Nest) -> dict[Tensor, bool]:

@@ -5,7 +5,6 @@ It knows nothing of sketches, columns or regions. Tests hold ``extract`` against
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
@@ -18,8 +17,9 @@ from ansorlite.alignment import aligned
 from ansorlite.columns.tape import Number
 from ansorlite.features.facts import ALWAYS, Operations
 from ansorlite.features.gpu import GpuFacts, LaunchFacts, assemble_gpu
+from ansorlite.features.gpu_addresses import given, loops_of, passes, product_in, sectors, trips_of
 from ansorlite.features.operations import operations
-from ansorlite.features.reference import StoreCopy, changes, lane_stride, reach, store_copies, value_of
+from ansorlite.features.reference import StoreCopy, changes, lane_stride, reach, store_copies
 from ansorlite.loops.kernel_module import KernelModule, When
 from ansorlite.loops.nodes import (
     Alloc,
@@ -40,21 +40,20 @@ from ansorlite.loops.nodes import (
     statements,
 )
 from ansorlite.loops.phases import phases, trips
+from ansorlite.loops.products import Product
 from ansorlite.loops.visit import loads, map_outermost, map_stmt, stores
 from ansorlite.machine.gpu import Gpu
 from ansorlite.sketch.gpu_limits import OVERHEAD
 from ansorlite.te import dtypes
-from ansorlite.te.expr import Expr, Select, Var
+from ansorlite.te.expr import Expr, Select
 from ansorlite.te.traversal import free_vars
 
 #: Scopes of what is in registers.
 _OWN: Final = (Scope.PRIVATE, Scope.LOCAL, Scope.REGISTER)
 #: Bytes that a copy which lands later has at least.
 _WORD: Final = 4
-#: Threads of a warp; bytes of a sector of memory, and of all banks of shared memory together.
-_WARP: Final = 32
-_SECTOR: Final = 32
-_BANKS: Final = 128
+#: Words of a lane that one load for matrix units gets.
+_LOADED: Final = 4
 _EXPANDED: Final = (LoopKind.UNROLLED, LoopKind.VECTORIZED)
 
 
@@ -65,7 +64,8 @@ def gpu_reference(module: KernelModule, names: Sequence[str], gpu: Gpu) -> NDArr
     found: dict[str, list[Number]] = {}
     for ahead in _launches(main.body):
         launch, places, slots = _in_place(ahead), dict(_places(ahead, 0)), _slots(ahead)
-        here = [_Statement.of(launch, copy, places, slots) for copy in _main(launch)]
+        first = _first(ahead)
+        here = [_Statement.of(launch, copy, first.get(copy.store.stage, copy), places, slots) for copy in _main(launch)]
         facts = LaunchFacts(
             prod(trips(each) for each in statements(launch) if isinstance(each, For) and each.kind is LoopKind.BLOCK),
             max((trips(phase) for phase in phases(launch)), default=0),
@@ -112,6 +112,19 @@ def _in_place(launch: Stmt) -> Stmt:
     return map_outermost(launch, moved)
 
 
+def _first(launch: Stmt) -> dict[str, StoreCopy]:
+    """By stage the copies that are made before a loop: its first ones. Those in it begin later."""
+
+    def without(stmt: Stmt) -> Stmt | None:
+        if isinstance(stmt, Block) and any(isinstance(each, Await) for each in stmt.body):
+            return block(*(each for each in stmt.body if not isinstance(each, FetchGroup)))
+        return None
+
+    before = map_outermost(launch, without)
+    names = dict.fromkeys(store.stage for store in stores(before) if store.role is Role.FETCH)
+    return {name: copy for name in names for copy in store_copies(before, name, (), {})}
+
+
 def _is_before(stmt: Stmt) -> bool:
     return isinstance(stmt, FetchGroup) or (isinstance(stmt, For) and isinstance(stmt.body, FetchGroup))
 
@@ -136,24 +149,30 @@ class _Statement:
     """A main statement.
 
     Attributes:
+        first: where it touches memory at first: of a copy that is made ahead, before the loop that it is made for.
         shared: where all threads see what it computes: how many loops are around that.
         leads: whether it is in the loops that its launch begins with, and is no epilogue.
         rings: the slots of each ring of the launch.
+        product: what a matrix unit does of it.
     """
 
     copy: StoreCopy
+    first: StoreCopy
     shared: int | None
     leads: bool
     rings: Mapping[Buffer, int]
+    product: Product | None
 
     @staticmethod
-    def of(launch: Stmt, copy: StoreCopy, places: Mapping[Buffer, int], rings: Mapping[Buffer, int]) -> _Statement:
+    def of(
+        launch: Stmt, copy: StoreCopy, first: StoreCopy, places: Mapping[Buffer, int], rings: Mapping[Buffer, int]
+    ) -> _Statement:
         stage = copy.store.stage
         own = {store.buffer for store in stores(launch) if store.stage == stage}
         read = {load.buffer for store in stores(launch) if store.stage != stage for load in loads(store.value)}
         shared = next((places[buffer] for buffer in own & read if buffer.scope is Scope.SHARED), None)
         follows = any(load.buffer.scope in _OWN and load.buffer not in own for load in copy.reads)
-        return _Statement(copy, shared, shared is None and not follows, rings)
+        return _Statement(copy, first, shared, shared is None and not follows, rings, product_in(launch, copy.store))
 
     @property
     def store(self) -> Store:
@@ -176,8 +195,7 @@ class _Statement:
         """How many loops are around what is touched at a time."""
         if self.shared is not None:
             return self.shared
-        kinds = [loop.kind for loop in self.copy.loops]
-        return kinds.index(LoopKind.THREAD) if LoopKind.THREAD in kinds else kinds.count(LoopKind.BLOCK)
+        return _first_thread(self.copy)
 
     @property
     def run(self) -> list[bool]:
@@ -209,6 +227,8 @@ class _Statement:
     def held(self) -> int:
         """Registers of what it has at hand."""
         words = _words(self.store.buffer)
+        if self.product is not None:
+            return 0 if self.product.unit.from_shared else round(sum(words for words, _ in given(self.copy, self.product)))
         if self.adds and self.shared is None:
             space = frozenset[Expr]().union(*(free_vars(index) for index in self.store.indices))
             tile = [
@@ -218,7 +238,7 @@ class _Statement:
             return words * sum(self._moving(load, tile) for load in self._loads)
         if self.shared is None:
             return 2 * words * self.lanes
-        return (words if self.adds else self._at_once) * prod(_trips_of(self.copy, LoopKind.UNROLLED))
+        return (words if self.adds else self._at_once) * prod(trips_of(self.copy, LoopKind.UNROLLED))
 
     @property
     def _at_once(self) -> int:
@@ -256,10 +276,17 @@ class _Statement:
             found.later = found.slots > 1 and self._copies
         elif self.leads:
             found.slots = max(self.rings.values(), default=1)
-        for load in self._loads:
-            self._count(found, load.buffer, load.indices)
+        if self.product is not None:
+            unit = found.unit = self.product.unit
+            times = prod(self.inside[: -len(loops_of(self.product))])
+            for words, wavefronts in given(self.copy, self.product):
+                found.given(times * (0 if unit.from_shared else -(-words // _LOADED)), times * words, times * wavefronts)
+            return found
+        for load, first in zip(self.copy.reads, self.first.reads, strict=True):
+            if load.buffer.scope not in _OWN:
+                self._count(found, load.buffer, load.indices, first.indices)
         if self.store.buffer.scope not in _OWN:
-            self._count(found, self.store.buffer, self.store.indices)
+            self._count(found, self.store.buffer, self.store.indices, self.first.store.indices)
         return found
 
     @property
@@ -269,52 +296,30 @@ class _Statement:
         whole = self.lanes * dtypes.size(self.store.buffer.dtype) % _WORD == 0
         return whole and isinstance(value.then if isinstance(value, Select) else value, Load)
 
-    def _count(self, found: GpuFacts, buffer: Buffer, indices: tuple[Expr, ...]) -> None:
-        stride = lane_stride(self.copy, buffer, indices) if self.lanes > 1 else 0
+    def _count(self, found: GpuFacts, buffer: Buffer, indices: tuple[Expr, ...], first: tuple[Expr, ...]) -> None:
+        stride = lane_stride(self.first, buffer, first) if self.lanes > 1 else 0
         if self.shared is not None:
             words = found.steps if stride else found.steps / self.lanes
         else:
             loops = enumerate(zip(self.inside, self.run, strict=True))
             words = prod(trip for depth, (trip, straight) in loops if not straight or self._changes(indices, depth))
         shared, item = buffer.scope is Scope.SHARED, dtypes.size(buffer.dtype)
-        touched = self._touched(buffer, indices, item * self.lanes if stride == 1 else item, shared)
-        found.moved(words, stride, shared, self._box(buffer, indices), touched)
+        nbytes = item * self.lanes if stride == 1 else item
+        by_warp = passes(self.first, buffer, first, nbytes) if shared else sectors(self.first, buffer, first)
+        found.moved(words, stride, shared, self._box(buffer, first), by_warp)
 
-    def _touched(self, buffer: Buffer, indices: tuple[Expr, ...], nbytes: int, shared: bool) -> int:
-        """Sectors, or passes over banks, that the first warp's load or store of ``nbytes`` by each thread takes."""
-        thread: np.ndarray = np.arange(_WARP)
-        at: dict[Var, np.ndarray] = {loop.var: np.zeros((), dtype=np.int64) for loop in self.copy.loops}
-        there, left = thread < prod(_trips_of(self.copy, LoopKind.THREAD)), thread
-        for loop, trip in zip(reversed(self.copy.loops), reversed(self.copy.trips), strict=True):
-            if loop.kind is LoopKind.THREAD:
-                at[loop.var], left = left % trip, left // trip
-        for condition in self.copy.conditions:
-            there = there & (value_of(condition, at) != 0)
-        # From where the first thread is.
-        places = [values - values[0] for values in (np.broadcast_to(value_of(each, at), (_WARP,)) for each in indices)]
-        if buffer.swizzle > 1:
-            chunk = 16 // dtypes.size(buffer.dtype)
-            turn = places[-2] // max(1, 8 * chunk // buffer.strides[-2]) % buffer.swizzle
-            places[-1] = (places[-1] // chunk ^ turn) * chunk + places[-1] % chunk
-        address = sum(place * by for place, by in zip(places, buffer.strides, strict=True)) * dtypes.size(buffer.dtype)
-        touched = [(int(number), int(byte)) for number, byte, one in zip(thread, address + 0 * thread, there, strict=True) if one]
-        if not shared:
-            return len({byte // _SECTOR for _, byte in touched})
-        wide = next(size for size in (_WORD, 2 * _WORD, 4 * _WORD) if size >= min(nbytes, 4 * _WORD))
-        pieces = {(number * wide // _BANKS, byte // wide) for number, byte in touched}
-        deep = Counter((group, piece % (_BANKS // wide)) for group, piece in pieces)
-        return sum(max(deep[group, bank] for group, bank in deep if group == each) for each in {group for group, _ in deep})
-
-    def _box(self, buffer: Buffer, indices: tuple[Expr, ...]) -> int:
+    def _box(self, buffer: Buffer, first: tuple[Expr, ...]) -> int:
         """Bytes that are touched at a time, each time anew."""
-        spans = (reach(self.copy, index, self.around) for index in indices)
+        around = self.around if self.first is self.copy else _first_thread(self.first)
+        spans = (reach(self.first, index, around) for index in first)
         widths = (min(high - low + 1, extent) for (low, high), extent in zip(spans, buffer.shape, strict=True))
         return dtypes.size(buffer.dtype) * prod(widths) * prod(self.inside[: self.around])
 
 
-def _trips_of(copy: StoreCopy, kind: LoopKind) -> list[int]:
-    """Of the loops of one kind."""
-    return [trip for loop, trip in zip(copy.loops, copy.trips, strict=True) if loop.kind is kind]
+def _first_thread(copy: StoreCopy) -> int:
+    """How many loops are around those over threads."""
+    kinds = [loop.kind for loop in copy.loops]
+    return kinds.index(LoopKind.THREAD) if LoopKind.THREAD in kinds else kinds.count(LoopKind.BLOCK)
 
 
 def _places(stmt: Stmt, around: int) -> Iterator[tuple[Buffer, int]]:

@@ -19,7 +19,7 @@ from ansorlite.schedule.nest import Attached, Multiplied, Nest, Program
 from ansorlite.sketch.constraint import Constraint
 from ansorlite.target import Target
 from ansorlite.te import dtypes
-from ansorlite.te.expr import Reduce
+from ansorlite.te.expr import Axis, Reduce
 from ansorlite.te.tensor import Tensor
 
 #: Buffers in shared memory begin at multiples of so many bytes.
@@ -80,7 +80,8 @@ def registers(nest: Nest, gpu: Gpu) -> Number:
     if isinstance(nest.anchor.body, Reduce):
         kept = words * accumulators(nest)
     if nest.multiplied is not None:
-        held.append(_factor_words(nest, nest.multiplied))
+        # Of what units read in shared memory themselves nothing.
+        held.append(0 if nest.multiplied.unit.from_shared else total(factor_words(nest, nest.multiplied).values()))
     elif isinstance(nest.anchor.body, Reduce):
         held.append(words * total(_operand(nest, access, run) for access in accesses(nest.anchor)))
     else:
@@ -140,16 +141,17 @@ def _words(tensor: Tensor) -> int:
     return max(1, dtypes.size(tensor.dtype) // 4)
 
 
-def _factor_words(nest: Nest, by: Multiplied) -> Number:
-    """What a thread has of the factors for one step of a matrix unit: none where that reads shared memory itself."""
-    if by.unit.from_shared:
-        return 0
+def factor_words(nest: Nest, by: Multiplied) -> dict[Axis, Number]:
+    """Words that a lane gives of both factors, for all tiles of a thread and one step of a matrix unit; by the axis of the tiles.
+
+    Of columns all warps that run a unit together give the same.
+    """
     tiles = {by.row: WORDS_OF_ROWS, by.column: WORDS_OF_COLUMNS}
     loops = [loop for loop in nest.loops if loop.bound is None and loop.band >= nest.last_space and not loop.reduce]
-    return total(
-        product([words, *(where(loop.step >= by.least(axis), loop.trip, 1) for loop in loops if loop.axis is axis)])
+    return {
+        axis: product([words, *(where(loop.step >= by.least(axis), loop.trip, 1) for loop in loops if loop.axis is axis)])
         for axis, words in tiles.items()
-    )
+    }
 
 
 def _stage_bytes(program: Program, stage: Attached) -> Number:

@@ -93,6 +93,11 @@ class Sketch:
         # Where nothing is left to compute, any row tells of all.
         return program if len(program) or not program.run(np.zeros((1, len(self.holes)), np.int64)).all() else None
 
+    @property
+    def deciding(self) -> tuple[int, ...]:
+        """The holes on which it depends whether a row is valid: often a few of all."""
+        return self._conditions.holes if self._conditions is not None else ()
+
     @cached_property
     def parts(self) -> tuple[ColumnProgram, ...]:
         """What computes, nest by nest, which constraints rows meet; none where there is one. Most holes are of one nest alone."""

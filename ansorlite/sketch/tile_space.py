@@ -22,7 +22,7 @@ _JUMP = 0.2
 #: valid rows.
 _REDRAWN = 1024
 _REDRAWS = 8
-#: Of spaces of so many rows at most all valid ones are found once.
+#: Where the holes that decide whether a row is valid have so many combinations at most, all valid ones are found once.
 _SMALL = 1 << 17
 
 
@@ -61,7 +61,8 @@ class TileSpace:
         rows = self._drawn(n, rng)
         wrong = np.flatnonzero(~self.valid(rows))
         if len(wrong) and self._all_valid is not None and len(self._all_valid):
-            rows[wrong] = self._all_valid[rng.integers(len(self._all_valid), size=len(wrong))]
+            picks = rng.integers(len(self._all_valid), size=len(wrong))
+            rows[wrong[:, None], self.sketch.deciding] = self._all_valid[picks]
             return rows
         found = tried = rows[:0]
         for _ in range(_REDRAWS):
@@ -79,11 +80,14 @@ class TileSpace:
 
     @cached_property
     def _all_valid(self) -> Rows | None:
-        """All valid rows of a small space; ``None`` of a larger one."""
-        if not self.holes or self.sizes.prod(dtype=np.float64) > _SMALL:
+        """All values of the holes that decide with which a row is valid, whatever the others are; ``None``: they are many."""
+        holes = self.sketch.deciding
+        sizes = self.sizes[list(holes)]
+        if not holes or sizes.prod(dtype=np.float64) > _SMALL:
             return None
-        rows = np.stack(np.unravel_index(np.arange(self.sizes.prod()), tuple(self.sizes)), axis=1).astype(np.int64)
-        return rows[self.valid(rows)]
+        rows = np.zeros((sizes.prod(), len(self.holes)), np.int64)
+        rows[:, holes] = np.stack(np.unravel_index(np.arange(len(rows)), tuple(sizes)), axis=1)
+        return rows[self.valid(rows)][:, holes]
 
     def _with_children(self, found: Rows, n: int, rng: np.random.Generator) -> Rows:
         """Valid rows, and others that take each hole from one of them, up to ``n`` or as many as some attempts give."""

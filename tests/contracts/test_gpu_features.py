@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -10,15 +11,22 @@ import pytest
 from hypothesis import given
 
 from ansorlite.features import extract
-from ansorlite.features.gpu import GPU_NAMES, gpu_statements
+from ansorlite.features.gpu import GPU_COLUMN, GPU_NAMES, gpu_statements
 from ansorlite.features.gpu_reference import gpu_reference
 from ansorlite.loops.kernel_module import kernel_module
 from ansorlite.loops.simplify import simplify
 from ansorlite.machine.gpu import EMULATED
+from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.tile_space import TileSpace
+from ansorlite.spaces.derivation import derive
 from ansorlite.target import Target, resolve
+from ansorlite.task import Task
 from ansorlite.te.dag import ComputeDAG
 from tests.contracts.cases import LONG, Drawn, budget, computations, named, named_dag, reproducer, seeds, sketches_of, times
+from tests.contracts.test_matrix_units import WIDE_PRODUCTS, multiplied, random_products
+from tests.on_gpu import run
+from tests.products import PRODUCTS, SMALL, WIDE, product
+from tests.strategies import arrays_for
 
 #: One that takes larger blocks, so that tiles are of more than a few elements.
 GPU: Final[Target] = replace(resolve("emulated"), gpu=replace(EMULATED, block_threads=128, block_shared=32 << 10))
@@ -26,15 +34,20 @@ GPU: Final[Target] = replace(resolve("emulated"), gpu=replace(EMULATED, block_th
 
 def check(dag: ComputeDAG, count: int, seed: int, target: Target = GPU) -> None:
     rng = np.random.default_rng(seed)
-    assert target.gpu is not None
-    for sketch in sketches_of(dag, target, rng):
+    check_sketches(dag, sketches_of(dag, target, rng), count, rng)
+
+
+def check_sketches(dag: ComputeDAG, sketches: Sequence[Sketch], count: int, rng: np.random.Generator) -> None:
+    for sketch in sketches:
+        gpu = sketch.target.gpu
+        assert gpu is not None
         rows = TileSpace(sketch).sample(count, rng)
         fast = extract(sketch, rows)
         names = gpu_statements(sketch.fold(rows[0]))
         assert fast.shape == (len(rows), len(names), len(GPU_NAMES))
         for features, row in zip(fast, rows, strict=True):
             with reproducer(dag, sketch, row):
-                (slow,) = gpu_reference(kernel_module(simplify(sketch.lower(row))), names, target.gpu)
+                (slow,) = gpu_reference(kernel_module(simplify(sketch.lower(row))), names, gpu)
                 wrong = ~np.isclose(features, slow, rtol=0.0, atol=1e-9)
                 assert not wrong.any(), "\n".join(
                     f"{names[s]}: {GPU_NAMES[f]} is {features[s, f]} in the population, {slow[s, f]} in the loop IR"
@@ -63,3 +76,46 @@ def test_copies_ahead_through_registers(name: str) -> None:
 @given(computations, seeds)
 def test_random_computations(drawn: Drawn, seed: int) -> None:
     check(drawn.dag, 3, seed)
+
+
+# Matrix units ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_by_warps(name: str) -> None:
+    check_sketches(dag := PRODUCTS[name](), multiplied(dag), times(8), np.random.default_rng(34))
+
+
+@pytest.mark.parametrize("name", WIDE_PRODUCTS)
+def test_products_by_warpgroups(name: str) -> None:
+    check_sketches(dag := WIDE_PRODUCTS[name](), multiplied(dag, WIDE), times(8), np.random.default_rng(35))
+
+
+@pytest.mark.parametrize("target", ["a100", "sm_90", "h100"])
+def test_products_of_large_tiles(target: str) -> None:
+    dag = product(256, 320, 192, "float16")
+    check_sketches(dag, multiplied(dag, resolve(target)), times(3), np.random.default_rng(36))
+
+
+@budget(10)
+@given(random_products(), seeds)
+def test_random_products(drawn: Drawn, seed: int) -> None:
+    units = [sketch for sketch in derive(Task(drawn.dag, SMALL)) if "matrix_unit" in sketch.text]
+    check_sketches(drawn.dag, units, 2, np.random.default_rng(seed))
+
+
+def test_what_units_are_given_is_what_the_machine_counts() -> None:
+    """Rows of padded copies are in banks of their own, others are not: as the machine for PTX has it."""
+    dag, rng = product(16, 16, 64, "float16", transposed="B"), np.random.default_rng(37)
+    (sketch,) = multiplied(dag)
+    assert SMALL.gpu is not None
+    for pad in (0, 1):
+        choices = {"C.steps": 2, "C_a.lanes": 3, "C_b.lanes": 3, "C_a.pad": pad, "C_b.pad": pad}
+        row = np.array([choices.get(hole.name, 0) for hole in sketch.holes])
+        counted = np.exp2(extract(sketch, row[None])[0]) - 1
+        arrays = [*arrays_for(dag, rng), *(np.zeros(t.shape, np.float32) for t in dag.outputs)]
+        (counts,) = run(sketch.lower(row), arrays)
+        # Of one warp of a block each, in all blocks.
+        assert (counted[:, GPU_COLUMN["threads"]] == 32).all()
+        passes = counted[:, GPU_COLUMN["wavefronts"]] * counted[:, GPU_COLUMN["blocks"]]
+        np.testing.assert_allclose(passes.sum(), counts.wavefronts)

@@ -96,7 +96,7 @@ def test_warpgroups_multiply_what_lies_in_shared_memory(name: str) -> None:
 
 
 @st.composite
-def _products(draw: Draw) -> Drawn:
+def random_products(draw: Draw) -> Drawn:
     dtype = draw(st.sampled_from(("float16", "bfloat16", "int8")))
     if draw(st.booleans()):
         n, c, size, f = (draw(st.sampled_from(few)) for few in ((1, 2), (3, 8, 16), (6, 7), (8, 11, 16)))
@@ -108,7 +108,7 @@ def _products(draw: Draw) -> Drawn:
 
 
 @budget(8)
-@given(_products(), seeds)
+@given(random_products(), seeds)
 def test_random_products(drawn: Drawn, seed: int) -> None:
     rng = np.random.default_rng(seed)
     units = [sketch for sketch in derive(Task(drawn.dag, SMALL)) if "matrix_unit" in sketch.text]

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from ansorlite.sketch.tile_space import TileSpace
+from ansorlite.spaces.derivation import derive
+from ansorlite.task import Task
 from tests import workloads
 from tests.unit.sketch.rows import sketches
 
@@ -126,3 +128,20 @@ def test_no_rows_are_fine(space: TileSpace) -> None:
     assert none.shape == (0, len(space.holes))
     assert len(space.mutate(none, rng())) == len(space.crossover(none, none, rng())) == len(space.embed(none)) == 0
     assert len(space.canonical(none)) == len(space.valid(none)) == 0
+
+
+def test_what_decides_is_drawn_from_all_that_is_valid() -> None:
+    """Of a product of one row one tile in a hundred has threads enough; what else there is to choose stays free."""
+    for sketch in derive(Task(workloads.matmul(1, 19, 23), "emulated")):
+        space = TileSpace(sketch)
+        holes = list(sketch.deciding)
+        assert 0 < len(holes) < len(space.holes)
+        assert space.sizes.prod() > 1 << 17
+        uniform = rng().integers(space.sizes, size=(50_000, len(space.holes)))
+        valid = space.valid(uniform)
+        assert 0 < valid.mean() < 0.02
+        rows = space.sample(2000, rng(1))
+        assert space.valid(rows).all()
+        np.testing.assert_array_equal(np.unique(rows[:, holes], axis=0), np.unique(uniform[valid][:, holes], axis=0))
+        for column in set(range(len(space.holes))) - set(holes):
+            assert set(rows[:, column].tolist()) == set(range(space.sizes[column]))
