@@ -15,7 +15,7 @@ from ansorlite.codegen.context import Context
 from ansorlite.codegen.nvptx.fragments import At, Fragments, held, tiles
 from ansorlite.codegen.scope import Binding
 from ansorlite.errors import TargetError
-from ansorlite.loops.nodes import Load, Scope, index
+from ansorlite.loops.nodes import Intrinsic, Load, Multiply, Scope, Stmt, index
 from ansorlite.loops.products import Product
 from ansorlite.machine.matrix import COLUMNS, HELD_ACROSS, LANES_DOWN, PIECE_BYTES, ROWS
 from ansorlite.te.expr import Expr, Var
@@ -33,6 +33,11 @@ _INSTRUCTIONS: Final[Mapping[str, tuple[str, str, str, str]]] = {
 _UNIT: Final = 16
 #: Bits of an address that it has.
 _ADDRESS: Final = (1 << 18) - 1
+
+
+def reads_shared(stmt: Stmt) -> bool:
+    """Whether it is a product whose unit reads shared memory itself."""
+    return isinstance(stmt, Intrinsic) and isinstance(stmt.does, Multiply) and stmt.does.unit.from_shared
 
 
 def multiply(c: Context, product: Product, fragments: Fragments) -> None:
