@@ -42,7 +42,7 @@ def compiled(function: Function, target: Target = TARGET) -> tuple[str, tuple[Gp
     module = Module(target)
     _, statements = kernel.parts(function)
     kernels = tuple(kernel.emit(module, f"k{number}", stmt) for number, stmt in enumerate(statements))
-    return to_ptx(module.text(), target), kernels
+    return to_ptx(module.text(), module.target), kernels
 
 
 def launched(module: KernelModule, arrays: Sequence[NDArray[Any]], target: Target = TARGET) -> list[GpuKernel]:
@@ -67,11 +67,10 @@ def run(function: Function, arrays: Sequence[NDArray[Any]], target: Target = TAR
     ptx, kernels = compiled(function, target)
     temporaries, _ = kernel.parts(function)
     given = dict(zip(function.params, arrays, strict=True))
-    given |= {buffer: np.zeros(buffer.size, dtypes.NUMPY[buffer.dtype]) for buffer in temporaries}
-    return [
-        launch(ptx, each.grid, [given[buffer] for buffer in each.buffers], shared=each.shared, kernel=each.symbol)
-        for each in kernels
-    ]
+    own = [buffer for each in kernels for buffer in each.scratch]
+    given |= {buffer: np.zeros(buffer.size, dtypes.NUMPY[buffer.dtype]) for buffer in (*temporaries, *own)}
+    of = {each: [given[buffer] for buffer in (*each.buffers, *each.scratch)] for each in kernels}
+    return [launch(ptx, each.grid, of[each], shared=each.shared, kernel=each.symbol) for each in kernels]
 
 
 def assembled(ptx: str, processor: str) -> Mapping[str, Report]:

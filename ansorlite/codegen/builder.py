@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from ansorlite.codegen import types
@@ -42,6 +43,10 @@ class Module:
         self._named: dict[str, list[str]] = {}
         #: How many values all functions compute.
         self.values = 0
+
+    def need(self, feature: str) -> None:
+        """Make the code for a machine that has one more of LLVM's features: ``"+ptx86"``."""
+        self.target = replace(self.target, features=f"{self.target.features},{feature}")
 
     def declare(self, signature: str) -> None:
         """Make an external function known: ``"float @expf(float)"``."""

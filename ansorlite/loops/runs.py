@@ -23,7 +23,7 @@ from ansorlite.loops.nodes import Block, For, If, Load, LoopKind, Stmt, Store, i
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Const, Expr, Unary, Var
 from ansorlite.te.index.divisor import divisor
-from ansorlite.te.index.form import flat
+from ansorlite.te.index.form import Affine, flat
 from ansorlite.te.index.simplify import IndexAlgebra
 from ansorlite.te.numeric import apply
 from ansorlite.te.traversal import free_vars, substitute, walk
@@ -61,22 +61,20 @@ def runs_of(phase: For, algebra: IndexAlgebra) -> Runs | None:
     Args:
         algebra: knows the variables of the loops around; those of the phase are bound here.
     """
-    nest = _Nest.of(phase)
+    nest = Nest.of(phase)
     if nest is None or not isinstance(nest.store.value, Load):
-        return None
-    if prod(nest.extents.values()) > _MOST:
         return None
     found = [runs for order in nest.orders() if (runs := _in_order(nest, order, algebra)) is not None]
     return max(found, key=lambda runs: runs.elements, default=None)
 
 
 @dataclass(frozen=True)
-class _Nest:
-    """One copy, within loops over threads and inside of each.
+class Nest:
+    """One store, within loops over threads and inside of each.
 
     Attributes:
         extents: of these loops, outermost first, that over threads included.
-        conditions: under which it copies.
+        conditions: under which it is done.
     """
 
     thread: Var
@@ -86,7 +84,8 @@ class _Nest:
     store: Store
 
     @staticmethod
-    def of(phase: For) -> _Nest | None:
+    def of(phase: For) -> Nest | None:
+        """``None``: the phase has no such form, or too many iterations to be counted."""
         extents: dict[Var, int] = {}
         lanes: list[Var] = []
         conditions: list[Expr] = []
@@ -105,7 +104,7 @@ class _Nest:
                     stmt = only
                 case _:
                     return None
-        return _Nest(phase.var, extents, tuple(lanes), tuple(conditions), stmt)
+        return Nest(phase.var, extents, tuple(lanes), tuple(conditions), stmt) if prod(extents.values()) <= _MOST else None
 
     def orders(self) -> Iterator[tuple[Var, ...]]:
         """Orders of the loops in which neighbours may follow each other: threads outside of what each does, and inside."""
@@ -114,17 +113,29 @@ class _Nest:
         if others:
             yield (self.thread, *others, *self.lanes)
 
+    def values(self, order: tuple[Var, ...]) -> dict[Var, NDArray[np.int64]]:
+        """Of the variables in all iterations, the last of ``order`` fastest."""
+        extents = [self.extents[var] for var in order]
+        numbers = np.arange(prod(extents), dtype=np.int64)
+        return dict(zip(order, np.unravel_index(numbers, extents), strict=True))
 
-def _in_order(nest: _Nest, order: tuple[Var, ...], algebra: IndexAlgebra) -> Runs | None:
+    def done(self, values: Mapping[Var, NDArray[np.int64]]) -> NDArray[np.bool_] | None:
+        """In which iterations the conditions hold; ``None``: that depends on other variables."""
+        result = np.ones(prod(self.extents.values()), np.bool_)
+        for condition in self.conditions:
+            holds = _values(condition, values)
+            if holds is None:
+                return None
+            result &= holds
+        return result
+
+
+def _in_order(nest: Nest, order: tuple[Var, ...], algebra: IndexAlgebra) -> Runs | None:
     extents = [nest.extents[var] for var in order]
-    numbers = np.arange(prod(extents), dtype=np.int64)
-    values = dict(zip(order, np.unravel_index(numbers, extents), strict=True))
-    copies = np.ones(len(numbers), np.bool_)
-    for condition in nest.conditions:
-        holds = _values(condition, values)
-        if holds is None:
-            return None
-        copies &= holds
+    values = nest.values(order)
+    copies = nest.done(values)
+    if copies is None:
+        return None
     count = int(copies.sum())
     if not count or not copies[:count].all():
         return None
@@ -167,23 +178,31 @@ def _at(store: Store, values: Mapping[Var, Expr], algebra: IndexAlgebra) -> Stor
     return replace(store, indices=put_in(store.indices), value=Load(load.buffer, put_in(load.indices), load.dtype))
 
 
-def _places(access: Load | Store, values: Mapping[Var, NDArray[Any]]) -> tuple[NDArray[np.int64], int] | None:
+def _places(access: Load | Store, values: Mapping[Var, NDArray[np.int64]]) -> tuple[NDArray[np.int64], int] | None:
     """Where elements lie from what does not depend on threads on, and what that is a multiple of; in elements.
 
     ``None``: the two cannot be told apart.
     """
-    form = flat(access, access.buffer.strides)
-    total = np.full(len(next(iter(values.values()))), form.constant, np.int64)
-    common = 0
+    found = parted(flat(access, access.buffer.strides), values)
+    if found is None:
+        return None
+    places, rest = found
+    return places + rest.constant, gcd(*(factor * divisor(term) for term, factor in rest.terms))
+
+
+def parted(form: Affine, values: Mapping[Var, NDArray[np.int64]]) -> tuple[NDArray[np.int64], Affine] | None:
+    """A sum as what of it depends on ``values``, for all of these, and the rest; ``None``: the two cannot be told apart."""
+    total = np.zeros(len(next(iter(values.values()))), np.int64)
+    others: list[tuple[Expr, int]] = []
     for term, factor in form.terms:
         if free_vars(term).isdisjoint(values):
-            common = gcd(common, factor * divisor(term))
+            others.append((term, factor))
             continue
         found = _values(term, values)
         if found is None:
             return None
         total += factor * found
-    return total, common
+    return total, Affine(tuple(others), form.constant)
 
 
 def _values(expr: Expr, values: Mapping[Var, NDArray[Any]]) -> Any | None:

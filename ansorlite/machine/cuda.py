@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ansorlite.errors import TargetError
-from ansorlite.machine.gpu import BULK_BYTES, Gpu
+from ansorlite.machine.gpu import BULK_BYTES, MAP_BYTES, Gpu
 from ansorlite.machine.kept_gpu import measured
 from ansorlite.machine.matrix import AMPERE, HOPPER, SMALL_AMPERE, MatrixUnit
 
@@ -111,6 +111,7 @@ def facts(number: int) -> tuple[Gpu, str, str]:
         lanes=_LANES[known],
         async_copies=capability >= (8, 0),
         bulk_bytes=BULK_BYTES if capability >= (9, 0) else 0,
+        map_bytes=MAP_BYTES if known == (9, 0) else 0,
         matrix=_MATRIX.get(known, ()),
     )
     return measured(gpu), *PROCESSORS[known]

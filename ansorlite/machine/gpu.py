@@ -30,6 +30,7 @@ class Gpu:
         bulk_bytes: from how many bytes on neighbours in memory are copied there as one, by a bulk copy; 0: there are none.
         latency: cycles from a load of memory until it lands (microbenchmarks of A100 and H100 say 470 to 600).
         sector_bytes: of memory that a multiprocessor gets in a cycle, in sectors of 32 (NVIDIA's A100 white paper, of its L2).
+        map_bytes: from how many bytes of a row on boxes of arrays are copied there as one, by a tensor map; 0: there are none.
         lanes: operations on float32 that a multiprocessor begins in a cycle.
         matrix: the matrix units that programs may use, the best first.
         launch: seconds of one launch (CUDA C++ Best Practices: a few microseconds).
@@ -60,6 +61,7 @@ class Gpu:
     bulk_bytes: int = 0
     latency: float = 500.0
     sector_bytes: float = 64.0
+    map_bytes: int = 0
 
     @staticmethod
     def of(facts: Mapping[str, Any]) -> Gpu:
@@ -70,6 +72,8 @@ class Gpu:
 #: Least bytes of bulk copies, from compute capability 9.0 on: half of what a warp copies by one instruction else.
 #: `ansorlite calibrate` measures it; no GPU has yet.
 BULK_BYTES: Final = 256
+#: Least bytes of a row of a box, for machine code of compute capability 9.0 alone: what matrix units read as one. Not measured.
+MAP_BYTES: Final = 16
 #: None that is sold: the one that a CPU stands in for. It is small, so that its programs are.
 EMULATED: Final = Gpu(
     name="emulated",
@@ -122,9 +126,10 @@ H100: Final = replace(
     lanes=128,
     matrix=HOPPER,
     bulk_bytes=BULK_BYTES,
+    map_bytes=MAP_BYTES,
 )
 #: The same, for machine code of any GPU of its compute capability: without what sm_90a has.
-H100_PLAIN: Final = replace(H100, matrix=HOPPER_WARP)
+H100_PLAIN: Final = replace(H100, matrix=HOPPER_WARP, map_bytes=0)
 #: Arm Mali-G710 with 10 cores at 850 MHz, 64-bit LPDDR5X-7500. Arm GPU data sheet (16 lanes, 64 multiply-adds of float32 a core
 #: and cycle, L2 of 512 KB to 2 MB), Arm Mali GPU OpenCL developer guide (local memory of 32 KB, which lies in main memory; 64
 #: registers where half of a core's 2,048 threads run). Nothing was measured on one.

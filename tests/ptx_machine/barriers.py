@@ -178,32 +178,38 @@ def bulk(s: State, instruction: Instruction, mask: Mask) -> None:
     text = instruction.text
     to, source, barriers = (s.address(instruction.operands[number]) for number in (0, 1, 3))
     sizes = s.value(instruction.operands[2], "u32").astype(np.int64)
-    memory, outside = s.memories["shared"], s.memories["global"]
-    assert memory.in_flight is not None
-    assert memory.unfenced is not None
+    outside = s.memories["global"]
     for thread in np.flatnonzero(mask).tolist():
         nbytes, part = int(sizes[thread]), s.block[[thread]]
         if nbytes % _UNIT or not nbytes:
             raise PtxError(f"misaligned: {nbytes} bytes are no multiple of {_UNIT}: {text}")
         only = np.arange(s.n) == thread
-        who, when = s.identities(only), s.times(only)
         begin = outside.place(source[[thread]], part, nbytes, text, _UNIT)
-        outside.note_load(begin, nbytes, who, when, text)
+        outside.note_load(begin, nbytes, s.identities(only), s.times(only), text)
         pieces = source[thread] + np.arange(0, nbytes, _UNIT)
         s.counts.memory(np.full(len(pieces), s.warp[thread]), pieces, _UNIT)
-        values = outside.load(begin, nbytes)
-        at = memory.place(to[[thread]], part, nbytes, text, _UNIT)
-        memory.note_store(at, values, who, when, text)
-        where = at[:, None] + np.arange(nbytes)
-        here = memory.place(barriers[[thread]], part, _BARRIER, text)[:, None] + np.arange(_BARRIER)
-        if memory.unfenced[where].any() or memory.unfenced[here].any():
-            raise PtxError(f"no fence.proxy.async since threads stored what is copied to, or made the barrier: {text}")
-        np.add.at(memory.in_flight, where, 1)
-        barrier = _of(s, thread, int(barriers[thread]), text)
-        if barrier.nbytes + nbytes > barrier.expected:
-            # Its bytes may yet be announced in this phase, if that cannot end before.
-            _in_use(barrier, text)
-        barrier.copies.append(_Bulk(at, values, text))
+        send(s, thread, outside.load(begin, nbytes), int(to[thread]), int(barriers[thread]), _UNIT, text)
+
+
+def send(s: State, thread: int, values: NDArray[np.uint8], to: int, barrier: int, aligned: int, text: str) -> None:
+    """Bytes, (1, count), are on their way to shared memory, and land when the barrier ends its phase."""
+    memory, part = s.memories["shared"], s.block[[thread]]
+    assert memory.in_flight is not None
+    assert memory.unfenced is not None
+    only = np.arange(s.n) == thread
+    nbytes = values.shape[1]
+    at = memory.place(np.array([to]), part, nbytes, text, aligned)
+    memory.note_store(at, values, s.identities(only), s.times(only), text)
+    where = at[:, None] + np.arange(nbytes)
+    here = memory.place(np.array([barrier]), part, _BARRIER, text)[:, None] + np.arange(_BARRIER)
+    if memory.unfenced[where].any() or memory.unfenced[here].any():
+        raise PtxError(f"no fence.proxy.async since threads stored what is copied to, or made the barrier: {text}")
+    np.add.at(memory.in_flight, where, 1)
+    found = _of(s, thread, barrier, text)
+    if found.nbytes + nbytes > found.expected:
+        # Its bytes may yet be announced in this phase, if that cannot end before.
+        _in_use(found, text)
+    found.copies.append(_Bulk(at, values, text))
 
 
 def check_end(s: State) -> None:

@@ -1,4 +1,4 @@
-"""``cp.async``: copies to shared memory that land when their thread waits for them; bulk ones: ``barriers.py``."""
+"""``cp.async``: copies to shared memory that land when their thread waits; bulk ones: ``barriers.py``, ``tensor_maps.py``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.ptx_machine import accesses, barriers
+from tests.ptx_machine import accesses, barriers, tensor_maps
 from tests.ptx_machine.errors import PtxError
 from tests.ptx_machine.state import Ints, Mask, State
 from tests.ptx_machine.text import Instruction
@@ -108,6 +108,8 @@ def _asynchronous(s: State, instruction: Instruction, mask: Mask) -> None:
     match instruction.operation[2:]:
         case ("ca" | "cg", *_):
             _copy(s, instruction, mask)
+        case ("bulk", "tensor", *_):
+            tensor_maps.copy(s, instruction, mask)
         case ("bulk", *_):
             barriers.bulk(s, instruction, mask)
         case ("commit_group",):

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.ptx_machine import accesses, arithmetic, barriers, copies, matrix, warpgroup, warps
+from tests.ptx_machine import accesses, arithmetic, barriers, copies, matrix, tensor_maps, warpgroup, warps
 from tests.ptx_machine.counts import Counts
 from tests.ptx_machine.errors import PtxError
 from tests.ptx_machine.memory import LOCAL_WINDOW, SHARED_WINDOW, History, Memory, fresh
@@ -35,6 +35,7 @@ _HANDLERS: Final[Mapping[str, Handler]] = {
     **warps.HANDLERS,
     **copies.HANDLERS,
     **barriers.HANDLERS,
+    **tensor_maps.HANDLERS,
     **matrix.HANDLERS,
     **warpgroup.HANDLERS,
 }

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.ptx_machine import accesses
+from tests.ptx_machine import accesses, tensor_maps
 from tests.ptx_machine.accesses import elements
 from tests.ptx_machine.errors import PtxError
 from tests.ptx_machine.state import WARP, Ints, Mask, State
@@ -151,6 +151,9 @@ def _fence(s: State, instruction: Instruction, mask: Mask) -> None:
     """``fence.proxy.async``: what these threads stored is seen by what reads shared memory besides threads."""
     if "proxy" not in instruction.operation:
         accesses.HANDLERS["fence"](s, instruction, mask)
+        return
+    if "tensormap::generic" in instruction.operation:
+        tensor_maps.acquire(s, instruction, mask)
         return
     memory = s.memories["shared"]
     if memory.unfenced is None:

@@ -1,4 +1,5 @@
-"""Bulk copies from global to shared memory (``cp.async.bulk``, from sm_90 on): runs of neighbours, each asked for by one thread.
+"""Bulk copies from global to shared memory (``cp.async.bulk``, from sm_90 on): runs of neighbours, each asked for by one thread,
+and boxes of an array, as a tensor map says (``tensor_maps.py``).
 
 They land when a barrier in shared memory (an mbarrier) ends a phase: when it has had its one arrival, and all bytes that it was
 told to expect. Each group of fetches takes the next barrier of a ring of them, and an await waits for one group after another.
@@ -18,15 +19,17 @@ from ansorlite.alignment import aligned
 from ansorlite.codegen import addresses
 from ansorlite.codegen.context import Context
 from ansorlite.codegen.expressions import spread
-from ansorlite.codegen.nvptx.warpgroup import FENCE
+from ansorlite.codegen.nvptx import alone, tensor_maps, warpgroup
+from ansorlite.codegen.nvptx.tensor_maps import TensorMap
 from ansorlite.codegen.scope import Binding
+from ansorlite.loops.boxes import Box, box_of
 from ansorlite.loops.nodes import Alloc, Await, Block, Buffer, FetchGroup, For, If, Load, Role, Scope, Stmt, children, statements
 from ansorlite.loops.phases import phases
 from ansorlite.loops.runs import Runs, runs_of, shifted
-from ansorlite.loops.visit import stores
+from ansorlite.loops.visit import loads, stores
 from ansorlite.machine.gpu import Gpu
 from ansorlite.te.expr import Const
-from ansorlite.te.index.form import flat
+from ansorlite.te.index.form import Affine, flat
 from ansorlite.te.index.simplify import IndexAlgebra
 
 #: Bytes that addresses and sizes of such copies are multiples of.
@@ -42,47 +45,65 @@ class Plan:
     """What a block copies in bulk.
 
     Attributes:
-        copies: the phases that do, and what.
+        copies: the phases that copy runs, and which.
+        boxes: those that copy a box, and which.
+        maps: the tensor maps that these need.
+        map_of: the number of the map of each box.
         barriers: how many there are, a power of two: groups that are on their way at once have one each; 0: there are none.
     """
 
     copies: Mapping[For, Runs]
+    boxes: Mapping[For, Box]
+    maps: tuple[TensorMap, ...]
+    map_of: Mapping[For, int]
     barriers: int
     algebra: IndexAlgebra
 
     @property
     def nbytes(self) -> int:
-        """Of shared memory that the barriers take."""
-        return aligned(_BARRIER * self.barriers)
+        """Of shared memory that barriers and maps take."""
+        return aligned(_BARRIER * self.barriers) + tensor_maps.NBYTES * len(self.maps)
 
     @property
-    def buffers(self) -> frozenset[Buffer]:
-        """What is copied to."""
-        return frozenset(runs.store.buffer for runs in self.copies.values())
+    def boxed(self) -> frozenset[Buffer]:
+        """What boxes are copied to: it begins at a multiple of the bytes that they go to."""
+        return frozenset(box.target for box in self.boxes.values())
 
 
-def plan(block: For, gpu: Gpu) -> Plan:
-    """What of the fetches of ``block`` bulk copies do: where all that is stored to a buffer comes in runs that are worth it."""
+def plan(block: For, gpu: Gpu, threads: int) -> Plan | None:
+    """What of the fetches of a ``block`` bulk copies do; ``None``: nothing.
+
+    They do where all that is stored to a buffer comes in runs, or boxes, that are worth it.
+    """
     algebra = IndexAlgebra()
-    nothing = Plan({}, 0, algebra)
     if not gpu.bulk_bytes:
-        return nothing
+        return None
     _bind(block, algebra)
     stored = {store.buffer for store in stores(block)}
+    # Maps are made by each block, which takes its time: they are for what matrix units read as they put it there.
+    fed = {load.buffer for each in statements(block) if warpgroup.reads_shared(each) for load in loads(each)}
     copies: dict[For, Runs] = {}
-    others: set[Buffer] = set()
+    boxes: dict[For, Box] = {}
     fetching = [phase for each in statements(block) if isinstance(each, FetchGroup) for phase in phases(each)]
     for phase in fetching:
+        if any(store.role is not Role.FETCH for store in stores(phase)) or not _outside(phase, stored):
+            continue
         runs = runs_of(phase, algebra)
-        if runs is not None and _fits(runs, gpu, stored):
+        if runs is not None and _fits(runs, gpu):
             copies[phase] = runs
-    for store in (store for phase in phases(block) if phase not in copies for store in stores(phase)):
-        others.add(store.buffer)
+        elif gpu.map_bytes and all(store.buffer in fed for store in stores(phase)):
+            box = box_of(phase, algebra)
+            if box is not None and tensor_maps.takes(box, gpu, threads):
+                boxes[phase] = box
+    others = {store.buffer for phase in phases(block) if phase not in copies | boxes for store in stores(phase)}
     copies = {phase: runs for phase, runs in copies.items() if runs.store.buffer not in others}
-    shared = sum(aligned(s.buffer.nbytes) for s in statements(block) if isinstance(s, Alloc) and s.buffer.scope is Scope.SHARED)
+    boxes = {phase: box for phase, box in boxes.items() if box.target not in others}
     _, most = _in_flight(block.body, 0)
-    found = Plan(copies, 1 << max(most - 1, 0).bit_length(), algebra)
-    return found if copies and shared + found.nbytes <= gpu.block_shared else nothing
+    found = Plan(copies, boxes, *tensor_maps.maps_of(boxes), 1 << max(most - 1, 0).bit_length(), algebra)
+    # Where boxes are copied to, room may be left before it.
+    shared = sum(aligned(s.buffer.nbytes) for s in statements(block) if isinstance(s, Alloc) and s.buffer.scope is Scope.SHARED)
+    shared += found.nbytes + tensor_maps.NBYTES * len(found.boxed)
+    return found if (copies or boxes) and shared <= gpu.block_shared else None
 
 
 def _bind(stmt: Stmt, algebra: IndexAlgebra) -> None:
@@ -93,12 +114,13 @@ def _bind(stmt: Stmt, algebra: IndexAlgebra) -> None:
         _bind(child, algebra)
 
 
-def _fits(runs: Runs, gpu: Gpu, stored: set[Buffer]) -> bool:
-    store = runs.store
-    assert isinstance(store.value, Load)
-    source = store.value.buffer
-    whole = runs.aligned % _UNIT == 0 and runs.nbytes % _UNIT == 0 and runs.nbytes >= gpu.bulk_bytes
-    return whole and store.role is Role.FETCH and source.scope in _OUTSIDE and source not in stored
+def _outside(phase: For, stored: set[Buffer]) -> bool:
+    """Whether a phase loads what lies in memory, and is not stored to by the block."""
+    return all(load.buffer.scope in _OUTSIDE and load.buffer not in stored for load in loads(phase))
+
+
+def _fits(runs: Runs, gpu: Gpu) -> bool:
+    return runs.aligned % _UNIT == 0 and runs.nbytes % _UNIT == 0 and runs.nbytes >= gpu.bulk_bytes
 
 
 def _in_flight(stmt: Stmt, before: int) -> tuple[int, int]:
@@ -142,6 +164,7 @@ class Barriers:
         threads: of a block.
         short: the same as an i32.
         memory: the address of the barriers in shared memory, an operand of i32.
+        maps: writes tensor maps, where there are such.
         begun, waited: where threads keep how many groups there were so far, and how many they have waited for.
         current: the address of the barrier of the group being written, an SSA name.
     """
@@ -151,23 +174,33 @@ class Barriers:
     threads: int
     short: str = field(default="", init=False)
     memory: str = field(default="", init=False)
+    maps: tensor_maps.Writer | None = field(default=None, init=False)
     begun: str = field(default="", init=False)
     waited: str = field(default="", init=False)
     current: str = field(default="", init=False)
 
-    def begin(self, c: Context, memory: str) -> None:
-        """Make the barriers; all threads meet after this."""
+    def begin(self, c: Context, memory: str, handed: str) -> None:
+        """Make the maps and the barriers; all threads meet after this.
+
+        Args:
+            memory: the name of shared memory.
+            handed: where the block hands its maps to the machine, an SSA name of type i64.
+        """
         b = c.b
-        self.memory = b.at_entry(f"ptrtoint ptr addrspace(3) {memory} to i32")
+        begin = b.at_entry(f"ptrtoint ptr addrspace(3) {memory} to i32")
+        self.memory = b.at_entry(f"add i32 {begin}, {tensor_maps.NBYTES * len(self.plan.maps)}")
         self.short = b.at_entry(f"trunc i64 {self.thread} to i32")
+        if self.plan.maps:
+            self.maps = tensor_maps.Writer(self.plan.maps, self.threads, self.short, begin, handed)
+            self.maps.make(c)
         self.begun, self.waited = b.at_entry("alloca i32"), b.at_entry("alloca i32")
         for counter in (self.begun, self.waited):
             b.do_at_entry(f"store i32 0, ptr {counter}")
         for number in range(self.plan.barriers):
             at = b.op(f"add i32 {self.memory}, {_BARRIER * number}")
-            self._some(c, 1, "mbarrier.init.shared::cta.b64 [$0], 1;", f"i32 {at}")
+            alone.do(c, self.short, 1, "mbarrier.init.shared::cta.b64 [$0], 1;", f"i32 {at}")
         # Copies are to see them as they are now.
-        b.do(FENCE)
+        b.do(warpgroup.FENCE)
 
     def open(self, c: Context) -> None:
         """A group begins."""
@@ -175,7 +208,7 @@ class Barriers:
 
     def close(self, c: Context) -> None:
         """A group ends: what it copies is known."""
-        self._some(c, 1, "mbarrier.arrive.shared::cta.b64 state, [$0];", f"i32 {self.current}")
+        alone.do(c, self.short, 1, "mbarrier.arrive.shared::cta.b64 state, [$0];", f"i32 {self.current}")
         _count(c, self.begun)
 
     def wait(self, c: Context, pending: int) -> None:
@@ -198,10 +231,17 @@ class Barriers:
         b.jump(head)
         b.start(done)
 
-    def copy(self, c: Context, runs: Runs) -> None:
-        """Write a phase: each thread asks for a run, or for several."""
-        expect = "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [$0], $1;"
-        self._some(c, 1, expect, f"i32 {self.current}", f"i32 {runs.count * runs.nbytes}")
+    def phase(self, c: Context, loop: For) -> bool:
+        """Write a phase that copies in bulk; whether it does."""
+        if loop in self.plan.copies:
+            self._runs(c, self.plan.copies[loop])
+        elif loop in self.plan.boxes:
+            self._box(c, self.plan.boxes[loop], self.plan.map_of[loop])
+        return loop in self.plan.copies or loop in self.plan.boxes
+
+    def _runs(self, c: Context, runs: Runs) -> None:
+        """Each thread asks for a run, or for several."""
+        self._expect(c, runs.count * runs.nbytes)
         c.scope.variables[runs.number] = Binding(self.thread, 0, None)
         c.ranges[runs.number] = (0, self.threads - 1)
         for by in range(0, runs.count, self.threads):
@@ -209,37 +249,47 @@ class Barriers:
         del c.scope.variables[runs.number]
         c.versions[runs.store.buffer] += 1
 
+    def _expect(self, c: Context, nbytes: int) -> None:
+        expect = "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [$0], $1;"
+        alone.do(c, self.short, 1, expect, f"i32 {self.current}", f"i32 {nbytes}")
+
+    def _box(self, c: Context, box: Box, number: int) -> None:
+        """One thread asks for all of it."""
+        assert self.maps is not None
+        self._expect(c, box.nbytes)
+        with c.scope.layer(statement=True):
+            to = _element(c, box.target, box.to)
+            self.maps.copy(c, box, number, _in_shared(c, to), self.current)
+        c.versions[box.target] += 1
+
     def _one(self, c: Context, runs: Runs, by: int) -> None:
         store = shifted(runs, by, self.plan.algebra)
         assert isinstance(store.value, Load)
         with c.scope.layer(statement=True):
-            places = []
-            for access in (store, store.value):
-                place, dtype = c.places[access.buffer], access.buffer.dtype
-                at = spread(c, flat(access, place.strides))
-                pointer, _ = addresses.base(c, place, dtype, at.terms)
-                places.append(addresses.element(c, pointer, dtype, at.constant))
+            to, of = (_element(c, at.buffer, flat(at, c.places[at.buffer].strides)) for at in (store, store.value))
         b = c.b
-        to = b.op(f"ptrtoint ptr addrspace(3) {b.op(f'addrspacecast ptr {places[0]} to ptr addrspace(3)')} to i32")
-        source = b.op(f"ptrtoint ptr addrspace(1) {b.op(f'addrspacecast ptr {places[1]} to ptr addrspace(1)')} to i64")
+        source = b.op(f"ptrtoint ptr addrspace(1) {b.op(f'addrspacecast ptr {of} to ptr addrspace(1)')} to i64")
         name = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
-        operands = f"i32 {to}", f"i64 {source}", f"i32 {runs.nbytes}", f"i32 {self.current}"
-        self._some(c, runs.count - by, f"{name} [$0], [$1], $2, [$3];", *operands)
-
-    def _some(self, c: Context, count: int, instruction: str, *operands: str) -> None:
-        """One instruction that the first ``count`` threads do. It is no branch, so that warps stay together."""
-        number = len(operands)
-        constraints = ",".join([*("l" if each.startswith("i64") else "r" for each in operands), "r", "r", "~{memory}"])
-        chosen = f"setp.lt.u32 some, ${number}, ${number + 1};"
-        text = f"{{ .reg .pred some; .reg .b64 state; {chosen} @some {instruction} }}"
-        given = ", ".join([*operands, f"i32 {self.short}", f"i32 {count}"])
-        c.b.do(f'call void asm sideeffect "{text}", "{constraints}"({given})')
+        operands = f"i32 {_in_shared(c, to)}", f"i64 {source}", f"i32 {runs.nbytes}", f"i32 {self.current}"
+        alone.do(c, self.short, runs.count - by, f"{name} [$0], [$1], $2, [$3];", *operands)
 
     def _address(self, c: Context, group: str) -> str:
         """Of the barrier of a group."""
         b = c.b
         number = b.op(f"and i32 {group}, {self.plan.barriers - 1}")
         return b.op(f"add i32 {self.memory}, {b.op(f'mul i32 {number}, {_BARRIER}')}")
+
+
+def _element(c: Context, buffer: Buffer, form: Affine) -> str:
+    """The address of an element."""
+    place, at = c.places[buffer], spread(c, form)
+    pointer, _ = addresses.base(c, place, buffer.dtype, at.terms)
+    return addresses.element(c, pointer, buffer.dtype, at.constant)
+
+
+def _in_shared(c: Context, pointer: str) -> str:
+    """An address in shared memory as an i32."""
+    return c.b.op(f"ptrtoint ptr addrspace(3) {c.b.op(f'addrspacecast ptr {pointer} to ptr addrspace(3)')} to i32")
 
 
 def _count(c: Context, counter: str) -> None:

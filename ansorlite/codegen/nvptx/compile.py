@@ -28,14 +28,14 @@ def compile(module: KernelModule, target: Target, limits: Limits) -> DeviceObjec
     launches: list[DeviceLaunch] = []
     for number, launch in enumerate(module.launches):
         temporaries, parts = kernel.parts(launch.function)
-        places = slots.of(launch.function, temporaries)
-        for part, stmt in enumerate(parts):
-            made = kernel.emit(text, f"{name}_{number}_{part}", stmt)
-            arguments = tuple(places.slots[buffer] for buffer in made.buffers)
+        kernels = [kernel.emit(text, f"{name}_{number}_{part}", stmt) for part, stmt in enumerate(parts)]
+        places = slots.of(launch.function, (*temporaries, *(buffer for made in kernels for buffer in made.scratch)))
+        for made in kernels:
+            arguments = tuple(places.slots[buffer] for buffer in (*made.buffers, *made.scratch))
             sizes = (made.grid, made.threads, made.shared)
             launches.append(DeviceLaunch(made.symbol, launch.when, places.workspace, *sizes, arguments, None))
     llvm = text.text()
-    ptx = to_ptx(llvm, target)
+    ptx = to_ptx(llvm, text.target)
     form, code, reports = Form.PTX, ptx.encode(), None
     if (found := _assembled(ptx, target)) is not None:
         form, code, reports = Form.CUBIN, found.cubin, found.reports

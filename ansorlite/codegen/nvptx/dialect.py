@@ -13,6 +13,7 @@ from ansorlite.codegen.builder import Builder
 from ansorlite.codegen.context import Body, Context, Storage
 from ansorlite.codegen.nvptx import bulk, fetch, matrix, warpgroup
 from ansorlite.codegen.nvptx.fragments import once
+from ansorlite.codegen.nvptx.tensor_maps import NBYTES
 from ansorlite.codegen.scope import Binding
 from ansorlite.errors import TargetError
 from ansorlite.loops.nodes import (
@@ -25,7 +26,6 @@ from ansorlite.loops.nodes import (
     LoopKind,
     Multiply,
     Scope,
-    Stmt,
     Store,
     statements,
 )
@@ -57,13 +57,17 @@ def _threads_of(phase: For) -> int:
 class Nvptx:
     """Writes one kernel: one loop over blocks.
 
+    Args:
+        planned: what it copies in bulk.
+        maps: where blocks hand their tensor maps to the machine, if there are such: the name of a pointer.
+
     Attributes:
         threads: of a block.
         shared: bytes of shared memory that it has by now.
         copies: whether it has copies by now that land later.
     """
 
-    def __init__(self, b: Builder, block: For | None) -> None:
+    def __init__(self, b: Builder, block: For | None, planned: bulk.Plan | None, maps: str) -> None:
         self.threads = 1 if block is None else threads_of(block)
         gpu = b.module.target.gpu
         if gpu is not None and self.threads > gpu.block_threads:
@@ -72,7 +76,7 @@ class Nvptx:
         self.copies = False
         self._warps = False
         self._block = block
-        self._fenced = block is not None and any(map(_reads_shared_itself, statements(block)))
+        self._fenced = block is not None and any(map(warpgroup.reads_shared, statements(block)))
         self._barriers = frozenset[For]() if block is None else barriers(block)
         if block is not None and any(phases(block.body)) and (reason := obstacle(block)) is not None:
             raise TargetError(f"the program cannot run on a GPU: {reason}")
@@ -80,13 +84,15 @@ class Nvptx:
         self._flying = warpgroup.Flying()
         self._thread = _number(b, "tid", self.threads)
         self._number = _number(b, "ctaid", 1 if block is None else trips(block))
-        planned = None if block is None or gpu is None else bulk.plan(block, gpu)
-        self._bulk = bulk.Barriers(planned, self._thread, self.threads) if planned is not None and planned.copies else None
+        self._bulk = None if planned is None else bulk.Barriers(planned, self._thread, self.threads)
+        self._maps = maps
 
     def storage(self, c: Context, buffer: Buffer) -> Storage:
         match buffer.scope:
             case Scope.SHARED:
                 base = f"ptr addrspacecast (ptr addrspace(3) {_shared(c)} to ptr)"
+                if self._bulk is not None and buffer in self._bulk.plan.boxed:
+                    self.shared = -(-self.shared // NBYTES) * NBYTES
                 pointer = c.b.at_entry(f"getelementptr i8, {base}, i32 {self.shared}")
                 self.shared += aligned(buffer.nbytes)
                 gpu = c.target.gpu
@@ -105,9 +111,7 @@ class Nvptx:
         match loop.kind:
             case LoopKind.BLOCK if loop is self._block:
                 if self._bulk is not None:
-                    self._bulk.begin(c, _shared(c))
-                    self.shared += self._bulk.plan.nbytes
-                    self._barrier(c)
+                    self._begin(c, self._bulk)
                 with _bound(c, loop.var, self._number, trips(loop)):
                     body(c, loop.body)
             case LoopKind.VTHREAD:
@@ -121,6 +125,22 @@ class Nvptx:
                 return False
         return True
 
+    def _begin(self, c: Context, copies: bulk.Barriers) -> None:
+        """Get ready for bulk copies."""
+        b, room = c.b, NBYTES * len(copies.plan.maps)
+        handed = ""
+        if room:
+            handed = b.at_entry(f"add i64 {b.at_entry(f'ptrtoint ptr {self._maps} to i64')}, {NBYTES - 1}")
+            handed = b.at_entry(f"and i64 {handed}, {-NBYTES}")
+            handed = b.at_entry(f"add i64 {handed}, {b.at_entry(f'mul i64 {self._number}, {room}')}")
+        copies.begin(c, _shared(c), handed)
+        self.shared += copies.plan.nbytes
+        self._barrier(c)
+        if copies.maps is not None:
+            copies.maps.publish(c)
+            self._barrier(c)
+            copies.maps.acquire(c)
+
     def _threads_loop(self, c: Context, loop: For, body: Body) -> None:
         if loop.kind is LoopKind.LANE and self._warps:
             lane = once(c, f"urem i64 {self._thread}, {WARP}")
@@ -128,8 +148,7 @@ class Nvptx:
             return
         if loop in self._barriers:
             self._barrier(c)
-        if self._bulk is not None and loop in self._bulk.plan.copies:
-            self._bulk.copy(c, self._bulk.plan.copies[loop])
+        if self._bulk is not None and self._bulk.phase(c, loop):
             return
         if loop.kind is not LoopKind.WARP:
             self._phase = loop
@@ -221,10 +240,6 @@ class Nvptx:
         matrix.emit(c, product, self._phase.var, trips(self._phase), self._thread, self._flying)
         if not warpgroup.straight(self._phase.body):
             self._flying.land(c)
-
-
-def _reads_shared_itself(stmt: Stmt) -> bool:
-    return isinstance(stmt, Intrinsic) and isinstance(stmt.does, Multiply) and stmt.does.unit.from_shared
 
 
 def _shared(c: Context) -> str:

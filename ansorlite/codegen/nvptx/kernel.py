@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from ansorlite.codegen import statements
 from ansorlite.codegen.builder import Builder, Module
 from ansorlite.codegen.context import Context, Storage
-from ansorlite.codegen.nvptx.dialect import ALIGNED, Nvptx
+from ansorlite.codegen.nvptx import bulk
+from ansorlite.codegen.nvptx.dialect import ALIGNED, Nvptx, threads_of
+from ansorlite.codegen.nvptx.tensor_maps import FEATURE, NBYTES
 from ansorlite.codegen.workspace import WorkspaceLayout
 from ansorlite.loops.nodes import Alloc, Block, Buffer, For, Function, LoopKind, Scope, Stmt
 from ansorlite.loops.nodes import statements as statements_of
@@ -22,6 +24,7 @@ class GpuKernel:
     Attributes:
         symbol: of the kernel.
         buffers: that its parameters are the addresses of.
+        scratch: one more of these, behind them, for what blocks of the kernel keep in memory besides.
         grid: blocks.
         threads: of a block.
         shared: bytes of a block's shared memory.
@@ -29,6 +32,7 @@ class GpuKernel:
 
     symbol: str
     buffers: tuple[Buffer, ...]
+    scratch: tuple[Buffer, ...]
     grid: int
     threads: int
     shared: int
@@ -63,9 +67,17 @@ def emit(module: Module, symbol: str, stmt: Stmt) -> GpuKernel:
     buffers = tuple(outer_buffers(stmt))
     stored, loaded = {store.buffer for store in stores(stmt)}, {load.buffer for load in loads(stmt)}
     block = stmt if isinstance(stmt, For) and stmt.kind is LoopKind.BLOCK else None
-    parameters = ", ".join(f"ptr {_promises(buffer, stored, loaded)}%p{number}" for number, buffer in enumerate(buffers))
-    b = Builder(module, f"void @{symbol}({parameters}) #0")
-    dialect = Nvptx(b, block)
+    parameters = [f"ptr {_promises(buffer, stored, loaded)}%p{number}" for number, buffer in enumerate(buffers)]
+    gpu = module.target.gpu
+    planned = None if block is None or gpu is None else bulk.plan(block, gpu, threads_of(block))
+    scratch: tuple[Buffer, ...] = ()
+    if block is not None and planned is not None and planned.maps:
+        module.need(FEATURE)
+        parameters.append(f"ptr noalias align {ALIGNED} %maps")
+        # One of each map for each block, and what is missing to a multiple of their size.
+        scratch = (Buffer("maps", ((trips(block) * len(planned.maps) + 1) * NBYTES,), "uint8", Scope.GLOBAL),)
+    b = Builder(module, f"void @{symbol}({', '.join(parameters)}) #0")
+    dialect = Nvptx(b, block, planned, "%maps")
     c = Context(b, module.target, WorkspaceLayout(), "null", dialect)
     for number, buffer in enumerate(buffers):
         c.places[buffer] = Storage(f"%p{number}", buffer.strides, 0, module.new_scope(), padded=False, aligned=ALIGNED)
@@ -75,7 +87,7 @@ def emit(module: Module, symbol: str, stmt: Stmt) -> GpuKernel:
     module.annotate("nvvm.annotations", f'!{{ptr @{symbol}, !"kernel", i32 1}}')
     sizes = ", ".join(f'!"reqntid{axis}", i32 {count}' for axis, count in (("x", dialect.threads), ("y", 1), ("z", 1)))
     module.annotate("nvvm.annotations", f"!{{ptr @{symbol}, {sizes}}}")
-    return GpuKernel(symbol, buffers, 1 if block is None else trips(block), dialect.threads, dialect.shared)
+    return GpuKernel(symbol, buffers, scratch, 1 if block is None else trips(block), dialect.threads, dialect.shared)
 
 
 def outer_buffers(stmt: Stmt) -> Iterator[Buffer]:

@@ -41,6 +41,11 @@ _UNIT: Final = 16
 _ADDRESS: Final = (1 << 18) - 1
 
 
+def reads_shared(stmt: Stmt) -> bool:
+    """Whether it is a product whose unit reads shared memory itself."""
+    return isinstance(stmt, Intrinsic) and isinstance(stmt.does, Multiply) and stmt.does.unit.from_shared
+
+
 def multiply(c: Context, product: Product, fragments: Fragments, flying: Flying) -> None:
     """Write a product of tiles, as a group of its own. Its sums are flying then.
 
