@@ -1,19 +1,26 @@
-"""How many candidates a second go from rows to scores on one core: ``python -m benchmarks.search_speed [--json]``.
+"""How many candidates a second go from rows to scores on one core.
+
+    python -m benchmarks.search_speed [--json] [--against REVISION] [--workload NAME]
 
 For each workload, its sketch of the most holes takes a population of 2048 rows through the stages of one generation: children
 (selection, crossover, mutation), canonical keys (which say what is new), features, and the trained model's prediction. One more
 row is of a schedule function that a person wrote. Rows to scores is features and prediction together. Beside them stand what is
-paid once a sketch, writing down what computes keys and features, and once a round, training. Times are medians of CPU time, on
-one thread.
+paid once a sketch, writing down what computes conditions, keys and features, and once a round, training. Times are medians of CPU
+time, on one thread.
+
+Against a revision both versions take short turns, each in a process of its own: how many times as many candidates a second this
+one scores, and how many times as long it takes to write a sketch down. Both are medians of the ratios of turns.
 """
 
 from __future__ import annotations
 
 import json
+import tempfile
 import time
-from collections.abc import Callable, Iterator
-from statistics import median
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import geometric_mean, median
+from typing import Any, Final
 
 import click
 import numpy as np
@@ -34,9 +41,13 @@ from ansorlite.task import Task
 from ansorlite.topi.blocked import blocked_conv
 from ansorlite.topi.conv import conv
 from ansorlite.topi.softmax import softmax
+from benchmarks.versions.__main__ import ROOT, Version, check_out
 
 POPULATION: Final = 2048
 TRAINED_ON: Final = 256
+#: Turns of each version beside another one, and what is said of them.
+TURNS: Final = 15
+AGAINST: Final = ("speed", "features", "model", "recording")
 
 
 def matmul_relu() -> list[te.Tensor]:
@@ -144,8 +155,8 @@ def measure_stages(sketch: Sketch) -> dict[str, float]:
     """CPU seconds of each of ``STAGES``."""
     rng, draft = np.random.default_rng(0), Draft(sketch.target)
     space, model = TileSpace(sketch), BlendedModel(draft, GBDT())
+    recording = once(lambda: _first(space, sketch))
     rows = space.sample(POPULATION, rng)
-    recording = once(lambda: (space.canonical(rows[:1]), extract(sketch, rows[:1])))
     features = extract(sketch, rows)
     known = features[:TRAINED_ON]
     # Any latencies do for timing: the draft's, perturbed, make trees of a real size.
@@ -160,6 +171,13 @@ def measure_stages(sketch: Sketch) -> dict[str, float]:
     }
 
 
+def _first(space: TileSpace, sketch: Sketch) -> None:
+    """A row, its key and its features: what computes all this is written down."""
+    row = space.sample(1, np.random.default_rng(0))
+    space.canonical(row)
+    extract(sketch, row)
+
+
 def children(space: TileSpace, rows: np.ndarray) -> float:
     """CPU seconds of making a generation of children."""
     settings = EvolutionSettings(population=len(rows))
@@ -167,10 +185,58 @@ def children(space: TileSpace, rows: np.ndarray) -> float:
     return cpu_seconds(lambda: offspring(space, rows, scores, len(rows), settings, np.random.default_rng(0)))
 
 
+def beside(revision: str, workloads: Sequence[str]) -> Iterator[dict[str, object]]:
+    """A row for each workload, of ``AGAINST``."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        other = check_out(revision, folder / "there")
+        with Version("here", ROOT, folder) as here, Version("there", other, folder) as there:
+            for version in (here, there):
+                version.ask("record", workload=next(iter(WORKLOADS)))  # what is compiled once a process is there
+            for workload in workloads:
+                holes = [version.ask("prepare", workload=workload)["holes"] for version in (here, there)]
+                ratios = [_turn((here, there), workload, first=turn % 2) for turn in range(TURNS)]
+                yield {
+                    "workload": workload,
+                    "holes": holes,
+                    **{column: median(each[column] for each in ratios) for column in AGAINST},
+                }
+
+
+def _turn(versions: tuple[Version, Version], workload: str, first: int) -> dict[str, float]:
+    """How many times as many rows the first version scores, and how many times as long the parts of it and recording take."""
+    taken = {}
+    for version in (versions[first], versions[1 - first]):
+        taken[version] = {**version.ask("score"), "recording": version.ask("record", workload=workload)["seconds"]}
+    here, there = (taken[version] for version in versions)
+    speed = (there["features"] + there["model"]) / (here["features"] + here["model"])
+    return {"speed": speed, **{part: here[part] / there[part] for part in AGAINST[1:]}}
+
+
+def show_beside(rows: Sequence[Mapping[str, Any]], revision: str) -> None:
+    table = Table("workload", "holes", *AGAINST, title=f"beside {revision}: speed above 1 is faster, the others below 1")
+    for row in rows:
+        table.add_row(row["workload"], " / ".join(map(str, row["holes"])), *(f"{row[column]:.2f}" for column in AGAINST))
+    means = (f"{geometric_mean([row[column] for row in rows]):.2f}" for column in AGAINST)
+    table.add_row("geometric mean", "", *means)
+    Console(width=max(140, Console().width)).print(table)
+
+
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
-def main(as_json: bool) -> None:
+@click.option("--against", metavar="REVISION", help="Beside another version, by turns.")
+@click.option(
+    "--workload", "workloads", multiple=True, type=click.Choice(list(WORKLOADS)), help="With --against: of these alone."
+)
+def main(as_json: bool, against: str | None, workloads: tuple[str, ...]) -> None:
     """Time the search's inner loop."""
+    if against is not None:
+        rows = list(beside(against, workloads or tuple(WORKLOADS)))
+        if as_json:
+            click.echo(json.dumps({"against": against, "rows": rows}))
+        else:
+            show_beside(rows, against)
+        return
     found = list(measure())
     if as_json:
         click.echo(json.dumps({"population": POPULATION, "rows": found}))

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from ansorlite.alignment import CACHE_LINE
 from ansorlite.columns.machine import BLOCK, FIELDS, machine
-from ansorlite.columns.tape import Number, Op, Tape
+from ansorlite.columns.tape import CONSTANT, Number, Op, Tape
 
-_CONSTANT, _GATHER, _WHERE, _SELECT = (int(op) for op in (Op.CONSTANT, Op.GATHER, Op.WHERE, Op.SELECT))
+_GATHER, _WHERE, _SELECT = (int(op) for op in (Op.GATHER, Op.WHERE, Op.SELECT))
 _ADD, _EQUAL = int(Op.ADD), int(Op.EQUAL)  # all between have two operands
 _LINE = CACHE_LINE // 8  # numbers of a cache line
 _CALL, _RESULT = int(Op.CALL), int(Op.RESULT)
@@ -27,18 +27,21 @@ class ColumnProgram:
 
     def __init__(self, tape: Tape, outputs: Sequence[Number]) -> None:
         results = [tape.number(output) for output in outputs]
-        # Constants come first and stay.
         register: list[int] = [-1] * len(tape.nodes)
-        for place, number in enumerate(tape.constants):
-            register[number] = place
-        fresh = count(len(tape.constants))
+        fresh = count()
         free: list[int] = []
+        constants: dict[int, float] = {}  # by register, where they stay
 
         def needed(number: int) -> int:
             """Where a column is from its first use on, as seen from the end; before it is made, its register is free again."""
             place = register[number]
             if place < 0:
-                place = register[number] = free.pop() if free else next(fresh)
+                if tape.nodes[number] is CONSTANT:
+                    place = next(fresh)
+                    constants[place] = tape.constants[number]
+                else:
+                    place = free.pop() if free else next(fresh)
+                register[number] = place
             return place
 
         self._results = np.array([needed(number) for number in results], dtype=np.int64)
@@ -50,9 +53,9 @@ class ColumnProgram:
             if place < 0:
                 continue
             node = tape.nodes[number]
-            op = node[0]
-            if op == _CONSTANT:
+            if node is CONSTANT:
                 continue
+            op = node[0]
             if op == _RESULT:
                 register[node[1]] = place  # any: it is needed
                 continue
@@ -69,10 +72,10 @@ class ColumnProgram:
                 _, a, b = node
                 left = register[a]
                 if left < 0:
-                    left = register[a] = free.pop() if free else next(fresh)
+                    left = needed(a)
                 right = register[b]
                 if right < 0:
-                    right = register[b] = free.pop() if free else next(fresh)
+                    right = needed(b)
                 code += (0, right, left, place, op)
             elif op == _GATHER:
                 code += (0, starts[node[2]], node[1], place, op)
@@ -90,7 +93,8 @@ class ColumnProgram:
         self._instructions = len(instructions)
         self._code = np.concatenate([instructions.ravel(), np.array(lists, dtype=np.int64)])
         self._tables = np.concatenate([np.zeros(0), *tape.tables])
-        self._constants = np.array(list(tape.constants.values()), dtype=np.float64)
+        self._constant_registers = np.array(list(constants), dtype=np.int64)
+        self._constants = np.array(list(constants.values()), dtype=np.float64)
         self._registers = next(fresh)
 
     def __len__(self) -> int:
@@ -104,7 +108,7 @@ class ColumnProgram:
         stride = -(-n // BLOCK) * BLOCK
         out = _aligned(len(self._results), stride)
         registers = _aligned(self._registers, BLOCK)
-        registers[: len(self._constants)] = self._constants[:, None]
+        registers[self._constant_registers] = self._constants[:, None]
         _, run = machine()
         code, results = self._code, self._results
         run(

@@ -45,7 +45,8 @@ class Op(IntEnum):
     RESULT = 18  # one of them
 
 
-_CONSTANT: Final = (int(Op.CONSTANT),)
+#: The node of every constant.
+CONSTANT: Final = (int(Op.CONSTANT),)
 _GATHER, _ADD, _SUB, _MUL, _DIV = (int(op) for op in (Op.GATHER, Op.ADD, Op.SUB, Op.MUL, Op.DIV))
 _LESS, _AT_MOST, _CALL, _RESULT = (int(op) for op in (Op.LESS, Op.AT_MOST, Op.CALL, Op.RESULT))
 
@@ -221,7 +222,7 @@ class Tape:
         number = self._numbers.get(value)
         if number is None:
             number = self._numbers[value] = len(self.nodes)
-            self.nodes.append(_CONSTANT)
+            self.nodes.append(CONSTANT)
             self.constants[number] = float(value)
         return number
 

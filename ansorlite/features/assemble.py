@@ -6,7 +6,21 @@ from collections.abc import Sequence
 from dataclasses import astuple, fields
 
 from ansorlite.alignment import CACHE_LINE
-from ansorlite.columns.arithmetic import both, ceil, either, equal, every, log2, maximum, minimum, negated, product, total, where
+from ansorlite.columns.arithmetic import (
+    both,
+    ceil,
+    either,
+    equal,
+    every,
+    largest,
+    log2,
+    maximum,
+    minimum,
+    negated,
+    product,
+    total,
+    where,
+)
 from ansorlite.columns.tape import Number
 from ansorlite.features.facts import ALWAYS, AccessFacts, MatrixFacts, Numbers, Operations, StatementFacts
 from ansorlite.features.memory import memory
@@ -106,8 +120,10 @@ def _times(s: StatementFacts, always: bool, read: Sequence[AccessFacts]) -> Numb
     for depth in reversed(range(len(s.trips))):
         trip = s.trips[depth]
         # Threads compute it each for themselves.
-        for reason in (s.parallel[depth], *(a.moves[depth] for a in read), *(a.renewed[depth] for a in read)):
-            needed = either(needed, both(reason, trip > 1))
+        again = s.parallel[depth]
+        for reason in (*(a.moves[depth] for a in read), *(a.renewed[depth] for a in read)):
+            again = either(again, reason)
+        needed = either(needed, both(again, trip > 1))
         result = result * where(needed, trip, where(s.vector[depth], minimum(s.lanes, trip), 1))
     return result
 
@@ -155,16 +171,20 @@ def _strided_stores(access: AccessFacts, stores: Number, s: StatementFacts) -> N
 
     Iterations that store neighbours, unrolled ones or of the loop right around the vectorised one, store them as one.
     """
-    if not access.widths or access.lane_stride == 0:
+    if not access.widths or largest(access.lane_stride) < 2:
         return 0
     inner = access.widths[-1]
     neighbours: Number = 1
     inside: Number = 1
+    passed: list[Number] = []
     for depth in reversed(range(len(s.trips))):
         real = both(s.trips[depth] > 1, negated(s.vector[depth]))
-        joined = both(real, either(s.unrolled[depth], both(inside, negated(s.parallel[depth]))))
-        neighbours = neighbours * where(joined, inner[depth] / inner[depth + 1], 1)
-        inside = both(inside, negated(real))
+        if inner[depth] is not inner[depth + 1]:
+            inside = every((inside, *map(negated, passed)))
+            passed = []
+            joined = both(real, either(s.unrolled[depth], both(inside, negated(s.parallel[depth]))))
+            neighbours = neighbours * where(joined, inner[depth] / inner[depth + 1], 1)
+        passed.append(real)
     return where(equal(access.lane_stride, 2), stores / minimum(neighbours, s.lanes), 0)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,17 +68,30 @@ class Sketch:
         return fold(self.structure, chosen(self.holes, row))
 
     def columns(self, numbers: Callable[[Program], Sequence[Number]]) -> ColumnProgram:
-        """What computes ``numbers`` of a program for whole populations of rows."""
-        tape, column = Tape(), {hole.name: position for position, hole in enumerate(self.holes)}
-        with _without_collector():
-            program = fold(self.structure, lambda hole, table: tape.gather(column[hole.name], table))
+        """What computes ``numbers`` of a program for whole populations of rows.
+
+        Keys and conditions are recorded before, if they are not yet: all are columns of one fold, which is forgotten then.
+        """
+        _ = self._canonical, self._conditions
+        with _FOLDS.lock, _without_collector():
+            tape, program = _FOLDS.taken(self)
             result = ColumnProgram(tape, numbers(program))
+            # All of it is gone before the collector looks.
             tape.close()
+            del program
+        return result
+
+    def _own(self, numbers: Callable[[Program], Sequence[Number]]) -> ColumnProgram:
+        """As :meth:`columns`, with the fold kept for what is recorded next."""
+        with _FOLDS.lock, _without_collector():
+            tape, program = _FOLDS.taken(self)
+            result = ColumnProgram(tape, numbers(program))
+            _FOLDS.keep(self, tape, program)
         return result
 
     @cached_property
     def _canonical(self) -> ColumnProgram:
-        return self.columns(canonical)
+        return self._own(canonical)
 
     def canonical(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """(n, k) of rows (n, holes): equal rows of the result mean one and the same program."""
@@ -89,7 +104,7 @@ class Sketch:
         def flags(program: Program) -> list[Number]:
             return [program.valid, *(constraint.holds(program, self.target) for constraint in self.constraints)]
 
-        program = self.columns(flags)
+        program = self._own(flags)
         # Where nothing is left to compute, any row tells of all.
         return program if len(program) or not program.run(np.zeros((1, len(self.holes)), np.int64)).all() else None
 
@@ -109,9 +124,9 @@ class Sketch:
             alone = replace(program, nests=program.nests[number : number + 1])
             return [constraint.holds(alone, self.target) for constraint in self.constraints]
 
-        first = self.columns(partial(flags, number=0))
+        first = self._own(partial(flags, number=0))
         others = range(1, counts[0])
-        return (first, *(self.columns(partial(flags, number=number)) for number in others)) if others else ()
+        return (first, *(self._own(partial(flags, number=number)) for number in others)) if others else ()
 
     def valid(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """(n,) of rows (n, holes): whether the choices go together, and the machine can run the program."""
@@ -156,6 +171,37 @@ class Sketch:
             sizes = tuple(hole.size for hole in self.holes)
             raise TuningError(f"row {tuple(row)} does not fit a sketch with holes of sizes {sizes}")
         return lower_program(self.fold(row), name)
+
+
+class _Folds:
+    """The folds over all rows of the sketches that something was recorded of last, each with the tape that it is on.
+
+    Of so many alone: a tape is larger than the programs of its columns, which are all that a sketch keeps.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.lock = threading.Lock()
+        self._most = most
+        self._kept: dict[Sketch, tuple[Tape, Program]] = {}
+
+    def taken(self, sketch: Sketch) -> tuple[Tape, Program]:
+        """The fold of a sketch, which is not kept any more."""
+        found = self._kept.pop(sketch, None)
+        if found is not None:
+            return found
+        tape, column = Tape(), {hole.name: position for position, hole in enumerate(sketch.holes)}
+        return tape, fold(sketch.structure, lambda hole, table: tape.gather(column[hole.name], table))
+
+    def keep(self, sketch: Sketch, tape: Tape, program: Program) -> None:
+        """Keep a fold that was taken; the oldest one of too many is forgotten."""
+        self._kept[sketch] = tape, program
+        if len(self._kept) > self._most:
+            oldest, _ = self._kept.pop(next(iter(self._kept)))
+            oldest.close()
+
+
+#: Tasks of more sketches are few.
+_FOLDS: Final = _Folds(8)
 
 
 def _few(count: float, rows: NDArray[np.int64]) -> str:

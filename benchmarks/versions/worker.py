@@ -1,4 +1,5 @@
-"""One version of ansorlite, the one on the path, at the other end of a pipe. It speaks the public interface alone.
+"""One version of ansorlite, the one on the path, at the other end of a pipe. It speaks the public interface, and of the search
+what the version's own ``benchmarks.search_speed`` does.
 
 A request is a line of JSON, and so is its answer.
 """
@@ -16,7 +17,8 @@ import numpy as np
 
 import ansorlite as al
 
-# The cases are those of the version's own checkout: both know the same operators.
+# The cases are those of the version's own checkout: both know the same operators, and how to search the same workloads.
+from benchmarks import search_speed
 from benchmarks.kernels.suites import SUITES
 
 
@@ -25,6 +27,7 @@ class Worker:
 
     def __init__(self) -> None:
         self.calls: dict[str, Callable[[], object]] = {}
+        self.stages: dict[str, Callable[[], object]] = {}
 
     def tune(self, suite: str, case: str, trials: int, seed: int, database: str) -> dict[str, object]:
         """Tune, and have the tuned and the untuned program ready.
@@ -53,6 +56,41 @@ class Worker:
             call()
             taken.append(time.perf_counter() - begin)
         return {"latency": statistics.median(taken)}
+
+    def record(self, workload: str) -> dict[str, object]:
+        """CPU seconds of the first row of a workload's sketch, its key and features: what computes them is written down."""
+        sketch = _sketch(workload)
+        space = search_speed.TileSpace(sketch)
+
+        def first() -> None:
+            row = space.sample(1, np.random.default_rng(0))
+            space.canonical(row)
+            search_speed.extract(sketch, row)
+
+        return {"seconds": search_speed.once(first)}
+
+    def prepare(self, workload: str) -> dict[str, object]:
+        """Have the two stages from a population of a workload to scores ready, the model trained."""
+        sketch, rng = _sketch(workload), np.random.default_rng(0)
+        rows = search_speed.TileSpace(sketch).sample(search_speed.POPULATION, rng)
+        draft = search_speed.Draft(sketch.target)
+        model = search_speed.BlendedModel(draft, search_speed.GBDT())
+        features = search_speed.extract(sketch, rows)
+        known = features[: search_speed.TRAINED_ON]
+        model.fit([search_speed.Group(known, draft.seconds(known) * rng.lognormal(0, 0.5, len(known)))])
+        self.stages = {"features": lambda: search_speed.extract(sketch, rows), "model": lambda: model.predict(features)}
+        self.score()
+        return {"holes": len(sketch.holes)}
+
+    def score(self) -> dict[str, object]:
+        """CPU seconds of each stage."""
+        return {name: search_speed.once(stage) for name, stage in self.stages.items()}
+
+
+def _sketch(workload: str) -> search_speed.Sketch:
+    """The one of the most holes."""
+    made = search_speed.derive(search_speed.Task(search_speed.WORKLOADS[workload]()))
+    return max(made, key=lambda sketch: len(sketch.holes))
 
 
 def _task(suite: str, name: str) -> al.Task:
