@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -103,7 +103,7 @@ class Target:
         """How many elements of ``dtype`` one vector register holds."""
         return max(1, self.vector_bytes // dtypes.size(dtype))
 
-    @property
+    @cached_property
     def sve_bytes(self) -> int | None:
         """How many bytes SVE's registers must have for the code to be right; ``None``: it does not depend on that.
 
@@ -117,7 +117,7 @@ class Target:
         features = set(self.features.split(","))
         return tuple(dict.fromkeys(op for feature, op in _DOTS if f"+{feature}" in features))
 
-    @property
+    @cached_property
     def matrix_dots(self) -> frozenset[BinaryOp]:
         """The dot products of words that matrix units do."""
         features = self.features.split(",")
@@ -129,7 +129,7 @@ class Target:
         machine = f"{self.kind} {self.architecture} {self.cpu} v{self.vector_bytes} t{self.threads}"
         return machine if self.gpu is None else f"{machine} {self.gpu.name.replace(' ', '-')} {self.gpu.processors}"
 
-    @property
+    @cached_property
     def architecture(self) -> str:
         """LLVM's name of the instruction set: the first word of its triple."""
         return self.triple.split("-")[0]

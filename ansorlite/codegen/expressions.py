@@ -135,7 +135,7 @@ def _compute(c: Context, expr: Expr) -> Operand:
         case Binary():
             if expr.dtype == dtypes.INDEX:
                 form = form_of(expr)
-                if form.terms != ((expr, 1),):
+                if len(form.terms) != 1 or form.terms[0][0] is not expr:
                     return _index(c, form)
             return _binary(c, expr)
         case _:

@@ -8,6 +8,7 @@ from ansorlite.codegen import casts, types
 from ansorlite.codegen.builder import Builder, alias
 from ansorlite.codegen.context import Context, Lanes, Storage
 from ansorlite.codegen.types import Operand
+from ansorlite.once import once_for_each
 from ansorlite.target import Target
 from ansorlite.te import dtypes
 
@@ -16,10 +17,17 @@ _NOWHERE = "nowhere"
 
 def masks_natively(target: Target, stored: Collection[str]) -> bool:
     """Whether masked loads and stores of these dtypes are instructions (LLVM writes branches otherwise)."""
+    least = _least_masked(target)
+    return least is not None and all(dtypes.size(dtype) >= least for dtype in stored)
+
+
+@once_for_each
+def _least_masked(target: Target) -> int | None:
+    """Bytes of the smallest elements of which loads and stores are masked; ``None``: none are."""
     features = target.features.split(",")
     if "+avx512bw" in features or target.sve_bytes is not None:
-        return True
-    return "+avx2" in features and all(dtypes.size(dtype) >= 4 for dtype in stored)
+        return 1
+    return 4 if "+avx2" in features else None
 
 
 def scalar_load(c: Context, place: Storage, dtype: str, pointer: str, alignment: int) -> str:

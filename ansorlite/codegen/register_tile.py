@@ -25,6 +25,7 @@ from ansorlite.codegen.context import Body, Context
 from ansorlite.codegen.control import bound
 from ansorlite.loops.nodes import For, Load, LoopKind, Role, Scope, Stmt, Store
 from ansorlite.loops.visit import loads
+from ansorlite.once import once_for_each
 from ansorlite.te.expr import Const
 from ansorlite.te.traversal import free_vars
 
@@ -44,8 +45,35 @@ class Tile:
     columns: int
 
 
+@dataclass(frozen=True)
+class _Update:
+    """What the update of a register tile reads, whatever the target.
+
+    Attributes:
+        along: how many vectors at each place of the lanes, the same for all rows.
+        spread: how many elements that are spread, over all rows.
+    """
+
+    tile: Tile
+    along: int
+    spread: int
+
+
 def match(c: Context, nest: For) -> Tile | None:
     """The register tile that ``nest`` updates; ``None`` where it is none, or better written out row by row."""
+    found = _update(nest)
+    if found is None:
+        return None
+    vectors = -(-found.tile.columns // vectorized.lanes_of(found.tile.lane, c.target))
+    return found.tile if vectors >= 2 and found.along * vectors > found.spread else None
+
+
+@once_for_each
+def _update(nest: For) -> _Update | None:
+    """Of a nest that updates a register tile, each element in one vector; ``None`` of another one.
+
+    A nest is met as often as the loops around it are unrolled.
+    """
     rows: list[For] = []
     stmt: Stmt = nest
     while isinstance(stmt, For) and stmt.kind is LoopKind.UNROLLED and isinstance(stmt.extent, Const):
@@ -56,18 +84,17 @@ def match(c: Context, nest: For) -> Tile | None:
     lane, update = stmt, stmt.body
     if not isinstance(update, Store) or update.role is not Role.UPDATE or update.buffer.scope is not Scope.REGISTER:
         return None
-    # Each element is updated in one vector alone, so that its updates stay in order.
-    accumulators = [load for load in loads(update.value) if load.buffer is update.buffer]
+    # Updates of an element that are in one vector alone stay in order.
+    read = list(loads(update.value))
+    accumulators = [load for load in read if load.buffer is update.buffer]
     if lane.var not in update.indices or any(load.indices != update.indices for load in accumulators):
         return None
-    tile = Tile(tuple(rows), lane, int(stmt.extent.value))
-    vectors = -(-tile.columns // vectorized.lanes_of(lane, c.target))
-    operands = [load for load in loads(update.value) if load.buffer is not update.buffer]
+    operands = [load for load in read if load.buffer is not update.buffer]
     along = [load for load in operands if lane.var in free_vars(load)]
     spread = [load for load in operands if lane.var not in free_vars(load)]
-    if vectors < 2 or any(_count(load, rows) > 1 for load in along):
+    if any(_count(load, rows) > 1 for load in along):
         return None
-    return tile if len(along) * vectors > sum(_count(load, rows) for load in spread) else None
+    return _Update(Tile(tuple(rows), lane, int(stmt.extent.value)), len(along), sum(_count(load, rows) for load in spread))
 
 
 def emit(c: Context, tile: Tile, body: Body) -> None:

@@ -22,13 +22,14 @@ from ansorlite.codegen.builder import Builder
 from ansorlite.codegen.context import Context, Lanes, Storage
 from ansorlite.codegen.expressions import evaluate, spread, spread_over
 from ansorlite.codegen.scope import dependence
-from ansorlite.loops.nodes import For, Load, LoopKind, Stmt, Store
+from ansorlite.loops.nodes import For, LoopKind, Stmt, Store
+from ansorlite.loops.visit import loads
+from ansorlite.once import once_for_each
 from ansorlite.target import Target
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Const, Var
 from ansorlite.te.index.form import flat
 from ansorlite.te.index.ranges import Interval
-from ansorlite.te.traversal import walk
 
 #: Bytes of a vector whose halves AVX works on.
 _TWO_HALVES: Final = 32
@@ -71,13 +72,19 @@ def match(c: Context, loop: For) -> Across | None:
 def _strides(c: Context, found: Across) -> bool:
     """Whether memory is contiguous along the iterations and strided along the lanes, and is not what the values are made of."""
     store, place = found.store, c.places[found.store.buffer]
-    if place.register or any(isinstance(node, Load) and node.buffer is store.buffer for node in walk(store.value)):
+    if place.register or _reads_own(store):
         return False
     form = flat(store, place.strides)
     steps = {atom: coefficient for atom, coefficient in form.terms if isinstance(atom, Var)}
     others = [atom for atom, _ in form.terms if not isinstance(atom, Var)]
     even = all(dependence(atom).variables.isdisjoint((found.loop.var, found.inner.var)) for atom in others)
     return even and steps.get(found.loop.var) == 1 and abs(steps.get(found.inner.var, 0)) > 1
+
+
+@once_for_each
+def _reads_own(store: Store) -> bool:
+    """Whether it stores to the buffer that its value is made of."""
+    return any(load.buffer is store.buffer for load in loads(store.value))
 
 
 def emit(c: Context, across: Across) -> None:

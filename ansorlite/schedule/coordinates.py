@@ -138,8 +138,9 @@ class Position:
 
     def guarded(self, axes: Collection[Axis], body: Stmt) -> Stmt:
         """``body`` where this is before the ends of the loops over ``axes`` whose last iterations run under a condition."""
+        over = frozenset(axes)  # of a tuple each axis would be compared by ==, which makes an expression
         for level in reversed(self.levels):
-            if level.axis not in axes or not level.guarded or not level.uneven:
+            if level.axis not in over or not level.guarded or not level.uneven:
                 continue
             inside = [other for other in self.levels if other.axis is level.axis and other.depth >= level.depth]
             if not all(other in self.at for other in inside):

@@ -395,8 +395,8 @@ class NestLowering:
 
     def pack(self, pack: Packed, position: Position, before: list[Stmt], local: list[Buffer]) -> None:
         """Copies or computes what the loops below ``position`` read of a tensor, in the order in which they read it."""
-        band = int(pack.at)
-        chosen = [level for level in self.levels if level.band >= band and level.axis in pack.copy.axes]
+        band, axes = int(pack.at), frozenset(pack.copy.axes)
+        chosen = [level for level in self.levels if level.band >= band and level.axis in axes]
         scope = Scope.PREPARED if pack.prepared else Scope.SHARED if pack.shared else self.scope(band)
         # What is behind one iteration of a loop is behind a run along the next dimension.
         behind = (0, *(int(pack.pads.get(self.nest.loops[level.position].name, 0)) for level in chosen[:-1]))
