@@ -12,11 +12,15 @@ from numpy.typing import NDArray
 
 from ansorlite.codegen.limits import Limits
 from ansorlite.codegen.nvptx import compile as nvptx
+from ansorlite.codegen.nvptx.assemble import ASSEMBLER_VARIABLE
 from ansorlite.codegen.object import DeviceLaunch
 from ansorlite.loops.kernel_module import kernel_module
 from ansorlite.loops.nodes import Function
 from ansorlite.loops.simplify import simplify
 from ansorlite.loops.verifier import verify
+from ansorlite.platforms import build
+from ansorlite.runtime.device_kernel import DeviceKernel
+from ansorlite.runtime.devices import device_of
 from ansorlite.schedule.schedule import Schedule
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.program import lower
@@ -30,6 +34,7 @@ from tests.contracts.cases import times
 from tests.contracts.test_right_numbers import compiled as on_cpu
 from tests.contracts.test_right_numbers import interpreted, poisoned
 from tests.contracts.test_rings import GPU
+from tests.cupy_stand_in import StandIn
 from tests.on_gpu import assembled, compiled, disassembled, run
 from tests.products import convolution, product
 from tests.ptx_machine import PtxError, launch
@@ -170,6 +175,23 @@ def test_maps_have_room_of_their_own() -> None:
     assert launched.arguments[-1].base == 4
     assert launched.workspace >= launched.arguments[-1].offset + scratch.nbytes
     assert ".version 8.6" in made.text
+
+
+def test_launches_give_maps_their_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through the runtime, which knows nothing of maps; other arrays in another call, in the same workspace."""
+    monkeypatch.setenv(ASSEMBLER_VARIABLE, "driver")
+    dag = product(100, 40, 104, "float16", transposed="B")
+    function = multiplied(dag, "float16", 3, 2)
+    rng = np.random.default_rng(8)
+    device_of.cache_clear()
+    with StandIn().installed():
+        made = DeviceKernel(build(function, HOPPER), function.params, HOPPER)
+        for _ in range(2):
+            inputs = arrays_for(dag, rng)
+            found = made(*inputs)
+            assert isinstance(found, np.ndarray)
+            assert_close(dag, [found], evaluate(dag, inputs))
+    device_of.cache_clear()
 
 
 @pytest.mark.parametrize(

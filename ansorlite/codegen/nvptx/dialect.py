@@ -26,6 +26,7 @@ from ansorlite.loops.nodes import (
     LoopKind,
     Multiply,
     Scope,
+    Stmt,
     Store,
     statements,
 )
