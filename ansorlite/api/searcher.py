@@ -45,7 +45,7 @@ def bucket(size: int) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class SearchOption:
-    """How to search.
+    """How to search. A limit of time and a target, which CINN's has besides, are for the callable that measures to have.
 
     Attributes:
         num_measure_trials: settings measured, for each bucket.

@@ -57,6 +57,21 @@ def _observation(measurement: Measurement) -> Observation:
     return Observation(measurement.candidate, measurement.latency, measurement.outcome is Outcome.EARLY_STOPPED)
 
 
+def _proposed(given: object, most: int) -> list[Candidate]:
+    """What a strategy gave.
+
+    Raises:
+        ArgumentError: it is no list of candidates, or has too many.
+    """
+    if isinstance(given, list | tuple) and len(given) <= most and all(isinstance(each, Candidate) for each in given):
+        return list(given)
+    shown = repr(given)
+    raise ArgumentError(
+        f"the strategy proposed {shown if len(shown) <= 100 else shown[:99] + '…'}; it must give a list of at most {most} "
+        "candidates, each as candidate(row) of a space of the problem makes it"
+    )
+
+
 class Measures(Protocol):
     """What the loop needs of ``measure.Measurer``."""
 
@@ -235,7 +250,7 @@ class Tuner:
     def _proposals(self, state: TaskState, trials: int | None) -> dict[str, Candidate]:
         left = self._trials_left
         size = min(left, self._round_size(state, left) if trials is None else min(trials, self._in_time()))
-        return state.unseen(state.strategy.propose(size))
+        return state.unseen(_proposed(state.strategy.propose(size), size))
 
     def _round_size(self, state: TaskState, left: int) -> int:
         """Rounds are short at first, so that every task of a model has something better than naive soon, and at the end."""

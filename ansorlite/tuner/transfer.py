@@ -38,8 +38,8 @@ def transplanted(
     found: dict[Candidate, None] = {}
     for other in _nearest(task, records):
         theirs = sketches_of(other, space or Derived())
-        for candidate in _best(records, other):
-            moved = next((each for sketch in theirs for each in _moved(sketch, candidate, sketches)), None)
+        for candidate in best_of(records, other, _PROGRAMS):
+            moved = next((each for sketch in theirs for each in moved_to(sketch, candidate, sketches)), None)
             if moved is not None:
                 found[moved] = None
     return tuple(found)
@@ -54,7 +54,7 @@ def _nearest(task: Task, records: Database) -> list[Task]:
             other = Task(load(entry.dag), task.target)
         except AnsorliteError:  # damaged, which the database tells by itself, or of another version
             continue
-        if other.key != task.key and family(other) == own and _best(records, other):
+        if other.key != task.key and family(other) == own and best_of(records, other, _PROGRAMS):
             known.append((float(np.abs(_extents(other) - extents).sum()), len(known), other))
     return [other for _, _, other in sorted(known, key=lambda each: each[:2])][:_TASKS]
 
@@ -65,16 +65,19 @@ def _extents(task: Task) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     return np.log2(np.array(axes, np.float64))
 
 
-def _best(records: Database, task: Task) -> list[Candidate]:
+def best_of(records: Database, task: Task, count: int) -> list[Candidate]:
+    """The ``count`` fastest programs of a task that ran and were right, but for the loops as written."""
+
     def latency(measurement: Measurement) -> float:
         return math.inf if measurement.latency is None else measurement.latency
 
     sound = [record.measurement for record in records.records_of(task) if record.measurement.sound]
     ranked = [each.candidate for each in sorted(sound, key=latency) if each.candidate != NAIVE]
-    return list(dict.fromkeys(ranked))[:_PROGRAMS]
+    return list(dict.fromkeys(ranked))[:count]
 
 
-def _moved(source: Sketch, candidate: Candidate, targets: Sequence[Sketch]) -> list[Candidate]:
+def moved_to(source: Sketch, candidate: Candidate, targets: Sequence[Sketch]) -> list[Candidate]:
+    """A program of ``source``, as the nearest program of each of ``targets`` that takes the same steps and has one."""
     row = source.row_of(candidate)
     if row is None:
         return []

@@ -10,6 +10,7 @@
     python -m benchmarks.search families
     python -m benchmarks.search schedulers
     python -m benchmarks.search explorers
+    python -m benchmarks.search values
     python -m benchmarks.search transfer
     python -m benchmarks.search page
 
@@ -296,6 +297,7 @@ _LEARNING: Final = (
     learning.families,
     learning.schedulers,
     learning.explorers,
+    learning.values,
     learning.transfer,
 )
 for _command in (growing.command, *_LEARNING):

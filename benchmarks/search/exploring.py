@@ -14,11 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ansorlite.cost_model import GBDT, Group
-from ansorlite.search.beam import Beam
-from ansorlite.search.explorers import Annealing, ExplorerMaker, Generations, Rows
-from ansorlite.search.ppo import PolicyWalk
+from ansorlite.search.explorer_table import EXPLORERS
+from ansorlite.search.explorers import ExplorerMaker, Rows
 from ansorlite.search.protocol import SearchProblem
-from ansorlite.search.tree import TreeSearch
 from benchmarks.common.tables import Table as Grid
 from benchmarks.search.space import problem_of
 from benchmarks.search.table import Table
@@ -31,11 +29,7 @@ CALLS: Final = 96
 #: Of what was scored, the mean of so many of the best: the pool that a batch is chosen from.
 POOL: Final = 16
 COMPARED: Final[Mapping[str, ExplorerMaker]] = {
-    "trees": TreeSearch(),
-    "beam": Beam(),
-    "policy": PolicyWalk(),
-    "annealing": Annealing(),
-    "generations": Generations(),
+    name: EXPLORERS[name] for name in ("trees", "beam", "policy", "annealing", "generations")
 }
 
 

@@ -18,6 +18,7 @@ from benchmarks.search import models as judging
 from benchmarks.search import prior as experience
 from benchmarks.search import sharing as handing
 from benchmarks.search import transfer as transferred
+from benchmarks.search import values as across
 from benchmarks.search.families import Cloud
 from benchmarks.search.kept import keep
 from benchmarks.search.table import Kind, Table, read, tables_in
@@ -132,6 +133,18 @@ def schedulers(models: int, seed: int, results: Path, folder: Path) -> None:
     """Which scheduler lowers the latency of models soonest; `page` shows it."""
     table = handing.experiment([Cloud.of(cloud) for cloud in _read(folder, Kind.CLOUD).values()], models, seed)
     keep(results, "Schedulers, replayed", table)
+    show(table)
+
+
+@click.command()
+@click.option("--epochs", type=click.IntRange(min=1), default=across.EPOCHS, show_default=True)
+@_seed
+@_replayed
+@_folder
+def values(epochs: int, seed: int, results: Path, folder: Path) -> None:
+    """Whether values learnt from other grids pick a better program than the draft does; `page` shows it."""
+    table = across.experiment(_read(folder, Kind.GRID), seed, epochs)
+    keep(results, "Value learning, a task left out", table)
     show(table)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ansorlite.errors import TuningError
+from ansorlite.errors import ArgumentError, TuningError
 from ansorlite.records.database import Database, TaskEntry
 from ansorlite.records.measurement import Measurement, Outcome, Record
 from ansorlite.search import Observation
@@ -184,3 +184,26 @@ def test_damaged_records_are_said_once(tmp_path: Path, caplog: pytest.LogCapture
     assert (result.restored, result.trials) == (8, 10)
     assert caplog.text.count("damaged rows are left out") == 1
     assert "2 damaged rows" in caplog.text
+
+
+@pytest.mark.parametrize("given", [None, "rows", 3, [1, 2], [(1, 2)], ["schedule"] * 200])
+def test_a_strategy_that_proposes_rubbish_is_told_so_in_a_sentence(given: object, tmp_path: Path) -> None:
+    class Rubbish(ListStrategy):
+        def propose(self, _: int) -> list[Candidate]:
+            return given  # type: ignore[return-value]
+
+    tuned = state()
+    tuned.strategy = Rubbish()
+    with pytest.raises(ArgumentError, match=r"^the strategy proposed .*; it must give a list of at most \d+ candidates, each as"):
+        run([tuned], 24, tmp_path / "a.db", FakeMeasurer())
+
+
+def test_more_than_was_asked_for_is_no_proposal(tmp_path: Path) -> None:
+    class Many(ListStrategy):
+        def propose(self, n: int) -> list[Candidate]:
+            return super().propose(n + 1)
+
+    tuned = state()
+    tuned.strategy = Many()
+    with pytest.raises(ArgumentError, match=r"a list of at most \d+ candidates"):
+        run([tuned], 24, tmp_path / "a.db", FakeMeasurer())
