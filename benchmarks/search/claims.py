@@ -10,11 +10,12 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from ansorlite.tuner.presets import DEFAULT, PRESETS
+from benchmarks.common.tables import DASH
 from benchmarks.common.tables import Table as Grid
 from benchmarks.search import statistics
 from benchmarks.search.standing import Found, OnTable
 from benchmarks.search.table import Kind, Table
-from benchmarks.search.variants import BEFORE
+from benchmarks.search.variants import BEFORE, NO_BELIEF, RANDOM_WALK
 
 RANDOM: Final = "random"
 #: Seeds below which nothing is said to be met or missed: a difference that there is does not show.
@@ -104,6 +105,9 @@ CLAIMS: Final = (
         12 / 20,
     ),
     Claim("FlexTensor's walk beats random search on 14 of 20 tables", Side("flextensor"), Side(RANDOM), 14 / 20),
+    Claim(
+        "FlexTensor's walk beats its own in random directions on 12 of 20 tables", Side("flextensor"), Side(RANDOM_WALK), 12 / 20
+    ),
     Claim("Ansor beats random search at 256 on 10 of 12 grids", Side("ansor", 256, 256), Side(RANDOM, 256, 256), 10 / 12, _GRIDS),
     Claim(
         "Woodpecker-DL's genetic algorithm beats random search at 128 on 14 of 20 tables",
@@ -142,6 +146,12 @@ CLAIMS: Final = (
     ),
     Claim("Bayesian optimisation beats random search on 14 of 20 tables", Side("bayesian"), Side(RANDOM), 14 / 20),
     Claim("Bayesian optimisation beats annealing at 50 on 10 of 20 tables", Side("bayesian", 50), Side("annealing", 50), 10 / 20),
+    Claim(
+        "Bayesian optimisation's batches by belief beat those of what is worth most on 10 of 20 tables",
+        Side("bayesian"),
+        Side(NO_BELIEF),
+        10 / 20,
+    ),
 )
 
 
@@ -158,6 +168,8 @@ def claims(tables: Mapping[str, Table], found: Mapping[int, Found]) -> Grid:
             every = sum(table.meta.kind in claim.kinds for table in tables.values())
             verdict = _verdict(met, both) if len(both) == every else f"open: {len(both)} of {every} tables"
             rows.append((claim.text, f"{holds} of {len(both)}", str(never), verdict))
+        else:
+            rows.append((claim.text, DASH, DASH, "open: no runs"))
     for preset in PRESETS:
         rival = Claim(f"{preset} beats the default on no more than 4 of 20 tables", Side(preset), Side(DEFAULT), 4 / 20)
         both = list(_both(rival, tables, found))

@@ -133,7 +133,9 @@ def experiment(tables: Sequence[Table], models: int, seed: int) -> Grid:
     rows = []
     for name, values in found.items():
         shares, slower = np.array(values).T
-        rows.append((name, f"{np.median(shares):.2f}", f"{np.exp(np.log(slower).mean()):.3f}", f"{slower.max():.3f}"))
+        reached_at = float(np.median(shares))
+        shown = f"{reached_at:.2f}" if np.isfinite(reached_at) else "not reached"
+        rows.append((name, shown, f"{np.exp(np.log(slower).mean()):.3f}", f"{slower.max():.3f}"))
     notes = (
         f"{models} models of {TASKS} recorded tasks, {trials} trials each; *trials*: the share of them after which the latency "
         "is what a forest a task reaches in all, the median; *slower*: the latency at the end, in shares of that, mean and "

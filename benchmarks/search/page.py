@@ -16,7 +16,7 @@ from benchmarks.search.claims import RANDOM, claims
 from benchmarks.search.results import Judged
 from benchmarks.search.standing import Found, OnTable
 from benchmarks.search.table import Kind, Table
-from benchmarks.search.variants import VARIANTS
+from benchmarks.search.variants import VARIANTS, Variant
 
 _HEAD: Final = """# Search quality
 
@@ -150,7 +150,7 @@ def _summary(presets: Sequence[str], tables: Mapping[str, Table], on: Found) -> 
 def _variants(tables: Mapping[str, Table], on: Found) -> Grid:
     """Geometric means over tables and seeds, and how much better than the default, on the seeds that both have."""
     rows = []
-    for name in (DEFAULT, *VARIANTS):
+    for name in (DEFAULT, *(name for name, variant in VARIANTS.items() if isinstance(variant, Variant))):
         cells = []
         for kind in (Kind.GRID, Kind.FOREIGN):
             both = [pair for table, *pair in _both(name, DEFAULT, tables, on) if tables[table].meta.kind is kind]

@@ -244,3 +244,17 @@ def test_a_strategy_that_learns_beats_random_on_a_valley(name: str) -> None:
 
     learnt, drawn = ([best_after(which, seed) for seed in range(3)] for which in (name, "random"))
     assert np.median(learnt) < np.median(drawn)
+
+
+def test_belief_keeps_a_batch_apart() -> None:
+    """What is expected of the programs chosen is believed, so that their neighbours are no longer worth as much."""
+    rng = np.random.default_rng(0)
+    known, pool = np.array([[0.0], [6.0]]), np.array([[3.0], [3.01], [1.5], [4.5]])
+    both = []
+    for believes in (False, True):
+        settings = BayesianSettings(believes=believes)
+        search = BayesianSearch(problem(OrdinalSpace((9, 12, 8, 10))), RandomModel(rng), rng, settings)
+        both.append(set(search._believed(known, np.zeros(2), pool, 2)))
+    together, apart = both
+    assert together == {0, 1}
+    assert len(apart & {0, 1}) == 1
