@@ -61,4 +61,5 @@ def command(target: str, address: str | None, output: Path | None, as_json: bool
 
 def _facts(target: Target) -> dict[str, object]:
     numbers = {name: getattr(target, name) for name in ("vector_bytes", "vector_registers", "threads", "l1", "l2", "l3")}
-    return {"key": target.key, "triple": target.triple, "cpu": target.cpu, "features": target.features, **numbers}
+    limits = {} if target.gpu is None else {"gpu": target.gpu.limits}
+    return {"key": target.key, "triple": target.triple, "cpu": target.cpu, "features": target.features, **numbers, **limits}

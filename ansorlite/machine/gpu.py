@@ -63,6 +63,15 @@ class Gpu:
     sector_bytes: float = 64.0
     map_bytes: int = 0
 
+    @property
+    def limits(self) -> str:
+        """Its name, and what its blocks and threads may have, for people."""
+        block = f"{self.block_threads:,} threads and {self.block_shared:,} bytes of shared memory"
+        return (
+            f"{self.name}: {self.processors} multiprocessors; a block has at most {block}, "
+            f"a thread {self.thread_registers} registers"
+        )
+
     @staticmethod
     def of(facts: Mapping[str, Any]) -> Gpu:
         """The inverse of ``dataclasses.asdict``."""

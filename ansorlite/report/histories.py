@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ansorlite import visible
-from ansorlite.errors import RecordsError
+from ansorlite.errors import RecordsError, TargetError
 from ansorlite.records.database import Database
 from ansorlite.records.measurement import Record
 from ansorlite.sketch.candidate import NAIVE
-from ansorlite.target import host
+from ansorlite.target import host, recorded
 from ansorlite.task import Task
 from ansorlite.te import serialize
 from ansorlite.tuner.result import label
@@ -25,6 +25,7 @@ class History:
     Attributes:
         name: of the task, for people.
         task, target: their keys.
+        device: the GPU and its limits, as far as this machine knows it; empty: it is a CPU, or not known.
         naive: seconds of the loops as written; ``None`` if they were never timed.
         records: every measurement, in the order in which they were made.
     """
@@ -32,6 +33,7 @@ class History:
     name: str
     task: str
     target: str
+    device: str
     naive: float | None
     records: tuple[Record, ...]
 
@@ -70,10 +72,23 @@ def histories(database: Database) -> tuple[History, ...]:
     known = (record for record in database.records() if record.task in names)
     for record in sorted(known, key=lambda record: (record.measurement.when, record.id)):
         groups.setdefault((record.task, record.target), []).append(record)
-    found = [History(names[task], task, target, _naive(records), tuple(records)) for (task, target), records in groups.items()]
+    devices = {target: _device(target) for target in {target for _, target in groups}}
+    found = [
+        History(names[task], task, target, devices[target], _naive(records), tuple(records))
+        for (task, target), records in groups.items()
+    ]
     return tuple(sorted(found, key=lambda history: -(history.naive or 0.0)))
 
 
 def _naive(records: Iterable[Record]) -> float | None:
     timed = (record.measurement.latency for record in records if record.measurement.candidate == NAIVE)
     return min((latency for latency in timed if latency is not None), default=None)
+
+
+def _device(target: str) -> str:
+    """See :class:`History`."""
+    try:
+        gpu = recorded(target).gpu
+    except TargetError:
+        return ""
+    return "" if gpu is None else gpu.limits

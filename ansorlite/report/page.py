@@ -64,8 +64,9 @@ def _latencies(history: History) -> tuple[str, str, str]:
 
 def _section(number: int, history: History) -> str:
     failures = "\n".join(map(_failure, history.failures[-_FAILURES:]))
+    target = "<br>".join(escape(line) for line in (history.target, history.device) if line)
     return (
-        f'<h2 id="task{number}">{escape(history.name)}</h2>\n<p class="dim">{escape(history.target)}</p>\n'
+        f'<h2 id="task{number}">{escape(history.name)}</h2>\n<p class="dim">{target}</p>\n'
         f"{_curve(history.curve)}\n<p><code>{escape(history.task)}</code></p>"
         + (f"\n<p>{plural(len(history.failures), 'failure')}, the latest:</p>\n<ul>\n{failures}\n</ul>" if failures else "")
     )

@@ -43,6 +43,18 @@ def test_a_history_is_the_best_checked_program_so_far(tmp_path: Path) -> None:
     assert (few.naive, few.best, len(few.failures)) == (None, None, 1)
 
 
+def test_the_page_names_a_gpu_and_its_limits(tmp_path: Path) -> None:
+    task = al.Task(MANY.dag, "h100")
+    with filled(tmp_path / "db") as database:
+        database.add(task, Measurement(NAIVE, Outcome.OK, "n", 1.0, True, "", when=10.0))
+        found = histories(database)
+        devices = [history.device for history in found]
+        text = page("db", found)
+    limits = "132 multiprocessors; a block has at most 1,024 threads and 232,448 bytes of shared memory, a thread 255 registers"
+    assert sorted(devices) == ["", "", f"NVIDIA H100 80GB HBM3: {limits}"]
+    assert limits in text
+
+
 class Texts(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
