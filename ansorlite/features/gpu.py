@@ -13,10 +13,25 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ansorlite.analysis.access import Access, accesses
-from ansorlite.columns.arithmetic import both, ceil, equal, every, floor, log2, maximum, minimum, modulo, negated, product, where
+from ansorlite.columns.arithmetic import (
+    both,
+    ceil,
+    either,
+    equal,
+    every,
+    floor,
+    log2,
+    maximum,
+    minimum,
+    modulo,
+    negated,
+    product,
+    where,
+)
 from ansorlite.columns.tape import Number
 from ansorlite.columns.warp import Digit, touched
 from ansorlite.features.facts import AccessFacts, Operations, StatementFacts
+from ansorlite.features.gpu_bulk import BulkCopy, bulk_copy
 from ansorlite.features.gpu_lanes import WarpLanes, own_forms, request_bytes
 from ansorlite.features.nest_view import distinct
 from ansorlite.features.population import NestStatements
@@ -124,6 +139,16 @@ class GpuFacts:
             self.requests, self.nbytes = self.requests + loads, self.nbytes + nbytes
             self.sectors = self.sectors + loads * touched
 
+    def copied_in_bulk(self, bulk: BulkCopy) -> None:
+        """Counts what it copies as bulk copies, where it is such: runs that threads ask for, and next to nothing else."""
+        there = bulk.there
+        self.steps = where(there, self.rounds * bulk.requests, self.steps)
+        self.requests = where(there, self.rounds * bulk.requests, self.requests)
+        self.sectors = where(there, self.rounds * bulk.sectors, self.sectors)
+        self.shared_loads, self.shared_words = where(there, 0, self.shared_loads), where(there, 0, self.shared_words)
+        self.wavefronts = where(there, self.rounds * bulk.wavefronts, self.wavefronts)
+        self.later = either(there, self.later)
+
     def given(self, loads: Number, words: Number, wavefronts: Number) -> None:
         """Counts ``loads`` of so many words in all, from shared memory or to it."""
         self.shared_loads, self.shared_words = self.shared_loads + loads, self.shared_words + words
@@ -136,14 +161,14 @@ def gpu_features(program: Program, gpu: Gpu) -> list[Number]:
         number
         for nest in program.nests
         if not nest.prepared
-        for facts in _statements(NestStatements(nest, program), nest)
+        for facts in _statements(NestStatements(nest, program), nest, gpu)
         for number in assemble_gpu(_launch(program, nest, gpu), facts, gpu)
     ]
 
 
 def gpu_statements(program: Program) -> list[str]:
     """The names of the statements, in the order of their features."""
-    return [f.name for nest in program.nests if not nest.prepared for f in _statements(NestStatements(nest, program), nest)]
+    return [f.name for nest in program.nests if not nest.prepared for f in _statements(NestStatements(nest, program), nest, None)]
 
 
 def assemble_gpu(launch: LaunchFacts, facts: GpuFacts, gpu: Gpu) -> Iterator[Number]:
@@ -180,16 +205,21 @@ def _launch(program: Program, nest: Nest, gpu: Gpu) -> LaunchFacts:
     return LaunchFacts(blocks(nest), threads(nest), registers(nest, gpu), shared_bytes(program, nest))
 
 
-def _statements(view: NestStatements, nest: Nest) -> Iterator[GpuFacts]:
+def _statements(view: NestStatements, nest: Nest, gpu: Gpu | None) -> Iterator[GpuFacts]:
+    """``gpu``: by which copies are made in bulk, if it has such; ``None``: by none."""
     for stage in nest.attached:
         if stage.prepared:
             continue
         if stage.nest is not None:
-            yield from _statements(NestStatements(stage.nest, view.program, view.around_region(stage)), stage.nest)
+            yield from _statements(NestStatements(stage.nest, view.program, view.around_region(stage)), stage.nest, gpu)
         elif equal(stage.dealt, 0) == 1:
             yield _in_loops(view, nest, stage.tensor, view.attached(stage))
         else:
-            yield _dealt(view, nest, stage)
+            found = _dealt(view, nest, stage)
+            bulk = None if gpu is None else bulk_copy(view, stage, gpu)
+            if bulk is not None:
+                found.copied_in_bulk(bulk)
+            yield found
     yield _in_loops(view, nest, nest.anchor, view.anchor())
     if nest.epilogue is not None:
         yield _in_loops(view, nest, nest.epilogue, view.epilogue())

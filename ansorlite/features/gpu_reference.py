@@ -5,7 +5,7 @@ It knows nothing of sketches, columns or regions. Tests hold ``extract`` against
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
@@ -18,6 +18,7 @@ from ansorlite.columns.tape import Number
 from ansorlite.features.facts import ALWAYS, Operations
 from ansorlite.features.gpu import GpuFacts, LaunchFacts, assemble_gpu
 from ansorlite.features.gpu_addresses import given, loops_of, passes, product_in, sectors, trips_of
+from ansorlite.features.gpu_bulk import BARRIERS, BulkCopy
 from ansorlite.features.operations import operations
 from ansorlite.features.reference import StoreCopy, changes, lane_stride, reach, store_copies
 from ansorlite.loops.kernel_module import KernelModule, When
@@ -41,17 +42,23 @@ from ansorlite.loops.nodes import (
 )
 from ansorlite.loops.phases import phases, trips
 from ansorlite.loops.products import Product
+from ansorlite.loops.runs import Runs, runs_of
 from ansorlite.loops.visit import loads, map_outermost, map_stmt, stores
 from ansorlite.machine.gpu import Gpu
 from ansorlite.sketch.gpu_limits import OVERHEAD
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Expr, Select
+from ansorlite.te.index.simplify import IndexAlgebra
 from ansorlite.te.traversal import free_vars
 
 #: Scopes of what is in registers.
 _OWN: Final = (Scope.PRIVATE, Scope.LOCAL, Scope.REGISTER)
 #: Bytes that a copy which lands later has at least.
 _WORD: Final = 4
+#: Bytes of all banks of shared memory together.
+_BANKS: Final = 128
+#: Bytes that places and sizes of bulk copies are multiples of.
+_BULK_UNIT: Final = 16
 #: Words of a lane that one load for matrix units gets.
 _LOADED: Final = 4
 _EXPANDED: Final = (LoopKind.UNROLLED, LoopKind.VECTORIZED)
@@ -64,7 +71,7 @@ def gpu_reference(module: KernelModule, names: Sequence[str], gpu: Gpu) -> NDArr
     found: dict[str, list[Number]] = {}
     for ahead in _launches(main.body):
         launch, places, slots = _in_place(ahead), dict(_places(ahead, 0)), _slots(ahead)
-        first = _first(ahead)
+        first, bulk = _first(ahead), _in_bulk(ahead, gpu)
         here = [_Statement.of(launch, copy, first.get(copy.store.stage, copy), places, slots) for copy in _main(launch)]
         facts = LaunchFacts(
             prod(trips(each) for each in statements(launch) if isinstance(each, For) and each.kind is LoopKind.BLOCK),
@@ -73,7 +80,11 @@ def gpu_reference(module: KernelModule, names: Sequence[str], gpu: Gpu) -> NDArr
             sum(aligned(b.nbytes) for b in _allocated(launch) if b.scope is Scope.SHARED),
         )
         for each in here:
-            found[each.copy.store.stage] = list(assemble_gpu(facts, each.facts(), gpu))
+            counted = each.facts()
+            if each.store.buffer in bulk:
+                runs = bulk[each.store.buffer]
+                counted.copied_in_bulk(BulkCopy.of(runs.count, runs.nbytes, facts.threads))
+            found[each.copy.store.stage] = list(assemble_gpu(facts, counted, gpu))
     assert set(found) == set(names)
     return np.array([[found[name] for name in names]], dtype=np.float64)
 
@@ -123,6 +134,41 @@ def _first(launch: Stmt) -> dict[str, StoreCopy]:
     before = map_outermost(launch, without)
     names = dict.fromkeys(store.stage for store in stores(before) if store.role is Role.FETCH)
     return {name: copy for name in names for copy in store_copies(before, name, (), {})}
+
+
+def _in_bulk(launch: Stmt, gpu: Gpu) -> dict[Buffer, Runs]:
+    """The runs that are copied in bulk to buffers to which nothing else is."""
+    used = sum(aligned(b.nbytes) for b in _allocated(launch) if b.scope is Scope.SHARED)
+    if not gpu.bulk_bytes or used + BARRIERS > gpu.block_shared:
+        return {}
+    algebra = IndexAlgebra()
+    for loop in statements(launch):
+        if isinstance(loop, For):
+            algebra.bind(loop.var, loop.extent)
+    found: dict[Buffer, Runs] = {}
+    others: set[Buffer] = set()
+    stored = {store.buffer for store in stores(launch)}
+    for phase in phases(launch):
+        runs = runs_of(phase, algebra)
+        if runs is not None and _is_bulk(runs, stored, gpu):
+            found[runs.store.buffer] = runs
+        else:
+            others |= {store.buffer for store in stores(phase)}
+    return {buffer: runs for buffer, runs in found.items() if buffer not in others}
+
+
+def _is_bulk(runs: Runs, stored: Collection[Buffer], gpu: Gpu) -> bool:
+    store = runs.store
+    assert isinstance(store.value, Load)
+    outside = store.value.buffer.scope not in (*_OWN, Scope.SHARED) and store.value.buffer not in stored
+    evenly = runs.aligned % _BULK_UNIT == 0 and runs.nbytes % _BULK_UNIT == 0
+    long = runs.nbytes >= gpu.bulk_bytes and _in_order(store.buffer)
+    return outside and evenly and long and store.role is Role.FETCH
+
+
+def _in_order(buffer: Buffer) -> bool:
+    """Whether its rows lie as they are: so few of a swizzled buffer that all have the same order."""
+    return buffer.swizzle == 1 or buffer.shape[-2] <= max(1, _BANKS // dtypes.size(buffer.dtype) // buffer.strides[-2])
 
 
 def _is_before(stmt: Stmt) -> bool:

@@ -224,7 +224,7 @@ class NestView:
         box = None if stage is None else stage.region[dim]
         if stage is None or box is None or not box.terms:
             return None
-        low, high = _reach(box)
+        low, high = reach(box)
         if low < 0:
             return None
         moves = both(either(stage.at > 0, self.around is not None), stage.lengths[dim] < tensor.shape[dim])
@@ -379,7 +379,7 @@ def by_depth(
     return along(lambda *left: function(dict(zip(axes, left, strict=True))), *(sizes[axis] for axis in axes))
 
 
-def _reach(box: Box) -> tuple[int, int]:
+def reach(box: Box) -> tuple[int, int]:
     """The first element of all boxes, and the last."""
     low = box.constant + sum(min(c, 0) * (axis.extent - 1) for axis, c in box.terms)
     return low, box.constant + box.extra + sum(max(c, 0) * (axis.extent - 1) for axis, c in box.terms)

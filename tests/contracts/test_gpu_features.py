@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -10,18 +10,25 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from ansorlite.codegen.nvptx.bulk import plan
 from ansorlite.features import extract
 from ansorlite.features.gpu import GPU_COLUMN, GPU_NAMES, gpu_statements
+from ansorlite.features.gpu_bulk import bulk_copy
 from ansorlite.features.gpu_reference import gpu_reference
-from ansorlite.loops.kernel_module import kernel_module
+from ansorlite.features.population import NestStatements
+from ansorlite.loops import passes
+from ansorlite.loops.kernel_module import When, kernel_module
+from ansorlite.loops.nodes import For, LoopKind, statements
 from ansorlite.loops.simplify import simplify
 from ansorlite.machine.gpu import EMULATED
+from ansorlite.machine.matrix import AMPERE
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.tile_space import TileSpace
 from ansorlite.spaces.derivation import derive
 from ansorlite.target import Target, resolve
 from ansorlite.task import Task
 from ansorlite.te.dag import ComputeDAG
+from tests import workloads
 from tests.contracts.cases import LONG, Drawn, budget, computations, named, named_dag, reproducer, seeds, sketches_of, times
 from tests.contracts.test_matrix_units import WIDE_PRODUCTS, multiplied, random_products
 from tests.on_gpu import run
@@ -119,3 +126,44 @@ def test_what_units_are_given_is_what_the_machine_counts() -> None:
         assert (counted[:, GPU_COLUMN["threads"]] == 32).all()
         passes = counted[:, GPU_COLUMN["wavefronts"]] * counted[:, GPU_COLUMN["blocks"]]
         np.testing.assert_allclose(passes.sum(), counts.wavefronts)
+
+
+# Bulk copies -----------------------------------------------------------------------------------------------------------
+
+assert GPU.gpu is not None
+#: One that copies nearly all in bulk that can be: but for 16 bytes of swizzled rows.
+EAGER: Final[Target] = replace(GPU, gpu=replace(GPU.gpu, bulk_bytes=32, matrix=AMPERE))
+BULK: Final[Mapping[str, Callable[[], ComputeDAG]]] = {
+    "uneven": lambda: ComputeDAG.of(workloads.matmul(60, 92, 44)),
+    "steps": lambda: ComputeDAG.of(workloads.matmul(50, 64, 36)),
+    "convolution": lambda: ComputeDAG.of(workloads.conv2d(1, 4, 6, 16, 8)),
+    "halves": lambda: product(64, 96, 64, "float16", transposed="A"),
+}
+
+
+@pytest.mark.parametrize("name", BULK)
+def test_bulk_copies(name: str) -> None:
+    rng = np.random.default_rng(38)
+    check_sketches(dag := BULK[name](), derive(Task(dag, EAGER)), times(6), rng)
+
+
+@budget(10)
+@given(computations, seeds)
+def test_bulk_copies_of_random_computations(drawn: Drawn, seed: int) -> None:
+    check(drawn.dag, 2, seed, EAGER)
+
+
+def test_bulk_copies_are_those_of_the_emitter() -> None:
+    dag, rng, found = BULK["halves"](), np.random.default_rng(39), set[int]()
+    assert EAGER.gpu is not None
+    for sketch in derive(Task(dag, EAGER)):
+        for row in TileSpace(sketch).sample(6, rng):
+            (nest,) = sketch.fold(row).nests
+            view = NestStatements(nest, sketch.fold(row))
+            copies = {stage.tensor.name: bulk_copy(view, stage, EAGER.gpu) for stage in nest.attached}
+            (main,) = kernel_module(passes.run(simplify(sketch.lower(row)), (passes.SWIZZLE,), EAGER)).at(When.CALL)
+            blocks = [each for each in statements(main.body) if isinstance(each, For) and each.kind is LoopKind.BLOCK]
+            emitted = {buffer.name for loop in blocks for buffer in plan(loop, EAGER.gpu).buffers}
+            assert {name for name, copy in copies.items() if copy is not None and copy.there} == emitted
+            found.add(len(emitted))
+    assert found == {0, 1, 2}
