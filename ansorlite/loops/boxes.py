@@ -94,13 +94,13 @@ def box_of(phase: For, algebra: IndexAlgebra) -> Box | None:
         return None
     load, ends = copied
     values = nest.values(tuple(nest.extents))
-    done, put = nest.done(values), parted(flat(nest.store, nest.store.buffer.strides), values)
+    done, put = nest.done(values), parted(flat(nest.store, nest.store.buffer.strides), values, algebra)
     # What zeros may be copied instead of is told apart from all other indices, which are one sum.
     of = [form_of(load.indices[dim]) for dim in ends]
     strides = load.buffer.strides
     others = [(index, stride) for dim, (index, stride) in enumerate(zip(load.indices, strides, strict=True)) if dim not in ends]
     rest = flat(Load(load.buffer, tuple(index for index, _ in others), load.dtype), tuple(stride for _, stride in others))
-    taken = [parted(form, values) for form in (*of, rest)]
+    taken = [parted(form, values, algebra) for form in (*of, rest)]
     if done is None or put is None or any(part is None for part in taken):
         return None
     order = np.flatnonzero(done)[np.argsort(put[0][done], kind="stable")]

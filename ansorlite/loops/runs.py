@@ -11,7 +11,7 @@ right whatever the indices are made of.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import gcd, prod
 from typing import Any, Final
@@ -141,7 +141,7 @@ def _in_order(nest: Nest, order: tuple[Var, ...], algebra: IndexAlgebra) -> Runs
         return None
     load = nest.store.value
     assert isinstance(load, Load)
-    to, source = _places(nest.store, values), _places(load, values)
+    to, source = _places(nest.store, values, algebra), _places(load, values, algebra)
     if to is None or source is None:
         return None
     (put, put_by), (taken, taken_by) = to, source
@@ -178,31 +178,67 @@ def _at(store: Store, values: Mapping[Var, Expr], algebra: IndexAlgebra) -> Stor
     return replace(store, indices=put_in(store.indices), value=Load(load.buffer, put_in(load.indices), load.dtype))
 
 
-def _places(access: Load | Store, values: Mapping[Var, NDArray[np.int64]]) -> tuple[NDArray[np.int64], int] | None:
+def _places(
+    access: Load | Store, values: Mapping[Var, NDArray[np.int64]], algebra: IndexAlgebra
+) -> tuple[NDArray[np.int64], int] | None:
     """Where elements lie from what does not depend on threads on, and what that is a multiple of; in elements.
 
     ``None``: the two cannot be told apart.
     """
-    found = parted(flat(access, access.buffer.strides), values)
+    found = parted(flat(access, access.buffer.strides), values, algebra)
     if found is None:
         return None
     places, rest = found
     return places + rest.constant, gcd(*(factor * divisor(term) for term, factor in rest.terms))
 
 
-def parted(form: Affine, values: Mapping[Var, NDArray[np.int64]]) -> tuple[NDArray[np.int64], Affine] | None:
+def parted(
+    form: Affine, values: Mapping[Var, NDArray[np.int64]], algebra: IndexAlgebra
+) -> tuple[NDArray[np.int64], Affine] | None:
     """A sum as what of it depends on ``values``, for all of these, and the rest; ``None``: the two cannot be told apart."""
     total = np.zeros(len(next(iter(values.values()))), np.int64)
     others: list[tuple[Expr, int]] = []
+    mixed: list[tuple[Expr, int]] = []
     for term, factor in form.terms:
-        if free_vars(term).isdisjoint(values):
+        free = free_vars(term)
+        if free.isdisjoint(values):
             others.append((term, factor))
-            continue
-        found = _values(term, values)
+        elif not free <= values.keys():
+            mixed.append((term, factor))
+        elif (found := _values(term, values)) is not None:
+            total += factor * found
+        else:
+            return None
+    rest = Affine(tuple(others), form.constant)
+    if not mixed:
+        return total, rest
+    line = _line(mixed, values, algebra)
+    return None if line is None else (total + line[0], rest + line[1])
+
+
+def _line(
+    terms: Sequence[tuple[Expr, int]], values: Mapping[Var, NDArray[np.int64]], algebra: IndexAlgebra
+) -> tuple[NDArray[np.int64], Affine] | None:
+    """Terms of one more variable, the digits of a sum with it, that grow with it by the same for all ``values``: parted."""
+    outside = frozenset[Var]().union(*(free_vars(term) for term, _ in terms)) - values.keys()
+    if len(outside) != 1:
+        return None
+    (var,) = outside
+    least, most = algebra.range(var)
+    if least != 0 or (most + 1) * len(next(iter(values.values()))) > _MOST:
+        return None
+    numbers = np.arange(int(most) + 1)[:, None]
+    every: dict[Var, NDArray[np.int64]] = {each: of[None, :] for each, of in values.items()} | {var: numbers}
+    total = np.zeros((1, 1), np.int64)
+    for term, factor in terms:
+        found = _values(term, every)
         if found is None:
             return None
-        total += factor * found
-    return total, Affine(tuple(others), form.constant)
+        total = total + factor * found
+    step = int(total[1, 0] - total[0, 0]) if len(total) > 1 else 0
+    if not np.array_equal(total, total[0] + numbers * step):
+        return None
+    return total[0], Affine(((var, step),) if step else (), 0)
 
 
 def _values(expr: Expr, values: Mapping[Var, NDArray[Any]]) -> Any | None:

@@ -127,7 +127,7 @@ def test_rows_that_do_not_begin_at_multiples_of_16_bytes_have_no_maps() -> None:
     "dag", [product(256, 64, 96, "float16", transposed="B"), convolution(1, 16, 10, 32, 3, "float16", last=True)]
 )
 def test_programs_of_the_space_take_maps(dag: ComputeDAG) -> None:
-    """Whatever the vectors are by which threads would copy; a convolution's windows are boxes, too."""
+    """Whatever the vectors are by which threads would copy; windows of a convolution, and digits of its steps, are boxes, too."""
     (sketch, *_) = (each for each in derive(Task(dag, HOPPER)) if "wgmma" in each.text)
     rng = np.random.default_rng(7)
     rows = TileSpace(sketch).sample(40, rng)

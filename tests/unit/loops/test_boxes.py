@@ -76,6 +76,23 @@ def window(*, stride: int = 1, threads: int = 32) -> For:
     return phase
 
 
+def digits() -> For:
+    """16 steps from step ``16 * k`` on, which are taps and channels: indices whose parts do not tell threads from steps."""
+    source = argument("W", 32, 3, 16, dtype="float16")
+
+    def mine(t: Expr) -> Stmt:
+        piece = K * 2 + t // 32
+
+        def element(v: Expr) -> Stmt:
+            return store(CORES, (K % 4, t // 32, t % 32, v), load(source, t % 32, piece // 2, piece % 2 * 8 + v))
+
+        return loop("v", 8, element, LoopKind.VECTORIZED)
+
+    phase = loop("t", 64, mine, LoopKind.THREAD)
+    assert isinstance(phase, For)
+    return phase
+
+
 def found(phase: For, extent: int = 4) -> Box | None:
     algebra = IndexAlgebra()
     algebra.bind(K, index(extent))
@@ -122,6 +139,7 @@ def copied(box: Box, memory: NDArray[Any], k: int) -> NDArray[Any]:
         (cores(piece=4), [(8, 1), (32, 48), (2, 8)], 4),
         (cores(end=48), [(8, 1), (32, 48), (2, 8)], 4),
         (cores(end=40), [(8, 1), (32, 48), (2, 8)], 4),
+        (digits(), [(8, 1), (32, 48), (2, 8)], 3),
         (window(), [(16, 1), (16, 48)], 4),
         (window(threads=64), [(16, 1), (16, 48)], 4),
     ],
@@ -131,7 +149,7 @@ def test_boxes_are_what_threads_copy(phase: For, sides: list[tuple[int, int]], e
     assert box is not None
     assert [(side.count, side.stride) for side in box.sides] == sides
     rng = np.random.default_rng(1)
-    memory = rng.integers(1, 1000, X.size)
+    memory = rng.integers(1, 1000, 40 * 48)
     (stored,) = stores(phase)
     nbytes = 2 * stored.buffer.strides[0]
     assert box.nbytes == nbytes
@@ -161,7 +179,7 @@ def _elements(phase: For, k: int) -> list[tuple[int, int | None]]:
             case Store(value=Select(then=Load() as read) | (Load() as read)) as each:
                 at = number(flat(each, each.buffer.strides).expr(), values)
                 there = number(each.value.cond, values) if isinstance(each.value, Select) else True
-                result.append((at, number(flat(read, X.strides).expr(), values) if there else None))
+                result.append((at, number(flat(read, read.buffer.strides).expr(), values) if there else None))
 
     visit(phase)
     return result
