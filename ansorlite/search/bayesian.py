@@ -101,10 +101,10 @@ class BayesianSearch(MeasuredSearch):
         mean = across.T @ process.alpha_
         told = [solve_triangular(process.L_, across, lower=True)]  # each row tells so much of every program of the pool
         variance = np.maximum(1.0 - (told[0] ** 2).sum(axis=0), 0.0)
-        chosen: list[int] = []
         if not self._settings.believes:
             worth = expected_improvement(mean, np.sqrt(variance), float(values.max()))
-            return best_first(worth)[:n].tolist()
+            return [int(at) for at in best_first(worth)[:n]]
+        chosen: list[int] = []
         for _ in range(n):
             worth = expected_improvement(mean, np.sqrt(variance), float(values.max()))
             worth[chosen] = -np.inf
@@ -129,4 +129,3 @@ class BayesianSearch(MeasuredSearch):
         points = qmc.LatinHypercube(len(sizes), rng=self._rng).random(2 * n)
         rows: Rows = np.minimum((points * sizes).astype(np.int64), sizes - 1)
         return rows
-

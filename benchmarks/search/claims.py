@@ -21,6 +21,15 @@ RANDOM: Final = "random"
 #: Seeds below which nothing is said to be met or missed: a difference that there is does not show.
 ENOUGH: Final = 10
 
+#: Why some systems cannot show much: for the page.
+_CONSTANTS: Final = (
+    "Constants are those of the systems, and some leave little to be learnt from so few trials. AutoTVM's genetic algorithm "
+    "draws its first 100 programs at random, and its grid goes through values in order. Ansor's forest says nothing before 100. "
+    "FlexTensor's walk begins wherever it is not much slower than at the best point, and goes in a random direction two times in "
+    "three, after 64 trials two times in five. Woodpecker-DL's policy moves by a tenth of an advantage a program, and 128 trials "
+    "are four generations of its genetic algorithm. Bayesian optimisation leaves out what failed, on grids up to two thirds."
+)
+
 #: Of the best seconds of each seed, ours and theirs: whether something holds on a table.
 Comparison: TypeAlias = Callable[[Sequence[float], Sequence[float]], bool]
 
@@ -179,6 +188,7 @@ def claims(tables: Mapping[str, Table], found: Mapping[int, Found]) -> Grid:
     notes = (
         "By the best of 64 trials, where nothing else is said. *worse on*: tables on which it is slower by more than 2 % in the "
         "median, or by what the claim says; a claim is met if that is none.",
+        _CONSTANTS,
     )
     return Grid("claims", ("claim", "found", "worse on", ""), tuple(rows), notes)
 
