@@ -172,6 +172,8 @@ def _run(function: ScheduleFunction, name: str, task: Task, forced: dict[str, in
         try:
             made = function(schedule)
             if isinstance(made, Coroutine | Generator | AsyncGenerator):
+                if not isinstance(made, AsyncGenerator):
+                    made.close()
                 raise ScheduleError(f"it makes a {type(made).__name__}, which nobody runs; write it without yield and async")
         except BaseException as error:
             failed.append(error)
