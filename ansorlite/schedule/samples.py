@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -166,6 +166,12 @@ Value: TypeAlias = int | Symbol
 
 def evaluate(value: Value, choose: Choose) -> Number:
     """The number that a value is: of one row, or of a population."""
+    result: Number = evaluate_by(value, choose, lambda x, y: floor(x / y))
+    return result
+
+
+def evaluate_by(value: Value, choose: Callable[[Hole, NDArray[np.int64]], Any], divided: Callable[[Any, Any], Any]) -> Any:
+    """A value in numbers of any kind: what ``choose`` gives has ``+``, ``-`` and ``*``, and ``divided`` is their ``//``."""
     match value:
         case Chosen(hole):
             return choose(hole, np.asarray(hole.choices, dtype=np.int64))
@@ -173,7 +179,7 @@ def evaluate(value: Value, choose: Choose) -> Number:
             assert hole.table is not None
             return choose(hole, hole.table.trips[:, level])
         case Arithmetic(op, a, b):
-            x, y = evaluate(a, choose), evaluate(b, choose)
+            x, y = evaluate_by(a, choose, divided), evaluate_by(b, choose, divided)
             match op:
                 case Operator.ADD:
                     return x + y
@@ -182,7 +188,7 @@ def evaluate(value: Value, choose: Choose) -> Number:
                 case Operator.MUL:
                     return x * y
                 case Operator.FLOORDIV:
-                    return floor(x / y)
+                    return divided(x, y)
         case int():
             return value
     raise AssertionError(f"{value!r} is no number")

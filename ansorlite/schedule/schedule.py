@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, overload
+from typing import Final, TypeVar, overload
 
 from ansorlite.analysis.access import axes_of
 from ansorlite.errors import ScheduleError
@@ -14,7 +15,7 @@ from ansorlite.schedule import primitives as p
 from ansorlite.schedule.refs import LoopRef, Name, StageRef
 from ansorlite.schedule.samples import Chosen, Hole, Symbol, Tile, Trip, Value, most
 from ansorlite.schedule.structure import Location, Sampled, Structure
-from ansorlite.schedule.tiles import MAX_INNER, tile_table
+from ansorlite.schedule.tiles import MAX_INNER, tile_count, tile_table
 from ansorlite.schedule.trace import Trace
 from ansorlite.target import Target
 from ansorlite.te.dag import ComputeDAG
@@ -24,6 +25,10 @@ from ansorlite.te.tensor import Tensor
 
 #: A sample has at most so many choices: the tables of all of them are in memory.
 MOST_CHOICES: Final = 65536
+#: What a tile is chosen from are the best of at most so many: all of them are made.
+MOST_TILES: Final = 4_000_000
+
+_Choice = TypeVar("_Choice")
 
 
 @dataclass(frozen=True)
@@ -304,7 +309,7 @@ class Schedule:
         Raises:
             ScheduleError: no choices, too many, some that are neither ints nor places, a name that is taken.
         """
-        found = _few(choices)
+        found = _few(choices, "a sample has")
         label = self._named(name, len(self._holes))
         likely = None if weights is None else _weights(label, weights, len(found))
         if all(isinstance(choice, int) for choice in found):
@@ -377,7 +382,13 @@ class Schedule:
                 f"the iterations of loop {loop} are sampled: no tile is sure to divide them; leave out perfect=True"
             )
         label = self._named(name, len(self._holes), f"{loop.stage}.{loop.name}")
+        if (count := tile_count(extent, parts, perfect)) > MOST_TILES:
+            raise ScheduleError(
+                f"loop {loop}, of {extent:,} iterations, has {count:,} tiles of {parts} parts, more than {MOST_TILES:,}; "
+                f"sample fewer parts, and split one of them again"
+            )
         table = tile_table(extent, parts, perfect, max_innermost, limits)
+        innermost = None if innermost is None else _few(innermost, "sample_tile's innermost has")
         if innermost is not None:
             table = table.with_innermost(innermost)
             if not table.rows:
@@ -428,23 +439,21 @@ class Schedule:
         return hole
 
 
-def _few(choices: Iterable[int] | Iterable[LoopRef | None]) -> list[int | LoopRef | None]:
-    found: list[int | LoopRef | None] = []
-    for choice in choices:
-        if len(found) == MOST_CHOICES:
-            raise ScheduleError(f"a sample has more than {MOST_CHOICES:,} choices; sample an exponent, or a tile")
-        found.append(choice)
+def _few(choices: Iterable[_Choice], whose: str) -> list[_Choice]:
+    """All choices; ``whose``: and the verb."""
+    found = list(itertools.islice(choices, MOST_CHOICES + 1))
+    if len(found) > MOST_CHOICES:
+        raise ScheduleError(f"{whose} more than {MOST_CHOICES:,} choices; sample an exponent, or a tile")
     if not found:
-        raise ScheduleError("a sample has no choices; give it one at least")
+        raise ScheduleError(f"{whose} no choices; give it one at least")
     return found
 
 
-def _weights(name: str, weights: Sequence[float], count: int) -> tuple[float, ...]:
-    if len(weights) != count or any(weight < 0 for weight in weights) or not sum(weights) > 0:
-        raise ScheduleError(
-            f"sample {name} has {count} choices and the weights {list(weights)}; give each choice one, not all of them 0"
-        )
-    return tuple(float(weight) / sum(weights) for weight in weights)
+def _weights(name: str, weights: Iterable[float], count: int) -> tuple[float, ...]:
+    given = list(itertools.islice(weights, count + 1))
+    if len(given) != count or any(weight < 0 for weight in given) or not sum(given) > 0:
+        raise ScheduleError(f"sample {name} has {count} choices and the weights {given}; give each choice one, not all of them 0")
+    return tuple(float(weight) / sum(given) for weight in given)
 
 
 def _stage(stage: Stage | str) -> StageRef:

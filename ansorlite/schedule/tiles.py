@@ -8,7 +8,7 @@ the last step of a reduce axis is *cut* short. At most one level of a chain is i
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
@@ -68,6 +68,7 @@ class TileTable:
         return int(self.trips.shape[1])
 
 
+@cache
 def _divisors(n: int) -> list[int]:
     small = [d for d in range(1, int(n**0.5) + 1) if n % d == 0]
     return sorted({*small, *(n // d for d in small)})
@@ -83,17 +84,41 @@ def _perfect(span: int, parts: int) -> tuple[tuple[int, ...], ...]:
 
 def _imperfect(extent: int, parts: int) -> list[tuple[int, ...]]:
     """Chains in which exactly one level is imperfect; the levels outside of it do not split."""
-    chains = []
-    inner_spans = [s for s in _NICE if s < extent and extent % s]
-    for level in range(parts - 1):
-        for span in inner_spans:
-            step = span
-            while step < extent:
-                waste = -(-extent // step) * step / extent - 1
-                if waste <= MAX_WASTE and extent % step:
-                    chains += [(extent,) * (level + 1) + rest for rest in _perfect(step, parts - 1 - level)]
-                step *= 2
+    chains = [
+        (extent,) * (level + 1) + rest
+        for level in range(parts - 1)
+        for step in _uneven(extent)
+        for rest in _perfect(step, parts - 1 - level)
+    ]
     return sorted(set(chains))
+
+
+@cache
+def _uneven(extent: int) -> frozenset[int]:
+    """Steps of an imperfect level."""
+    return frozenset(step for span in _NICE if extent % span for step in _doubled(span, extent) if _pays(step, extent))
+
+
+def _doubled(span: int, extent: int) -> Iterator[int]:
+    while span < extent:
+        yield span
+        span *= 2
+
+
+def _pays(step: int, extent: int) -> bool:
+    return bool(extent % step) and -(-extent // step) * step / extent - 1 <= MAX_WASTE
+
+
+@cache
+def _ways(span: int, parts: int) -> int:
+    """How many perfect chains there are."""
+    return 1 if parts == 1 else sum(_ways(step, parts - 1) for step in _divisors(span))
+
+
+def tile_count(extent: int, parts: int, perfect: bool = False) -> int:
+    """How many tiles of an axis there are to choose a table from: these are all made first."""
+    uneven = () if perfect else _uneven(extent)
+    return _ways(extent, parts) + sum(_ways(step, left) for left in range(1, parts) for step in uneven)
 
 
 def _waste(chain: tuple[int, ...]) -> float:

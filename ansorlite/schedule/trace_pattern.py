@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ansorlite.schedule.primitives import Step
 from ansorlite.schedule.refs import LoopRef, StageRef
-from ansorlite.schedule.samples import Arithmetic, Chosen, Operator, Symbol, Trip, Value
+from ansorlite.schedule.samples import Arithmetic, Chosen, Symbol, Trip, Value, evaluate_by
 from ansorlite.schedule.structure import Sampled
 from ansorlite.schedule.trace import Trace
 from ansorlite.schedule.trace_printer import BREAK, TracePrinter
@@ -106,25 +106,12 @@ def _decide(
 
 def _values(value: Value, at: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
     """What a value is for each of the choices of its holes."""
-    match value:
-        case Chosen(hole):
-            return np.asarray(hole.choices, np.int64)[at[hole.name]]
-        case Trip(hole, level):
-            assert hole.table is not None
-            return np.asarray(hole.table.trips[at[hole.name], level], np.int64)
-        case Arithmetic(op, a, b):
-            x, y = _values(a, at), _values(b, at)
-            match op:
-                case Operator.ADD:
-                    return x + y
-                case Operator.SUB:
-                    return x - y
-                case Operator.MUL:
-                    return x * y
-                case Operator.FLOORDIV:
-                    # No trace has a quotient by 0 in it.
-                    return np.where(y == 0, np.iinfo(np.int64).min, x // np.where(y == 0, 1, y))
-    return np.asarray(value, np.int64)
+    return np.asarray(evaluate_by(value, lambda hole, table: table[at[hole.name]], _divided), np.int64)
+
+
+def _divided(x: NDArray[np.int64], y: NDArray[np.int64]) -> NDArray[np.int64]:
+    # No trace has a quotient by 0 in it.
+    return np.where(np.equal(y, 0), np.iinfo(np.int64).min, x // np.where(np.equal(y, 0), 1, y))
 
 
 class _Printer(TracePrinter):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ctypes
 import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Protocol, TypeAlias, cast, runtime_checkable
 
 import numpy as np
 
+import ansorlite
 from ansorlite.errors import ArgumentError, ScheduleError
 from ansorlite.schedule.samples import Fork
 from ansorlite.schedule.schedule import Schedule
@@ -24,6 +26,9 @@ from ansorlite.task import Task
 MOST_STRUCTURES: Final = 64
 #: Seconds after which a function counts as one that never returns.
 PATIENCE: Final = 30.0
+#: Of what an error of the user's says, so many characters.
+_LONGEST: Final = 300
+_HOUSE: Final = Path(ansorlite.__file__).parent
 
 #: Does to a schedule what is to be done; what it samples is searched.
 ScheduleFunction: TypeAlias = Callable[[Schedule], object]
@@ -165,7 +170,11 @@ def _run(function: ScheduleFunction, name: str, task: Task, forced: dict[str, in
 
     def run() -> None:
         try:
-            function(schedule)
+            made = function(schedule)
+            if isinstance(made, Coroutine | Generator | AsyncGenerator):
+                if not isinstance(made, AsyncGenerator):
+                    made.close()
+                raise ScheduleError(f"it makes a {type(made).__name__}, which nobody runs; write it without yield and async")
         except BaseException as error:
             failed.append(error)
 
@@ -183,7 +192,12 @@ def _run(function: ScheduleFunction, name: str, task: Task, forced: dict[str, in
         raise error
     if isinstance(error, ScheduleError):
         raise ScheduleError(f"the schedule function {name}: {error}") from error
-    at = traceback.extract_tb(error.__traceback__)[-1]
-    raise ScheduleError(
-        f"the schedule function {name} fails with {type(error).__name__}: {error} (line {at.lineno} of {at.filename})"
-    ) from error
+    raise ScheduleError(f"the schedule function {name} fails with {_one_line(error)}") from error
+
+
+def _one_line(error: BaseException) -> str:
+    """What it is, and the last line of the user's own that it came from."""
+    said = " ".join("".join(traceback.format_exception_only(error)).split())
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not Path(frame.filename).is_relative_to(_HOUSE)] or frames
+    return f"{said[:_LONGEST]} (line {own[-1].lineno} of {own[-1].filename})"

@@ -60,6 +60,17 @@ def test_parts_of_tuning_go_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert result.trials == 8
 
 
+def test_spaces_go_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path)
+    (tmp_path / "my_space.py").write_text("def tiled(s):\n    i = s.stage('C')['i']\n    s.split(i, s.sample_tile(i, parts=2))\n")
+    tuned("--space", "my_space.py:tiled", "--database", "t.db")
+    with al.Database("t.db") as database:
+        traces = [record.measurement.candidate.trace for record in database.records()]
+    assert sum('s.split(C["i"]' in trace for trace in traces) > 2
+    assert not any("s.vectorize" in trace for trace in traces)
+
+
 def test_examples_stay_short() -> None:
     for page in ("adding_a_strategy.md", "adding_a_scheduler.md", "adding_a_cost_model.md", "adding_a_measurer.md"):
         assert len(first_block(page).splitlines()) <= 50

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ansorlite.schedule import tiles
 from ansorlite.schedule.tiles import MAX_INNER, MAX_ROWS, MAX_WASTE, TileTable, tile_table
 
 EXTENTS = (1, 2, 3, 7, 12, 49, 64, 197, 360, 512, 1000, 1009, 4096)
@@ -90,3 +91,11 @@ def test_the_same_table_every_time() -> None:
     assert first is not second
     assert first.spans.tobytes() == second.spans.tobytes()
     assert first.neighbours.tobytes() == second.neighbours.tobytes()
+
+
+@pytest.mark.parametrize("extent", [1, 48, 97, 224])
+def test_tiles_are_counted_before_they_are_made(extent: int) -> None:
+    for parts in (1, 2, 4):
+        perfect, uneven = tiles._perfect(extent, parts), tiles._imperfect(extent, parts)
+        assert tiles.tile_count(extent, parts) == len(perfect) + len(uneven)
+        assert tiles.tile_count(extent, parts, perfect=True) == len(perfect)

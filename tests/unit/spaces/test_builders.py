@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import ansorlite as al
+from ansorlite import te
 from ansorlite.errors import ArgumentError, ScheduleError
 from ansorlite.features import extract
 from ansorlite.schedule.schedule import Schedule
@@ -23,6 +26,7 @@ from ansorlite.spaces.derivation import derive
 from ansorlite.task import Task
 from tests import workloads
 from tests.targets import WIDE
+from tests.unit.records.samples import measurement
 
 TASK = Task(workloads.matmul_relu(24, 32, 16), WIDE)
 
@@ -118,9 +122,46 @@ def endless(s: Schedule) -> None:
             break
 
 
+class SpeechlessError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+def speechless(_: Schedule) -> None:
+    raise SpeechlessError
+
+
+def talkative(_: Schedule) -> None:
+    raise ValueError("one\ntwo" + "!" * 1000)
+
+
+def leaving(_: Schedule) -> None:
+    raise SystemExit(3)
+
+
+def waits(s: Schedule) -> Iterator[None]:
+    s.split(s.stage("D")["j"], [None, 2])
+    yield
+
+
+async def awaited(s: Schedule) -> None:
+    s.split(s.stage("D")["j"], [None, 2])
+
+
 @pytest.mark.parametrize(
     ("function", "why"),
     [
+        (speechless, "fails with tests.unit.spaces.test_builders.SpeechlessError: <exception str() failed> (line"),
+        (talkative, "fails with ValueError: one two!!!"),
+        (leaving, "fails with SystemExit: 3 (line"),
+        (waits, "it makes a generator, which nobody runs"),
+        (awaited, "it makes a coroutine, which nobody runs"),
+        (lambda s: s.sample(None), "'NoneType' object is not iterable (line"),
+        (lambda s: s.sample(range(10**9)), "a sample has more than 65,536 choices"),
+        (lambda s: s.sample((1, 2), weights=itertools.repeat(1.0)), "has 2 choices and the weights [1.0, 1.0, 1.0]"),
+        (lambda s: s.sample_tile(s.stage("C")["i"], 2, innermost=range(10**9)), "innermost has more than 65,536 choices"),
+        (lambda s: s.compute_at("D", s.stage("C")["i"]), "stage D is an output"),
+        (lambda s: (s.split(s.stage("C")["i"], [None, 2]), s.split(s.stage("C")["i"], [None, 2])), "is gone: it was split into"),
         (late, "the schedule function late has not returned after"),
         (unlike, "the schedule function unlike does not do the same when it is run again"),
         (raises, "the schedule function raises fails with ZeroDivisionError: by me (line"),
@@ -140,6 +181,48 @@ def test_what_is_wrong_with_a_function(function: builders.ScheduleFunction, why:
     with pytest.raises(ScheduleError) as error:
         made(function)
     assert why in str(error.value)
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 1000
+    assert "/ansorlite/" not in str(error.value), "lines are the user's"
+
+
+def test_more_tiles_than_anyone_can_choose_from() -> None:
+    task = Task(workloads.matmul(720720, 8, 8), WIDE)
+    with pytest.raises(ScheduleError, match="of 720,720 iterations, has 52,500,668 tiles of 8 parts, more than 4,000,000"):
+        sketches_of(task, builder_of(lambda s: s.sample_tile(s.stage("C")["i"], 8)))
+
+
+def test_nothing_is_read_before_it_is_there() -> None:
+    a = te.placeholder((8, 12), name="A")
+    b = te.compute((8, 12), lambda i, j: te.exp(a[i, j]), name="B")
+    c = te.compute((8, 12), lambda i, j: b[i, j] + 1.0, name="C")
+    task = Task([a, te.compute((8, 12), lambda i, j: b[i, j] * c[i, j], name="D")], WIDE)
+    with pytest.raises(
+        ScheduleError, match="C reads it too, and would read what is not there yet; compute C in loops of D first"
+    ):
+        sketches_of(task, builder_of(lambda s: s.compute_at("B", s.stage("D")["i"])))
+
+
+@pytest.mark.parametrize("space", [late, unlike, raises, endless, waits, lambda s: s.sample(range(10**9))])
+def test_a_space_that_is_none_costs_nothing(
+    space: builders.ScheduleFunction, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was recorded is there, no process was started, and no thread goes on."""
+    monkeypatch.setattr(builders, "PATIENCE", 0.3)
+    task = al.Task(workloads.matmul_relu(8, 8, 8))
+    with al.Database(tmp_path / "t.db") as database:
+        database.add(task, measurement(1))
+    before = (tmp_path / "t.db").read_bytes()
+    started = []
+    monkeypatch.setattr(subprocess, "Popen", lambda *words, **_: started.append(words))
+    with pytest.raises(ScheduleError):
+        al.tune(task, space=space, trials=8, database=tmp_path / "t.db", progress=False)
+    assert (tmp_path / "t.db").read_bytes() == before
+    assert started == []
+    end = time.monotonic() + 10
+    while left := [thread.name for thread in threading.enumerate() if thread.name.startswith("schedule function")]:
+        assert time.monotonic() < end, left
+        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("space", [5, [], [5], "nowhere.py:space", "no place", "ansorlite.task:nothing"])
