@@ -131,7 +131,8 @@ def tune(
         )
         if not elsewhere and _some_left(records, tasks, budget):
             # Workers take a second to start: while sketches are derived. (Other machines are taken when they are needed.)
-            opening = partial(nullcontext, stack.enter_context(opening()))
+            ready = stack.enter_context(opening())
+            opening = lambda: nullcontext(ready)  # noqa: E731 (a partial of a class hides its type)
         models = makers.cost_models(modelling, [task for task, _ in tasks], stream)
         states = [
             task_state(task, uses, searching, model, rng, own, system.draft, records if system.transfer else None)
