@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from functools import partial
 
 import numpy as np
 
@@ -14,13 +15,14 @@ from ansorlite.api.space import Space, space_of
 from ansorlite.calibration.automatic import calibrated, wanted
 from ansorlite.errors import ArgumentError
 from ansorlite.measure.settings import MeasureSettings
+from ansorlite.records.database import Database
 from ansorlite.report.progress import listener
 from ansorlite.search import StrategyMaker
 from ansorlite.task import Task
 from ansorlite.task_scheduler import Goal, SchedulerMaker, describe, objective_of
 from ansorlite.tuner.cost_models import CostModelsMaker
 from ansorlite.tuner.events import Calibrating
-from ansorlite.tuner.loop import Tuner
+from ansorlite.tuner.loop import Measures, Tuner
 from ansorlite.tuner.measurers import Elsewhere, MeasurerMaker
 from ansorlite.tuner.presets import DEFAULT
 from ansorlite.tuner.result import TuneResult
@@ -123,6 +125,14 @@ def tune(
             listen(Calibrating(tasks[0][0].target.cpu))
             target = calibrated(tasks[0][0].target)
             tasks = tuple((Task(task.dag, target), uses) for task, uses in tasks)
+        settings = MeasureSettings(seed=seed, timing=system.timing)
+        opening: Callable[[], AbstractContextManager[Measures]] = partial(
+            makers.open_measurer, measuring, tasks[0][0].target, settings
+        )
+        if not elsewhere and _some_left(records, tasks, budget):
+            # Workers take a second to start: while sketches are derived. (Other machines are taken when they are needed.)
+            ready = stack.enter_context(opening())
+            opening = lambda: nullcontext(ready)  # noqa: E731 (a partial of a class hides its type)
         models = makers.cost_models(modelling, [task for task, _ in tasks], stream)
         states = [
             task_state(task, uses, searching, model, rng, own, system.draft, records if system.transfer else None)
@@ -130,16 +140,20 @@ def tune(
         ]
         for state in states:
             makers.STRATEGY.checked(state.strategy)
-        settings = MeasureSettings(seed=seed, timing=system.timing)
         tuner = Tuner(
             states,
             trials=budget,
             time_limit=time_limit,
             database=records,
             scheduler=scheduling,
-            open_measurer=lambda: makers.open_measurer(measuring, tasks[0][0].target, settings),
+            open_measurer=opening,
             listener=listen,
             elsewhere=elsewhere,
             round_size=system.round,
         )
         return tuner.run()
+
+
+def _some_left(records: Database, tasks: Sequence[tuple[Task, tuple[int, ...]]], budget: int) -> bool:
+    """Whether there are fewer records than trials, whatever the records are worth: then there is something to measure."""
+    return sum(sum(records.outcomes(task.key, task.target.key).values()) for task, _ in tasks) < budget

@@ -85,9 +85,14 @@ def lanes_of(loop: For, target: Target) -> int:
     It is a power of two: LLVM takes a vector of 14 apart into pieces of 8, 4 and 2. Where the target masks, that is one
     of 16 with two lanes off.
     """
+    return _lanes(loop, target.vector_bytes, memory.least_masked(target))
+
+
+@once_for_each
+def _lanes(loop: For, vector_bytes: int, least_masked: int | None) -> int:
     facts = _facts(loop)
-    wanted = max(1, min(loop.lanes, target.vector_bytes // facts.widest))
-    return 1 << ((wanted - 1).bit_length() if memory.masks_natively(target, facts.stored) else wanted.bit_length() - 1)
+    wanted = max(1, min(loop.lanes, vector_bytes // facts.widest))
+    return 1 << ((wanted - 1).bit_length() if memory.masks(least_masked, facts.stored) else wanted.bit_length() - 1)
 
 
 def emit(c: Context, loop: For, body: Body) -> None:

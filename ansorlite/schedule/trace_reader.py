@@ -46,7 +46,7 @@ def read_into(schedule: Schedule, text: str, *, decided: bool = False) -> Schedu
         raise ScheduleError("the trace is not what a trace prints: one function of the schedule s")
     if len(function.body) > MOST_STATEMENTS:
         raise ScheduleError(f"the trace has {len(function.body):,} statements; none has more than {MOST_STATEMENTS:,}")
-    if decided and (open_ := _sampled(function)):
+    if decided and "sample" in text and (open_ := _sampled(function)):
         raise ScheduleError(f"the trace leaves {', '.join(open_)} open; a program decides all")
     reader = _Reader(schedule)
     for statement in function.body:

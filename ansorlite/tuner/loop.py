@@ -93,7 +93,7 @@ class Tuner:
         states: the tasks, each with its weight and its strategy.
         trials: measurements to be made in all, those in the database included.
         time_limit: seconds after which to stop; a batch in flight is given up.
-        open_measurer: opens what measures; called only when there is something to measure.
+        open_measurer: gives what measures; called only when there is something to measure.
         listener: told every event.
         elsewhere: whether programs are timed on another machine than this one: the records of such count, then, and no others.
         round_size: the most programs of one round.
