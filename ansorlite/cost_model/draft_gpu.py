@@ -24,10 +24,8 @@ from ansorlite.target import Target
 _WARPS: Final = 16
 #: Warps that keep the matrix units of a multiprocessor busy, of which there is one for each scheduler.
 _WARPS_OF_UNITS: Final = 4
-#: Cycles from a load of memory until it lands (microbenchmarks of A100 and H100 say 470 to 600).
-_LATENCY: Final = 500.0
-#: Sectors of memory that a multiprocessor gets in a cycle: 64 bytes (NVIDIA's A100 white paper, of its second cache).
-_SECTORS: Final = 2.0
+#: Bytes of a sector of memory.
+_SECTOR: Final = 32.0
 #: Words that all banks of shared memory give in one pass.
 _WORDS_OF_PASS: Final = 32.0
 #: Cycles of the lanes of a division, an exponential, or such, in cycles of an addition (special units are a quarter as wide).
@@ -114,7 +112,7 @@ class GpuDraft:
         busy = waves / clock
         # A part of the GPU asks for a part of its bandwidth.
         memory = blocks * magnitude("bytes") / (gpu.bandwidth * np.minimum(blocks / gpu.processors, 1.0))
-        memory = np.maximum(memory, busy * magnitude("sectors") * warps / _SECTORS)
+        memory = np.maximum(memory, busy * magnitude("sectors") * warps * _SECTOR / gpu.sector_bytes)
         launch = gpu.launch * features[:, :, GPU_COLUMN["launch"]]
-        waiting, latency = busy * issue * (1.0 / hidden - 1.0), busy * rounds * _LATENCY / at_once
+        waiting, latency = busy * issue * (1.0 / hidden - 1.0), busy * rounds * gpu.latency / at_once
         return Causes(busy * issue, waiting, busy * units, busy * passes, latency, memory, launch)
