@@ -23,7 +23,7 @@ ENOUGH: Final = 10
 
 #: Why some systems cannot show much: for the page.
 _CONSTANTS: Final = (
-    "Constants are those of the systems, and some leave little to be learnt from so few trials. AutoTVM's genetic algorithm "
+    "Constants are those of the systems, and some may leave little to be learnt from so few trials: AutoTVM's genetic algorithm "
     "draws its first 100 programs at random, and its grid goes through values in order. Ansor's forest says nothing before 100. "
     "FlexTensor's walk begins wherever it is not much slower than at the best point, and goes in a random direction two times in "
     "three, after 64 trials two times in five. Woodpecker-DL's policy moves by a tenth of an advantage a program, and 128 trials "
