@@ -31,17 +31,17 @@ _SECONDS: Final = 10.0
 def bars(
     wanted: Bars, machine: Machine, early: Kernels, early_tunings: Mapping[Key, Tuning], late: Kernels, models: Models
 ) -> Table:
-    """One row a bar that there are results for.
+    """One row a bar that there are results for. Where nothing was tuned with all trials, the cases are those of few.
 
     Args:
         early, early_tunings: of few trials.
         late: of all trials.
     """
-    slow = _slow(late, wanted.least)
+    slow = _slow(late or early, wanted.least)
     limit = "" if wanted.least is None else f"below {wanted.least:g} of PyTorch ({', '.join(NEVER_SLOW)}): "
     rows = [*_kernels(wanted, machine, early, early_tunings, late), *_models(wanted, models)]
     notes = [limit + ("none." if not slow else "; ".join(f"{case} {times(ratio)}" for case, ratio in slow.items()) + ".")]
-    return Table("bars", ("bar", "wanted", "found", "cases"), tuple(rows), tuple(notes if limit and late else ()))
+    return Table("bars", ("bar", "wanted", "found", "cases"), tuple(rows), tuple(notes if limit and (late or early) else ()))
 
 
 def by_suite(early: Kernels, late: Kernels, least: float | None) -> Table:
@@ -50,15 +50,16 @@ def by_suite(early: Kernels, late: Kernels, least: float | None) -> Table:
     rows = []
     for name, chosen in [*((suite, (suite,)) for suite in suites), ("all", tuple(suites))]:
         groups = [_beside_torch({key: t for key, t in timings.items() if key[0] in chosen}) for timings in (early, late)]
-        worst = min(groups[1], key=lambda case: groups[1][case], default=None)
-        below = DASH if least is None or not groups[1] else str(sum(ratio < least for ratio in groups[1].values()))
+        last = groups[1] if late else groups[0]
+        worst = min(last, key=lambda case: last[case], default=None)
+        below = DASH if least is None or not last else str(sum(ratio < least for ratio in last.values()))
         rows.append(
             (
                 name,
                 str(max(map(len, groups))),
                 *(_mean(group.values()) for group in groups),
                 below,
-                DASH if worst is None else f"{worst[1]}: {times(groups[1][worst])}",
+                DASH if worst is None else f"{worst[1]}: {times(last[worst])}",
             )
         )
     few, many = (max((timing.trials for timing in timings.values()), default=0) for timings in (early, late))
@@ -86,13 +87,14 @@ def _kernels(wanted: Bars, machine: Machine, early: Kernels, early_tunings: Mapp
     if longest:
         title = f"seconds of tuning a case with {max(timing.trials for timing in early.values())} trials, at most"
         yield title, f"≤ {_SECONDS:g}", f"{max(longest):.1f}", str(len(longest))
-    never_slow = _beside_torch({key: timing for key, timing in late.items() if key[0] in NEVER_SLOW})
+    last = late or early
+    never_slow = _beside_torch({key: timing for key, timing in last.items() if key[0] in NEVER_SLOW})
     yield from _least(f"the slowest of {', '.join(NEVER_SLOW)} ÷ PyTorch", wanted.least, never_slow)
-    if LARGE in late:
-        share = late[LARGE].flops / late[LARGE].seconds[BARE] / machine.all.flops
+    if LARGE in last:
+        share = last[LARGE].flops / last[LARGE].seconds[BARE] / machine.all.flops
         yield from _row("1024^3, share of the measured peak of all cores", wanted.large_share, [share])
-        yield from _row("1024^3 ÷ PyTorch", wanted.large, _beside_torch({LARGE: late[LARGE]}).values())
-    untuned = [1 / timing.bare[UNTUNED].median for timing in late.values() if UNTUNED in timing.bare and timing.trials]
+        yield from _row("1024^3 ÷ PyTorch", wanted.large, _beside_torch({LARGE: last[LARGE]}).values())
+    untuned = [1 / timing.bare[UNTUNED].median for timing in last.values() if UNTUNED in timing.bare and timing.trials]
     yield from _row("kernels without any trial ÷ tuned, geometric mean", wanted.untuned, untuned)
 
 

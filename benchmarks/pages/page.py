@@ -68,28 +68,30 @@ def text(
     early_run, late_run = (KernelRun(threads, trials, 0) for trials in (EARLY, LATE))
     suites = list(SUITES)
     early, late = (kernels.timings(suites, run) for run in (early_run, late_run))
-    tunings = kernels.tunings(suites, late_run)
+    shown = late or early
+    tunings = kernels.tunings(suites, late_run if late else early_run)
     machine, seeds, timed = kernels.machine(threads), kernels.variances(suites, threads), models.timings(model_run)
     if any(row.threads == threads for row in _machines(models)):
         machine = replace(machine, versions={**models.machine(threads).versions, **machine.versions})
     found = [bars(kind.bars, machine, early, kernels.tunings(suites, early_run), late, timed)]
     found.append(by_suite(early, late, kind.bars.least))
-    found += [table for table in [goals(late, tunings, seeds)] if table.rows]
-    found += tables.everything(machine.all, late, tunings, seeds, suites)
+    found += [table for table in [goals(shown, tunings, seeds)] if table.rows]
+    found += tables.everything(machine.all, shown, tunings, seeds, suites)
     if timed:
         table = models_table(timed, models.tuning_seconds(model_run), models.nearly(model_run))
         found.append(replace(table, notes=(*table.notes, _MODELS)))
     title = f"Performance: {kind.title}"
-    remark = _remark(kind, forced, kernels, threads)
-    return kernels_page(machine, command, list((late or early).values()), found, title=title, remark=remark)
+    remark = _remark(kind, forced, kernels, threads, bool(late))
+    return kernels_page(machine, command, list(shown.values()), found, title=title, remark=remark)
 
 
-def _remark(kind: Kind, forced: bool, kernels: KernelResults, threads: int) -> str:
+def _remark(kind: Kind, forced: bool, kernels: KernelResults, threads: int, late: bool) -> str:
     machines = [row for row in _machines(kernels) if row.threads == threads]
     versions = list(dict.fromkeys(row.versions["ansorlite"] for row in machines))
     first, last = (time.strftime("%Y-%m-%d", time.gmtime(machines[place].when)) for place in (0, -1))
     days = first if first == last else f"{first} to {last}"
-    sentences = [f"Rows were made on {days} by ansorlite {', '.join(versions)}; {EARLY} trials a case, then {LATE}."]
+    trials = f"{EARLY} trials a case, then {LATE}" if late else f"{EARLY} trials a case; none had {LATE} yet"
+    sentences = [f"Rows were made on {days} by ansorlite {', '.join(versions)}; {trials}."]
     if forced:
         held = " ".join(f"{variable}={value}" for variable, value in kind.held.items())
         left_out = f", and {_listed(kind.unheld)}, which nothing holds to it, left out" if kind.unheld else ""
