@@ -36,6 +36,9 @@ MIN_ROUND: Final = 4
 #: time limit.
 CONFIRMING: Final = 16
 
+#: The share of a time limit that the loops as written of one task may take, which are timed for comparison only.
+_COMPARING: Final = 1 / 20
+
 
 def round_size(left: int, most: int = MAX_ROUND, tasks: int = 1) -> int:
     """Programs of the next round where so many trials are left: few at the end, so that the last ones are well chosen."""
@@ -242,10 +245,16 @@ class Tuner:
     def _measure_first(self, measurer: Measures) -> None:
         """There is an answer at once, and the loops as written to compare with, not waited for where they are far slower."""
         for index, state in enumerate(self._states):
-            for candidate in (*state.first, *state.hints, NAIVE):
+            for candidate in (*state.first, *state.hints, *self._to_compare_with(state)):
                 first = state.unseen([candidate])
                 if first and not self._finished:
                     self._observe(index, self._measure(measurer, index, first))
+
+    def _to_compare_with(self, state: TaskState) -> tuple[Candidate, ...]:
+        """The loops as written, unless timing them (two calls, at least) is expected to take too much of the time."""
+        if self._time_limit is None:
+            return (NAIVE,)
+        return () if 2 * state.naive_estimate > _COMPARING * self._time_limit else (NAIVE,)
 
     def _proposals(self, state: TaskState, trials: int | None) -> dict[str, Candidate]:
         left = self._trials_left

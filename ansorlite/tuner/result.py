@@ -52,7 +52,8 @@ class TaskResult:
 
     Attributes:
         uses: how many times each model runs it; 1 outside of a model.
-        naive: seconds of its loops as written: serial, scalar, one thread. ``None`` when that was not measured.
+        naive: seconds of its loops as written: serial, scalar, one thread. ``None`` when that was not measured, as
+            where a time limit leaves too little for them.
         best_latency: seconds of the best program; infinite when none runs.
         best: that program; ``None`` when none runs.
         trials: measurements made, those of earlier runs included.

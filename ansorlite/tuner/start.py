@@ -10,6 +10,8 @@ from ansorlite.platforms.table import platform_of
 from ansorlite.records.database import Database
 from ansorlite.search import SearchProblem, StrategyMaker
 from ansorlite.search.default import default_candidate
+from ansorlite.sketch.candidate import NAIVE
+from ansorlite.sketch.program import sketch_of
 from ansorlite.spaces.builders import Derived, SpaceBuilder, sketches_of
 from ansorlite.task import Task
 from ansorlite.tuner.keys import ProgramKeys
@@ -39,7 +41,9 @@ def task_state(
     """
     sketches = sketches_of(task, space or Derived())
     spaces = tuple(map(ProgramSpace, sketches))
-    problem = SearchProblem(spaces, platform_of(task.target).prior(task.target))
+    prior = platform_of(task.target).prior(task.target)
+    problem = SearchProblem(spaces, prior)
+    naive = ProgramSpace(sketch_of(task, NAIVE))
     default = (default_candidate(task, sketches),) if draft else ()
     known = () if experience is None else transplanted(task, sketches, experience, space)
     return TaskState(
@@ -49,4 +53,5 @@ def task_state(
         keys=ProgramKeys(task, problem),
         first=tuple(dict.fromkeys([*default, *known])),
         spaces=spaces,
+        naive_estimate=float(np.exp(-prior(naive.programs(np.zeros((1, 0), np.int64)).features)[0])),
     )

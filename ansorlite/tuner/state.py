@@ -34,6 +34,7 @@ class TaskState:
         first: what is measured before the naive program and anything that the strategy proposes.
         hints: what other machines recommend; measured next.
         spaces: of its sketches, which are told what an assembler says of their programs.
+        naive_estimate: seconds that the analytical cost model expects of one call of the loops as written.
         seen: the keys of all programs measured so far; the search measures none twice.
         sound: the fastest measurement of each program that ran and was right.
         confirmed: whether a program was measured once more after the best had become the best.
@@ -46,6 +47,7 @@ class TaskState:
     first: tuple[Candidate, ...] = ()
     hints: tuple[Candidate, ...] = ()
     spaces: tuple[ProgramSpace, ...] = ()
+    naive_estimate: float = 0.0
     seen: set[str] = field(default_factory=set)
     sound: dict[Candidate, Measurement] = field(default_factory=dict)
     naive: float | None = None

@@ -55,6 +55,17 @@ def test_first_candidates_come_before_naive(tmp_path: Path) -> None:
     assert [trial.candidate for trial in result.history[:3]] == [default, NAIVE, candidate(0)]
 
 
+@pytest.mark.parametrize(("estimate", "limit", "timed"), [(0.2, 10.0, True), (0.3, 10.0, False), (9.0, None, True)])
+def test_loops_as_written_take_little_of_the_time_or_none(
+    estimate: float, limit: float | None, timed: bool, tmp_path: Path
+) -> None:
+    slow = state()
+    slow.naive_estimate = estimate
+    result = run([slow], 12, tmp_path / "a.db", time_limit=limit)
+    assert any(trial.candidate == NAIVE for trial in result.history) == math.isfinite(result.naive_latency) == timed
+    assert result.best_latency < 1.0
+
+
 def test_the_same_command_again_goes_on_and_repeats_nothing(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     run([state()], 10, path)
