@@ -129,8 +129,9 @@ def tune(
         opening: Callable[[], AbstractContextManager[Measures]] = partial(
             makers.open_measurer, measuring, tasks[0][0].target, settings
         )
-        if not elsewhere and _some_left(records, tasks, budget):
-            # Workers take a second to start: while sketches are derived. (Other machines are taken when they are needed.)
+        if own is None and not elsewhere and _some_left(records, tasks, budget):
+            # Workers take a second to start: while sketches are derived. A space of one's own may turn out to be none, so nothing
+            # is started for it yet; and other machines are taken when they are needed.
             ready = stack.enter_context(opening())
             opening = lambda: nullcontext(ready)  # noqa: E731 (a partial of a class hides its type)
         models = makers.cost_models(modelling, [task for task, _ in tasks], stream)

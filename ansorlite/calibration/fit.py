@@ -22,6 +22,8 @@ FITTED: Final = (
     "masked_store", "crossing", "update", "move", "spill", "branch", "l2_bytes", "l3_bytes", "memory_bytes", "l2_run",
     "l3_run", "page", "core_overlap", "near_overlap", "far_overlap", "issue",
 )  # fmt: skip
+#: Those of them that are shares, at most 1.
+_SHARES: Final = frozenset({"core_overlap", "near_overlap", "far_overlap"})
 #: How far a factor strays for as much as an error of one: e-fold.
 _STRAYS: Final = 0.7
 #: Folds of tasks that say whether a fit helps.
@@ -77,7 +79,7 @@ def fit(target: Target, start: MachineConstants, samples: Sequence[Sample]) -> t
 def _fitted(target: Target, start: MachineConstants, samples: Sequence[Sample]) -> MachineConstants:
     def row(factors: NDArray[np.float64]) -> MachineConstants:
         values = {name: getattr(start, name) * float(np.exp(f)) for name, f in zip(FITTED, factors, strict=True)}
-        return replace(start, **{name: min(value, 1.0) if name.endswith("_overlap") else value for name, value in values.items()})
+        return replace(start, **{name: min(value, 1.0) if name in _SHARES else value for name, value in values.items()})
 
     together = padded([sample.features for sample in samples])
     ends = np.cumsum([len(sample.seconds) for sample in samples])[:-1]

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ansorlite.loops.nodes import Buffer, For, Load
-from ansorlite.loops.runs import Nest, parted
+from ansorlite.loops.runs import PhaseNest, parted
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Const, Expr, Select
 from ansorlite.te.index.divisor import divisor
@@ -88,7 +88,7 @@ def box_of(phase: For, algebra: IndexAlgebra) -> Box | None:
     Args:
         algebra: knows the variables of all loops, those of the phase too.
     """
-    nest = Nest.of(phase)
+    nest = PhaseNest.of(phase)
     copied = None if nest is None else _copied(nest.store.value, algebra)
     if nest is None or copied is None:
         return None

@@ -61,7 +61,7 @@ def runs_of(phase: For, algebra: IndexAlgebra) -> Runs | None:
     Args:
         algebra: knows the variables of the loops around; those of the phase are bound here.
     """
-    nest = Nest.of(phase)
+    nest = PhaseNest.of(phase)
     if nest is None or not isinstance(nest.store.value, Load):
         return None
     found = [runs for order in nest.orders() if (runs := _in_order(nest, order, algebra)) is not None]
@@ -69,7 +69,7 @@ def runs_of(phase: For, algebra: IndexAlgebra) -> Runs | None:
 
 
 @dataclass(frozen=True)
-class Nest:
+class PhaseNest:
     """One store, within loops over threads and inside of each.
 
     Attributes:
@@ -84,7 +84,7 @@ class Nest:
     store: Store
 
     @staticmethod
-    def of(phase: For) -> Nest | None:
+    def of(phase: For) -> PhaseNest | None:
         """``None``: the phase has no such form, or too many iterations to be counted."""
         extents: dict[Var, int] = {}
         lanes: list[Var] = []
@@ -104,7 +104,7 @@ class Nest:
                     stmt = only
                 case _:
                     return None
-        return Nest(phase.var, extents, tuple(lanes), tuple(conditions), stmt) if prod(extents.values()) <= _MOST else None
+        return PhaseNest(phase.var, extents, tuple(lanes), tuple(conditions), stmt) if prod(extents.values()) <= _MOST else None
 
     def orders(self) -> Iterator[tuple[Var, ...]]:
         """Orders of the loops in which neighbours may follow each other: threads outside of what each does, and inside."""
@@ -130,7 +130,7 @@ class Nest:
         return result
 
 
-def _in_order(nest: Nest, order: tuple[Var, ...], algebra: IndexAlgebra) -> Runs | None:
+def _in_order(nest: PhaseNest, order: tuple[Var, ...], algebra: IndexAlgebra) -> Runs | None:
     extents = [nest.extents[var] for var in order]
     values = nest.values(order)
     copies = nest.done(values)

@@ -14,7 +14,7 @@ from ansorlite.task import Task
 
 
 @dataclass(frozen=True)
-class Program:
+class BuiltProgram:
     """A candidate that is compiled.
 
     Attributes:
@@ -31,7 +31,7 @@ class Program:
 class Backend(Protocol):
     """Builds programs in one process, and loads them in another. Whatever it raises becomes the record's error."""
 
-    def build(self, task: Task, candidate: Candidate) -> Program:
+    def build(self, task: Task, candidate: Candidate) -> BuiltProgram:
         """Compile one candidate."""
 
     def default(self, task: Task) -> Candidate:

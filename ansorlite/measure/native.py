@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ansorlite import search, sketch
 from ansorlite.codegen.object import DeviceObject
 from ansorlite.loops.printer import digest
-from ansorlite.measure.backend import Program
+from ansorlite.measure.backend import BuiltProgram
 from ansorlite.programs.build import build_lowered, pack, unpack
 from ansorlite.runtime.device import Memory
 from ansorlite.runtime.devices import device_of
@@ -19,11 +19,11 @@ from ansorlite.spaces.derivation import derive
 from ansorlite.task import Task
 
 
-def build(task: Task, candidate: Candidate) -> Program:
+def build(task: Task, candidate: Candidate) -> BuiltProgram:
     """Compile one candidate."""
     function = sketch.lower(task, candidate)
     compiled = build_lowered(task, candidate, function)
-    return Program(pack(compiled), digest(function), compiled.reports if isinstance(compiled, DeviceObject) else ())
+    return BuiltProgram(pack(compiled), digest(function), compiled.reports if isinstance(compiled, DeviceObject) else ())
 
 
 def default(task: Task) -> Candidate:

@@ -15,7 +15,7 @@ from ansorlite.schedule import primitives as p
 from ansorlite.schedule.refs import LoopRef, Name, StageRef
 from ansorlite.schedule.samples import Chosen, Hole, Symbol, Tile, Trip, Value, most
 from ansorlite.schedule.structure import Location, Sampled, Structure
-from ansorlite.schedule.tiles import MAX_INNER, tile_count, tile_table
+from ansorlite.schedule.tiles import MAX_INNER, tile_table
 from ansorlite.schedule.trace import Trace
 from ansorlite.target import Target
 from ansorlite.te.dag import ComputeDAG
@@ -25,8 +25,6 @@ from ansorlite.te.tensor import Tensor
 
 #: A sample has at most so many choices: the tables of all of them are in memory.
 MOST_CHOICES: Final = 65536
-#: What a tile is chosen from are the best of at most so many: all of them are made.
-MOST_TILES: Final = 4_000_000
 
 _Choice = TypeVar("_Choice")
 
@@ -382,11 +380,6 @@ class Schedule:
                 f"the iterations of loop {loop} are sampled: no tile is sure to divide them; leave out perfect=True"
             )
         label = self._named(name, len(self._holes), f"{loop.stage}.{loop.name}")
-        if (count := tile_count(extent, parts, perfect)) > MOST_TILES:
-            raise ScheduleError(
-                f"loop {loop}, of {extent:,} iterations, has {count:,} tiles of {parts} parts, more than {MOST_TILES:,}; "
-                f"sample fewer parts, and split one of them again"
-            )
         table = tile_table(extent, parts, perfect, max_innermost, limits)
         innermost = None if innermost is None else _few(innermost, "sample_tile's innermost has")
         if innermost is not None:

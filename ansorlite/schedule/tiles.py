@@ -8,12 +8,17 @@ the last step of a reduce axis is *cut* short. At most one level of a chain is i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import pairwise
+from itertools import accumulate
+from typing import TypeAlias
 
 import numpy as np
+
+#: By level, the most iterations of a loop; ``None``: any number.
+_Limits: TypeAlias = tuple[int | None, ...]
 
 #: The innermost step count of a chain is at most this (Ansor: max_innermost_split_factor = 64).
 MAX_INNER = 64
@@ -74,58 +79,80 @@ def _divisors(n: int) -> list[int]:
     return sorted({*small, *(n // d for d in small)})
 
 
+@dataclass(frozen=True, eq=False)
+class _Chains:
+    """The chains behind a span, in sorted order: counted, and made one by one, as some extents have many millions.
+
+    Attributes:
+        count: how many there are.
+        steps: their next spans, ascending.
+        after: the chains behind each of these.
+        ends: how many chains have gone by where those of each step end.
+    """
+
+    count: int
+    steps: tuple[int, ...]
+    after: tuple[_Chains, ...]
+    ends: tuple[int, ...]
+
+    @staticmethod
+    def of(choices: Iterable[tuple[int, _Chains]]) -> _Chains:
+        """The chains of all steps that any chains begin with."""
+        found = [(step, rest) for step, rest in choices if rest.count]
+        ends = tuple(accumulate(rest.count for _, rest in found))
+        return _Chains(ends[-1] if ends else 0, tuple(step for step, _ in found), tuple(rest for _, rest in found), ends)
+
+    def at(self, position: int) -> tuple[int, ...]:
+        """The chain at a position in the order."""
+        chain, here = [], self
+        while here.steps:
+            number = bisect_right(here.ends, position)
+            position -= here.ends[number - 1] if number else 0
+            chain.append(here.steps[number])
+            here = here.after[number]
+        return tuple(chain)
+
+
+_END = _Chains(1, (), (), ())
+_NONE = _Chains.of(())
+
+
 @cache
-def _perfect(span: int, parts: int) -> tuple[tuple[int, ...], ...]:
-    """All chains ``span >= ... >= 1`` of ``parts`` levels in which every step divides its span."""
-    if parts == 1:
-        return ((span, 1),)
-    return tuple((span, *rest) for step in _divisors(span) for rest in _perfect(step, parts - 1))
+def _perfect(span: int, limits: _Limits) -> _Chains:
+    """The chains in which every step divides its span, of a level for each limit."""
+    if len(limits) == 1:
+        return _Chains.of([(1, _END)] if _allows(limits[0], span) else [])
+    steps = (step for step in _divisors(span) if _allows(limits[0], span // step))
+    return _Chains.of((step, _perfect(step, limits[1:])) for step in steps)
 
 
-def _imperfect(extent: int, parts: int) -> list[tuple[int, ...]]:
-    """Chains in which exactly one level is imperfect; the levels outside of it do not split."""
-    chains = [
-        (extent,) * (level + 1) + rest
-        for level in range(parts - 1)
-        for step in _uneven(extent)
-        for rest in _perfect(step, parts - 1 - level)
-    ]
-    return sorted(set(chains))
+def _imperfect(extent: int, steps: Sequence[int], limits: _Limits) -> _Chains:
+    """The chains in which exactly one level is imperfect, with one of these steps; the levels outside of it do not split."""
+    if len(limits) == 1 or not _allows(limits[0], 1):
+        return _NONE
+    uneven = [(step, _perfect(step, limits[1:])) for step in steps if _allows(limits[0], -(-extent // step))]
+    return _Chains.of([*uneven, (extent, _imperfect(extent, steps, limits[1:]))])
 
 
-@cache
-def _uneven(extent: int) -> frozenset[int]:
-    """Steps of an imperfect level."""
-    return frozenset(step for span in _NICE if extent % span for step in _doubled(span, extent) if _pays(step, extent))
+def _allows(limit: int | None, trip: int) -> bool:
+    return limit is None or trip <= limit
+
+
+def _uneven(extent: int) -> list[tuple[int, ...]]:
+    """Steps of an imperfect level: classes that waste the same, the least wasteful first."""
+    steps = {step for span in _NICE if extent % span for step in _doubled(span, extent)}
+    classes: dict[float, list[int]] = {}
+    for step in sorted(steps):
+        waste = -(-extent // step) * step / extent - 1
+        if extent % step and waste <= MAX_WASTE:
+            classes.setdefault(round(waste, 2), []).append(step)
+    return [tuple(classes[waste]) for waste in sorted(classes)]
 
 
 def _doubled(span: int, extent: int) -> Iterator[int]:
     while span < extent:
         yield span
         span *= 2
-
-
-def _pays(step: int, extent: int) -> bool:
-    return bool(extent % step) and -(-extent // step) * step / extent - 1 <= MAX_WASTE
-
-
-@cache
-def _ways(span: int, parts: int) -> int:
-    """How many perfect chains there are."""
-    return 1 if parts == 1 else sum(_ways(step, parts - 1) for step in _divisors(span))
-
-
-def tile_count(extent: int, parts: int, perfect: bool = False) -> int:
-    """How many tiles of an axis there are to choose a table from: these are all made first."""
-    uneven = () if perfect else _uneven(extent)
-    return _ways(extent, parts) + sum(_ways(step, left) for left in range(1, parts) for step in uneven)
-
-
-def _waste(chain: tuple[int, ...]) -> float:
-    total = 1.0
-    for span, step in pairwise(chain):
-        total *= -(-span // step) * step / span
-    return total - 1
 
 
 @cache
@@ -139,34 +166,46 @@ def tile_table(
         max_inner: largest innermost trip count.
         most: by level, largest trip count; where all tiles are beyond that, they stay.
     """
-    chains = list(_perfect(extent, parts))
-    if not perfect and parts > 1:
-        chains += _imperfect(extent, parts)
+    classes = [] if perfect else _uneven(extent)
+
+    def within(limits: _Limits) -> tuple[_Chains, list[_Chains]]:
+        return _perfect(extent, limits), [_imperfect(extent, steps, limits) for steps in classes]
+
+    free: _Limits = (None,) * parts
+    short = (*free[1:], max_inner)
     # An extent without a small divisor must keep its one chain.
-    fitting = [c for c in chains if c[-2] <= max_inner] or chains
+    wanted = [short, free]
     if most is not None:
-        fitting = [c for c in fitting if _within(c, most)] or fitting
-    if len(fitting) > MAX_ROWS:
-        # Thin evenly among equals: order by waste, then take a stable stride through each class of waste.
-        fitting.sort(key=lambda c: (round(_waste(c), 2), c))
-        exact = [c for c in fitting if _waste(c) == 0.0]
-        rest = [c for c in fitting if _waste(c) != 0.0]
-        fitting = _thinned(exact, MAX_ROWS * 2 // 3) + _thinned(rest, MAX_ROWS // 3)
-    spans = np.array(sorted(fitting), dtype=np.int64)
+        wanted = [_least(most, short), short, free] if _any(within(short)) else [most, free]
+    exact, rest = next(found for found in map(within, wanted) if _any(found))
+    # Thin evenly among equals: a stable stride through those that waste nothing, and one through all others by their waste.
+    whole = exact.count + sum(each.count for each in rest) <= MAX_ROWS
+    chains = _taken([exact], exact.count if whole else MAX_ROWS * 2 // 3)
+    chains += _taken(rest, MAX_ROWS if whole else MAX_ROWS // 3)
+    spans = np.array(sorted((extent, *chain) for chain in chains), dtype=np.int64)
     trips = -(-spans[:, :-1] // spans[:, 1:])
     return TileTable(extent, spans, trips)
 
 
-def _within(chain: tuple[int, ...], most: tuple[int | None, ...]) -> bool:
-    """Whether no level has more iterations than it may."""
-    trips = (-(-span // step) for span, step in pairwise(chain))
-    return all(limit is None or trip <= limit for trip, limit in zip(trips, most, strict=True))
+def _any(found: tuple[_Chains, list[_Chains]]) -> bool:
+    exact, rest = found
+    return exact.count > 0 or any(each.count for each in rest)
 
 
-def _thinned(chains: list[tuple[int, ...]], count: int) -> list[tuple[int, ...]]:
-    if not chains:
+def _least(a: _Limits, b: _Limits) -> _Limits:
+    return tuple(y if x is None else x if y is None else min(x, y) for x, y in zip(a, b, strict=True))
+
+
+def _taken(classes: Sequence[_Chains], most: int) -> list[tuple[int, ...]]:
+    """So many of all chains of these classes at most, evenly."""
+    ends = list(accumulate(each.count for each in classes))
+    if not ends or not ends[-1]:
         return []
-    return [chains[i] for i in np.unique(np.linspace(0, len(chains) - 1, min(count, len(chains))).astype(int))]
+    found = []
+    for position in np.unique(np.linspace(0, ends[-1] - 1, min(most, ends[-1])).astype(int)).tolist():
+        number = bisect_right(ends, position)
+        found.append(classes[number].at(position - (ends[number - 1] if number else 0)))
+    return found
 
 
 def _neighbours(spans: np.ndarray) -> np.ndarray:

@@ -12,7 +12,6 @@ from typing import Final, Protocol, TypeAlias, cast, runtime_checkable
 
 import numpy as np
 
-import ansorlite
 from ansorlite.errors import ArgumentError, ScheduleError
 from ansorlite.schedule.samples import Fork
 from ansorlite.schedule.schedule import Schedule
@@ -28,7 +27,7 @@ MOST_STRUCTURES: Final = 64
 PATIENCE: Final = 30.0
 #: Of what an error of the user's says, so many characters.
 _LONGEST: Final = 300
-_HOUSE: Final = Path(ansorlite.__file__).parent
+_HOUSE: Final = Path(__file__).parents[1]
 
 #: Does to a schedule what is to be done; what it samples is searched.
 ScheduleFunction: TypeAlias = Callable[[Schedule], object]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ansorlite.measure.backend import Program
+from ansorlite.measure.backend import BuiltProgram
 from ansorlite.runtime.device import Memory
 from ansorlite.runtime.timing import Call
 from ansorlite.sketch.candidate import Candidate
@@ -20,10 +20,10 @@ def candidate(number: int, seconds: float, nbytes: int = 0) -> Candidate:
     return Candidate(f"{number} {seconds} {nbytes}")
 
 
-def build(_task: Task, candidate: Candidate) -> Program:
+def build(_task: Task, candidate: Candidate) -> BuiltProgram:
     number, seconds, nbytes = candidate.trace.split()
     time.sleep(float(seconds))
-    return Program(number.encode().ljust(int(nbytes), b" "))
+    return BuiltProgram(number.encode().ljust(int(nbytes), b" "))
 
 
 def load(task: Task, _artifact: bytes, arguments: Sequence[Memory]) -> Call:

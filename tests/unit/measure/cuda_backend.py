@@ -11,7 +11,7 @@ from typing import Final
 from ansorlite.codegen.nvptx.assemble import ASSEMBLER_VARIABLE
 from ansorlite.codegen.object import DeviceLaunch, DeviceObject, Slot
 from ansorlite.measure import native
-from ansorlite.measure.backend import Program
+from ansorlite.measure.backend import BuiltProgram
 from ansorlite.programs.build import pack, unpack
 from ansorlite.runtime.device import Memory
 from ansorlite.runtime.timing import Call
@@ -54,13 +54,13 @@ SPOILT: Final[dict[str, Callable[[DeviceObject], DeviceObject]]] = {
 }
 
 
-def build(task: Task, candidate: Candidate) -> Program:
+def build(task: Task, candidate: Candidate) -> BuiltProgram:
     assert not STAND_IN.gpu.blocks, "builders ask nothing of a GPU"
     name, _, _ = candidate.trace.partition(": ")
     compiled = unpack(native.build(task, NAIVE).code)
     assert isinstance(compiled, DeviceObject)
     spoilt = SPOILT.get(name, SPOILT["good"])(compiled)
-    return Program(pack(spoilt), reports=spoilt.reports)
+    return BuiltProgram(pack(spoilt), reports=spoilt.reports)
 
 
 def load(task: Task, artifact: bytes, arguments: Sequence[Memory]) -> Call:

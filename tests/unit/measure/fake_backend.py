@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ansorlite.measure.backend import Program
+from ansorlite.measure.backend import BuiltProgram
 from ansorlite.runtime.device import Memory
 from ansorlite.runtime.timing import Call
 from ansorlite.sketch.candidate import NAIVE, Candidate
@@ -36,7 +36,7 @@ def faked(name: str, value: int = 5) -> Candidate:
     return Candidate(f"{name}: {value}")
 
 
-def build(_task: Task, candidate: Candidate) -> Program:
+def build(_task: Task, candidate: Candidate) -> BuiltProgram:
     name, _, value = candidate.trace.partition(": ")
     match name:
         case "build raises":
@@ -50,7 +50,7 @@ def build(_task: Task, candidate: Candidate) -> Program:
         case "build prints":
             print("a line on standard output")
             os.write(1, b"and one from native code\n")
-    return Program(candidate.trace.encode(), key=f"key of {candidate.trace}")
+    return BuiltProgram(candidate.trace.encode(), key=f"key of {candidate.trace}")
 
 
 def load(task: Task, artifact: bytes, arguments: Sequence[Memory]) -> Call:

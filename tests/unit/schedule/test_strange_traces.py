@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from ansorlite import te
 from ansorlite.errors import ScheduleError
+from ansorlite.loops.interpreter import interpret
 from ansorlite.schedule.primitives import PRIMITIVES
 from ansorlite.schedule.trace_reader import MOST_STATEMENTS, read
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.program import is_program, lower
+from ansorlite.sketch.tile_space import TileSpace
+from ansorlite.spaces.derivation import derive
 from ansorlite.task import Task
+from ansorlite.te.evaluate import evaluate
 from tests import workloads
+from tests.strategies import arrays_for, assert_close
 from tests.targets import WIDE
 
 TASK = Task(workloads.matmul_bias_relu(512, 512, 512), WIDE)
@@ -84,3 +91,48 @@ def test_a_program_samples_nothing_however_large() -> None:
 def test_a_function_of_something_else(head: str) -> None:
     with pytest.raises(ScheduleError, match="one function of the schedule s"):
         read(TASK.dag, f"{head}\n    pass")
+
+
+def product(m: int, n: int, k: int) -> list[te.Tensor]:
+    """The product of matrices under other names of its axes."""
+    a, b, r = te.placeholder((m, k), name="A"), te.placeholder((k, n), name="B"), te.reduce_axis(k, name="r")
+    return [a, b, te.compute((m, n), lambda x, y: te.sum(a[x, r] * b[r, y], axis=r), name="C")]
+
+
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        (workloads.matmul(64, 48, 24), r"loop . of stage C\w* has (64|48|24) iterations, of which the factors .* cover fewer"),
+        (product(16, 24, 12), r"line \d of the trace: stage C\w* has no loop i; it has x, y, r"),
+        (
+            workloads.batch_matmul(2, 16, 24, 12),
+            r"the loops i0, j0 of stage C\w* are to be parallel, but the outermost ones are z",
+        ),
+        (workloads.sum_of_squares(16), "line 2 of the trace: there is no stage 'C'; there are X, squares"),
+    ],
+    ids=["larger", "other axes", "one axis more", "no such stage"],
+)
+def test_a_trace_of_another_computation(other: list[te.Tensor], why: str) -> None:
+    """Where its loops do not fit, one sentence says what of them."""
+    task, rng = Task(other, WIDE), np.random.default_rng(0)
+    for sketch in derive(Task(workloads.matmul(16, 24, 12), WIDE)):
+        for row in TileSpace(sketch).sample(4, rng):
+            with pytest.raises(ScheduleError, match=why) as refused:
+                lower(task, sketch.candidate(row))
+            assert "\n" not in str(refused.value)
+            assert not is_program(task, sketch.candidate(row))
+
+
+@pytest.mark.parametrize(
+    "other", [workloads.matmul(8, 9, 5), workloads.matmul_relu(16, 24, 12)], ids=["smaller", "one stage more"]
+)
+def test_a_trace_that_fits_another_computation_is_a_program_of_it(other: list[te.Tensor]) -> None:
+    """A trace names stages and loops, not sizes: what covers all iterations is legal, and computes what it should."""
+    task, rng = Task(other, WIDE), np.random.default_rng(0)
+    arrays = arrays_for(task.dag, rng)
+    expected = evaluate(task.dag, arrays)
+    for sketch in derive(Task(workloads.matmul(16, 24, 12), WIDE)):
+        for row in TileSpace(sketch).sample(3, rng):
+            outputs = [np.zeros_like(each) for each in expected]
+            interpret(lower(task, sketch.candidate(row)), [*arrays, *outputs])
+            assert_close(task.dag, outputs, expected)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -93,9 +96,41 @@ def test_the_same_table_every_time() -> None:
     assert first.neighbours.tobytes() == second.neighbours.tobytes()
 
 
-@pytest.mark.parametrize("extent", [1, 48, 97, 224])
-def test_tiles_are_counted_before_they_are_made(extent: int) -> None:
-    for parts in (1, 2, 4):
-        perfect, uneven = tiles._perfect(extent, parts), tiles._imperfect(extent, parts)
-        assert tiles.tile_count(extent, parts) == len(perfect) + len(uneven)
-        assert tiles.tile_count(extent, parts, perfect=True) == len(perfect)
+def every_chain(extent: int, parts: int) -> set[tuple[int, ...]]:
+    """All chains of spans with one imperfect level at most, by brute force."""
+    inner = itertools.product(range(1, extent + 1), repeat=parts - 1)
+    chains = ((extent, *spans, 1) for spans in inner if all(a >= b for a, b in pairwise((extent, *spans))))
+    return {chain for chain in chains if sum(span % step > 0 for span, step in pairwise(chain)) <= 1}
+
+
+def divides_all(chain: tuple[int, ...]) -> bool:
+    return all(span % step == 0 for span, step in pairwise(chain))
+
+
+@pytest.mark.parametrize(("extent", "parts"), [(1, 3), (24, 3), (17, 2), (60, 2), (12, 4)])
+@pytest.mark.parametrize(("max_inner", "most"), [(64, None), (4, None), (4, (2, 3, 4, 8)), (64, (1, 1, 1, 1))])
+def test_chains_are_those_that_there_are(extent: int, parts: int, max_inner: int, most: tuple[int | None, ...] | None) -> None:
+    """Chains are made one by one from their counts; a table has those that are legal, within their limits where any are."""
+    limits = None if most is None else most[:parts]
+    table = {tuple(chain) for chain in tile_table(extent, parts, False, max_inner, limits).spans.tolist()}
+    exact = {chain for chain in every_chain(extent, parts) if divides_all(chain)}
+    found = {chain for chain in exact if chain[-2] <= max_inner}
+    if limits is not None:
+        found = {c for c in found if all(s // t <= m for (s, t), m in zip(pairwise(c), limits, strict=True) if m)} or found
+    kept = {chain for chain in table if divides_all(chain)}
+    assert table <= every_chain(extent, parts)
+    assert kept == found or (not kept and table)
+    assert tile_table(extent, parts, True, max_inner, limits).rows == len(found or exact)
+
+
+@pytest.mark.parametrize("parts", [5, 8])
+@pytest.mark.parametrize("extent", [720720, 14414400, 1 << 25])
+def test_of_millions_of_tiles_only_those_of_the_table_are_made(extent: int, parts: int) -> None:
+    table = tile_table(extent, parts, max_inner=16)
+    exact = divides(table).all(axis=1)
+    assert table.rows == MAX_ROWS
+    assert exact.sum() == MAX_ROWS * 2 // 3
+    assert tiles._perfect(extent, (None,) * parts).count > 10_000
+    assert len(np.unique(table.spans, axis=0)) == table.rows
+    assert ((~divides(table)).sum(axis=1) <= 1).all()
+    assert (table.trips[:, -1] <= 16).all()

@@ -186,12 +186,6 @@ def test_what_is_wrong_with_a_function(function: builders.ScheduleFunction, why:
     assert "/ansorlite/" not in str(error.value), "lines are the user's"
 
 
-def test_more_tiles_than_anyone_can_choose_from() -> None:
-    task = Task(workloads.matmul(720720, 8, 8), WIDE)
-    with pytest.raises(ScheduleError, match="of 720,720 iterations, has 52,500,668 tiles of 8 parts, more than 4,000,000"):
-        sketches_of(task, builder_of(lambda s: s.sample_tile(s.stage("C")["i"], 8)))
-
-
 def test_nothing_is_read_before_it_is_there() -> None:
     a = te.placeholder((8, 12), name="A")
     b = te.compute((8, 12), lambda i, j: te.exp(a[i, j]), name="B")

@@ -17,6 +17,7 @@ from ansorlite.errors import ScheduleError
 from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.printer import text
 from ansorlite.schedule.primitives import ComputeAt, Reorder, ReverseComputeAt, Step
+from ansorlite.schedule.tiles import MAX_ROWS
 from ansorlite.search.default import default_candidate
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.sketch.program import is_program, lower
@@ -26,6 +27,7 @@ from ansorlite.sketch.rules.skip import SKIP_STAGE
 from ansorlite.sketch.state import Rule
 from ansorlite.sketch.tile_space import TileSpace
 from ansorlite.spaces.derivation import derive
+from ansorlite.target import Target
 from ansorlite.task import Task
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.evaluate import evaluate
@@ -239,3 +241,23 @@ def test_whatever_follows_a_reduction_element_by_element_runs_in_its_tiles() -> 
     for sketch in derive(Task([*inputs, scale, shift, out], WIDE)):
         followers = [step.stage.name for step in sketch.trace.steps if isinstance(step, ReverseComputeAt)]
         assert {stage: sketch.structure.anchor(stage) for stage in followers} == {"out": conv.name}
+
+
+def _elementwise(n: int) -> list[te.Tensor]:
+    a = te.placeholder((n,), name="A")
+    return [a, te.compute((n,), lambda i: te.exp(a[i]), name="B")]
+
+
+@pytest.mark.parametrize("target", [WIDE, "emulated", "h100"], ids=["cpu", "emulated", "h100"])
+@pytest.mark.parametrize("extent", [14414400, 1 << 25])
+def test_no_extent_has_too_many_tiles(extent: int, target: Target | str) -> None:
+    """Of 14,414,400 there are 5,906,250 chains of divisors in five parts."""
+    for tensors in (_elementwise(extent), workloads.sum_of_squares(extent), workloads.matmul(extent, 32, 16)):
+        task = Task(tensors, target)
+        found = derive(task)
+        assert found
+        for sketch in found:
+            assert all(1 <= hole.size <= MAX_ROWS for hole in sketch.holes)
+            space = TileSpace(sketch)
+            row = space.sample(1, np.random.default_rng(0))[0]
+            assert lower(task, sketch.candidate(row))
