@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from itertools import combinations
 from typing import Final
@@ -38,7 +39,9 @@ WIDE_PRODUCTS: Final[Mapping[str, Callable[[], ComputeDAG]]] = {
     "float16, a batch, transposed": lambda: product(64, 16, 32, "float16", batch=2, transposed="A"),
     "bfloat16, uneven": lambda: product(70, 16, 17, "bfloat16", transposed="B"),
     "int8": lambda: product(64, 32, 40, "int8"),
+    "float16, uneven columns": lambda: product(64, 41, 24, "float16"),
     "convolution": lambda: convolution(1, 4, 9, 16, 2, "float16", last=True),
+    "convolution, uneven channels": lambda: convolution(1, 4, 9, 20, 2, "float16", last=True),
 }
 HOPPER: Final = resolve("h100")
 
@@ -81,6 +84,18 @@ def test_traces_make_the_same_programs_again(name: str) -> None:
         found = sketch.row_of(candidate)
         assert found is not None
         np.testing.assert_array_equal(sketch.canonical(np.array([found])), sketch.canonical(np.array([row])))
+
+
+@pytest.mark.parametrize("dag", [product(1000, 1000, 1000, "bfloat16"), product(250, 100, 200, "float16")])
+def test_columns_of_any_number_are_for_warpgroups(dag: ComputeDAG) -> None:
+    """Where there are as many as one instruction has; older machine code has the units of warps."""
+
+    def units(target: str) -> set[str]:
+        found = (re.search(r"(?:wg)?mma(?=\.m)", sketch.text) for sketch in multiplied(dag, resolve(target)))
+        return {each[0] for each in found if each is not None}
+
+    assert units("h100") == {"wgmma", "mma"}
+    assert units("sm_90") == units("a100") == {"mma"}
 
 
 @pytest.mark.parametrize("name", WIDE_PRODUCTS)

@@ -123,6 +123,19 @@ def test_rows_that_do_not_begin_at_multiples_of_16_bytes_have_no_maps() -> None:
     assert "cp.async.ca.shared.global" in ptx
 
 
+@pytest.mark.parametrize("groups", [1, 2])
+def test_warps_that_copy_single_elements_meet_the_others(groups: int) -> None:
+    """Halves that make no words are loaded and stored under conditions: by two warps; the others are at the product by then."""
+    dag = product(128, 41, 101, "float16", transposed="B")
+    function = multiplied(dag, "float16", 5, 1, groups)
+    inputs, outputs = arrays_for(dag, np.random.default_rng(4)), poisoned(dag)
+    run(function, [*inputs, *outputs], HOPPER)
+    assert_close(dag, outputs, evaluate(dag, inputs))
+    ptx, _ = compiled(function, HOPPER)
+    assert "cp.async" not in ptx
+    assert "ld.global.nc.b16" in ptx
+
+
 @pytest.mark.parametrize(
     "dag", [product(256, 64, 96, "float16", transposed="B"), convolution(1, 16, 10, 32, 3, "float16", last=True)]
 )

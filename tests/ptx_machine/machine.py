@@ -4,7 +4,7 @@ Threads run in no fixed order on a GPU; here those with the lowest instruction g
 ways meet again. What relies on any order is told by the memory's history (``memory.py``), what relies on a wait that is missing
 by copies that land at their wait and not before (``copies.py``, ``barriers.py``). What GPUs answer with a fault is an error: out
 of bounds, misaligned addresses, barriers that not all threads reach, an operation of a warp that not all named lanes take part
-in.
+in, or of a warpgroup that not all of its threads do.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ class _Loop:
                 return
             if s.held.any():
                 text = self.kernel.instructions[int(s.pc[s.held].min())].text
-                raise PtxError(f"not all threads that an operation of a warp names take part in it: {text}")
+                raise PtxError(f"not all threads that are to take part in it come to it: {text}")
             raise PtxError("not all threads of a block reach the barrier that others wait at")
         for pcs, there in zip(s.pc[s.in_warp], s.in_warp >= 0, strict=True):
             if len(set(pcs[there])) > 1:
@@ -249,6 +249,9 @@ class _Loop:
                 s.pc[mask] = pc + 1
                 return
             if warps.waits(instruction) and not warps.gather(s, instruction, taken, pc):
+                s.pc[mask] = pc
+                return
+            if warpgroup.waits(instruction) and not warpgroup.gather(s, instruction, taken, mask, pc):
                 s.pc[mask] = pc
                 return
             if barriers.waits(instruction) and barriers.park(s, instruction, taken):

@@ -47,7 +47,7 @@ class State:
         windows: where generic addresses of shared and local memory begin.
         pc: the next instruction of each thread.
         done, waiting: who has ended, and who waits at a barrier.
-        held: who waits at an operation of a warp for its other lanes.
+        held: who waits at an operation of a warp for its other lanes, or of a warpgroup for its other threads.
         parked: who waits for the end of a phase of an mbarrier.
         freed: those of them whom the last lane has just let go on.
         now: how many barriers each block has passed.

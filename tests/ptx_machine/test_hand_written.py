@@ -212,6 +212,47 @@ $LATER:
     np.testing.assert_array_equal(out, [lane + 116 if lane < 16 else lane - 16 for lane in range(32)])
 
 
+_LATER = """
+    setp.lt.u32 %p1, %r0, FIRST;
+    @%p1 bra $LATER;
+$BACK:
+    wgmma.fence.sync.aligned;
+    add.s64 %d1, %d0, %d9;
+    st.global.u32 [%d1], %r0;
+    ret;
+$LATER:
+    ELSEWHERE
+"""
+
+
+@pytest.mark.parametrize("first", [64, 40])
+def test_warps_that_come_later_are_waited_for(first: int) -> None:
+    """Some threads of a warpgroup go another way, to what stands further down: whole warps, and lanes of one."""
+    out = ints(256)
+    launch(kernel(_LATER.replace("FIRST", str(first)).replace("ELSEWHERE", "bra $BACK;"), threads=256), 1, [out])
+    np.testing.assert_array_equal(out, np.arange(256))
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "threads"),
+    [
+        ("ret;", 128),
+        ("bar.sync 0;\nbra $BACK;", 128),
+        ("wgmma.fence.sync.aligned;", 128),  # another instruction
+        ("bra $BACK;", 96),
+    ],
+)
+def test_warps_that_never_come_are_told(elsewhere: str, threads: int) -> None:
+    with pytest.raises(PtxError, match="take part"):
+        launch(kernel(_LATER.replace("FIRST", "64").replace("ELSEWHERE", elsewhere), threads=threads), 1, [ints(threads)])
+
+
+def test_warpgroups_that_some_threads_skip_are_told() -> None:
+    body = "setp.lt.u32 %p1, %r0, 64;\n@%p1 wgmma.fence.sync.aligned;\n"
+    with pytest.raises(PtxError, match="not all threads of a warpgroup take part"):
+        launch(kernel(body, threads=128), 1, [ints(128)])
+
+
 def test_atomics_of_many_blocks() -> None:
     out = ints(1)
     launch(kernel("atom.global.add.u32 %r1, [%d0], 1;\nred.global.max.s32 [%d0], 3;\n", threads=64), 3, [out])

@@ -1,4 +1,8 @@
-"""``wgmma``: four warps multiply what lies in shared memory; they learn of the sums when they have waited, and not before."""
+"""``wgmma``: four warps multiply what lies in shared memory; they learn of the sums when they have waited, and not before.
+
+Warps come to it one by one: where some have copied and others had nothing to copy, those that are there wait for the others. PTX
+promises that (``.sync``), and asks only that all of them come to the same instruction (``.aligned``).
+"""
 
 from __future__ import annotations
 
@@ -43,10 +47,30 @@ def _begun(s: State) -> _Begun:
     return result
 
 
-def _warpgroup(s: State, instruction: Instruction, mask: Mask) -> None:
-    groups = mask.reshape(-1, _GROUP) if s.threads % _GROUP == 0 else None
-    if groups is None or (groups.any(1) != groups.all(1)).any():
+def waits(instruction: Instruction) -> bool:
+    """Whether it is an operation of a warpgroup."""
+    return instruction.operation[0] == "wgmma"
+
+
+def gather(s: State, instruction: Instruction, taken: Mask, mask: Mask, pc: int) -> bool:
+    """Whether all threads of the warpgroups of ``taken`` are here; those that are not complete are held.
+
+    Raises:
+        PtxError: some of the threads that came skip it, or some have ended.
+    """
+    here = taken | (s.held & (s.pc == pc))
+    groups = here.reshape(-1, _GROUP) if s.threads % _GROUP == 0 else None
+    if groups is None or (taken != mask).any() or s.done.reshape(-1, _GROUP)[groups.any(1)].any():
         raise PtxError(f"not all threads of a warpgroup take part: {instruction.text}")
+    if (groups.any(1) != groups.all(1)).any():
+        s.held |= taken
+        return False
+    s.held &= ~here
+    s.freed = here
+    return True
+
+
+def _warpgroup(s: State, instruction: Instruction, mask: Mask) -> None:
     match instruction.operation[1:]:
         case ("fence", *_):
             s.changed.clear()

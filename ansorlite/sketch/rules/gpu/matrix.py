@@ -69,7 +69,7 @@ def _multiplied(state: State, unit: MatrixUnit, how: MatrixProduct) -> State | N
     if consumer is None:
         return None
     row, column = tile_axis(now.rows), tile_axis(now.columns)
-    widths = [width for width in unit.columns if width <= column.extent and (not unit.from_shared or column.extent % width == 0)]
+    widths = [width for width in unit.columns if width <= column.extent]
     if row.extent < unit.rows or not widths:
         return None
     rows = s.split(
