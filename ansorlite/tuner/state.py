@@ -23,7 +23,6 @@ class Keys(Protocol):
     def __call__(self, candidates: Sequence[Candidate]) -> list[str]: ...
 
 
-
 @dataclass
 class TaskState:
     """One task while it is being tuned.
