@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 
 from ansorlite.codegen.nvptx.bulk import plan
+from ansorlite.codegen.nvptx.dialect import threads_of
 from ansorlite.features import extract
 from ansorlite.features.gpu import GPU_COLUMN, GPU_NAMES, gpu_statements
 from ansorlite.features.gpu_bulk import bulk_copy
@@ -20,6 +21,7 @@ from ansorlite.loops import passes
 from ansorlite.loops.kernel_module import When, kernel_module
 from ansorlite.loops.nodes import For, LoopKind, statements
 from ansorlite.loops.simplify import simplify
+from ansorlite.loops.visit import stores
 from ansorlite.machine.gpu import EMULATED
 from ansorlite.machine.matrix import AMPERE
 from ansorlite.sketch.sketch import Sketch
@@ -163,7 +165,9 @@ def test_bulk_copies_are_those_of_the_emitter() -> None:
             copies = {stage.tensor.name: bulk_copy(view, stage, EAGER.gpu) for stage in nest.attached}
             (main,) = kernel_module(passes.run(simplify(sketch.lower(row)), (passes.SWIZZLE,), EAGER)).at(When.CALL)
             blocks = [each for each in statements(main.body) if isinstance(each, For) and each.kind is LoopKind.BLOCK]
-            emitted = {buffer.name for loop in blocks for buffer in plan(loop, EAGER.gpu).buffers}
+            plans = [plan(loop, EAGER.gpu, threads_of(loop)) for loop in blocks]
+            phases = [phase for planned in plans if planned is not None for phase in (*planned.copies, *planned.boxes)]
+            emitted = {store.buffer.name for phase in phases for store in stores(phase)}
             assert {name for name, copy in copies.items() if copy is not None and copy.there} == emitted
             found.add(len(emitted))
     assert found == {0, 1, 2}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -67,7 +68,7 @@ def test_the_memory_of_a_cpu_is_the_hosts() -> None:
 
 
 def test_what_has_no_device_is_refused() -> None:
-    other = Target(**{**vars(NAMED["aarch64"]), "triple": "riscv64-unknown-linux-gnu"})
+    other = replace(NAMED["aarch64"], triple="riscv64-unknown-linux-gnu")
     with pytest.raises(TargetError, match=r"llvm riscv64; the platforms are: llvm x86_64, llvm aarch64"):
         device_of(other)
 

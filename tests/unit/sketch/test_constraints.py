@@ -35,6 +35,7 @@ from ansorlite.te.expr import Unary
 from ansorlite.te.ops import UNARY, Cost, UnaryOp
 from tests import workloads
 from tests.targets import WIDE
+from tests.unit.tuner.fakes import FakeMeasurer
 
 #: Gives the platform constraints.
 Limit = Callable[..., None]
@@ -102,7 +103,7 @@ def test_a_space_in_which_nothing_is_valid_says_so(limited_to: Limit) -> None:
     with pytest.raises(ScheduleError, match=r"no sketch of the task .* has a program for .*: none of its choices make at most 0"):
         sketches_of(TASK, Derived())
     with pytest.raises(ScheduleError, match="none of its choices make at most 0 elements"):
-        al.tune(TASK, trials=1)
+        al.tune(TASK, trials=1, measurer=lambda *_: FakeMeasurer())
 
 
 def test_a_sketch_without_valid_rows_is_left_out(limited_to: Limit) -> None:
