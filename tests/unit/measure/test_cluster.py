@@ -96,10 +96,13 @@ def test_nodes_builders_and_runners_are_lost_and_every_candidate_has_one_record(
     assert [m.candidate for m in found] == candidates
     assert [m.candidate for m in found] == candidates
     lost = [m for m in found if m.outcome.failed]
-    assert len(lost) == 1, [m.error for m in lost]
-    assert lost[0].outcome is Outcome.CRASH
-    assert "was lost while it had this program" in lost[0].error
-    assert all(m.machine.startswith("ray ") for m in found)
+    assert all(m.outcome is Outcome.CRASH for m in lost)
+    # What one builder had when it was lost may go to the other, and be the first there when that is stopped: then it is given up.
+    built = [m for m in lost if "the machines that compiled it were lost, 2 of them" not in m.error]
+    assert len(lost) <= 2, [m.error for m in lost]
+    assert len(built) == 1, [m.error for m in lost]
+    assert "was lost while it had this program" in built[0].error
+    assert all(m.machine.startswith("ray ") for m in found if m not in lost or m in built)
     best = min((m for m in found if m.outcome is Outcome.OK), key=lambda m: m.latency or 0.0)
     assert best.candidate == faked("sleeps", 3), "as on one machine"
 
