@@ -9,7 +9,7 @@ the bucket's.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -23,6 +23,7 @@ from ansorlite.module.fastest import arrays_for
 from ansorlite.records.database import Database
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.sketch.candidate import Candidate
+from ansorlite.sketch.sketch import Sketch
 from ansorlite.spaces.builders import Derived, sketches_of
 from ansorlite.task import Task
 from ansorlite.tuner.transfer import best_of, moved_to
@@ -130,36 +131,30 @@ def tune_shapes(
 
 def _shared(shapes: ShapeSet, sizes: tuple[int, ...], tuned: int, records: Database, clock: Clock) -> BucketProgram:
     """Of the best programs of the tuned size the one that is best over all sizes."""
-    best: tuple[float, BucketProgram] | None = None
+    sketches = {size: sketches_of(shapes.tasks[size], Derived()) for size in sizes}
+    found: list[BucketProgram] = []
     for candidate in best_of(records, shapes.tasks[tuned], _CONSIDERED):
-        traces = {size: _at(shapes.tasks[tuned], candidate, shapes.tasks[size]) for size in sizes}
-        seconds: dict[int, float] = {}
-        for size, trace in traces.items():
-            if trace is None:
-                break
-            try:
-                seconds[size] = clock(replay(shapes.tasks[size], trace))
-            except ScheduleError:
-                break
-        else:
-            score = sum(shapes.weights[size] * each for size, each in seconds.items())
-            program = BucketProgram(tuned, {size: trace for size, trace in traces.items() if trace is not None}, seconds)
-            if best is None or score < best[0]:
-                best = score, program
-    if best is None:
+        own = {tuned: candidate.trace}
+        traces = {size: own.get(size) or _moved(sketches[tuned], candidate, sketches[size]) for size in sizes}
+        fitting = {size: trace for size, trace in traces.items() if trace is not None}
+        if len(fitting) < len(sizes):
+            continue
+        try:
+            seconds = {size: clock(replay(shapes.tasks[size], trace)) for size, trace in fitting.items()}
+        except ScheduleError:
+            continue
+        found.append(BucketProgram(tuned, fitting, seconds))
+    if not found:
         raise TuningError(
             f"no program of size {tuned} fits all sizes of its bucket, {', '.join(map(str, sizes))}; tune each by itself"
         )
-    return best[1]
+    return min(found, key=lambda program: sum(shapes.weights[size] * each for size, each in program.seconds.items()))
 
 
-def _at(source: Task, candidate: Candidate, target: Task) -> str | None:
-    """A program of one size as that of another; ``None`` if there is none."""
-    if source is target:
-        return candidate.trace
-    targets = sketches_of(target, Derived())
-    moved = (each for sketch in sketches_of(source, Derived()) for each in moved_to(sketch, candidate, targets))
-    return next((each.trace for each in moved), None)
+def _moved(sources: Sequence[Sketch], candidate: Candidate, targets: Sequence[Sketch]) -> str | None:
+    """A program of one size as that of another, by the sketches of both; ``None`` if there is none."""
+    moved = (each.trace for sketch in sources for each in moved_to(sketch, candidate, targets))
+    return next(moved, None)
 
 
 def _timed(kernel: Kernel) -> float:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from functools import partial
 
 import numpy as np
 
@@ -126,14 +125,15 @@ def tune(
             target = calibrated(tasks[0][0].target)
             tasks = tuple((Task(task.dag, target), uses) for task, uses in tasks)
         settings = MeasureSettings(seed=seed, timing=system.timing)
-        opening: Callable[[], AbstractContextManager[Measures]] = partial(
-            makers.open_measurer, measuring, tasks[0][0].target, settings
-        )
+        early: Measures | None = None
+
+        def opening() -> AbstractContextManager[Measures]:
+            return makers.open_measurer(measuring, tasks[0][0].target, settings) if early is None else nullcontext(early)
+
         if own is None and not elsewhere and _some_left(records, tasks, budget):
             # Workers take a second to start: while sketches are derived. A space of one's own may turn out to be none, so nothing
             # is started for it yet; and other machines are taken when they are needed.
-            ready = stack.enter_context(opening())
-            opening = lambda: nullcontext(ready)  # noqa: E731 (a partial of a class hides its type)
+            early = stack.enter_context(opening())
         models = makers.cost_models(modelling, [task for task, _ in tasks], stream)
         states = [
             task_state(task, uses, searching, model, rng, own, system.draft, records if system.transfer else None)

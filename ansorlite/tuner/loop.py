@@ -254,7 +254,7 @@ class Tuner:
         """The loops as written, unless timing them (two calls, at least) is expected to take too much of the time."""
         if self._time_limit is None:
             return (NAIVE,)
-        return () if 2 * state.naive_estimate > _COMPARING * self._time_limit else (NAIVE,)
+        return () if 2 * state.naive_estimate() > _COMPARING * self._time_limit else (NAIVE,)
 
     def _proposals(self, state: TaskState, trials: int | None) -> dict[str, Candidate]:
         left = self._trials_left

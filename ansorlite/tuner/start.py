@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from ansorlite.cost_model import CostModel
+from ansorlite.cost_model.protocol import Prior
 from ansorlite.features.programs import ProgramSpace
 from ansorlite.platforms.table import platform_of
 from ansorlite.records.database import Database
@@ -43,7 +46,6 @@ def task_state(
     spaces = tuple(map(ProgramSpace, sketches))
     prior = platform_of(task.target).prior(task.target)
     problem = SearchProblem(spaces, prior)
-    naive = ProgramSpace(sketch_of(task, NAIVE))
     default = (default_candidate(task, sketches),) if draft else ()
     known = () if experience is None else transplanted(task, sketches, experience, space)
     return TaskState(
@@ -53,5 +55,10 @@ def task_state(
         keys=ProgramKeys(task, problem),
         first=tuple(dict.fromkeys([*default, *known])),
         spaces=spaces,
-        naive_estimate=float(np.exp(-prior(naive.programs(np.zeros((1, 0), np.int64)).features)[0])),
+        naive_estimate=partial(_naive_estimate, task, prior),
     )
+
+
+def _naive_estimate(task: Task, prior: Prior) -> float:
+    (estimate,) = np.exp(-prior(ProgramSpace(sketch_of(task, NAIVE)).programs(np.zeros((1, 0), np.int64)).features))
+    return float(estimate)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -33,7 +33,7 @@ class TaskState:
         first: what is measured before the naive program and anything that the strategy proposes.
         hints: what other machines recommend; measured next.
         spaces: of its sketches, which are told what an assembler says of their programs.
-        naive_estimate: seconds that the analytical cost model expects of one call of the loops as written.
+        naive_estimate: gives the seconds that the analytical cost model expects of one call of the loops as written.
         seen: the keys of all programs measured so far; the search measures none twice.
         sound: the fastest measurement of each program that ran and was right.
         confirmed: whether a program was measured once more after the best had become the best.
@@ -46,7 +46,7 @@ class TaskState:
     first: tuple[Candidate, ...] = ()
     hints: tuple[Candidate, ...] = ()
     spaces: tuple[ProgramSpace, ...] = ()
-    naive_estimate: float = 0.0
+    naive_estimate: Callable[[], float] = lambda: 0.0
     seen: set[str] = field(default_factory=set)
     sound: dict[Candidate, Measurement] = field(default_factory=dict)
     naive: float | None = None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping, Sequence
+from statistics import geometric_mean
 
 from benchmarks.gpu import right
 from benchmarks.gpu.cases import Family
@@ -69,7 +69,7 @@ def _bars(family: Family, rows: Rows, copy: float) -> list[str]:
         lines.append(f"Of {', '.join(family.large)}: × {mean}; to be reached: {family.bar_of_large}.")
     shares = [row.bandwidth / copy for row in _timed(family, names, rows) if copy]
     if family.of_copy:
-        mean = f"{math.exp(sum(map(math.log, shares)) / len(shares)):.2f}" if shares else "not known"
+        mean = f"{geometric_mean(shares):.2f}" if shares else "not known"
         lines.append(f"Of a copy's bandwidth: {mean}; to be reached: {family.of_copy}.")
     return lines
 
@@ -83,7 +83,7 @@ def _mean(family: Family, names: Sequence[str], rows: Rows) -> str:
     ratios = [row.theirs / row.ours for row in _timed(family, names, rows) if row.theirs]
     if not ratios:
         return "not known"
-    return f"{math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f} ({len(ratios)} of {len(names)} cases)"
+    return f"{geometric_mean(ratios):.2f} ({len(ratios)} of {len(names)} cases)"
 
 
 def _line(name: str, row: Row | None, copy: float) -> str:

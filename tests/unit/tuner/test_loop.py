@@ -60,7 +60,7 @@ def test_loops_as_written_take_little_of_the_time_or_none(
     estimate: float, limit: float | None, timed: bool, tmp_path: Path
 ) -> None:
     slow = state()
-    slow.naive_estimate = estimate
+    slow.naive_estimate = lambda: estimate
     result = run([slow], 12, tmp_path / "a.db", time_limit=limit)
     assert any(trial.candidate == NAIVE for trial in result.history) == math.isfinite(result.naive_latency) == timed
     assert result.best_latency < 1.0
