@@ -17,10 +17,9 @@ from ansorlite.columns.arithmetic import both, equal, floor, minimum, modulo, wh
 from ansorlite.columns.compound import Numbers, emitted
 from ansorlite.columns.machine import BLOCK, LANES, VECTOR, constant, read, register
 from ansorlite.columns.tape import Column, Number
+from ansorlite.machine.matrix import WARP
 from ansorlite.native import I64, PTR, compiled, declare, load, loop, splat
 
-#: Threads of a warp.
-WARP: Final = 32
 #: Bytes that all banks of shared memory give at once.
 BANKS: Final = 128
 #: Chunks that all banks hold, and the bits of their numbers.

@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 
 from ansorlite.errors import TargetError
 from ansorlite.features.gpu import GPU_COLUMN
+from ansorlite.features.gpu_lanes import SECTOR
 from ansorlite.target import Target
 
 #: Warps whose instructions a multiprocessor needs at hand to always have one to run: four schedulers, four cycles of latency.
 _WARPS: Final = 16
 #: Warps that keep the matrix units of a multiprocessor busy, of which there is one for each scheduler.
 _WARPS_OF_UNITS: Final = 4
-#: Bytes of a sector of memory.
-_SECTOR: Final = 32.0
 #: Words that all banks of shared memory give in one pass.
 _WORDS_OF_PASS: Final = 32.0
 #: Cycles of the lanes of a division, an exponential, or such, in cycles of an addition (special units are a quarter as wide).
@@ -112,7 +111,7 @@ class GpuDraft:
         busy = waves / clock
         # A part of the GPU asks for a part of its bandwidth.
         memory = blocks * magnitude("bytes") / (gpu.bandwidth * np.minimum(blocks / gpu.processors, 1.0))
-        memory = np.maximum(memory, busy * magnitude("sectors") * warps * _SECTOR / gpu.sector_bytes)
+        memory = np.maximum(memory, busy * magnitude("sectors") * warps * SECTOR / gpu.sector_bytes)
         launch = gpu.launch * features[:, :, GPU_COLUMN["launch"]]
         waiting, latency = busy * issue * (1.0 / hidden - 1.0), busy * rounds * gpu.latency / at_once
         return Causes(busy * issue, waiting, busy * units, busy * passes, latency, memory, launch)

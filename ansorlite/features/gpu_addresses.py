@@ -14,23 +14,19 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ansorlite.columns.warp import BANKS
+from ansorlite.features.gpu_lanes import SECTOR, WORD
 from ansorlite.features.reference import StoreCopy, value_of
 from ansorlite.loops.nodes import Buffer, For, Intrinsic, Load, LoopKind, Multiply, Stmt, Store, statements
 from ansorlite.loops.phases import trips
 from ansorlite.loops.products import Product, product_of
+from ansorlite.loops.swizzle import CHUNK
+from ansorlite.machine.matrix import WARP
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Expr, Var
 
-#: Bytes of a bank of shared memory.
-_WORD: Final = 4
-#: Threads of a warp; bytes of a sector of memory, and of all banks of shared memory together.
-_WARP: Final = 32
-_SECTOR: Final = 32
-_BANKS: Final = 128
 #: Bytes of a row that matrix units are given.
 _ROW: Final = 16
-#: Bytes that change places in a swizzled row.
-_CHUNK: Final = 16
 
 
 def trips_of(copy: StoreCopy, kind: LoopKind) -> list[int]:
@@ -40,29 +36,29 @@ def trips_of(copy: StoreCopy, kind: LoopKind) -> list[int]:
 
 def sectors(copy: StoreCopy, buffer: Buffer, indices: Sequence[Expr]) -> int:
     """Pieces of memory that the first warp's load or store touches."""
-    return len({byte // _SECTOR for _, byte in _touched(copy, buffer, indices)})
+    return len({byte // SECTOR for _, byte in _touched(copy, buffer, indices)})
 
 
 def passes(copy: StoreCopy, buffer: Buffer, indices: Sequence[Expr], nbytes: int) -> int:
     """Over the banks, that the first warp's load or store of ``nbytes`` by each thread takes."""
-    wide = next(size for size in (_WORD, 2 * _WORD, 4 * _WORD) if size >= min(nbytes, 4 * _WORD))
-    pieces = {(number * wide // _BANKS, byte // wide) for number, byte in _touched(copy, buffer, indices)}
-    deep = Counter((group, piece % (_BANKS // wide)) for group, piece in pieces)
+    wide = next(size for size in (WORD, 2 * WORD, 4 * WORD) if size >= min(nbytes, 4 * WORD))
+    pieces = {(number * wide // BANKS, byte // wide) for number, byte in _touched(copy, buffer, indices)}
+    deep = Counter((group, piece % (BANKS // wide)) for group, piece in pieces)
     return sum(max(deep[group, bank] for group, bank in deep if group == each) for each in {group for group, _ in deep})
 
 
 def _touched(copy: StoreCopy, buffer: Buffer, indices: Sequence[Expr]) -> list[tuple[int, int]]:
     """The threads of the first warp that run a statement, each with the byte that its element begins with."""
-    thread = np.arange(_WARP)
-    at = _at_first_threads(copy, _WARP)
+    thread = np.arange(WARP)
+    at = _at_first_threads(copy, WARP)
     there = thread < prod(trips_of(copy, LoopKind.THREAD))
     for condition in copy.conditions:
         there = there & (value_of(condition, at) != 0)
     # From where the first thread is.
-    places = [values - values[0] for values in (np.broadcast_to(value_of(each, at), (_WARP,)) for each in indices)]
+    places = [values - values[0] for values in (np.broadcast_to(value_of(each, at), (WARP,)) for each in indices)]
     if buffer.swizzle > 1:
-        chunk = _CHUNK // dtypes.size(buffer.dtype)
-        turn = places[-2] // max(1, _BANKS // _CHUNK * chunk // buffer.strides[-2]) % buffer.swizzle
+        chunk = CHUNK // dtypes.size(buffer.dtype)
+        turn = places[-2] // max(1, BANKS // CHUNK * chunk // buffer.strides[-2]) % buffer.swizzle
         places[-1] = (places[-1] // chunk ^ turn) * chunk + places[-1] % chunk
     address = sum(place * by for place, by in zip(places, buffer.strides, strict=True)) * dtypes.size(buffer.dtype)
     return [(int(number), int(byte)) for number, byte, one in zip(thread, address + 0 * thread, there, strict=True) if one]
@@ -124,9 +120,9 @@ def _given(copy: StoreCopy, product: Product, factor: Load, tiles: Sequence[Var]
     places = [value_of(index, at) * by for index, by in zip(factor.indices, factor.buffer.strides, strict=True)]
     address = np.broadcast_to(sum(places) * item, (unit.threads, *map(trips, inside)))
     # Tiles that are shifted inwards are given anew.
-    each = sum(len(np.unique(tile)) for tile in _apart(address, inside, tiles)) * item / (_WORD * unit.threads)
-    matrices = _apart(address[:_WARP], inside, words)
-    in_banks = [np.unique((matrix - matrix.min()) // _ROW) % (_BANKS // _ROW) for matrix in matrices]
+    each = sum(len(np.unique(tile)) for tile in _apart(address, inside, tiles)) * item / (WORD * unit.threads)
+    matrices = _apart(address[:WARP], inside, words)
+    in_banks = [np.unique((matrix - matrix.min()) // _ROW) % (BANKS // _ROW) for matrix in matrices]
     return each, each * sum(int(np.bincount(banks).max()) for banks in in_banks) / len(in_banks)
 
 

@@ -14,11 +14,13 @@ from typing import Final
 from ansorlite.analysis.access import walked
 from ansorlite.columns.arithmetic import both, ceil, either, equal, every, floor, maximum, modulo, product, where
 from ansorlite.columns.tape import Number
-from ansorlite.columns.warp import BANKS, WARP
+from ansorlite.columns.warp import BANKS
 from ansorlite.features.gpu_lanes import SECTOR
 from ansorlite.features.nest_view import reach
 from ansorlite.features.population import NestStatements
+from ansorlite.loops.arguments import argument
 from ansorlite.machine.gpu import Gpu
+from ansorlite.machine.matrix import WARP
 from ansorlite.schedule.nest import Attached
 from ansorlite.schedule.padding import strides
 from ansorlite.sketch.gpu_limits import shared_bytes, threads
@@ -62,7 +64,7 @@ def bulk_copy(view: NestStatements, stage: Attached, gpu: Gpu) -> BulkCopy | Non
         return None
     if any(other.tensor is body.tensor for other in nest.attached) or body.tensor in view.pads:
         return None
-    form = flat(body, tuple(_row_major(body.tensor.shape)))
+    form = flat(body, argument(body.tensor).strides)
     if any(not isinstance(term, Axis) for term, _ in form.terms):
         return None
     item = dtypes.size(stage.tensor.dtype)
@@ -125,10 +127,3 @@ def _corner(view: NestStatements, stage: Attached, form: Affine, item: int) -> I
 
 def _even(nbytes: Number) -> Number:
     return equal(modulo(nbytes, _UNIT), 0)
-
-
-def _row_major(shape: tuple[int, ...]) -> list[int]:
-    found = [1]
-    for extent in reversed(shape[1:]):
-        found.append(found[-1] * extent)
-    return found[: len(shape)][::-1]

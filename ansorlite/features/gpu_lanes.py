@@ -16,10 +16,11 @@ from typing import Final
 from ansorlite.analysis.access import walked
 from ansorlite.columns.arithmetic import equal, floor, maximum, minimum, modulo, product, where
 from ansorlite.columns.tape import Number
-from ansorlite.columns.warp import BANKS, WARP, Digit, Layout, touched
+from ansorlite.columns.warp import BANKS, Digit, Layout, touched
 from ansorlite.features.population import NestStatements
 from ansorlite.loops.nodes import LoopKind
 from ansorlite.loops.swizzle import CHUNK
+from ansorlite.machine.matrix import WARP
 from ansorlite.schedule.nest import Attached, Nest
 from ansorlite.schedule.padding import strides
 from ansorlite.te import dtypes

@@ -13,7 +13,7 @@ from ansorlite.columns.arithmetic import both, ceil, floor, maximum, minimum, pr
 from ansorlite.columns.tape import Number
 from ansorlite.loops.nodes import LoopKind
 from ansorlite.machine.gpu import Gpu
-from ansorlite.machine.matrix import WORDS_OF_COLUMNS, WORDS_OF_ROWS
+from ansorlite.machine.matrix import WARP, WORDS_OF_COLUMNS, WORDS_OF_ROWS
 from ansorlite.schedule.lower_dealt import WRITTEN_OUT
 from ansorlite.schedule.nest import Attached, Multiplied, Nest, Program
 from ansorlite.sketch.constraint import Constraint
@@ -28,8 +28,6 @@ _ALIGNED: Final = 64
 OVERHEAD: Final = 24
 #: Bytes of a register.
 _WORD: Final = 4
-#: Groups of threads that are joined without shared memory.
-_WARP: Final = 32
 #: How many threads may add up one element.
 REDUCE_LANES: Final = (1, 4, 8, 16, 32, 64, 128, 256)
 #: Fewer threads of a block than that use next to nothing of a multiprocessor; where there is as much to do.
@@ -163,7 +161,7 @@ def _stage_bytes(program: Program, stage: Attached) -> Number:
     found = _aligned(elements * item)
     if stage.tensor.reduce_axes:
         # A row for what warps have.
-        found = found + where(stage.lanes > _WARP, _aligned(floor(stage.dealt / _WARP) * item), 0)
+        found = found + where(stage.lanes > WARP, _aligned(floor(stage.dealt / WARP) * item), 0)
     return found * stage.slots
 
 

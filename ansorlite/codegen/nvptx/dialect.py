@@ -32,12 +32,11 @@ from ansorlite.loops.nodes import (
 )
 from ansorlite.loops.phases import THREADS, barriers, obstacle, phases, trips
 from ansorlite.loops.products import product_of
+from ansorlite.machine.matrix import WARP
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Var
 from ansorlite.te.ops import COMBINE
 
-#: Threads of a warp.
-WARP: Final = 32
 #: The name of a kernel's shared memory: the launch says how much there is.
 _SHARED: Final = "shared"
 #: What the address of each buffer is a multiple of: of a caller's arrays, and of ours.

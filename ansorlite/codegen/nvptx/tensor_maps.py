@@ -17,6 +17,7 @@ from ansorlite.codegen.nvptx import alone
 from ansorlite.loops.boxes import Box
 from ansorlite.loops.nodes import Buffer, For
 from ansorlite.machine.gpu import Gpu
+from ansorlite.machine.matrix import WARP
 from ansorlite.te import dtypes
 
 #: Bytes of a map, and what its address is a multiple of; that of what is copied to is one, too.
@@ -25,8 +26,6 @@ NBYTES: Final = 128
 FEATURE: Final = "+ptx86"
 #: Numbers of the types of elements, by their bytes: only copied, and filled with zeros, they may be unsigned integers.
 _TYPES: Final[Mapping[int, int]] = {1: 0, 2: 1, 4: 2, 8: 4}
-#: Threads of a warp: what publishes a map.
-_WARP: Final = 32
 #: Stores of 16 bytes that a map is zeros after.
 _ZEROS: Final = tuple(f"st.shared.v4.b32 [$0+{at}], {{$1, $1, $1, $1}};" for at in range(0, NBYTES, 16))
 
@@ -98,7 +97,7 @@ def takes(box: Box, gpu: Gpu, threads: int) -> bool:
     """Whether a block of ``threads`` copies this box by a map."""
     item = dtypes.size(box.source.dtype)
     worth = 0 < gpu.map_bytes <= box.sides[0].count * item and box.nbytes >= gpu.bulk_bytes
-    whole = box.aligned % NBYTES == 0 and threads % _WARP == 0 and item in _TYPES
+    whole = box.aligned % NBYTES == 0 and threads % WARP == 0 and item in _TYPES
     return worth and whole and box.source.dtype == box.target.dtype
 
 
@@ -133,7 +132,7 @@ class Writer:
         name = "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned"
         for number in range(len(self.maps)):
             operands = f"i64 {self._handed(c, number)}", f"i32 {self._shared(c, number)}"
-            alone.do(c, self.thread, _WARP, f"{name} [$0], [$1], {NBYTES};", *operands, first=self._first(number))
+            alone.do(c, self.thread, WARP, f"{name} [$0], [$1], {NBYTES};", *operands, first=self._first(number))
 
     def acquire(self, c: Context) -> None:
         """Let the thread that copies see them."""
@@ -157,7 +156,7 @@ class Writer:
 
     def _first(self, number: int) -> int:
         """The first thread of the warp that makes a map."""
-        return _WARP * (number % (self.threads // _WARP))
+        return WARP * (number % (self.threads // WARP))
 
     def _shared(self, c: Context, number: int) -> str:
         return c.b.op(f"add i32 {self.shared}, {NBYTES * number}")

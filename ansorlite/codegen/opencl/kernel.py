@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ansorlite.alignment import aligned
-from ansorlite.codegen.nvptx.dialect import WARP, threads_of
+from ansorlite.codegen.nvptx.dialect import threads_of
 from ansorlite.codegen.nvptx.kernel import outer_buffers
 from ansorlite.codegen.opencl.expressions import Expressions, Names
 from ansorlite.codegen.opencl.prelude import TYPES
@@ -34,6 +34,7 @@ from ansorlite.loops.nodes import (
 from ansorlite.loops.phases import THREADS, barriers, obstacle, phases, trips
 from ansorlite.loops.visit import limits, loads, stores
 from ansorlite.machine.gpu import Gpu
+from ansorlite.machine.matrix import WARP
 from ansorlite.te.expr import Const, Expr, Var
 from ansorlite.te.numeric import identity
 from ansorlite.te.ops import COMBINE

@@ -9,7 +9,8 @@ import pytest
 
 from ansorlite.columns.program import ColumnProgram
 from ansorlite.columns.tape import Number, Tape
-from ansorlite.columns.warp import BANKS, WARP, Digit, Layout, touched
+from ansorlite.columns.warp import BANKS, Digit, Layout, touched
+from ansorlite.machine.matrix import WARP
 
 _TABLES = (
     (1, 2, 3, 4, 8, 16), (1, 2, 4, 5), (8, 12, 1e9), (4, 8, 16, 64, 100, 4096), (1, 2, 4, 8, 7), (1, 3, 8), (1e9, 20), (0, 1, 2),
