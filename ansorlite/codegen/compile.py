@@ -19,14 +19,18 @@ from ansorlite.codegen.workspace import layout
 from ansorlite.llvm_option import without_strength_reduction
 from ansorlite.loops import printer
 from ansorlite.loops.kernel_module import KernelModule, When
-from ansorlite.loops.nodes import Buffer, For, Function, LoopKind, Role, Scope, Store
+from ansorlite.loops.nodes import Buffer, For, Function, LoopKind, Role, Scope, Stmt, Store, children
 from ansorlite.loops.nodes import statements as statements_of
 from ansorlite.target import Target
+from ansorlite.te.expr import Var
+from ansorlite.te.traversal import walk
 from ansorlite.te.words import WORD
 
 #: LLVM's whole pipeline is run on functions of up to so many values: its time grows as their square where a reduction that is
 #: unrolled adds to memory (docs/decisions/size-of-programs.md).
 _PROMOTED: Final = 4000
+#: Loops that are no loops in machine code.
+_EXPANDED: Final = (LoopKind.UNROLLED, LoopKind.VECTORIZED)
 
 
 @dataclass(frozen=True)
@@ -137,7 +141,7 @@ def compile(module: KernelModule, target: Target, limits: Limits) -> Object:
         text.define(entry, f"define void @{entry}(ptr %arguments) #0 {{\n  ret void\n}}")
     launches = (*_emit_all(text, f"{entry}_prepare", module, When.ONCE, given), *calls)
     text.define(f"{entry}_repeat", _REPEAT.replace("$entry", entry))
-    promotes = text.values <= _PROMOTED and any(adds_in_memory(launch.function) for launch in module.launches)
+    promotes = text.values <= _PROMOTED and any(adds_in_place(launch.function.body) for launch in module.launches)
     llvm = text.text()
     optimised = optimise(llvm, target, promotes)
     with without_strength_reduction():
@@ -170,12 +174,19 @@ def _emit_all(text: Module, symbol: str, module: KernelModule, when: When, given
     return made
 
 
-def adds_in_memory(function: Function) -> bool:
-    """Whether a reduction adds to an element in memory, as the loops as written do: lowering gave it no registers."""
-    return any(
-        isinstance(node, Store) and node.role is Role.UPDATE and node.buffer.scope is not Scope.REGISTER
-        for node in statements_of(function.body)
-    )
+def adds_in_place(stmt: Stmt, innermost: Var | None = None) -> bool:
+    """Whether a loop adds to one element in memory again and again, to which lowering gave no register.
+
+    Args:
+        innermost: the variable of the innermost loop around the statement that stays a loop.
+    """
+    match stmt:
+        case For(var, _, kind, body):
+            return adds_in_place(body, innermost if kind in _EXPANDED else var)
+        case Store(buffer, indices):
+            updates = stmt.role is Role.UPDATE and buffer.scope is not Scope.REGISTER
+            return updates and innermost is not None and not any(innermost in walk(index) for index in indices)
+    return any(adds_in_place(child, innermost) for child in children(stmt))
 
 
 def assembly(compiled: Compiled, target: Target) -> str:

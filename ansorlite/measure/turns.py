@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -23,12 +23,12 @@ _CONFIRMED: Final = 3
 _SURE: Final = 0.75
 #: Of long turns, each a mean by itself, fewer pairs do, but no fewer than this.
 _FEWEST: Final = 3
-#: After so many pairs, a program that was so many times slower in each of them is timed no more.
+#: After so many pairs, a program that was so many times slower in each of them is timed no more; one pair less of long turns.
 _CLEARLY_SLOWER: Final = ((2, 1.5), (3, 1.2))
 
 #: A turn in which something else took the machine is taken again, so many times in all,
 _ATTEMPTS: Final = 3
-#: but not one of so many seconds: on a busy machine it would always be disturbed, and it is long enough for a mean.
+#: but not beyond so many seconds: on a busy machine such a turn would always be disturbed, and it is long enough for a mean.
 _LONG_TURN: Final = 0.03
 
 
@@ -58,12 +58,12 @@ class OnDevice:
 
 def undisturbed(program: Timed, calls: int) -> float:
     """Seconds of one call, as the mean of ``calls`` of them: of a turn that nothing disturbed, if there is one among a few."""
-    shortest = math.inf
+    shortest, spent = math.inf, 0.0
     for _ in range(_ATTEMPTS):
         before = program.disturbances()
         seconds = program.seconds(calls)
-        shortest = min(shortest, seconds / calls)
-        if program.disturbances() == before or seconds >= _LONG_TURN:
+        shortest, spent = min(shortest, seconds / calls), spent + seconds
+        if program.disturbances() == before or spent + seconds > _LONG_TURN:
             break
     return shortest
 
@@ -98,12 +98,17 @@ def beside(
     """
     if rival is None or best is None:
         return latency(program, first, settings)
-    estimate = min(first, undisturbed(program, max(1, calls_for(best, settings.repeat_seconds) // 4)))
+    calls = max(1, calls_for(best, settings.repeat_seconds) // 4)
+    again = undisturbed(program, calls)
+    estimate = min(first, again)
     if estimate >= settings.long_seconds or best > settings.slow_factor * estimate:
         return latency(program, first, settings)
     other = rival()
-    other.seconds(1)
-    return best * relative(program, other, (estimate, best), settings)
+    if best < settings.repeat_seconds:
+        other.seconds(1)
+        return best * relative(program, other, (estimate, best), settings)
+    # What was called for an estimate was a whole turn.
+    return best * relative(program, other, (estimate, best), settings, pairs=[again / undisturbed(other, 1)])
 
 
 def slower(program: Timed, first: float, best: float | None, settings: MeasureSettings) -> float | None:
@@ -117,7 +122,12 @@ def slower(program: Timed, first: float, best: float | None, settings: MeasureSe
 
 
 def relative(
-    ours: Timed, theirs: Timed, latencies: tuple[float, float], settings: MeasureSettings, until: float = math.inf
+    ours: Timed,
+    theirs: Timed,
+    latencies: tuple[float, float],
+    settings: MeasureSettings,
+    until: float = math.inf,
+    pairs: Sequence[float] = (),
 ) -> float:
     """How many times the latency of ``theirs`` that of ``ours`` is: the median over pairs of turns, one for each.
 
@@ -128,12 +138,13 @@ def relative(
     Args:
         latencies: of ours and theirs, roughly.
         until: the time, as ``time.perf_counter`` tells it, after which no further pair begins.
+        pairs: the ratios of pairs that were taken before.
     """
     our_calls, their_calls = (calls_for(latency, settings.repeat_seconds) for latency in latencies)
     enough = min(settings.repeats, max(_FEWEST, int(settings.enough_seconds / sum(latencies))))
-    wanted = enough * _CONFIRMED
-    ratios: list[float] = []
-    while True:
+    fewer = min(latencies) >= _LONG_TURN
+    ratios = list(pairs)
+    while (found := _decided(ratios, enough, fewer, ratios != [] and time.perf_counter() >= until)) is None:
         if len(ratios) % 2:
             b = undisturbed(theirs, their_calls)
             a = undisturbed(ours, our_calls)
@@ -141,15 +152,26 @@ def relative(
             a = undisturbed(ours, our_calls)
             b = undisturbed(theirs, their_calls)
         ratios.append(a / b)
-        pairs, ratio = len(ratios), statistics.median(ratios)
-        late = time.perf_counter() >= until
-        if any(pairs >= few and min(ratios) > slower for few, slower in _CLEARLY_SLOWER):
-            return ratio
-        if ratio >= 1.0:
-            if pairs >= enough or late:
-                return ratio
-        elif pairs >= wanted or late:
-            # Luck is taken out of victories, or a row of lucky ones would make records faster than any program.
-            return min(1.0, float(np.quantile(ratios, _SURE)))
-        elif sum(each >= 1.0 for each in ratios) > (1.0 - _SURE) * wanted:
-            return 1.0  # three quarters of the pairs cannot be won any more
+    return found
+
+
+def _decided(ratios: Sequence[float], enough: int, fewer: bool, late: bool) -> float | None:
+    """What the ratios of pairs say; ``None`` where more pairs are to be taken.
+
+    Args:
+        enough: pairs, for a program that is not the best.
+        fewer: whether turns are long, so that one pair less tells that a program is clearly slower.
+        late: whether no other pair is to be taken.
+    """
+    if not ratios:
+        return None
+    pairs, ratio, wanted = len(ratios), statistics.median(ratios), enough * _CONFIRMED
+    if any(pairs >= few - fewer and min(ratios) > slower for few, slower in _CLEARLY_SLOWER):
+        return ratio
+    if ratio >= 1.0:
+        return ratio if pairs >= enough or late else None
+    if pairs >= wanted or late:
+        # Luck is taken out of victories, or a row of lucky ones would make records faster than any program.
+        return min(1.0, float(np.quantile(ratios, _SURE)))
+    # Three quarters of the pairs cannot be won any more?
+    return 1.0 if sum(each >= 1.0 for each in ratios) > (1.0 - _SURE) * wanted else None

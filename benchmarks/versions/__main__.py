@@ -46,6 +46,7 @@ class Version:
         cache = folder / f"cache-{name}"
         cache.mkdir(mode=0o700)
         environment = {**os.environ, "PYTHONPATH": str(checkout), "ANSORLITE_CACHE": str(cache)}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its byte code
         self.process = subprocess.Popen(
             [sys.executable, str(WORKER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, cwd=folder
         )

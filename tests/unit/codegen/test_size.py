@@ -5,21 +5,28 @@ They are of a machine that this processor is: the tuner runs, too.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import ansorlite as al
 from ansorlite import te
 from ansorlite.codegen import compile as compiling
+from ansorlite.codegen.object import Object
 from ansorlite.errors import AnsorliteError, ProgramSizeError
+from ansorlite.loops.nodes import Function, LoopKind, Role, Stmt
 from ansorlite.measure import Measurer, MeasureSettings
+from ansorlite.platforms import build
 from ansorlite.programs.build import compile_candidate
 from ansorlite.records import Outcome
 from ansorlite.search import default_candidate
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.spaces import derive
 from ansorlite.target import process_target
-from tests.workloads import matmul
+from ansorlite.te.expr import Var
+from tests.running import run_compiled
+from tests.unit.loops.build import argument, load, loop, store
 
 
 def long_body(links: int) -> al.Task:
@@ -64,10 +71,38 @@ def test_parts_that_are_shared_count_once() -> None:
         compile_candidate(task, candidate)
 
 
+def sums(kind: LoopKind, turned: bool) -> Function:
+    """Of the rows of an array, in memory; the loop over what is added up stands inside, or outside if ``turned``."""
+    x, y = argument("X", 8, 4), argument("Y", 8)
+
+    def row(i: Var, k: Var) -> Stmt:
+        return replace(store(y, (i,), load(y, i) + load(x, i, k)), role=Role.UPDATE)
+
+    inside = loop("i", 8, lambda i: loop("k", 4, lambda k: row(i, k), kind))
+    outside = loop("k", 4, lambda k: loop("i", 8, lambda i: row(i, k), kind))
+    return Function("f", (x, y), 1, outside if turned else inside)
+
+
+@pytest.mark.parametrize(
+    ("kind", "turned", "promotes"),
+    [
+        (LoopKind.SERIAL, False, True),
+        (LoopKind.SERIAL, True, False),  # the innermost loop moves on in each step
+        (LoopKind.UNROLLED, False, False),
+        (LoopKind.UNROLLED, True, True),  # eight elements, in each step of the loop over the columns
+    ],
+)
+def test_all_of_llvm_is_for_loops_that_add_in_place(kind: LoopKind, turned: bool, promotes: bool) -> None:
+    built = build(sums(kind, turned), process_target())
+    assert isinstance(built, Object)
+    assert built.promotes is promotes
+    x, y = np.arange(32, dtype=np.float32).reshape(8, 4), np.ones(8, np.float32)
+    run_compiled(built, sums(kind, turned), process_target(), x, y)
+    np.testing.assert_array_equal(y, 1 + x.sum(axis=1))
+
+
 def test_a_large_program_is_not_given_to_all_of_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
-    task = al.Task(matmul(8, 8, 8), target=process_target())
-    in_memory = Candidate('def schedule(s):\n    C = s.stage("C")\n    s.reorder(C["k"], C["i"], C["j"])')
-    assert compile_candidate(task, in_memory).compiled.promotes
-    assert not compile_candidate(task, NAIVE).compiled.promotes, "its sums are in registers already"
     monkeypatch.setattr(compiling, "_PROMOTED", 10)
-    assert not compile_candidate(task, in_memory).compiled.promotes
+    built = build(sums(LoopKind.SERIAL, turned=False), process_target())
+    assert isinstance(built, Object)
+    assert not built.promotes

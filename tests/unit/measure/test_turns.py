@@ -88,13 +88,21 @@ def test_timed_in_turns(ours: list[float], theirs: list[float], ratio: float, pa
         (0.01, 0.02, 2),
         (0.01, 0.0125, 3),
         (0.01, 0.011, 5),
-        (0.02, 0.022, 3),  # long turns are means by themselves
+        (0.02, 0.022, 3),  # fewer turns, as they are longer
+        (0.04, 0.05, 2),  # long turns are means by themselves
+        (0.04, 0.08, 1),
     ],
 )
 def test_few_turns_are_enough_for_a_program_that_is_clearly_slower(best: float, seconds: float, pairs: int) -> None:
     ours, theirs = Program(for_ever(seconds)), Program(for_ever(best))
     assert turns.relative(ours, theirs, (best, best), replace(SETTINGS, repeats=5)) == pytest.approx(seconds / best)
     assert (ours.calls, theirs.calls) == (pairs, pairs)
+
+
+def test_a_call_that_is_a_whole_turn_is_a_turn_of_the_first_pair() -> None:
+    ours, theirs = Program(for_ever(0.08)), Program(for_ever(0.04))
+    assert turns.beside(ours, 0.08, lambda: theirs, 0.04, SETTINGS) == pytest.approx(0.08)
+    assert (ours.calls, theirs.calls) == (1, 1)
 
 
 def test_a_program_that_takes_tenths_of_a_second_is_not_called_over_and_over() -> None:
@@ -109,6 +117,7 @@ def test_a_program_that_takes_tenths_of_a_second_is_not_called_over_and_over() -
         ([], [0.001], 0.001, 1),
         ([0], [0.005, 0.001], 0.001, 2),  # the core was lost once, and the turn taken again
         ([0, 1, 2], [0.005, 0.002, 0.004], 0.002, 3),  # it always is: the shortest of a few
+        ([0, 1, 2], [0.012, 0.011], 0.011, 2),  # as many as take no longer than a long turn
         ([0], [0.05], 0.05, 1),  # a long turn would be disturbed again
     ],
 )
