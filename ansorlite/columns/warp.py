@@ -17,11 +17,10 @@ from ansorlite.columns.arithmetic import both, equal, floor, minimum, modulo, wh
 from ansorlite.columns.compound import Numbers, emitted
 from ansorlite.columns.machine import BLOCK, LANES, VECTOR, constant, read, register
 from ansorlite.columns.tape import Column, Number
+from ansorlite.machine.gpu import BANKS
 from ansorlite.machine.matrix import WARP
 from ansorlite.native import I64, PTR, compiled, declare, load, loop, splat
 
-#: Bytes that all banks of shared memory give at once.
-BANKS: Final = 128
 #: Chunks that all banks hold, and the bits of their numbers.
 _CHUNKS: Final = 8
 _BITS: Final = (1, 2, 4)

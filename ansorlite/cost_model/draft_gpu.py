@@ -5,30 +5,20 @@ much of that is hidden depends on the warps that are there to run. What is copie
 by as many blocks at once as there are, and where it is copied ahead, into a ring, over as many rounds as that has slots. Memory
 is shared by all; what each multiprocessor takes of it comes in whole sectors, however little of them its threads ask for.
 Operands beyond the registers that a thread may have are loaded and stored each time. Each stage takes the longest of them;
-launches take their time besides. There is next to no number of a GPU here: those are of its data sheet, or measured
-(``machine/gpu.py``). It has not been held against a GPU.
+launches take their time besides. What each of these costs is read from the GPU's row, ``Target.gpu``, of data sheets or measured;
+there is no number of a GPU here. It has not been held against a GPU.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ansorlite.errors import TargetError
 from ansorlite.features.gpu import GPU_COLUMN
-from ansorlite.features.gpu_lanes import SECTOR
 from ansorlite.target import Target
-
-#: Warps whose instructions a multiprocessor needs at hand to always have one to run: four schedulers, four cycles of latency.
-_WARPS: Final = 16
-#: Warps that keep the matrix units of a multiprocessor busy, of which there is one for each scheduler.
-_WARPS_OF_UNITS: Final = 4
-#: Words that all banks of shared memory give in one pass.
-_WORDS_OF_PASS: Final = 32.0
-#: Cycles of the lanes of a division, an exponential, or such, in cycles of an addition (special units are a quarter as wide).
-_SLOW: Final = 8.0
 
 
 class Causes(NamedTuple):
@@ -78,7 +68,7 @@ class GpuDraft:
 
     def seconds(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n,) the estimate itself."""
-        result: NDArray[np.float64] = np.maximum(self.causes(features).total.sum(axis=1), 1e-9)
+        result: NDArray[np.float64] = np.maximum(self.causes(features).total.sum(axis=1), 1.0 / self._gpu.clock)
         return result
 
     def causes(self, features: NDArray[np.float64]) -> Causes:
@@ -92,26 +82,28 @@ class GpuDraft:
         # Counts are whole again: a wave more or less is decided by them.
         blocks, threads = np.rint(magnitude("blocks")), np.maximum(np.rint(magnitude("threads")), 1.0)
         warps = np.ceil(threads / gpu.warp)
-        # One multiprocessor, per cycle, in operations of a thread; flops counts a product and an addition as two.
-        clock = gpu.flops / (2.0 * gpu.processors * gpu.lanes)
         lanes = warps * gpu.warp
-        instructions = magnitude("operations") + _SLOW * magnitude("slow") + magnitude("requests") + magnitude("shared_loads")
+        # As long as two reciprocals: a division is one and ten instructions besides, an exponential some twenty (counted in the
+        # machine code of sm_80 and sm_90).
+        slow = 2.0 * gpu.lanes / gpu.special * magnitude("slow")
+        instructions = magnitude("operations") + slow + magnitude("requests") + magnitude("shared_loads")
         wanted = np.maximum(magnitude("registers"), 1.0)
         # None by the estimate, which is a limit: by what an assembler said of like programs (``features/reported.py``).
         spilled = np.maximum(wanted - gpu.thread_registers, 0.0) / wanted
         issue = (instructions + 2.0 * spilled * magnitude("operations")) * lanes / gpu.lanes
-        passes = magnitude("wavefronts") * warps * _WORDS_OF_PASS / gpu.shared_words
+        passes = magnitude("wavefronts") * warps / gpu.wavefronts
         ready = np.minimum(np.maximum(magnitude("resident"), 1.0), np.maximum(blocks / gpu.processors, 1.0)) * warps
-        hidden = np.minimum(ready / _WARPS, 1.0)
+        # Each scheduler needs another warp in each cycle until the result of its first one's instruction is there.
+        hidden = np.minimum(ready / (gpu.schedulers * gpu.arithmetic_latency), 1.0)
         waves = np.ceil(blocks / gpu.processors)
-        units = magnitude("matrix") * lanes / gpu.lanes / np.minimum(ready / _WARPS_OF_UNITS, 1.0)
+        units = magnitude("matrix") * lanes / gpu.lanes / np.minimum(ready / gpu.schedulers, 1.0)
         # By each round of what reads memory for all threads; what other blocks do meanwhile, and other rounds, hides it.
         rounds = np.where((magnitude("requests") > 0) & (features[:, :, GPU_COLUMN["launch"]] == 0), magnitude("rounds"), 0.0)
         at_once = np.maximum(ready / warps, 1.0) * np.maximum(magnitude("stages"), 1.0)
-        busy = waves / clock
+        busy = waves / gpu.clock
         # A part of the GPU asks for a part of its bandwidth.
         memory = blocks * magnitude("bytes") / (gpu.bandwidth * np.minimum(blocks / gpu.processors, 1.0))
-        memory = np.maximum(memory, busy * magnitude("sectors") * warps * SECTOR / gpu.sector_bytes)
+        memory = np.maximum(memory, busy * magnitude("sectors") * warps / gpu.sectors)
         launch = gpu.launch * features[:, :, GPU_COLUMN["launch"]]
         waiting, latency = busy * issue * (1.0 / hidden - 1.0), busy * rounds * gpu.latency / at_once
         return Causes(busy * issue, waiting, busy * units, busy * passes, latency, memory, launch)

@@ -14,13 +14,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorlite.columns.warp import BANKS
-from ansorlite.features.gpu_lanes import SECTOR, WORD
 from ansorlite.features.reference import StoreCopy, value_of
 from ansorlite.loops.nodes import Buffer, For, Intrinsic, Load, LoopKind, Multiply, Stmt, Store, statements
 from ansorlite.loops.phases import trips
 from ansorlite.loops.products import Product, product_of
 from ansorlite.loops.swizzle import CHUNK
+from ansorlite.machine.gpu import BANKS, SECTOR, WORD
 from ansorlite.machine.matrix import WARP
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Expr, Var

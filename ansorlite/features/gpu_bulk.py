@@ -14,12 +14,10 @@ from typing import Final
 from ansorlite.analysis.access import walked
 from ansorlite.columns.arithmetic import both, ceil, either, equal, every, floor, maximum, modulo, product, where
 from ansorlite.columns.tape import Number
-from ansorlite.columns.warp import BANKS
-from ansorlite.features.gpu_lanes import SECTOR
 from ansorlite.features.nest_view import reach
 from ansorlite.features.population import NestStatements
 from ansorlite.loops.arguments import argument
-from ansorlite.machine.gpu import Gpu
+from ansorlite.machine.gpu import BANKS, SECTOR, Gpu
 from ansorlite.machine.matrix import WARP
 from ansorlite.schedule.nest import Attached
 from ansorlite.schedule.padding import strides

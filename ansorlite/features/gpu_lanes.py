@@ -11,15 +11,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
 
 from ansorlite.analysis.access import walked
 from ansorlite.columns.arithmetic import equal, floor, maximum, minimum, modulo, product, where
 from ansorlite.columns.tape import Number
-from ansorlite.columns.warp import BANKS, Digit, Layout, touched
+from ansorlite.columns.warp import Digit, Layout, touched
 from ansorlite.features.population import NestStatements
 from ansorlite.loops.nodes import LoopKind
 from ansorlite.loops.swizzle import CHUNK
+from ansorlite.machine.gpu import BANKS, SECTOR, WORD
 from ansorlite.machine.matrix import WARP
 from ansorlite.schedule.nest import Attached, Nest
 from ansorlite.schedule.padding import strides
@@ -29,11 +29,6 @@ from ansorlite.te.index.affine import affine
 from ansorlite.te.index.form import Affine, division
 from ansorlite.te.ops import BinaryOp
 from ansorlite.te.tensor import Tensor
-
-#: Bytes of memory that are fetched as one.
-SECTOR: Final = 32
-#: Bytes of a bank of shared memory.
-WORD: Final = 4
 
 
 @dataclass(frozen=True)

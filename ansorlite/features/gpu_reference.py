@@ -44,7 +44,7 @@ from ansorlite.loops.phases import phases, trips
 from ansorlite.loops.products import Product
 from ansorlite.loops.runs import Runs, runs_of
 from ansorlite.loops.visit import loads, map_outermost, map_stmt, stores
-from ansorlite.machine.gpu import Gpu
+from ansorlite.machine.gpu import BANKS, Gpu
 from ansorlite.sketch.gpu_limits import OVERHEAD
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Expr, Select
@@ -55,8 +55,6 @@ from ansorlite.te.traversal import free_vars
 _OWN: Final = (Scope.PRIVATE, Scope.LOCAL, Scope.REGISTER)
 #: Bytes that a copy which lands later has at least.
 _WORD: Final = 4
-#: Bytes of all banks of shared memory together.
-_BANKS: Final = 128
 #: Bytes that places and sizes of bulk copies are multiples of.
 _BULK_UNIT: Final = 16
 #: Words of a lane that one load for matrix units gets.
@@ -168,7 +166,7 @@ def _is_bulk(runs: Runs, stored: Collection[Buffer], gpu: Gpu) -> bool:
 
 def _in_order(buffer: Buffer) -> bool:
     """Whether its rows lie as they are: so few of a swizzled buffer that all have the same order."""
-    return buffer.swizzle == 1 or buffer.shape[-2] <= max(1, _BANKS // dtypes.size(buffer.dtype) // buffer.strides[-2])
+    return buffer.swizzle == 1 or buffer.shape[-2] <= max(1, BANKS // dtypes.size(buffer.dtype) // buffer.strides[-2])
 
 
 def _is_before(stmt: Stmt) -> bool:

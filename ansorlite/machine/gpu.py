@@ -1,4 +1,7 @@
-"""Facts of GPUs, from data sheets: what a block, and a multiprocessor, may have; rates may be measured (``kept_gpu.py``)."""
+"""Facts of GPUs, from data sheets: what a block, and a multiprocessor, may have; rates may be measured (``kept_gpu.py``).
+
+The estimate of a program's time (``cost_model/draft_gpu.py``) reads every number of a GPU here.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ansorlite.machine.matrix import AMPERE, HOPPER, HOPPER_WARP, MatrixUnit
+
+#: Bytes of memory that are fetched as one, and that all banks of shared memory give in one pass.
+SECTOR: Final = 32
+BANKS: Final = 128
+#: Bytes of a word of shared memory: of one bank.
+WORD: Final = 4
 
 
 @dataclass(frozen=True)
@@ -36,6 +45,11 @@ class Gpu:
         launch: seconds of one launch (CUDA C++ Best Practices: a few microseconds).
         shared_words: of 32 bits, that the shared memory of a multiprocessor gives in a cycle: one of each bank.
         l2_bandwidth: bytes per second of copies within the cache that all share; 0: not known.
+        schedulers: of a multiprocessor, each of which begins an instruction of a warp in a cycle; each has a matrix unit.
+        arithmetic_latency: cycles until the result of an addition or product is there (CUDA C++ Programming Guide, on
+            multiprocessor level parallelism: 4 cycles and 4 schedulers, so that 16 warps hide it).
+        special: reciprocals, roots and such that a multiprocessor begins in a cycle (CUDA C++ Programming Guide, throughput of
+            native arithmetic instructions: 16 from compute capability 7.0 on).
     """
 
     name: str
@@ -62,6 +76,24 @@ class Gpu:
     latency: float = 500.0
     sector_bytes: float = 64.0
     map_bytes: int = 0
+    schedulers: int = 4
+    arithmetic_latency: float = 4.0
+    special: float = 16.0
+
+    @property
+    def clock(self) -> float:
+        """Cycles per second. A lane does a product and an addition in one; each counts as an operation."""
+        return self.flops / (2.0 * self.processors * self.lanes)
+
+    @property
+    def sectors(self) -> float:
+        """Of memory, that a multiprocessor gets in a cycle."""
+        return self.sector_bytes / SECTOR
+
+    @property
+    def wavefronts(self) -> float:
+        """Passes over all banks of its shared memory that a multiprocessor makes in a cycle."""
+        return self.shared_words * WORD / BANKS
 
     @property
     def limits(self) -> str:
@@ -83,7 +115,7 @@ class Gpu:
 BULK_BYTES: Final = 256
 #: Least bytes of a row of a box, for machine code of compute capability 9.0 alone: what matrix units read as one. Not measured.
 MAP_BYTES: Final = 16
-#: None that is sold: the one that a CPU stands in for. It is small, so that its programs are.
+#: None that is sold: the one that a CPU stands in for. It is small, so that its programs are. Special units: a quarter as wide.
 EMULATED: Final = Gpu(
     name="emulated",
     warp=32,
@@ -101,6 +133,7 @@ EMULATED: Final = Gpu(
     load_bytes=16,
     async_copies=True,
     lanes=128,
+    special=32.0,
 )
 #: NVIDIA A100 Tensor Core GPU, data sheet of SXM with 80 GB; CUDA C++ Programming Guide, compute capability 8.0.
 A100: Final = Gpu(
@@ -141,7 +174,8 @@ H100: Final = replace(
 H100_PLAIN: Final = replace(H100, matrix=HOPPER_WARP, map_bytes=0)
 #: Arm Mali-G710 with 10 cores at 850 MHz, 64-bit LPDDR5X-7500. Arm GPU data sheet (16 lanes, 64 multiply-adds of float32 a core
 #: and cycle, L2 of 512 KB to 2 MB), Arm Mali GPU OpenCL developer guide (local memory of 32 KB, which lies in main memory; 64
-#: registers where half of a core's 2,048 threads run). Nothing was measured on one.
+#: registers where half of a core's 2,048 threads run; special functions at a quarter of the rate of additions). Nothing was
+#: measured on one.
 MALI: Final = Gpu(
     name="Mali-G710",
     warp=16,

@@ -15,6 +15,8 @@ _SIMULATORS: Final = ("Oclgrind",)
 #: What the queries do not tell, for whatever has no row of its own.
 _REGISTERS: Final = 64
 _THREADS: Final = 1024
+#: Lanes for each that begins special functions.
+_LANES_OF_SPECIAL: Final = 4
 
 
 def pyopencl() -> Any:
@@ -89,6 +91,7 @@ def facts(number: int) -> Gpu:
         flops=2 * clock * processors * lanes,
         load_bytes=16,
         lanes=lanes,
+        special=lanes / _LANES_OF_SPECIAL,
         async_copies=False,
     )
     return measured(gpu)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from ansorlite import search, sketch
+from ansorlite import search
 from ansorlite.codegen.object import DeviceObject
-from ansorlite.loops.printer import digest
 from ansorlite.measure.backend import BuiltProgram
-from ansorlite.programs.build import build_lowered, pack, unpack
+from ansorlite.programs.build import build_candidate, loops_key, pack, unpack
 from ansorlite.runtime.device import Memory
 from ansorlite.runtime.devices import device_of
 from ansorlite.runtime.timing import Call
@@ -21,9 +20,9 @@ from ansorlite.task import Task
 
 def build(task: Task, candidate: Candidate) -> BuiltProgram:
     """Compile one candidate."""
-    function = sketch.lower(task, candidate)
-    compiled = build_lowered(task, candidate, function)
-    return BuiltProgram(pack(compiled), digest(function), compiled.reports if isinstance(compiled, DeviceObject) else ())
+    compiled = build_candidate(task, candidate)
+    reports = compiled.reports if isinstance(compiled, DeviceObject) else ()
+    return BuiltProgram(pack(compiled), loops_key(task, candidate, compiled), reports)
 
 
 def default(task: Task) -> Candidate:

@@ -62,13 +62,15 @@ def replay_here(task: Task, record: Record) -> Measurement:
     bench = Bench(native, settings, lambda _phase: None)
     with temporary_folder() as folder:
         reference, artifact = folder / "reference", folder / "program"
-        artifact.write_bytes(native.build(task, record.measurement.candidate).code)
+        built = native.build(task, record.measurement.candidate)
+        artifact.write_bytes(built.code)
         bench.prepare(task, Prepare(task.key, str(reference)))
         answer = bench.run(task, Run(task.key, str(artifact), str(reference), best=None, rival=None))
     verdict = run_verdict(answer)
     return replace(
         record.measurement,
         outcome=verdict.outcome,
+        key=built.key,
         latency=answer.latency,
         checked=verdict.outcome is Outcome.OK,
         error=verdict.error,
@@ -101,8 +103,10 @@ def main(database: Path, record_id: int, loops: bool, here: bool, threads: int |
         click.echo(json.dumps({"recorded": measurement_json(record), "now": measurement_json(again)}))
         return
     elsewhere = f"recorded on another machine: {record.target} (this is {task.target.key})"
+    others = f"its key is not of these loops: version {record.measurement.version or 'unknown'} may have measured other ones"
     said = [
         elsewhere if task.target.key != record.target else "",
+        others if _changed(record.measurement, now) else "",
         f"task:      {record.task}",
         now.candidate.trace,
         program,
@@ -111,6 +115,11 @@ def main(database: Path, record_id: int, loops: bool, here: bool, threads: int |
         now.error,
     ]
     click.echo(visible("\n".join(filter(None, said))))
+
+
+def _changed(recorded: Measurement, now: Measurement) -> bool:
+    """Whether the program has other loops than the one that was measured: lowering has changed, or a pass over loops."""
+    return bool(recorded.key and now.key) and recorded.key != now.key
 
 
 def _line(measurement: Measurement) -> str:

@@ -18,9 +18,10 @@ from ansorlite.codegen.object import (
     Report,
     Slot,
 )
+from ansorlite.loops import printer
 from ansorlite.loops.arguments import argument
 from ansorlite.loops.kernel_module import When
-from ansorlite.loops.nodes import Buffer, Function
+from ansorlite.loops.nodes import Buffer
 from ansorlite.runtime.abroad import KernelAbroad, check_exported
 from ansorlite.runtime.device_kernel import DeviceKernel
 from ansorlite.runtime.kernel import Kernel, Origin
@@ -35,13 +36,18 @@ def build_candidate(task: Task, candidate: Candidate) -> Compiled:
     Raises:
         ScheduleError: its trace makes no program of the task.
     """
-    return build_lowered(task, candidate, sketch.lower(task, candidate))
+    return platforms.build(replace(sketch.lower(task, candidate), name=_symbol(task, candidate)), task.target)
 
 
-def build_lowered(task: Task, candidate: Candidate, function: Function) -> Compiled:
-    """Compile the loop IR of one program. Its name becomes a symbol: no two programs of a model have the same."""
+def loops_key(task: Task, candidate: Candidate, compiled: Compiled) -> str:
+    """By which records know a program that was built: the digest of the loops that run, whatever its symbol."""
+    return printer.digest(compiled.loops.replace(_symbol(task, candidate), "kernel"))
+
+
+def _symbol(task: Task, candidate: Candidate) -> str:
+    """The name of its function: no two programs of a model have the same."""
     digest = hashlib.sha256(repr((task.key, task.target.key, candidate)).encode()).hexdigest()[:16]
-    return platforms.build(replace(function, name=f"kernel_{digest}"), task.target)
+    return f"kernel_{digest}"
 
 
 def compile_candidate(task: Task, candidate: Candidate) -> Kernel:

@@ -63,7 +63,7 @@ class Measurement:
     Attributes:
         candidate: what was measured.
         outcome: how it ended.
-        key: hex, equal for equal programs: the digest of the printed loop IR, from whoever compiled it; empty where nobody did.
+        key: hex, equal for equal programs: the digest of the loops that run, from whoever compiled it; empty where nobody did.
             Older records have one of the canonical numbers of what was their space then.
         latency: seconds of one call. For ``EARLY_STOPPED`` a lower bound; ``None`` for a failure.
         checked: whether the output was compared with the reference and found right and, where it claimed to be

@@ -37,7 +37,7 @@ _MEASUREMENTS: Final = (
         task          INTEGER NOT NULL REFERENCES tasks (id),
         target        TEXT NOT NULL,        -- Target.key
         trace         TEXT NOT NULL,        -- Candidate.trace
-        key           TEXT NOT NULL,        -- of the program: digest of its loop IR, hex
+        key           TEXT NOT NULL,        -- of the program: digest of the loops that run, hex
         outcome       TEXT NOT NULL,        -- Outcome.value
         latency       REAL,                 -- seconds
         checked       INTEGER NOT NULL,     -- 0 or 1

@@ -9,7 +9,7 @@ import numpy as np
 
 from ansorlite.errors import ScheduleError
 from ansorlite.evolution.keys import keys
-from ansorlite.loops.printer import digest
+from ansorlite.loops.printer import digest, text
 from ansorlite.search import SearchProblem
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.program import lower
@@ -52,6 +52,6 @@ class ProgramKeys:
             (canonical,) = keys(self._problem.spaces[position].space, np.array([row], np.int64))
             return hashlib.sha256(b"%d:" % position + canonical).hexdigest()
         try:
-            return digest(lower(self._task, candidate))
+            return digest(text(lower(self._task, candidate)))
         except ScheduleError:
             return None

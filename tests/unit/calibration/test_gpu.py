@@ -14,7 +14,9 @@ from click.testing import CliRunner
 
 from ansorlite.cache.disk import CACHE_VARIABLE, default_cache
 from ansorlite.calibration import gpu as calibration
-from ansorlite.calibration.gpu import Sizes, calibrate_gpu
+from ansorlite.calibration import gpu_programs as programs
+from ansorlite.calibration.gpu import calibrate_gpu
+from ansorlite.calibration.gpu_programs import Sizes
 from ansorlite.cli.main import main
 from ansorlite.codegen.nvptx.assemble import ASSEMBLER_VARIABLE
 from ansorlite.cost_model.draft_gpu import GpuDraft
@@ -33,7 +35,7 @@ from ansorlite.target import GPUS, host, resolve
 from tests.cupy_stand_in import StandIn
 from tests.on_gpu import compiled, run
 
-SIZES = Sizes(memory=4096, cache=1024, steps=2, blocks=3, threads=64, sectors=128)
+SIZES = Sizes(memory=4096, cache=1024, steps=2, blocks=3, threads=64, sectors=128, words=256, copies=3)
 
 
 @pytest.fixture
@@ -42,7 +44,6 @@ def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
     monkeypatch.setenv(ASSEMBLER_VARIABLE, "driver")
     monkeypatch.setattr(Sizes, "of", staticmethod(lambda _: SIZES))
     monkeypatch.setattr(calibration, "_TIMING", TimingSettings(min_seconds=0.0, min_repeats=2, repeat_seconds=1e-6))
-    monkeypatch.setattr(calibration, "_WORDS", 256)
     device_of.cache_clear()
     kept.cache_clear()
     with StandIn().installed() as stand_in:
@@ -110,34 +111,33 @@ def test_the_programs_do_what_they_are_said_to_do(target: str) -> None:
     """What nobody uses no compiler would have to compute."""
     rng = np.random.default_rng(0)
     x = rng.random(512, dtype=np.float32)
-    np.testing.assert_array_equal(_run(calibration._copy(512, 64), x, target), x)
+    np.testing.assert_array_equal(_run(programs.copy(512, 64), x, target), x)
     x = x[:64]
     sums = 16 * (x + SIZES.steps * x * (0.5 * x))
-    found = _run(calibration._multiply_adds(SIZES), x, target)
+    found = _run(programs.multiply_adds(SIZES), x, target)
     np.testing.assert_allclose(found, np.tile(sums, (SIZES.blocks, 1)), rtol=1e-5)
     x = rng.random(256, dtype=np.float32)
     read = [[x[(k * 32 + j * 64 + t) % 256] for k in range(SIZES.steps) for j in range(16)] for t in range(64)]
-    found = _run(calibration._shared_loads(SIZES), x, target)
+    found = _run(programs.shared_loads(SIZES), x, target)
     np.testing.assert_allclose(found, np.tile(np.sum(read, axis=1), (SIZES.blocks, 1)), rtol=1e-5)
-    chain = calibration._chain(4096)
+    chain = programs.chain(4096)
     lines = [0]
     while len(lines) == 1 or lines[-1]:
         lines.append(int(chain[lines[-1]]))
     assert sorted(lines[1:]) == list(range(0, 512, 16)), "each line once, and back"
-    found = _run(calibration._chase(512, 5), chain, target)
+    found = _run(programs.chase(512, 5), chain, target)
     np.testing.assert_array_equal(found, [(lines[:-1] + lines)[lines.index(16 * b) + 5] for b in range(2)])
     x = rng.random(1024, dtype=np.float32)
     stride = SIZES.blocks * 64
     at = np.arange(SIZES.steps * 16) * stride + np.arange(stride).reshape(SIZES.blocks, 64, 1)
-    found = _run(calibration._sector_loads(SIZES), x, target)
+    found = _run(programs.sector_loads(SIZES), x, target)
     np.testing.assert_allclose(found, x[at % 128 * 8].sum(-1), rtol=1e-5)
 
 
 @pytest.mark.parametrize("nbytes", [64, 1024])
 @pytest.mark.parametrize("bulk", [True, False])
-def test_copies_ahead_are_in_bulk_or_not(nbytes: int, bulk: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calibration, "_COPIES", 3)
-    function = calibration._copies_ahead(nbytes, 2)
+def test_copies_ahead_are_in_bulk_or_not(nbytes: int, bulk: bool) -> None:
+    function = programs.copies_ahead(nbytes, SIZES)
     verify(function)
     target = replace(GPUS["h100"], gpu=replace(H100, bulk_bytes=nbytes if bulk else 0))
     ptx, _ = compiled(function, target)
@@ -146,7 +146,7 @@ def test_copies_ahead_are_in_bulk_or_not(nbytes: int, bulk: bool, monkeypatch: p
     y = np.full(function.params[1].shape, np.nan, np.float32)
     run(function, [x, y], target)
     rows = x[:, :, : nbytes // 4].reshape(3, -1)
-    np.testing.assert_allclose(y, np.tile(rows[:, : 4 * y.shape[1] : 4].sum(0), (2, 1)), rtol=1e-5)
+    np.testing.assert_allclose(y, np.tile(rows[:, : 4 * y.shape[1] : 4].sum(0), (SIZES.blocks, 1)), rtol=1e-5)
 
 
 def test_bulk_copies_are_worth_it_from_where_they_never_lose() -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from ansorlite.columns.program import ColumnProgram
 from ansorlite.columns.tape import Number, Tape
-from ansorlite.columns.warp import BANKS, Digit, Layout, touched
+from ansorlite.columns.warp import Digit, Layout, touched
+from ansorlite.machine.gpu import BANKS
 from ansorlite.machine.matrix import WARP
 
 _TABLES = (

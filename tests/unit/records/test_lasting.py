@@ -8,20 +8,28 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import ansorlite as al
 from ansorlite.evolution import EvolutionSettings
-from ansorlite.loops.printer import text
-from ansorlite.platforms.table import PLATFORMS
+from ansorlite.loops.nodes import For, Function, LoopKind, index
+from ansorlite.loops.passes import LoopPass
+from ansorlite.loops.printer import module_text, text
+from ansorlite.measure import native
+from ansorlite.measure.replay import main as replay
+from ansorlite.platforms import finished
+from ansorlite.platforms.table import PLATFORMS, platform_of
 from ansorlite.records import Database
 from ansorlite.schedule import tiles
-from ansorlite.sketch.candidate import Candidate
+from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.sketch.program import lower
 from ansorlite.sketch.rules import CPU_RULES
 from ansorlite.sketch.rules.fusion import MULTI_LEVEL_TILING_WITH_FUSION
 from ansorlite.sketch.tile_space import TileSpace
 from ansorlite.spaces.derivation import derive
+from ansorlite.target import Target
 from ansorlite.task import Task
+from ansorlite.te.expr import Var
 from tests import workloads
 from tests.unit.records.samples import measurement
 
@@ -76,9 +84,35 @@ def test_a_record_is_known_by_the_loops_of_its_program(tmp_path: Path) -> None:
         with Database(tmp_path / f"{number}.db") as database:
             measured = [record.measurement for record in database.records_of(task)]
         for each in measured:
-            printed = text(lower(task, each.candidate)).encode()
+            function = replace(lower(task, each.candidate), name="kernel")
+            printed = module_text(finished(function, task.target)).encode()
             assert each.key == hashlib.sha256(printed).hexdigest()[: len(each.key)]
             assert each.peak > 1e8, "of this machine, when it measured"
         found.append({each.key for each in measured})
     assert len(found[0]) == 3
     assert found[0] == found[1]
+
+
+def test_a_changed_pass_changes_the_key_and_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = al.Task(workloads.matmul_relu(8, 8, 8))
+    platform, before = platform_of(task.target), native.build(task, NAIVE)
+    with Database(tmp_path / "db") as database:
+        database.add(task, replace(measurement(0), candidate=NAIVE, key=before.key, version="1.2.3"))
+    words = [str(tmp_path / "db"), "1", "--here"]
+    noticed = "its key is not of these loops: version 1.2.3 may have measured other ones"
+    assert noticed not in CliRunner().invoke(replay, words).stdout
+
+    def nothing(function: Function, _: Target) -> Function:
+        return function
+
+    def around(function: Function, _: Target) -> Function:
+        return replace(function, body=For(Var("once"), index(1), LoopKind.SERIAL, function.body))
+
+    for change, changes in ((nothing, False), (around, True)):
+        passes = (*platform.passes, LoopPass("changed", change))
+        monkeypatch.setitem(PLATFORMS, task.target.platform, replace(platform, passes=passes))  # type: ignore[arg-type]
+        after = native.build(task, NAIVE)
+        assert (after.key != before.key) == changes
+        shown = CliRunner().invoke(replay, words).stdout
+        assert "now:       ok, " in shown
+        assert (noticed in shown) == changes
