@@ -15,7 +15,8 @@ from typing import Any, Final
 import llvmlite.binding as llvm
 import numpy as np
 
-from ansorlite.codegen.driver import CALLED, LIBRARY
+from ansorlite.codegen.driver import LIBRARY
+from ansorlite.codegen.driver_calls import CALLED
 from ansorlite.codegen.machine import machine
 from ansorlite.export.link import link
 from ansorlite.runtime.arguments import empty

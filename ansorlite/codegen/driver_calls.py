@@ -11,6 +11,8 @@ from ansorlite.target import Target
 
 #: What the names of all that is defined begin with.
 PREFIX: Final = "ansorlite_gpu_"
+#: Bytes of the message.
+MESSAGE: Final = 512
 #: What is called of the driver's library: names of symbols, of which some have versions.
 CALLED: Final = {
     "cuInit": "cuInit",
@@ -93,6 +95,11 @@ class DriverFunction(Builder):
         self.do(f"call void @{PREFIX}fail(i32 {result}, ptr {self.module.string(what)})")
         self.jump(failed)
         self.start(right)
+
+    def tell(self, form: str, *arguments: str) -> None:
+        """Write the message, as C's ``printf`` does."""
+        into = f"ptr @{PREFIX}message, i64 {MESSAGE}"
+        self.do(f"call i32 (ptr, i64, ptr, ...) @snprintf({into}, ptr {form}, {', '.join(arguments)})")
 
     @contextmanager
     def loop(self, count: str) -> Iterator[str]:

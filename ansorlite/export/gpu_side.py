@@ -14,7 +14,8 @@ from string import Template
 from typing import Final
 
 from ansorlite.codegen import checksum, driver
-from ansorlite.codegen.driver_calls import PREFIX
+from ansorlite.codegen.driver_calls import MESSAGE, PREFIX
+from ansorlite.codegen.driver_tables import GpuModel
 from ansorlite.export.description import MODEL, Description
 from ansorlite.export.public_side import MAPPED, MAPPING_CALLS, WEIGHTS
 from ansorlite.target import Target
@@ -122,7 +123,7 @@ def functions(name: str) -> tuple[str, ...]:
     return tuple(f"{name}_{what}" for what in ("create", "run", "enqueue", "destroy", "error"))
 
 
-def text(description: Description, model: driver.GpuModel, host: Target) -> str:
+def text(description: Description, model: GpuModel, host: Target) -> str:
     """The LLVM IR of the library. Where the weights are inside, they are the symbol ``public_side.WEIGHTS``."""
     encoded = [*description.text().encode(), 0]
     count = len(model.values)
@@ -134,7 +135,7 @@ def text(description: Description, model: driver.GpuModel, host: Target) -> str:
         "checksum": checksum.CHECKSUM,
         "expected": int(description.checksum, 16),
         "suits": "",
-        "message": driver.MESSAGE,
+        "message": MESSAGE,
     }
     life = (_INSIDE if description.weights is None else _BESIDE).substitute(facts)
     stores = [

@@ -13,7 +13,7 @@ import llvmlite.binding as llvm
 
 from ansorlite import processor
 from ansorlite.codegen import checksum, direct, entry, team
-from ansorlite.codegen.driver import GpuModel
+from ansorlite.codegen.driver_tables import GpuModel
 from ansorlite.codegen.machine import machine, optimise
 from ansorlite.errors import ArgumentError
 from ansorlite.export import gpu_side, header, public_side

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from ansorlite import export
-from ansorlite.codegen.driver import GpuModel
+from ansorlite.codegen.driver_tables import GpuModel
 from ansorlite.codegen.entry import Call, EntryStep
 from ansorlite.codegen.object import Compiled, DeviceObject, Object
 from ansorlite.errors import ArgumentError
