@@ -13,7 +13,7 @@ array, the box may leave the array there.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import copysign, gcd, prod
 from typing import Final
 
@@ -39,20 +39,28 @@ _UNIT: Final = 16
 
 @dataclass(frozen=True)
 class Side:
-    """
+    """One side of a box, and of the array, wherever the box begins.
+
     Attributes:
         count: elements of the box along it.
         stride: elements of memory from each to the next.
-        begin: which of the array is the first of these.
         extent: how many the array has: from there on zeros are copied, or nothing is.
-        filled: whether zeros are.
+        filled: whether zeros are. Else the extent may as well be greater.
     """
 
     count: int
     stride: int
-    begin: Expr
     extent: int
     filled: bool
+
+    def join(self, other: Side) -> Side | None:
+        """The side that does for both; ``None``: there is none."""
+        if (self.count, self.stride) != (other.count, other.stride):
+            return None
+        extent = max(self.extent, other.extent)
+        if any(side.filled and side.extent != extent for side in (self, other)):
+            return None
+        return replace(self, extent=extent, filled=self.filled or other.filled)
 
 
 @dataclass(frozen=True)
@@ -63,12 +71,14 @@ class Box:
         target: what is copied to.
         to: the element that the first one of the box goes to.
         sides: innermost first.
+        begins: which element of the array is the first of the box, by sides.
     """
 
     source: Buffer
     target: Buffer
     to: Affine
     sides: tuple[Side, ...]
+    begins: tuple[Expr, ...]
 
     @property
     def nbytes(self) -> int:
@@ -112,11 +122,11 @@ def box_of(phase: For, algebra: IndexAlgebra) -> Box | None:
     digits = _digits(vectors - vectors[0])
     if digits is None:
         return None
-    sides = _sides(digits, begins, ends, load.buffer, algebra)
-    if sides is None:
+    found = _sides(digits, begins, ends, load.buffer, algebra)
+    if found is None:
         return None
     to = put[1].plus(Affine((), int(places[0])))
-    return Box(load.buffer, nest.store.buffer, to, sides)
+    return Box(load.buffer, nest.store.buffer, to, tuple(side for side, _ in found), tuple(begin for _, begin in found))
 
 
 def _copied(value: Expr, algebra: IndexAlgebra) -> tuple[Load, dict[int, int]] | None:
@@ -197,8 +207,9 @@ def _sides(
     ends: Mapping[int, int],
     source: Buffer,
     algebra: IndexAlgebra,
-) -> tuple[Side, ...] | None:
-    """
+) -> tuple[tuple[Side, Expr], ...] | None:
+    """Sides, and where the box begins along each; innermost first.
+
     Args:
         begins: of the indices that have ends, in their order, then of the sum of all others.
     """
@@ -211,13 +222,13 @@ def _sides(
         if len(parts) != 1 or step[parts[0]] < 0:
             return None
         moved.append((int(parts[0]), int(step[parts[0]])))
-    sides: dict[int, Side] = {}
-    added: list[Side] = []
+    sides: dict[int, tuple[Side, Expr]] = {}
+    added: list[tuple[Side, Expr]] = []
     for part, (dim, end) in enumerate(ends.items()):
         mine = sorted((by, number) for number, (of, by) in enumerate(moved) if of == part)
         stride = source.strides[dim]
         if not mine:
-            added.append(Side(1, stride, begins[part].expr(), end, filled=True))
+            added.append((Side(1, stride, end, filled=True), begins[part].expr()))
             continue
         # Digits of the index: each goes as far as the next one begins, and the last one takes what the index begins at.
         far = mine[-1][0]
@@ -226,13 +237,13 @@ def _sides(
         if end % far or gcd(begins[part].constant, *(f * divisor(term) for term, f in begins[part].terms)) % far:
             return None
         for by, number in mine[:-1]:
-            sides[number] = Side(digits[number][0], stride * by, zero, digits[number][0], filled=False)
+            sides[number] = Side(digits[number][0], stride * by, digits[number][0], filled=False), zero
         begin = algebra.simplify(begins[part].expr() // far)
-        sides[mine[-1][1]] = Side(digits[mine[-1][1]][0], stride * far, begin, end // far, filled=True)
+        sides[mine[-1][1]] = Side(digits[mine[-1][1]][0], stride * far, end // far, filled=True), begin
     strides = {by: number for number, (of, by) in enumerate(moved) if of == len(ends)}
     for number, (of, by) in enumerate(moved):
         if of == len(ends):
-            sides[number] = Side(digits[number][0], by, zero, digits[number][0], filled=False)
+            sides[number] = Side(digits[number][0], by, digits[number][0], filled=False), zero
     shares = _shares(begins[-1], sorted(strides, reverse=True), unit)
     if shares is None:
         return None
@@ -241,14 +252,17 @@ def _sides(
         least, greatest = algebra.range(begin)
         if least < 0 or greatest * by >= source.size:
             return None
-        side = Side(count, by, begin, int(greatest) + count, filled=False)
+        side = Side(count, by, int(greatest) + count, filled=False), begin
         if by in strides:
             sides[strides[by]] = side
         else:
             added.append(side)
     result = (*(sides[number] for number in range(len(digits))), *added)
-    fits = result and len(result) <= _SIDES and result[0].stride == 1 and result[0].count % unit == 0
-    return result if fits and all(side.stride % unit == 0 for side in result[1:]) else None
+    if not 0 < len(result) <= _SIDES:
+        return None
+    inner, outer = result[0][0], result[1:]
+    fits = inner.stride == 1 and inner.count % unit == 0 and all(side.stride % unit == 0 for side, _ in outer)
+    return result if fits else None
 
 
 def _shares(begin: Affine, strides: Sequence[int], unit: int) -> dict[int, Affine] | None:

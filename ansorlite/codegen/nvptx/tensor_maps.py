@@ -8,13 +8,13 @@ launch gives: so nobody needs to know the addresses of arrays before, and a kern
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from ansorlite.codegen.context import Context
 from ansorlite.codegen.expressions import evaluate
 from ansorlite.codegen.nvptx import alone
-from ansorlite.loops.boxes import Box
+from ansorlite.loops.boxes import Box, Side
 from ansorlite.loops.nodes import Buffer, For
 from ansorlite.machine.gpu import Gpu
 from ansorlite.machine.matrix import WARP
@@ -31,46 +31,20 @@ _ZEROS: Final = tuple(f"st.shared.v4.b32 [$0+{at}], {{$1, $1, $1, $1}};" for at 
 
 
 @dataclass(frozen=True)
-class MapSide:
-    """One side of all boxes that are cut out by a map, and of the array.
-
-    Attributes:
-        count: elements of a box.
-        stride: elements of memory from one to the next.
-        extent: elements of the array.
-        filled: whether boxes go beyond these, to be filled with zeros there. Else the extent may as well be greater.
-    """
-
-    count: int
-    stride: int
-    extent: int
-    filled: bool
-
-    def join(self, other: MapSide) -> MapSide | None:
-        """The side that does for both; ``None``: there is none."""
-        if (self.count, self.stride) != (other.count, other.stride):
-            return None
-        extent = max(self.extent, other.extent)
-        if any(side.filled and side.extent != extent for side in (self, other)):
-            return None
-        return replace(self, extent=extent, filled=self.filled or other.filled)
-
-
-@dataclass(frozen=True)
 class TensorMap:
     """
     Attributes:
         source: the array.
-        sides: innermost first.
+        sides: of all boxes that are cut out by it, and of the array; innermost first.
     """
 
     source: Buffer
-    sides: tuple[MapSide, ...]
+    sides: tuple[Side, ...]
 
     @staticmethod
     def of(box: Box) -> TensorMap:
         """That of this box alone."""
-        return TensorMap(box.source, tuple(MapSide(each.count, each.stride, each.extent, each.filled) for each in box.sides))
+        return TensorMap(box.source, box.sides)
 
     def join(self, other: TensorMap) -> TensorMap | None:
         """The map that does for both; ``None``: there is none."""
@@ -148,7 +122,7 @@ class Writer:
             to: the address in shared memory that it goes to, an SSA name of type i32.
             barrier: that of the barrier that it lands at.
         """
-        begins = [f"i32 {c.b.op(f'trunc i64 {evaluate(c, side.begin).text} to i32')}" for side in box.sides]
+        begins = [f"i32 {c.b.op(f'trunc i64 {evaluate(c, begin).text} to i32')}" for begin in box.begins]
         name = f"cp.async.bulk.tensor.{len(begins)}d.shared::cluster.global.mbarrier::complete_tx::bytes"
         places = ", ".join(f"${3 + side}" for side in range(len(begins)))
         operands = f"i32 {to}", f"i64 {self._handed(c, number)}", f"i32 {barrier}"

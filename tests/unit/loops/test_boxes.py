@@ -123,8 +123,8 @@ def number(expr: Expr, values: Mapping[Var, int]) -> Any:
 def copied(box: Box, memory: NDArray[Any], k: int) -> NDArray[Any]:
     """What a machine copies of ``memory``, the source's elements: the sides say which, and where there is nothing."""
     places, there = np.zeros(1, np.int64), np.ones(1, np.bool_)
-    for side in box.sides:
-        at = number(side.begin, {K: k}) + np.arange(side.count)
+    for side, begin in zip(box.sides, box.begins, strict=True):
+        at = number(begin, {K: k}) + np.arange(side.count)
         places = (at[:, None] * side.stride + places).ravel()
         there = (((at >= 0) & (at < side.extent))[:, None] & there).ravel()
     return np.where(there, memory[np.where(there, places, 0)], 0)
