@@ -12,26 +12,21 @@ from numpy.typing import NDArray
 
 from ansorlite.loops.kernel_module import kernel_module
 from ansorlite.loops.nodes import Function
-from ansorlite.loops.verifier import verify
 from ansorlite.schedule.schedule import Schedule
-from ansorlite.sketch.candidate import Candidate
-from ansorlite.sketch.program import lower
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.tile_space import TileSpace
 from ansorlite.target import Target, resolve
 from ansorlite.task import Task
-from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.evaluate import evaluate
 from tests.contracts.cases import times
-from tests.contracts.test_right_numbers import compiled as on_cpu
-from tests.contracts.test_right_numbers import interpreted, poisoned
+from tests.contracts.rings import HOPPER, check, multiplied
+from tests.contracts.test_right_numbers import poisoned
 from tests.contracts.test_rings import GPU, convolution, product, ringed
-from tests.on_gpu import assembled, compiled, disassembled, launched, run
+from tests.on_gpu import assembled, compiled, disassembled, launched
 from tests.products import product as narrow_product
 from tests.ptx_machine import PtxError, launch
 from tests.strategies import arrays_for, assert_close
 
-HOPPER: Final = resolve("h100")
 A100: Final = resolve("a100")
 assert HOPPER.gpu is not None
 #: One that copies all in bulk that can be.
@@ -81,17 +76,7 @@ def tiled(stages: int, target: Target, columns: int = 64) -> tuple[Task, Functio
 def test_rows_go_in_bulk_beside_what_does_not(stages: int) -> None:
     """What is turned is copied element by element, in the same groups."""
     task, function = tiled(stages, HOPPER)
-    verify(function)
-    rng = np.random.default_rng(stages)
-    inputs = arrays_for(task.dag, rng)
-    expected = evaluate(task.dag, inputs)
-    assert_close(task.dag, interpreted(task.dag, function, inputs, rng), expected)
-    made = on_cpu(task.dag, function, inputs, GPU)
-    assert made is not None
-    assert_close(task.dag, made, expected)
-    outputs = poisoned(task.dag)
-    (counts,) = run(function, [*inputs, *outputs], HOPPER)
-    assert_close(task.dag, outputs, expected)
+    (counts,) = check(task.dag, function, np.random.default_rng(stages))
     assert counts.instructions["mbarrier"]
     ptx, _ = compiled(function, HOPPER)
     # Rows of 256 bytes, of 4 steps.
@@ -120,42 +105,10 @@ def test_barriers_take_their_room_in_shared_memory() -> None:
     assert "mbarrier" not in ptx
 
 
-def multiplied(stages: int) -> tuple[ComputeDAG, Function]:
-    """A product by warpgroups, in a ring."""
-    dag = narrow_product(64, 32, 96, "float16", transposed="B")
-    s = Schedule(dag, EAGER)
-    factors = s.matrix_unit("C", "wgmma.m64k16.f16", layouts=("cores", "cores"))
-    i, j, o, p = s.stage("C").loops
-    rows, columns, pieces = s.split(i, (None, 1, 1, 4, 2, 8)), s.split(j, (None, 1, 4, 4, 2)), s.split(o, (None, 1, 2))
-    threads = (rows[1], columns[1], *rows[3:-2], rows[-1], columns[3])
-    s.reorder(rows[0], columns[0], pieces[0], *threads, *pieces[1:], p, rows[2], columns[2], rows[-2], columns[4])
-    for loop in (rows[0], columns[0]):
-        s.bind(loop, "block")
-    for loop in threads:
-        s.bind(loop, "thread")
-    s.vectorize(columns[4], lanes=2)
-    s.unroll((rows[2], columns[2], rows[-2], columns[4]))
-    s.reverse_compute_at("D", columns[0])
-    for factor in factors:
-        s.compute_at(factor, pieces[0], scope="shared")
-        s.vectorize(s.stage(factor).loops[-1], lanes=8)
-    s.pipeline(pieces[0], stages)
-    return dag, lower(Task(dag, EAGER), Candidate(str(s.trace)))
-
-
 def test_warpgroups_multiply_what_was_copied_in_bulk() -> None:
-    dag, function = multiplied(3)
-    verify(function)
-    rng = np.random.default_rng(5)
-    inputs = arrays_for(dag, rng)
-    expected = evaluate(dag, inputs)
-    assert_close(dag, interpreted(dag, function, inputs, rng), expected)
-    made = on_cpu(dag, function, inputs, GPU)
-    assert made is not None
-    assert_close(dag, made, expected)
-    outputs = poisoned(dag)
-    run(function, [*inputs, *outputs], EAGER)
-    assert_close(dag, outputs, expected)
+    dag = narrow_product(64, 32, 96, "float16", transposed="B")
+    function = multiplied(dag, "float16", 3, 1, target=EAGER)
+    check(dag, function, np.random.default_rng(5), EAGER)
     ptx, _ = compiled(function, EAGER)
     assert _BULK in ptx
     assert "wgmma.mma_async" in ptx

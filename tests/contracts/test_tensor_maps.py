@@ -15,74 +15,29 @@ from ansorlite.codegen.nvptx import compile as nvptx
 from ansorlite.codegen.nvptx.assemble import ASSEMBLER_VARIABLE
 from ansorlite.codegen.object import DeviceLaunch
 from ansorlite.loops.kernel_module import kernel_module
-from ansorlite.loops.nodes import Function
 from ansorlite.loops.simplify import simplify
-from ansorlite.loops.verifier import verify
 from ansorlite.platforms import build
 from ansorlite.runtime.device_kernel import DeviceKernel
 from ansorlite.runtime.devices import device_of
-from ansorlite.schedule.schedule import Schedule
-from ansorlite.sketch.candidate import Candidate
-from ansorlite.sketch.program import lower
 from ansorlite.sketch.tile_space import TileSpace
 from ansorlite.spaces.derivation import derive
-from ansorlite.target import Target, resolve
+from ansorlite.target import Target
 from ansorlite.task import Task
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.evaluate import evaluate
 from tests.contracts.cases import times
-from tests.contracts.test_right_numbers import compiled as on_cpu
-from tests.contracts.test_right_numbers import interpreted, poisoned
-from tests.contracts.test_rings import GPU
+from tests.contracts.rings import HOPPER, check, multiplied
+from tests.contracts.test_right_numbers import poisoned
 from tests.cupy_stand_in import StandIn
 from tests.on_gpu import assembled, compiled, disassembled, run
 from tests.products import convolution, product
 from tests.ptx_machine import PtxError, launch
 from tests.strategies import arrays_for, assert_close
 
-HOPPER: Final = resolve("h100")
 assert HOPPER.gpu is not None
 #: One that has none.
 WITHOUT: Final[Target] = replace(HOPPER, gpu=replace(HOPPER.gpu, map_bytes=0))
 _TENSOR: Final = "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
-#: By dtype of the factors: the unit, and its steps.
-_UNITS: Final = {"float16": ("wgmma.m64k16.f16", 16), "bfloat16": ("wgmma.m64k16.bf16", 16), "int8": ("wgmma.m64k32.s8", 32)}
-
-
-def multiplied(dag: ComputeDAG, dtype: str, stages: int, steps: int, groups: int = 1) -> Function:
-    """A product by warpgroups in a ring, in tiles of ``64 * groups`` rows and 32 columns."""
-    s = Schedule(dag, HOPPER)
-    factors = s.matrix_unit("C", _UNITS[dtype][0], layouts=("cores", "cores"))
-    *lead, i, j, o, p = s.stage("C").loops
-    rows, columns = s.split(i, (None, groups, 1, 4, 2, 8)), s.split(j, (None, 1, 4, 4, 2))
-    pieces = s.split(o, (None, steps, 2))
-    threads = (rows[1], columns[1], rows[3], rows[5], columns[3])
-    s.reorder(*lead, rows[0], columns[0], pieces[0], *threads, *pieces[1:], p, rows[2], columns[2], rows[4], columns[4])
-    for loop in (*lead, rows[0], columns[0]):
-        s.bind(loop, "block")
-    for loop in threads:
-        s.bind(loop, "thread")
-    s.vectorize(columns[4], lanes=2)
-    s.unroll((rows[2], columns[2], rows[4], columns[4]))
-    s.reverse_compute_at("D", columns[0])
-    for factor in factors:
-        s.compute_at(factor, pieces[0], scope="shared")
-        s.vectorize(s.stage(factor).loops[-1], lanes=8)
-    s.pipeline(pieces[0], stages)
-    return lower(Task(dag, HOPPER), Candidate(str(s.trace)))
-
-
-def check(dag: ComputeDAG, function: Function, rng: np.random.Generator) -> None:
-    verify(function)
-    inputs = arrays_for(dag, rng)
-    expected = evaluate(dag, inputs)
-    assert_close(dag, interpreted(dag, function, inputs, rng), expected)
-    made = on_cpu(dag, function, inputs, GPU)
-    assert made is not None
-    assert_close(dag, made, expected)
-    outputs = poisoned(dag)
-    run(function, [*inputs, *outputs], HOPPER)
-    assert_close(dag, outputs, expected)
 
 
 @pytest.mark.parametrize(
