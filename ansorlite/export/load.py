@@ -23,6 +23,7 @@ from ansorlite.runtime.builtin import Direct, builtin
 from ansorlite.runtime.host import HostSpace
 from ansorlite.runtime.model_call import ModelCall, direct_arguments
 from ansorlite.runtime.not_copied import NotCopied
+from ansorlite.runtime.step_timing import step_medians
 from ansorlite.runtime.workspace import zeros
 
 _RUN: Final = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
@@ -189,17 +190,17 @@ class LoadedModel(NotCopied):
         Raises:
             ArgumentError: as for a call; or ``runs`` is less than 1.
         """
-        if runs < 1:
-            raise ArgumentError(f"runs is {runs}; it must be at least 1")
-        counters = np.zeros((runs + 1, len(self.description.steps)), np.int64)
-        for row in counters:
 
-            def profiled(bases: Sequence[int], row: Array = row) -> None:
-                self._profile(struct.pack(f"{len(bases)}P", *bases), row.ctypes.data)
+        def once() -> Array:
+            nanoseconds = np.zeros(len(self.description.steps), np.int64)
+
+            def profiled(bases: Sequence[int]) -> None:
+                self._profile(struct.pack(f"{len(bases)}P", *bases), nanoseconds.ctypes.data)
 
             self._call(profiled, (inputs,), {}, None)
-        # The first run warms up.
-        return tuple((np.median(counters[1:], axis=0) * 1e-9).tolist())
+            return nanoseconds
+
+        return tuple((step_medians(once, runs) * 1e-9).tolist())
 
     def _run(self, bases: Sequence[int]) -> None:
         self._entry(struct.pack(f"{len(bases)}P", *bases))

@@ -11,8 +11,9 @@ import numpy as np
 
 from ansorlite.errors import ArgumentError, DeviceLostError, MemoryLimitError, TargetError
 from ansorlite.export.description import Description, Parameter
-from ansorlite.runtime.arguments import ArrayType, Signature, by_name, numpy_type
+from ansorlite.runtime.arguments import Array, ArrayType, Signature, by_name, numpy_type
 from ansorlite.runtime.not_copied import NotCopied
+from ansorlite.runtime.step_timing import step_medians
 
 _CREATE: Final = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p)
 _GO: Final = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
@@ -110,13 +111,13 @@ class LoadedGpuModel(NotCopied):
             ArgumentError: as for a call; or ``runs`` is less than 1.
             DeviceLostError: the GPU fails.
         """
-        if runs < 1:
-            raise ArgumentError(f"runs is {runs}; it must be at least 1")
-        counters = np.zeros((runs + 1, len(self.description.steps)), np.int64)
-        for row in counters:
-            self._run(by_name(self.inputs, (inputs,), {}), {}, row)
-        # The first run warms up.
-        return tuple((np.median(counters[1:], axis=0) * 1e-9).tolist())
+
+        def once() -> Array:
+            nanoseconds = np.zeros(len(self.description.steps), np.int64)
+            self._run(by_name(self.inputs, (inputs,), {}), {}, nanoseconds)
+            return nanoseconds
+
+        return tuple((step_medians(once, runs) * 1e-9).tolist())
 
     def __del__(self) -> None:
         for instance in getattr(self, "_idle", ()):
@@ -129,9 +130,7 @@ class LoadedGpuModel(NotCopied):
             raise (MemoryLimitError if self._code() == _NO_MEMORY else TargetError)(said)
         return instance
 
-    def _run(
-        self, found: Mapping[str, Any], out: Mapping[str, Any], nanoseconds: np.ndarray[Any, Any] | None = None
-    ) -> dict[str, Any]:
+    def _run(self, found: Mapping[str, Any], out: Mapping[str, Any], nanoseconds: Array | None = None) -> dict[str, Any]:
         """
         Args:
             nanoseconds: where it is written how long each step took.

@@ -17,7 +17,7 @@ from ansorlite.graph.image import Image
 from ansorlite.graph.layout import MemoryLayout
 from ansorlite.graph.memory import MemoryPlan, plan_memory
 from ansorlite.graph.model import Model
-from ansorlite.graph.profile import Profile, check_runs, measure_profile
+from ansorlite.graph.profile import Profile, measure_profile
 from ansorlite.graph.shared import SharedWeights, Weights
 from ansorlite.graph.steps import Bindable, PythonStep, bound_steps, needs_of, prepare, symbol
 from ansorlite.runtime.abroad import check_exported
@@ -30,6 +30,7 @@ from ansorlite.runtime.kernel import Kernel
 from ansorlite.runtime.memory import check_fits
 from ansorlite.runtime.model_call import direct_arguments
 from ansorlite.runtime.not_copied import NotCopied
+from ansorlite.runtime.step_timing import check_runs
 from ansorlite.task import Task
 
 if TYPE_CHECKING:

@@ -20,13 +20,14 @@ from ansorlite.export.description import StepFacts
 from ansorlite.graph.describe import Value
 from ansorlite.graph.executable import Bindable, Executable, compile_model
 from ansorlite.graph.model import Model
-from ansorlite.graph.profile import Profile, check_runs, measure_profile
+from ansorlite.graph.profile import Profile, measure_profile
 from ansorlite.graph.shared import SharedWeights
 from ansorlite.runtime.arguments import by_name
 from ansorlite.runtime.device_arrays import arrays_of, on_gpu
 from ansorlite.runtime.devices import device_of
 from ansorlite.runtime.not_copied import NotCopied
 from ansorlite.runtime.peaks import Peaks
+from ansorlite.runtime.step_timing import check_runs
 from ansorlite.target import Target
 from ansorlite.task import Task
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ansorlite.errors import ArgumentError
 from ansorlite.export.description import StepFacts
+from ansorlite.runtime.step_timing import step_medians
 
 if TYPE_CHECKING:
     from ansorlite.runtime.peaks import Peaks
@@ -61,26 +61,18 @@ class Profile:
         return sum(step.seconds for step in self.steps)
 
 
-def check_runs(runs: int) -> None:
-    """
-    Raises:
-        ArgumentError: nothing can be measured in so few runs.
-    """
-    if runs < 1:
-        raise ArgumentError(f"runs is {runs}; it must be at least 1")
-
-
 def measure_profile(run: Callable[[], Sequence[int]], facts: Sequence[StepFacts], peaks: Peaks, runs: int) -> Profile:
     """The profile of a model.
 
     Args:
         run: runs the model once; each step's nanoseconds.
         runs: how often it is called, after once to warm up.
+
+    Raises:
+        ArgumentError: ``runs`` is less than 1.
     """
-    run()
-    medians = np.median([run() for _ in range(runs)], axis=0)
     # A step that takes no time that the clock can see takes a nanosecond.
-    seconds = np.maximum(medians, 1.0) * 1e-9
+    seconds = np.maximum(step_medians(run, runs), 1.0) * 1e-9
     shares = seconds / seconds.sum()
     return Profile(
         tuple(
