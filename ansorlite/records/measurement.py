@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Final
 
 from ansorlite.codegen.object import Report
+from ansorlite.search.observation import Observation
 from ansorlite.sketch.candidate import Candidate
 
 
@@ -98,6 +99,11 @@ class Measurement:
     def here(self) -> bool:
         """Whether this machine is known to have run the program itself."""
         return self.ours and not self.machine
+
+    @property
+    def observation(self) -> Observation:
+        """As a strategy is told of it."""
+        return Observation(self.candidate, self.latency, self.outcome is Outcome.EARLY_STOPPED)
 
     @property
     def spilled(self) -> int:

@@ -15,7 +15,6 @@ from ansorlite.errors import ArgumentError, TuningError
 from ansorlite.records.database import Database
 from ansorlite.records.hints import hints
 from ansorlite.records.measurement import Measurement, Outcome
-from ansorlite.search import Observation
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.task import Task
 from ansorlite.task_scheduler import Share, TaskScheduler
@@ -54,10 +53,6 @@ def _checked(share: object) -> Share | None:
     if share is None or (isinstance(share, Share) and (share.trials is None or share.trials > 0)):
         return share
     raise ArgumentError(f"the scheduler gave {share!r}; it must give a Share(task, trials), or None where no task can use one")
-
-
-def _observation(measurement: Measurement) -> Observation:
-    return Observation(measurement.candidate, measurement.latency, measurement.outcome is Outcome.EARLY_STOPPED)
 
 
 def _proposed(given: object, most: int) -> list[Candidate]:
@@ -199,7 +194,7 @@ class Tuner:
                 self._scheduler.update(index, state.best_latency, len(share))
             if known:
                 with self._clock.search():
-                    state.strategy.observe([_observation(m) for m in known])
+                    state.strategy.observe([m.observation for m in known])
         self._restored = len(self._history)
         if stale:
             _log.warning(
@@ -291,7 +286,7 @@ class Tuner:
         """Tell strategy and scheduler. No measurement at all says to the scheduler that the task is at its end."""
         state = self._states[index]
         with self._clock.search():
-            state.strategy.observe([_observation(m) for m in measured])
+            state.strategy.observe([m.observation for m in measured])
             self._scheduler.update(index, state.best_latency, len(measured), math.fsum(m.seconds.total for m in measured))
 
     def _note(self, index: int, measurement: Measurement, restored: bool) -> None:

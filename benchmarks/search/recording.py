@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ansorlite.errors import AnsorliteError
-from ansorlite.records.measurement import Outcome
+from ansorlite.records.measurement import Measurement, Outcome
 from ansorlite.search import Observation
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.writing import replacing
@@ -40,7 +40,7 @@ class Reading:
     @property
     def observation(self) -> Observation:
         """As a strategy is told of it."""
-        return Observation(Candidate(self.trace), self.latency, self.outcome == Outcome.EARLY_STOPPED.value)
+        return Measurement(Candidate(self.trace), Outcome(self.outcome), latency=self.latency).observation
 
 
 class Recording:
