@@ -240,12 +240,12 @@ class Schedule:
         self.apply(p.AddUnitAxis(_stage(stage)))
 
     def tensorize(self, loop: LoopRef, op: str, *, words: tuple[str, str] | None = None) -> tuple[Stage, ...]:
-        """See :class:`~ansorlite.schedule.primitives.rewrites.Tensorize`."""
+        """See :class:`~ansorlite.schedule.primitives.products.Tensorize`."""
         a, b = words or (unused_name(self.dag, f"{loop.stage}_a"), unused_name(self.dag, f"{loop.stage}_b"))
         return _stages(self.apply(p.Tensorize(_loop(loop), op, (Name(a), Name(b)))))
 
     def convert(self, stage: Stage | str, copies: Sequence[str]) -> tuple[Stage, ...]:
-        """See :class:`~ansorlite.schedule.primitives.rewrites.Convert`."""
+        """See :class:`~ansorlite.schedule.primitives.products.Convert`."""
         return _stages(self.apply(p.Convert(_stage(stage), tuple(map(Name, copies)))))
 
     def polyphase(self, loop: LoopRef, stride: int) -> None:
@@ -272,7 +272,7 @@ class Schedule:
         layouts: tuple[str, str] = ("steps_last", "steps_last"),
         factors: tuple[str, str] | None = None,
     ) -> tuple[Stage, ...]:
-        """See :class:`~ansorlite.schedule.primitives.rewrites.UseMatrixUnit`."""
+        """See :class:`~ansorlite.schedule.primitives.products.UseMatrixUnit`."""
         ref = _stage(stage)
         a, b = factors or (self.free(f"{ref.name}_a"), self.free(f"{ref.name}_b"))
         return _stages(self.apply(p.UseMatrixUnit(ref, unit, layouts, (Name(a), Name(b)))))

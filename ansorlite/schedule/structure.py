@@ -294,6 +294,14 @@ class Structure:
         """Of all tensors and copies."""
         return frozenset(self.tensors) | {copy.name for of in self.stages.values() for copy in of.copies}
 
+    def check_unused(self, name: str) -> None:
+        """
+        Raises:
+            ScheduleError: something has this name already.
+        """
+        if name in self.names:
+            raise ScheduleError(f"there is a stage {name!r} already; give the new one another name")
+
     def renamed(self, old: str, new: str) -> Structure:
         """What was said of the stage ``old``, said of ``new``: its loops, and all places in them."""
 

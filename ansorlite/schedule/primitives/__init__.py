@@ -9,17 +9,15 @@ from ansorlite.schedule.primitives.annotations import Bind, Parallel, Pipeline, 
 from ansorlite.schedule.primitives.loops import Fuse, Reorder, Split
 from ansorlite.schedule.primitives.places import CacheRead, ComputeAt, ComputeRoot, DecomposeReduction, ReverseComputeAt
 from ansorlite.schedule.primitives.prefetch import PrefetchRead
+from ansorlite.schedule.primitives.products import Convert, Tensorize, UseMatrixUnit
 from ansorlite.schedule.primitives.rewrites import (
     AddUnitAxis,
     CacheWrite,
-    Convert,
     Divide,
     FuseDimensions,
     Inline,
     Polyphase,
     Rfactor,
-    Tensorize,
-    UseMatrixUnit,
     Winograd,
 )
 from ansorlite.schedule.primitives.step import Results, Step, check_arguments
