@@ -24,7 +24,7 @@ from ansorlite.runtime.arguments import Array, numpy_type
 from ansorlite.runtime.builtin import Argument, Direct
 from ansorlite.runtime.cuda_steps import CudaSteps
 from ansorlite.runtime.device import LoadedKernel, Memory
-from ansorlite.runtime.device_memory import BAND, MARK, DeviceMemory, Guards
+from ansorlite.runtime.device_memory import DeviceMemory, DeviceSpace
 from ansorlite.runtime.device_peaks import measured_peaks
 from ansorlite.runtime.memory import in_units
 from ansorlite.runtime.own import own_device_object
@@ -47,15 +47,15 @@ _FEW: Final = 4
 _TO_DEVICE, _TO_HOST, _WITHIN = 1, 2, 3
 
 
-class Cuda:
+class Cuda(DeviceSpace):
     """A :class:`~ansorlite.runtime.device.Device`: the GPU of this machine that ``target`` names."""
 
     #: Results of calls with numpy's arrays.
     empty: Callable[..., Array] = staticmethod(np.empty)
 
     def __init__(self, target: Target) -> None:
+        super().__init__()
         self.target = target
-        self._guards = Guards()
 
     @cached_property
     def cupy(self) -> Any:
@@ -116,11 +116,12 @@ class Cuda:
         return f"GPU {self.target.ordinal}"
 
     # Memory ---------------------------------------------------------------------------------------------------------
-    def alloc(self, nbytes: int) -> DeviceMemory:
+    def _block(self, nbytes: int, fill: int | None = None) -> tuple[Any, int]:
         with self.current() as stream:
             pointer = self.room(nbytes)
-            self.cupy.cuda.runtime.memsetAsync(pointer.ptr, 0, max(1, nbytes), stream.ptr)
-            return DeviceMemory(pointer, int(pointer.ptr), 0, (nbytes,), "uint8")
+            if fill is not None:
+                self.cupy.cuda.runtime.memsetAsync(pointer.ptr, fill, max(1, nbytes), stream.ptr)
+        return pointer, int(pointer.ptr)
 
     def room(self, nbytes: int) -> Any:
         """Memory of CuPy's pool.
@@ -135,31 +136,12 @@ class Cuda:
                 f"{self._name} has no {in_units(nbytes)} of memory left; free some, or make the shapes smaller"
             ) from None
 
-    def place(self, arrays: Sequence[Array]) -> tuple[list[int], Sequence[DeviceMemory]]:
-        """Copies of them: what is on the GPU already needs no place (``device_kernel.py``)."""
-        memories = []
-        for array in arrays:
-            with self.current():
-                pointer = self.room(array.nbytes)
-                memories.append(DeviceMemory(pointer, int(pointer.ptr), 0, array.shape, array.dtype.name, array))
-            self.copy_in(memories[-1])
-        return [memory.address for memory in memories], memories
-
     def copy_in(self, memory: Memory) -> None:
         array = np.ascontiguousarray(memory.array)
         with self.current() as stream:
             # The driver is done with memory that is not pinned when it returns.
             source = array.__array_interface__["data"][0]
             self.cupy.cuda.runtime.memcpyAsync(memory.address, source, array.nbytes, _TO_DEVICE, stream.ptr)
-
-    def copy_out(self, memory: Memory) -> None:
-        """Waits for the stream. Of guarded memory, nobody may have written around any.
-
-        Raises:
-            DeviceLostError: somebody has: what else is in the GPU's memory cannot be trusted either.
-        """
-        self._read(memory.address, memory.array)
-        self._guards.check(memory, self._read)
 
     def _read(self, address: int, array: Array) -> None:
         with self.current() as stream:
@@ -175,34 +157,10 @@ class Cuda:
         memory = cp.cuda.UnownedMemory(address, nbytes, None, self.target.ordinal)
         return cp.ndarray(shape, device_type(dtype), cp.cuda.MemoryPointer(memory, 0))
 
-    def free(self, memory: Memory) -> None:
-        assert isinstance(memory, DeviceMemory)
-        self._guards.remove(memory)
-        memory.let_go()
-
-    def guarded(self, shape: tuple[int, ...], dtype: str) -> DeviceMemory:
-        """Between two bands of bytes that nobody may change; whether somebody has is seen when it is copied out."""
-        nbytes = math.prod(shape) * numpy_type(dtype).itemsize
-        with self.current() as stream:
-            pointer = self.room(nbytes + 2 * BAND)
-            self.cupy.cuda.runtime.memsetAsync(pointer.ptr, MARK, nbytes + 2 * BAND, stream.ptr)
-        memory = DeviceMemory(pointer, int(pointer.ptr), BAND, shape, dtype)
-        self._guards.add(memory)
-        return memory
-
-    def read_only(self, array: Array) -> DeviceMemory:
-        """The same. That nobody stores to it is checked of the loops, not of the machine code."""
-        memory = self.guarded(array.shape, array.dtype.name)
-        memory.array = np.array(array, order="C")
-        self.copy_in(memory)
-        return memory
-
     def scratch(self, nbytes: int) -> DeviceMemory:
         """As :meth:`alloc`, but it holds anything. Given back, it goes to who asks next on the same stream: no launch on it is
         waited for."""
-        with self.current():
-            pointer = self.room(nbytes)
-            return DeviceMemory(pointer, int(pointer.ptr), 0, (nbytes,), "uint8")
+        return DeviceMemory(*self._block(nbytes), 0, (nbytes,), "uint8")
 
     # Programs -------------------------------------------------------------------------------------------------------
     def load(self, compiled: Compiled) -> LoadedModule:

@@ -1,9 +1,10 @@
-"""Blocks of memory that the host cannot reach, and bands around them that nobody may write to."""
+"""Blocks of memory that the host cannot reach, bands around them that nobody may write to, and a space of such blocks."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 from weakref import WeakSet
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from ansorlite.errors import DeviceLostError
 from ansorlite.runtime.arguments import Array, numpy_type
+from ansorlite.runtime.device import Memory
 
 #: Bytes before and behind memory that is guarded, and what they hold.
 BAND: Final = 4096
@@ -90,3 +92,70 @@ class Guards:
                 read(begin, band)
                 if (band != MARK).any():
                     raise DeviceLostError("a program has written beside its arrays; what is in the device's memory may be spoilt")
+
+
+class DeviceSpace(ABC):
+    """What devices with memory of their own have in common: a :class:`~ansorlite.runtime.device.MemorySpace` without views."""
+
+    def __init__(self) -> None:
+        self._guards = Guards()
+
+    @abstractmethod
+    def _block(self, nbytes: int, fill: int | None = None) -> tuple[Any, int]:
+        """What keeps a block of so many bytes, and where it begins.
+
+        Args:
+            fill: what all of its bytes become; ``None``: it holds anything.
+
+        Raises:
+            MemoryLimitError: the device has none left.
+        """
+
+    @abstractmethod
+    def _read(self, address: int, array: Array) -> None:
+        """Copy what is at an address into an array of the host's, and wait for it."""
+
+    @abstractmethod
+    def copy_in(self, memory: Memory) -> None:
+        """Copy ``memory.array`` to the device."""
+
+    def alloc(self, nbytes: int) -> DeviceMemory:
+        """So many bytes of zeros."""
+        return DeviceMemory(*self._block(nbytes, 0), 0, (nbytes,), "uint8")
+
+    def place(self, arrays: Sequence[Array]) -> tuple[list[int], Sequence[DeviceMemory]]:
+        """Copies of them: what is on the device already needs no place (``device_kernel.py``)."""
+        memories = []
+        for array in arrays:
+            memories.append(DeviceMemory(*self._block(array.nbytes), 0, array.shape, array.dtype.name, array))
+            self.copy_in(memories[-1])
+        return [memory.address for memory in memories], memories
+
+    def copy_out(self, memory: Memory) -> None:
+        """Waits for what was asked for before. Of guarded memory, nobody may have written around any.
+
+        Raises:
+            DeviceLostError: somebody has: what else is in the device's memory cannot be trusted either.
+        """
+        self._read(memory.address, memory.array)
+        self._guards.check(memory, self._read)
+
+    def free(self, memory: Memory) -> None:
+        """Let go of the block, and of the host's copy."""
+        assert isinstance(memory, DeviceMemory)
+        self._guards.remove(memory)
+        memory.let_go()
+
+    def guarded(self, shape: tuple[int, ...], dtype: str) -> DeviceMemory:
+        """Between two bands of bytes that nobody may change; whether somebody has is seen when it is copied out."""
+        nbytes = math.prod(shape) * numpy_type(dtype).itemsize
+        memory = DeviceMemory(*self._block(nbytes + 2 * BAND, MARK), BAND, shape, dtype)
+        self._guards.add(memory)
+        return memory
+
+    def read_only(self, array: Array) -> DeviceMemory:
+        """The same. That nobody stores to it is checked of the loops, not of the machine code."""
+        memory = self.guarded(array.shape, array.dtype.name)
+        memory.array = np.array(array, order="C")
+        self.copy_in(memory)
+        return memory

@@ -7,7 +7,6 @@ what a launch is given as an address is found among them, and the kernel gets th
 from __future__ import annotations
 
 import bisect
-import math
 import struct
 import threading
 import warnings
@@ -24,10 +23,10 @@ from ansorlite.codegen.object import Compiled, DeviceLaunch, DeviceObject, Form
 from ansorlite.errors import DeviceLostError, MemoryLimitError, TargetError
 from ansorlite.loops.kernel_module import When
 from ansorlite.machine import opencl
-from ansorlite.runtime.arguments import Array, numpy_type
+from ansorlite.runtime.arguments import Array
 from ansorlite.runtime.builtin import Argument, Direct
 from ansorlite.runtime.device import LoadedKernel, Memory
-from ansorlite.runtime.device_memory import BAND, MARK, DeviceMemory, Guards
+from ansorlite.runtime.device_memory import DeviceSpace
 from ansorlite.runtime.device_peaks import measured_peaks
 from ansorlite.runtime.device_steps import run_step
 from ansorlite.runtime.memory import in_units
@@ -49,7 +48,7 @@ class _Object:
         self.begin, self.nbytes, self.buffer = begin, nbytes, buffer
 
 
-class OpenCl:
+class OpenCl(DeviceSpace):
     """A :class:`~ansorlite.runtime.device.Device`: the device of this machine that ``target`` names. Calls are asked for in
     order, and only what hands numbers to the host waits."""
 
@@ -57,9 +56,9 @@ class OpenCl:
     empty: Callable[..., Array] = staticmethod(np.empty)
 
     def __init__(self, target: Target) -> None:
+        super().__init__()
         self.target = target
         self.lock = threading.RLock()
-        self._guards = Guards()
         self._objects: WeakValueDictionary[int, _Object] = WeakValueDictionary()
         self._begins: list[int] = []
         self._end = _STEP
@@ -101,7 +100,7 @@ class OpenCl:
             raise DeviceLostError(f"the OpenCL device fails ({error}); start this process again") from None
 
     # Memory ---------------------------------------------------------------------------------------------------------
-    def _room(self, nbytes: int) -> _Object:
+    def _block(self, nbytes: int, fill: int | None = None) -> tuple[_Object, int]:
         size = max(1, nbytes)
         if size > self._device.max_mem_alloc_size:
             limit = in_units(int(self._device.max_mem_alloc_size))
@@ -112,7 +111,13 @@ class OpenCl:
             self._objects[made.begin] = made
             # Numbers only grow, so the list stays sorted.
             self._begins = [*(begin for begin in self._begins if begin in self._objects), made.begin]
-        return made
+        if fill is not None:
+            self._fill(made, fill)
+        return made, made.begin
+
+    def _fill(self, owner: _Object, value: int) -> None:
+        with self.told():
+            self.cl.enqueue_fill_buffer(self.queue, owner.buffer, np.uint8(value), 0, owner.nbytes)
 
     def find(self, address: int) -> tuple[Any, int]:
         """The object that an address is in, and how many bytes from its beginning."""
@@ -123,37 +128,10 @@ class OpenCl:
             raise DeviceLostError(f"a launch was given the address {address:#x}, where no memory is")
         return found.buffer, address - found.begin
 
-    def _fill(self, owner: _Object, value: int) -> None:
-        with self.told():
-            self.cl.enqueue_fill_buffer(self.queue, owner.buffer, np.uint8(value), 0, owner.nbytes)
-
-    def alloc(self, nbytes: int) -> DeviceMemory:
-        owner = self._room(nbytes)
-        self._fill(owner, 0)
-        return DeviceMemory(owner, owner.begin, 0, (nbytes,), "uint8")
-
-    def place(self, arrays: Sequence[Array]) -> tuple[list[int], Sequence[DeviceMemory]]:
-        """Copies of them."""
-        memories = []
-        for array in arrays:
-            owner = self._room(array.nbytes)
-            memories.append(DeviceMemory(owner, owner.begin, 0, array.shape, array.dtype.name, array))
-            self.copy_in(memories[-1])
-        return [memory.address for memory in memories], memories
-
     def copy_in(self, memory: Memory) -> None:
         array = np.ascontiguousarray(memory.array)
         if array.nbytes:
             self.copy(memory.address, array.reshape(-1).view(np.uint8))
-
-    def copy_out(self, memory: Memory) -> None:
-        """Waits for what was asked for before.
-
-        Raises:
-            DeviceLostError: the memory is guarded, and somebody has written around it.
-        """
-        self._read(memory.address, memory.array)
-        self._guards.check(memory, self._read)
 
     def _read(self, address: int, array: Array) -> None:
         if array.nbytes:
@@ -182,26 +160,6 @@ class OpenCl:
         """
         del address, shape, dtype
         raise TargetError("parts of a model that run in Python do not run on an OpenCL device; compile it for target='llvm'")
-
-    def free(self, memory: Memory) -> None:
-        assert isinstance(memory, DeviceMemory)
-        self._guards.remove(memory)
-        memory.let_go()
-
-    def guarded(self, shape: tuple[int, ...], dtype: str) -> DeviceMemory:
-        """Between two bands of bytes that nobody may change; whether somebody has is seen when it is copied out."""
-        owner = self._room(math.prod(shape) * numpy_type(dtype).itemsize + 2 * BAND)
-        self._fill(owner, MARK)
-        memory = DeviceMemory(owner, owner.begin, BAND, shape, dtype)
-        self._guards.add(memory)
-        return memory
-
-    def read_only(self, array: Array) -> DeviceMemory:
-        """The same. That nobody stores to it is checked of the loops, not of the device's code."""
-        memory = self.guarded(array.shape, array.dtype.name)
-        memory.array = np.array(array, order="C")
-        self.copy_in(memory)
-        return memory
 
     # Programs -------------------------------------------------------------------------------------------------------
     def load(self, compiled: Compiled) -> LoadedProgram:
