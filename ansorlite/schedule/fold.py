@@ -292,8 +292,6 @@ class _Fold:
         name = self.structure.partials.get(epilogue.name)
         return next((axis for axis in anchor.reduce_axes if axis.name == name), None)
 
-    # Loops of one stage -------------------------------------------------------------------------------------------
-
     # What is computed inside of a nest -------------------------------------------------------------------------------
 
     def attached(
