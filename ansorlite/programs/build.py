@@ -35,13 +35,13 @@ def build_candidate(task: Task, candidate: Candidate) -> Compiled:
     Raises:
         ScheduleError: its trace makes no program of the task.
     """
-    return build_lowered(task, candidate, sketch.lower(task, candidate))
+    return platforms.build(named(task, candidate, sketch.lower(task, candidate)), task.target)
 
 
-def build_lowered(task: Task, candidate: Candidate, function: Function) -> Compiled:
-    """Compile the loop IR of one program. Its name becomes a symbol: no two programs of a model have the same."""
+def named(task: Task, candidate: Candidate, function: Function) -> Function:
+    """The loop IR of one program, by the name that becomes its symbol: no two programs of a model have the same."""
     digest = hashlib.sha256(repr((task.key, task.target.key, candidate)).encode()).hexdigest()[:16]
-    return platforms.build(replace(function, name=f"kernel_{digest}"), task.target)
+    return replace(function, name=f"kernel_{digest}")
 
 
 def compile_candidate(task: Task, candidate: Candidate) -> Kernel:
