@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from ansorlite.measure.pool import Job, Pool
-from ansorlite.measure.protocol import Answer, Build, Phase
+from ansorlite.measure.protocol import Answer, Build, Phase, Purpose, start_message
 from ansorlite.measure.settings import BUILDER_ENVIRONMENT, MeasureSettings
 from ansorlite.measure.verdict import Verdict, build_verdict
 from ansorlite.records.measurement import Outcome
@@ -38,7 +38,7 @@ def build_all(programs: Sequence[tuple[Task, Candidate | None]], processes: int)
         TuningError: the processes cannot start.
     """
     settings = MeasureSettings()
-    start = {"do": "start", "target": asdict(programs[0][0].target), "settings": asdict(settings)}
+    start = start_message(Purpose.BUILD, programs[0][0].target, settings)
     results: list[Built | Verdict | None] = [None] * len(programs)
     with temporary_folder() as folder:
         numbers: dict[str, int] = {str(folder / f"{n}"): n for n in range(len(programs))}

@@ -7,7 +7,6 @@ import shutil
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 from ansorlite.errors import TuningError
@@ -15,7 +14,7 @@ from ansorlite.loops.arguments import argument
 from ansorlite.measure.bench import Reference, prepared
 from ansorlite.measure.limits import run_limits
 from ansorlite.measure.pool import Death, Job, Pool
-from ansorlite.measure.protocol import Answer, Build, Phase, Prepare, Run
+from ansorlite.measure.protocol import Answer, Build, Phase, Prepare, Purpose, Run, start_message
 from ansorlite.measure.roles import Artifact, Built, Failure, Ran, Rival, Workers
 from ansorlite.measure.settings import BUILDER_ENVIRONMENT, RUNNER_ENVIRONMENT, MeasureSettings
 from ansorlite.measure.verdict import build_verdict, run_verdict
@@ -40,11 +39,13 @@ def local_workers(target: Target, settings: MeasureSettings) -> Workers:
 class _Processes:
     """A pool of workers, and a folder for what they read and write."""
 
-    def __init__(self, target: Target, settings: MeasureSettings, size: int, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, purpose: Purpose, target: Target, settings: MeasureSettings, size: int, environment: Mapping[str, str]
+    ) -> None:
         self.settings = settings
         self.folder = make_temporary_folder()
         self._files = itertools.count()
-        start = {"do": "start", "target": asdict(target), "settings": asdict(settings)}
+        start = start_message(purpose, target, settings)
         self.pool = Pool(size, start, self.folder, settings.recycle, environment)
 
     def close(self) -> None:
@@ -84,7 +85,7 @@ class LocalBuilder:
     a compiler on the next core would be in the numbers."""
 
     def __init__(self, target: Target, settings: MeasureSettings) -> None:
-        self._processes = _Processes(target, settings, settings.builders, BUILDER_ENVIRONMENT)
+        self._processes = _Processes(Purpose.BUILD, target, settings, settings.builders, BUILDER_ENVIRONMENT)
         self._lock = threading.Lock()  # several boards may ask for what to expect, each in a thread of its own
         self._references: dict[str, Path] = {}
 
@@ -140,7 +141,7 @@ class LocalRunner:
 
     def __init__(self, target: Target, settings: MeasureSettings, machine: str = "") -> None:
         self.machine = machine
-        self._processes = _Processes(target, settings, 1, RUNNER_ENVIRONMENT)
+        self._processes = _Processes(Purpose.RUN, target, settings, 1, RUNNER_ENVIRONMENT)
         self._references: dict[str, Path] = {}
         # The files of a task's programs that may be the next one's rival: those stay loaded.
         self._files: dict[str, dict[Candidate, Path]] = {}

@@ -141,12 +141,12 @@ class Measurer:
         self._compare_machines()
         self._first(lambda lane: lane.runner.prepare(task))
         self._know(task, best)
-        if self._peak is None and any(not lane.runner.machine for lane in self._lanes):
-            self._peak = _peak_of(self.target)
         size = self._builder.size * _BATCH_PER_BUILDER
         for start in range(0, len(candidates), size):
             built = self._builder.build(task, candidates[start : start + size])
             for program, ran, machine in self._timed(task, built):
+                if self._peak is None and any(not lane.runner.machine for lane in self._lanes):
+                    self._peak = _peak_of(self.target)  # now: no worker starts any more, or compiles
                 peak = 0.0 if machine or self._peak is None else self._peak
                 measurement = replace(_measurement(program, ran, machine), peak=peak)
                 yield measurement

@@ -1,7 +1,7 @@
 """What the tuner and its workers say to each other: JSON objects, one a line.
 
 =============  =============================================================================================
-tuner says     ``do``: ``start`` (once: target, settings), ``task`` (once a task), then jobs: ``build``,
+tuner says     ``do``: ``start`` (once: purpose, target, settings), ``task`` (once a task), then jobs: ``build``,
                ``prepare``, ``run``, ``compare``, each with the number ``job`` and what its dataclass below holds
 worker says    ``event``: ``ready`` (once, after its imports); ``running`` and ``checking`` (a job reaches that
                phase: each has a time limit of its own); ``done`` (the job's answer)
@@ -18,9 +18,18 @@ from enum import Enum
 from typing import Any, TypeAlias
 
 from ansorlite.codegen.object import Report
+from ansorlite.measure.settings import MeasureSettings
 from ansorlite.sketch.candidate import Candidate
+from ansorlite.target import Target
 
 Message: TypeAlias = dict[str, Any]
+
+
+class Purpose(Enum):
+    """What a worker is for: it imports what that needs before it is ready, for the time of its jobs is limited."""
+
+    BUILD = "build"
+    RUN = "run"
 
 
 class Phase(Enum):
@@ -140,6 +149,10 @@ def decode(line: bytes) -> Message:
     """The object on one line."""
     message: Message = json.loads(line)
     return message
+
+
+def start_message(purpose: Purpose, target: Target, settings: MeasureSettings) -> Message:
+    return {"do": "start", "purpose": purpose.value, "target": asdict(target), "settings": asdict(settings)}
 
 
 def job_message(number: int, job: Order) -> Message:

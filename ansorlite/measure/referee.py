@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import itertools
 import shutil
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from ansorlite.measure.pool import Death, Job, Pool
-from ansorlite.measure.protocol import Compare, Phase
+from ansorlite.measure.protocol import Compare, Phase, Purpose, start_message
 from ansorlite.measure.settings import RUNNER_ENVIRONMENT, MeasureSettings
 from ansorlite.measure.verdict import Verdict, death_verdict, run_verdict
 from ansorlite.records.measurement import Outcome
@@ -93,7 +93,7 @@ class Referee:
         if self._folder is None:
             self._folder = make_temporary_folder()
         if target not in self._pools:
-            start = {"do": "start", "target": asdict(target), "settings": asdict(self._settings)}
+            start = start_message(Purpose.RUN, target, self._settings)
             self._pools[target] = Pool(1, start, self._folder, self._settings.recycle, RUNNER_ENVIRONMENT)
         return self._pools[target]
 

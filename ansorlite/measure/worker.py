@@ -16,9 +16,10 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, Final, cast
 
 from ansorlite.errors import DeviceLostError
 from ansorlite.measure.backend import Backend
@@ -30,6 +31,7 @@ from ansorlite.measure.protocol import (
     Message,
     Phase,
     Prepare,
+    Purpose,
     Status,
     answer_message,
     decode,
@@ -40,6 +42,12 @@ from ansorlite.measure.settings import MeasureSettings
 from ansorlite.target import Target
 from ansorlite.task import Task
 from ansorlite.te.serialize import load
+
+#: A backend may import what a function of it needs when that is named. The time of jobs is limited, so it is named before them.
+_NEEDED: Final[Mapping[Purpose, Callable[[Backend], object]]] = {
+    Purpose.BUILD: lambda backend: backend.build,
+    Purpose.RUN: lambda backend: backend.load,
+}
 
 
 class Worker:
@@ -53,6 +61,7 @@ class Worker:
         self._target = Target.of(start["target"])
         _limit_memory(self._settings.memory_bytes)
         self._backend = cast(Backend, import_module(self._settings.backend))
+        _NEEDED[Purpose(start["purpose"])](self._backend)
         self._bench = Bench(self._backend, self._settings, self._enter)
         self._tasks: dict[str, Task] = {}
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from ansorlite import lazy
 from ansorlite.codegen import compile as cpu
 from ansorlite.codegen.limits import Limits
-from ansorlite.codegen.nvptx import compile as nvptx
-from ansorlite.codegen.opencl import compile as opencl
 from ansorlite.codegen.straight_line import least_values
-from ansorlite.cost_model.draft import Draft
-from ansorlite.cost_model.draft_gpu import GpuDraft
 from ansorlite.errors import TargetError
 from ansorlite.loops.passes import EMULATE, FETCH_AHEAD, PEEL, SWIZZLE, THROUGH_REGISTERS
 from ansorlite.platforms.platform import Platform
@@ -22,6 +19,17 @@ from ansorlite.sketch.gpu_limits import GPU_CONSTRAINTS
 from ansorlite.sketch.rules import CPU_RULES
 from ansorlite.sketch.rules.gpu import GPU_RULES
 from ansorlite.target import Target
+
+if TYPE_CHECKING:
+    from ansorlite.codegen.nvptx import compile as nvptx
+    from ansorlite.codegen.opencl import compile as opencl
+    from ansorlite.cost_model import draft, draft_gpu
+else:
+    # What compiles for CPUs does without the others' emitters; what compiles at all, without features and what is told of them.
+    nvptx = lazy.module("ansorlite.codegen.nvptx.compile")
+    opencl = lazy.module("ansorlite.codegen.opencl.compile")
+    draft = lazy.module("ansorlite.cost_model.draft")
+    draft_gpu = lazy.module("ansorlite.cost_model.draft_gpu")
 
 #: Beyond that LLVM takes tens of seconds, for code that no cache of instructions holds (docs/decisions/size-of-programs.md).
 _LIMITS: Final = Limits(values=30_000)
@@ -34,7 +42,7 @@ _CPU: Final = Platform(
     rules=CPU_RULES,
     limits=_LIMITS,
     constraints=_CONSTRAINTS,
-    prior=Draft,
+    prior=lambda target: draft.Draft(target),
     passes=(FETCH_AHEAD, PEEL),
     emitter=cpu.compile,
     device=DEVICES["llvm", "x86_64"],
@@ -43,9 +51,9 @@ _GPU: Final = Platform(
     rules=GPU_RULES,
     limits=_LIMITS,
     constraints=(*_CONSTRAINTS, *GPU_CONSTRAINTS),
-    prior=GpuDraft,
+    prior=lambda target: draft_gpu.GpuDraft(target),
     passes=(THROUGH_REGISTERS, SWIZZLE),
-    emitter=nvptx.compile,
+    emitter=lambda module, target, limits: nvptx.compile(module, target, limits),
     device=DEVICES["cuda", "nvptx64"],
 )
 #: Programs with blocks and threads, on a CPU.
@@ -58,7 +66,12 @@ PLATFORMS: Final[Mapping[tuple[str, str], Platform]] = {
     ("emulated", "x86_64"): replace(_EMULATED, device=DEVICES["emulated", "x86_64"]),
     ("emulated", "aarch64"): replace(_EMULATED, device=DEVICES["emulated", "aarch64"]),
     ("cuda", "nvptx64"): _GPU,
-    ("opencl", "spir64"): replace(_GPU, passes=(THROUGH_REGISTERS,), emitter=opencl.compile, device=DEVICES["opencl", "spir64"]),
+    ("opencl", "spir64"): replace(
+        _GPU,
+        passes=(THROUGH_REGISTERS,),
+        emitter=lambda module, target, limits: opencl.compile(module, target, limits),
+        device=DEVICES["opencl", "spir64"],
+    ),
 }
 
 

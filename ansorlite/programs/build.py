@@ -21,7 +21,7 @@ from ansorlite.codegen.object import (
 from ansorlite.loops import printer
 from ansorlite.loops.arguments import argument
 from ansorlite.loops.kernel_module import When
-from ansorlite.loops.nodes import Buffer
+from ansorlite.loops.nodes import Buffer, Function
 from ansorlite.runtime.abroad import KernelAbroad, check_exported
 from ansorlite.runtime.device_kernel import DeviceKernel
 from ansorlite.runtime.kernel import Kernel, Origin
@@ -36,7 +36,12 @@ def build_candidate(task: Task, candidate: Candidate) -> Compiled:
     Raises:
         ScheduleError: its trace makes no program of the task.
     """
-    return platforms.build(replace(sketch.lower(task, candidate), name=_symbol(task, candidate)), task.target)
+    return platforms.build(named(task, candidate, sketch.lower(task, candidate)), task.target)
+
+
+def named(task: Task, candidate: Candidate, function: Function) -> Function:
+    """The loop IR of one program, by the name that becomes its symbol."""
+    return replace(function, name=_symbol(task, candidate))
 
 
 def loops_key(task: Task, candidate: Candidate, compiled: Compiled) -> str:

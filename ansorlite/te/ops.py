@@ -9,12 +9,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import scipy
 
+from ansorlite import lazy
 from ansorlite.te.words import WORD, Pieces, dot, dot_of_floats
+
+if TYPE_CHECKING:
+    from scipy import special
+else:
+    special = lazy.module("scipy.special")
 
 
 class BinaryOp(Enum):
@@ -173,11 +178,11 @@ def _rsqrt(x: Any) -> Any:
 
 
 def _sigmoid(x: Any) -> Any:
-    return scipy.special.expit(x)
+    return special.expit(x)
 
 
 def _erf(x: Any) -> Any:
-    return scipy.special.erf(x)
+    return special.erf(x)
 
 
 def _bits(x: Any) -> Any:

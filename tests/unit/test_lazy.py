@@ -15,6 +15,7 @@ import ansorlite
 from ansorlite import codegen, cost_model, dataset, export, graph, measure, platforms, runtime, search, sketch, spaces
 from ansorlite.cost_model import neural
 from ansorlite.frontends import onnx as frontend
+from ansorlite.measure import native
 
 PACKAGES = (
     ansorlite,
@@ -26,6 +27,7 @@ PACKAGES = (
     frontend,
     graph,
     measure,
+    native,
     platforms,
     runtime,
     search,
@@ -56,6 +58,13 @@ LOADING = (
     *("onnx", "google.protobuf", "networkx"),
     *("ansorlite.frontends.onnx.importer", "ansorlite.graph.passes", "ansorlite.graph.hybrid", "ansorlite.analysis"),
     *("ansorlite.export.write", "ansorlite.runtime.peaks"),
+)
+
+#: What a worker that builds programs for CPUs does without.
+NO_BUILDING = (
+    *("lightgbm", "scipy", "ansorlite.evolution", "ansorlite.features", "ansorlite.cost_model.draft"),
+    *("ansorlite.search.default", "ansorlite.spaces.derivation"),
+    *("ansorlite.codegen.nvptx.compile", "ansorlite.codegen.opencl.compile"),
 )
 
 
@@ -119,3 +128,44 @@ assert (al.compile(al.from_onnx({str(tmp_path / "product.onnx")!r}))(x, x)["y"] 
     assert "onnx" in imported(code, tmp_path / "cache")
     again = imported(code, tmp_path / "cache")
     assert [name for name in (*TUNING, *COMPILING, *LOADING) if name in again] == []
+
+
+WORKER = """
+import sys
+import ansorlite.measure.worker
+from ansorlite import te
+from ansorlite.measure import native
+from ansorlite.runtime.devices import device_of
+from ansorlite.task import Task
+
+def modules():
+    return {name for name in sys.modules if name.startswith("ansorlite")}
+
+A = te.placeholder((8,), "float32", name="A")
+task = Task([A, te.compute((8,), lambda i: te.exp(A[i]), name="B")])
+"""
+
+BUILDER = """
+from ansorlite.sketch.candidate import NAIVE
+native.build
+ready = modules()
+open({file!r}, "wb").write(native.build(task, NAIVE).code)
+assert modules() == ready, modules() - ready
+"""
+
+RUNNER = """
+native.load
+ready = modules()
+device = device_of(task.target)
+memory = [device.guarded((8,), "float32") for _ in range(2)]
+native.load(task, open({file!r}, "rb").read(), memory)(1)
+assert modules() == ready, modules() - ready
+"""
+
+
+def test_a_worker_has_imported_what_its_jobs_need_before_the_first_and_nothing_else(tmp_path: Path) -> None:
+    file = str(tmp_path / "program")
+    building = imported(WORKER + BUILDER.format(file=file), tmp_path / "cache")
+    assert [name for name in NO_BUILDING if name in building] == []
+    running = imported(WORKER + RUNNER.format(file=file), tmp_path / "cache")
+    assert [name for name in (*TUNING, *COMPILING, *NO_BUILDING) if name in running] == []
