@@ -101,6 +101,7 @@ VARIANTS: Final[Mapping[str, Variant | Rival]] = {
     "every fourth a step from the best": Variant(EvolutionarySettings(explorer=polishing.Polishing())),
     "a fifth at random": Variant(EvolutionarySettings(exploration=Fixed(0.2))),
     "what was stopped is a bound, no label": Variant(cost_model="bounded"),
+    "a population of 1024": Variant(EvolutionarySettings(explorer=Evolving(EvolutionSettings(population=1024)))),
     "12 generations": Variant(EvolutionarySettings(explorer=Evolving(EvolutionSettings(generations=12)))),
     "an uncertain model and its upper bound": Variant(EvolutionarySettings(acquisition=UpperBound()), cost_model="bagged"),
     RANDOM_WALK: _rival("flextensor", FlexTensorSearch, WalkSettings(learnt=False)),
