@@ -146,7 +146,7 @@ class Measurer:
             built = self._builder.build(task, candidates[start : start + size])
             for program, ran, machine in self._timed(task, built):
                 if self._peak is None and any(not lane.runner.machine for lane in self._lanes):
-                    self._peak = _peak_of(self.target)  # now: no worker starts any more, or compiles
+                    self._peak = _peak_of(self.target)  # now: nothing compiles beside it
                 peak = 0.0 if machine or self._peak is None else self._peak
                 measurement = replace(_measurement(program, ran, machine), peak=peak)
                 yield measurement
