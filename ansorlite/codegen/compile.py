@@ -23,7 +23,7 @@ from ansorlite.loops.nodes import Buffer, For, Function, LoopKind, Role, Scope, 
 from ansorlite.loops.nodes import statements as statements_of
 from ansorlite.target import Target
 from ansorlite.te.expr import Var
-from ansorlite.te.traversal import walk
+from ansorlite.te.traversal import free_vars
 from ansorlite.te.words import WORD
 
 #: LLVM's whole pipeline is run on functions of up to so many values: its time grows as their square where a reduction that is
@@ -185,7 +185,7 @@ def adds_in_place(stmt: Stmt, innermost: Var | None = None) -> bool:
             return adds_in_place(body, innermost if kind in _EXPANDED else var)
         case Store(buffer, indices):
             updates = stmt.role is Role.UPDATE and buffer.scope is not Scope.REGISTER
-            return updates and innermost is not None and not any(innermost in walk(index) for index in indices)
+            return updates and innermost is not None and not any(innermost in free_vars(index) for index in indices)
     return any(adds_in_place(child, innermost) for child in children(stmt))
 
 
