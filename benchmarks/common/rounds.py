@@ -18,7 +18,7 @@ _TURN: Final = 0.015
 #: Seconds between turns, at least: a peer's threads look for work for a while after a call.
 _REST: Final = 0.03
 #: Rounds that count, at least.
-_LEAST: Final = 5
+_LEAST: Final = 7
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Rounds:
 def quietest_rounds(
     calls: Sequence[Callable[[], Any]], seconds: float, threads: int, *, processor: Clock = time.thread_time
 ) -> Rounds:
-    """Rounds for ``seconds`` (five at least); the quieter half of them, but no fewer than five.
+    """Rounds for ``seconds`` (seven at least); the quieter half of them, but no fewer than seven.
 
     Which rounds count is decided by the load of other processes alone, not by the times. On one thread, processor time is what is
     taken, without what other processes do on its core.

@@ -30,8 +30,10 @@ is the thread's processor time.
 
 PyTorch runs eagerly without gradients on tensors that are ready; onnxruntime has the weights as inputs, as ours does, or as
 constants, which it packs beforehand. *Of roofline* is the least time by the peaks below, over ours; it may exceed 100 % where
-data stay in a faster cache than the one that holds all of them. *Untuned* is the speed of `al.compile` without any trial, as a
-share of the tuned kernel's; *ready in* is how long that compilation takes, with nothing cached.
+data stay in a faster cache than the one that holds all of them. *Of peak* is operations a second as a share of the multiply-adds
+that all threads did in the same rounds, whatever the neighbours of a virtual machine left of them. *Untuned* is the speed of
+`al.compile` without any trial, as a share of the tuned kernel's; *ready in* is how long that compilation takes, with nothing
+cached.
 """
 
 

@@ -64,6 +64,8 @@ class Timing:
         dtype: of the first input.
         seconds: median of a call, by contender; :data:`CALLED`, :data:`BARE` and :data:`UNTUNED` are ours.
         called, bare: how many times as fast as a contender ours is, called from Python and bare; taken round by round.
+        of_peak: operations a second of the bare kernel, as a share of the float32 multiply-adds that all threads did in the
+            same rounds; ``None`` in rows of before 2026-11-23.
         compile_seconds: of ``al.compile`` without any record and with nothing cached, which gives :data:`UNTUNED`.
         recorded: whether a record gave the program; else it is the default, as no record was of this version.
         wrong: what is wrong with a contender's output, by contender.
@@ -81,6 +83,7 @@ class Timing:
     seconds: Mapping[str, float]
     called: Mapping[str, Spread]
     bare: Mapping[str, Spread]
+    of_peak: Spread | None
     compile_seconds: float | None
     recorded: bool
     wrong: Mapping[str, str]
@@ -171,7 +174,8 @@ def _joined(first: Tuning, second: Tuning) -> Tuning:
 
 def _timing(fields: dict[str, Any]) -> Timing:
     ratios = {name: {peer: Spread(**spread) for peer, spread in fields[name].items()} for name in ("called", "bare")}
-    return Timing(**{**fields, **ratios})
+    of_peak = fields.get("of_peak")
+    return Timing(**{**fields, **ratios, "of_peak": Spread(**of_peak) if of_peak else None})
 
 
 def _tuning(fields: dict[str, Any]) -> Tuning:

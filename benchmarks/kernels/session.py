@@ -21,8 +21,9 @@ from ansorlite.runtime.kernel import Kernel
 from ansorlite.target import host
 from ansorlite.tuner.result import Trial, TuneResult
 from benchmarks.common.rounds import quietest_rounds
-from benchmarks.common.spread import ratio
+from benchmarks.common.spread import Spread, ratio
 from benchmarks.kernels.operators.operator import Array
+from benchmarks.kernels.peak import peak
 from benchmarks.kernels.peers import PEERS, Contender
 from benchmarks.kernels.results import BARE, CALLED, UNTUNED, Point, Run, Timing, Tuning, Variance
 from benchmarks.kernels.suites import Case
@@ -85,8 +86,11 @@ def compare(suite: str, case: Case, settings: Settings, database: al.Database | 
     for name in settings.against:
         contenders |= PEERS[name].contenders(case.operator, arrays, settings.run, settings.records)
     wrong = _wrong(task, case, arrays, contenders)
-    rounds = quietest_rounds([contender.call for contender in contenders.values()], settings.seconds, settings.run.threads)
-    taken = dict(zip(contenders, rounds.times, strict=True))
+    best = peak(task.target)
+    calls = [*(contender.call for contender in contenders.values()), best]
+    rounds = quietest_rounds(calls, settings.seconds, settings.run.threads)
+    *times, best_times = rounds.times
+    taken = dict(zip(contenders, times, strict=True))
     others = [name for name in taken if name not in (CALLED, BARE)]
     return Timing(
         suite,
@@ -100,6 +104,7 @@ def compare(suite: str, case: Case, settings: Settings, database: al.Database | 
         {name: float(np.median(medians)) for name, medians in taken.items()},
         {name: ratio(taken[name], taken[CALLED]) for name in others},
         {name: ratio(taken[name], taken[BARE]) for name in others},
+        Spread.of([task.dag.flops / mine / (best.flops / other) for mine, other in zip(taken[BARE], best_times, strict=True)]),
         compile_seconds,
         kernel.origin is not None and kernel.origin.latency is not None,
         wrong,

@@ -101,7 +101,7 @@ def _commands(
     rest = [] if budget is None else ["--budget", f"{budget:g}"]
     for trials, limit in ((page.EARLY, _EARLY_SECONDS), (page.LATE, _LATE_SECONDS)):
         yield [
-            *("-m", "benchmarks.kernels", *which, "--trials", str(trials), "--time-limit", f"{limit:g}", "--seconds", "1.5"),
+            *("-m", "benchmarks.kernels", *which, "--trials", str(trials), "--time-limit", f"{limit:g}", "--seconds", "2.5"),
             *("--against", ",".join(peer for peer in _KERNEL_PEERS if peer not in unheld), "--untuned"),
             *("--database", str(folder / "kernels.db"), *rest),
         ]

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
-from benchmarks.common.machine import Machine
 from benchmarks.common.tables import DASH, Table, geometric_mean, times
-from benchmarks.kernels.results import BARE, UNTUNED, Key, Tuning
+from benchmarks.kernels.results import UNTUNED, Key, Tuning
 from benchmarks.kernels.results import Timing as KernelTiming
 from benchmarks.models.results import UNTUNED as UNTUNED_MODEL
 from benchmarks.models.results import Timing as ModelTiming
@@ -28,9 +27,7 @@ RIVALS: Final = ("onnxruntime", "openvino")
 _SECONDS: Final = 10.0
 
 
-def bars(
-    wanted: Bars, machine: Machine, early: Kernels, early_tunings: Mapping[Key, Tuning], late: Kernels, models: Models
-) -> Table:
+def bars(wanted: Bars, early: Kernels, early_tunings: Mapping[Key, Tuning], late: Kernels, models: Models) -> Table:
     """One row a bar that there are results for. Where nothing was tuned with all trials, the cases are those of few.
 
     Args:
@@ -39,7 +36,7 @@ def bars(
     """
     slow = _slow(late or early, wanted.least)
     limit = "" if wanted.least is None else f"below {wanted.least:g} of PyTorch ({', '.join(NEVER_SLOW)}): "
-    rows = [*_kernels(wanted, machine, early, early_tunings, late), *_models(wanted, models)]
+    rows = [*_kernels(wanted, early, early_tunings, late), *_models(wanted, models)]
     notes = [limit + ("none." if not slow else "; ".join(f"{case} {times(ratio)}" for case, ratio in slow.items()) + ".")]
     return Table("bars", ("bar", "wanted", "found", "cases"), tuple(rows), tuple(notes if limit and (late or early) else ()))
 
@@ -79,7 +76,7 @@ def untuned_beside_rival(timing: ModelTiming) -> float | None:
     return rival / timing.ratios[UNTUNED_MODEL].median if rival is not None and UNTUNED_MODEL in timing.ratios else None
 
 
-def _kernels(wanted: Bars, machine: Machine, early: Kernels, early_tunings: Mapping[Key, Tuning], late: Kernels) -> _Rows:
+def _kernels(wanted: Bars, early: Kernels, early_tunings: Mapping[Key, Tuning], late: Kernels) -> _Rows:
     for bar, timings in ((wanted.mean, late), (wanted.early_mean, early)):
         trials = max((timing.trials for timing in timings.values()), default=0)
         yield from _row(f"all suites ÷ PyTorch, geometric mean at {trials} trials", bar, _beside_torch(timings).values())
@@ -91,8 +88,9 @@ def _kernels(wanted: Bars, machine: Machine, early: Kernels, early_tunings: Mapp
     never_slow = _beside_torch({key: timing for key, timing in last.items() if key[0] in NEVER_SLOW})
     yield from _least(f"the slowest of {', '.join(NEVER_SLOW)} ÷ PyTorch", wanted.least, never_slow)
     if LARGE in last:
-        share = last[LARGE].flops / last[LARGE].seconds[BARE] / machine.all.flops
-        yield from _row("1024^3, share of the measured peak of all cores", wanted.large_share, [share])
+        share = last[LARGE].of_peak
+        title = "1024^3, share of what multiply-adds alone reach on all cores in the same rounds"
+        yield from _row(title, wanted.large_share, [share.median] if share else [])
         yield from _row("1024^3 ÷ PyTorch", wanted.large, _beside_torch({LARGE: last[LARGE]}).values())
     untuned = [1 / timing.bare[UNTUNED].median for timing in last.values() if UNTUNED in timing.bare and timing.trials]
     yield from _row("kernels without any trial ÷ tuned, geometric mean", wanted.untuned, untuned)

@@ -73,7 +73,7 @@ def text(
     machine, seeds, timed = kernels.machine(threads), kernels.variances(suites, threads), models.timings(model_run)
     if any(row.threads == threads for row in _machines(models)):
         machine = replace(machine, versions={**models.machine(threads).versions, **machine.versions})
-    found = [bars(kind.bars, machine, early, kernels.tunings(suites, early_run), late, timed)]
+    found = [bars(kind.bars, early, kernels.tunings(suites, early_run), late, timed)]
     found.append(by_suite(early, late, kind.bars.least))
     found += [table for table in [goals(shown, tunings, seeds)] if table.rows]
     found += tables.everything(machine.all, shown, tunings, seeds, suites)

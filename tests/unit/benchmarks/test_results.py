@@ -34,6 +34,7 @@ def timing(suite: str, case: str, ratio: float, **changes: object) -> Timing:
         {CALLED: 4e-5, BARE: 2e-5, UNTUNED: 4e-5, "torch": 4e-5 * ratio},
         {UNTUNED: Spread(9.0, 9.0, 9.0), "torch": spread},
         {"torch": replace(spread, median=2 * ratio), UNTUNED: Spread(2.0, 2.0, 2.0)},
+        Spread(0.5, 0.75, 1.0),
         0.5,
         True,
         {},
