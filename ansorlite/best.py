@@ -16,12 +16,13 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TypeAlias, TypeVar
 
-from ansorlite import measure, search, sketch, spaces, visible
+from ansorlite import measure, programs, search, sketch, spaces, visible
 from ansorlite.cache import disk as caches
 from ansorlite.cache.disk import Cache, NoCache, default_cache
 from ansorlite.errors import BrokenProgramWarning, MemoryLimitError, ProgramSizeError, RecordsError, TargetError, TuningError
 from ansorlite.measure import replaying
-from ansorlite.programs.build import abroad, build_candidate, kernel_of, pack, unpack
+from ansorlite.programs.kernels import abroad, kernel_of
+from ansorlite.programs.packing import pack, unpack
 from ansorlite.records.database import Database
 from ansorlite.records.hints import hints, promising
 from ansorlite.records.jsonlines import measurement_from, measurement_json
@@ -357,7 +358,7 @@ class Programs:
             raise _BrokenProgramError(self._broken[key])
         known = self._object(key)
         if known is None:
-            known = pack(build_candidate(task, candidate))
+            known = pack(programs.build_candidate(task, candidate))
             self._built[key] = known
             self._cache.put(key, known)
         return known

@@ -19,7 +19,7 @@ from rich.table import Table
 
 import ansorlite as al
 from ansorlite.graph.executable import compile_model
-from ansorlite.programs.build import compile_candidate
+from ansorlite.programs.kernels import compile_candidate
 from ansorlite.report.compare import compare
 from ansorlite.report.peers import has_onnxruntime, onnxruntime_session
 from ansorlite.report.tables import outcome, summary

@@ -31,7 +31,7 @@ from ansorlite.calibration.programs import Drawn, Timed, drawn
 from ansorlite.cost_model.metrics import peak_score, rank_correlation
 from ansorlite.machine.constants import MachineConstants
 from ansorlite.machine.families import shipped
-from ansorlite.programs.build import pack, unpack
+from ansorlite.programs.packing import pack, unpack
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.target import Target, host
 from ansorlite.task import Task

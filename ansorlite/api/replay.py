@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ansorlite.errors import ArgumentError
-from ansorlite.programs.build import compile_candidate
+from ansorlite.programs.kernels import compile_candidate
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.schedule.trace import Trace
 from ansorlite.sketch.candidate import Candidate

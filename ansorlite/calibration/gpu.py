@@ -18,7 +18,7 @@ from ansorlite.loops.nodes import Function
 from ansorlite.machine.gpu import SECTOR
 from ansorlite.machine.kept_gpu import GpuRates
 from ansorlite.platforms import build
-from ansorlite.programs.build import kernel_on
+from ansorlite.programs.kernels import kernel_on
 from ansorlite.runtime.timing import TimingSettings
 from ansorlite.target import Target
 

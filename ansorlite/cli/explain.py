@@ -17,7 +17,8 @@ from ansorlite.cost_model.explain import explain
 from ansorlite.errors import ArgumentError
 from ansorlite.loops.kernel_module import When
 from ansorlite.measure.inputs import make_inputs
-from ansorlite.programs.build import build_candidate, compile_candidate
+from ansorlite.programs.build import build_candidate
+from ansorlite.programs.kernels import compile_candidate
 from ansorlite.records.database import Database
 from ansorlite.report.screen import say, screen
 from ansorlite.sketch.candidate import Candidate

@@ -16,7 +16,7 @@ from ansorlite.graph.hybrid import AnyModel, HybridExecutable, compile_any
 from ansorlite.graph.open_model import OpenModel, ValuesNeededError, sizes_of
 from ansorlite.graph.profile import Profile
 from ansorlite.measure.inputs import make_inputs
-from ansorlite.programs.build import compile_candidate
+from ansorlite.programs.kernels import compile_candidate
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.sketch.candidate import NAIVE
 from ansorlite.task import Task

@@ -18,7 +18,8 @@ from ray.cluster_utils import Cluster
 import ansorlite as al
 from ansorlite.measure import Measurer, MeasureSettings, Referee
 from ansorlite.measure.cluster.workers import open_workers
-from ansorlite.programs.build import build_candidate, pack
+from ansorlite.programs.build import build_candidate
+from ansorlite.programs.packing import pack
 from ansorlite.records import Database, Measurement
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.target import Target, host

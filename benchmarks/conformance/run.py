@@ -17,7 +17,7 @@ from ansorlite.best import Programs
 from ansorlite.frontends.onnx.backend import Backend, Representation
 from ansorlite.graph.executable import Bindable
 from ansorlite.graph.hybrid import AnyModel, HostStep, HybridModel
-from ansorlite.programs.build import compile_candidate
+from ansorlite.programs.kernels import compile_candidate
 from ansorlite.sketch.candidate import NAIVE
 from ansorlite.task import Task
 from ansorlite.te.evaluate import evaluate

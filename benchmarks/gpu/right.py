@@ -12,7 +12,7 @@ from ansorlite.loops.nodes import Function
 from ansorlite.measure.check import Checker, tolerance
 from ansorlite.measure.inputs import make_inputs
 from ansorlite.platforms import build
-from ansorlite.programs.build import compile_candidate, kernel_on
+from ansorlite.programs.kernels import compile_candidate, kernel_on
 from ansorlite.sketch.tile_space import TileSpace
 from ansorlite.spaces.derivation import derive
 from ansorlite.target import Target

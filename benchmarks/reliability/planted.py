@@ -20,7 +20,7 @@ import numpy as np
 
 import ansorlite as al
 from ansorlite.cache.disk import CACHE_VARIABLE, DiskCache
-from ansorlite.programs.build import unpack
+from ansorlite.programs.packing import unpack
 from benchmarks.reliability.results import Attempt, Findings
 from benchmarks.reliability.workload import scale
 

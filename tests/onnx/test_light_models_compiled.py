@@ -13,7 +13,7 @@ import pytest
 from ansorlite.best import Programs
 from ansorlite.frontends.onnx import load_model
 from ansorlite.graph.executable import compile_model
-from ansorlite.programs.build import compile_candidate
+from ansorlite.programs.kernels import compile_candidate
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.sketch.candidate import NAIVE
 from ansorlite.task import Task

@@ -18,7 +18,7 @@ from ansorlite.frontends.onnx import load_model
 from ansorlite.frontends.onnx.operators import recurrent
 from ansorlite.graph.hybrid import HybridModel, compile_any
 from ansorlite.graph.model import Model
-from ansorlite.programs.build import compile_candidate
+from ansorlite.programs.kernels import compile_candidate
 from ansorlite.sketch.candidate import NAIVE
 from tests.onnx.networks import Network, hidden_shape, network_model, random_network, random_quantized
 from tests.onnx.support import run

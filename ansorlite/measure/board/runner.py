@@ -29,7 +29,7 @@ from ansorlite.measure.protocol import Phase
 from ansorlite.measure.roles import Artifact, LostError, Ran, Rival, Workers
 from ansorlite.measure.settings import MeasureSettings
 from ansorlite.measure.verdict import Verdict, run_verdict
-from ansorlite.programs.build import unpack
+from ansorlite.programs.packing import unpack
 from ansorlite.records.measurement import Outcome
 from ansorlite.runtime.team import spin
 from ansorlite.target import Target

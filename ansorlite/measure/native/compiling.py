@@ -5,16 +5,15 @@ from __future__ import annotations
 from ansorlite import search, spaces
 from ansorlite.codegen.object import DeviceObject
 from ansorlite.measure.backend import BuiltProgram
-from ansorlite.platforms import finish
-from ansorlite.programs.build import loops_key, named, pack
+from ansorlite.programs.build import build_candidate, loops_key
+from ansorlite.programs.packing import pack
 from ansorlite.sketch.candidate import Candidate
-from ansorlite.sketch.program import lower
 from ansorlite.task import Task
 
 
 def build(task: Task, candidate: Candidate) -> BuiltProgram:
     """Compile one candidate."""
-    compiled = finish.build(named(task, candidate, lower(task, candidate)), task.target)
+    compiled = build_candidate(task, candidate)
     reports = compiled.reports if isinstance(compiled, DeviceObject) else ()
     return BuiltProgram(pack(compiled), loops_key(task, candidate, compiled), reports)
 

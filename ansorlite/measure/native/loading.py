@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from ansorlite.programs.build import unpack
+from ansorlite.programs.packing import unpack
 from ansorlite.runtime.device import Memory
 from ansorlite.runtime.devices import device_of
 from ansorlite.runtime.timing import Call

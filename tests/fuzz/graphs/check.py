@@ -19,7 +19,7 @@ from ansorlite.graph.executable import Bindable
 from ansorlite.graph.hybrid import compile_any
 from ansorlite.graph.open_executable import OpenExecutable
 from ansorlite.graph.open_model import OpenModel
-from ansorlite.programs.build import compile_candidate
+from ansorlite.programs.kernels import compile_candidate
 from ansorlite.sketch.candidate import NAIVE
 from ansorlite.task import Task
 from benchmarks.conformance.run import Meaning

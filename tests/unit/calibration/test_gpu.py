@@ -28,7 +28,7 @@ from ansorlite.machine import kept_gpu
 from ansorlite.machine.gpu import A100, H100
 from ansorlite.machine.kept_gpu import GpuRates, kept, measured
 from ansorlite.platforms import build
-from ansorlite.programs.build import kernel_on
+from ansorlite.programs.kernels import kernel_on
 from ansorlite.runtime.devices import device_of
 from ansorlite.runtime.timing import TimingSettings
 from ansorlite.target import GPUS, host, resolve

@@ -25,7 +25,7 @@ from ansorlite.loops.verifier import verify
 from ansorlite.machine.matrix import AMPERE, MatrixUnit
 from ansorlite.machine.opencl import devices
 from ansorlite.platforms import build
-from ansorlite.programs.build import pack, unpack
+from ansorlite.programs.packing import pack, unpack
 from ansorlite.runtime.devices import device_of
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.runtime.timing import TimingSettings

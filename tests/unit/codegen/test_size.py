@@ -18,7 +18,7 @@ from ansorlite.errors import AnsorliteError, ProgramSizeError
 from ansorlite.loops.nodes import Function, LoopKind, Role, Stmt
 from ansorlite.measure import Measurer, MeasureSettings
 from ansorlite.platforms import build
-from ansorlite.programs.build import compile_candidate
+from ansorlite.programs.kernels import compile_candidate
 from ansorlite.records import Outcome
 from ansorlite.search import default_candidate
 from ansorlite.sketch.candidate import NAIVE, Candidate

@@ -15,7 +15,7 @@ from ansorlite.graph.describe import Value
 from ansorlite.graph.executable import Bindable, Executable, compile_model
 from ansorlite.graph.graph import Graph
 from ansorlite.graph.model import Model
-from ansorlite.programs.build import compile_candidate
+from ansorlite.programs.kernels import compile_candidate
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.sketch.candidate import NAIVE
 from ansorlite.sketch.tile_space import TileSpace

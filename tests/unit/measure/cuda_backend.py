@@ -12,7 +12,7 @@ from ansorlite.codegen.nvptx.assemble import ASSEMBLER_VARIABLE
 from ansorlite.codegen.object import DeviceLaunch, DeviceObject, Slot
 from ansorlite.measure import native
 from ansorlite.measure.backend import BuiltProgram
-from ansorlite.programs.build import pack, unpack
+from ansorlite.programs.packing import pack, unpack
 from ansorlite.runtime.device import Memory
 from ansorlite.runtime.timing import Call
 from ansorlite.sketch.candidate import NAIVE, Candidate

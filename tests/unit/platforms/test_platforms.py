@@ -19,7 +19,7 @@ from ansorlite.loops.passes import FETCH_AHEAD, PEEL, LoopPass, run
 from ansorlite.loops.printer import text
 from ansorlite.loops.verifier import verify
 from ansorlite.platforms import PLATFORMS, build, finished, platform_of
-from ansorlite.programs.build import pack, unpack
+from ansorlite.programs.packing import pack, unpack
 from ansorlite.runtime.devices import DEVICES
 from ansorlite.spaces.derivation import derive
 from ansorlite.target import GPUS, LEVELS, NAMED, Target, host

@@ -7,7 +7,8 @@ import pytest
 
 from ansorlite import te
 from ansorlite.errors import ArgumentError
-from ansorlite.programs.build import compile_candidate, pack, unpack
+from ansorlite.programs.kernels import compile_candidate
+from ansorlite.programs.packing import pack, unpack
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.sketch.tile_space import TileSpace
 from ansorlite.spaces.derivation import derive

@@ -23,7 +23,8 @@ from ansorlite.codegen.object import DeviceObject, Form
 from ansorlite.errors import ArgumentError, DeviceLostError, MemoryLimitError, TargetError
 from ansorlite.loops.nodes import Function
 from ansorlite.platforms import build
-from ansorlite.programs.build import kernel_of, pack, unpack
+from ansorlite.programs.kernels import kernel_of
+from ansorlite.programs.packing import pack, unpack
 from ansorlite.runtime.device_kernel import DeviceKernel
 from ansorlite.runtime.devices import device_of
 from ansorlite.runtime.kernel import Origin

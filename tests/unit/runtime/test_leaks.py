@@ -15,7 +15,7 @@ import pytest
 import ansorlite as al
 from ansorlite import te
 from ansorlite.best import Programs
-from ansorlite.programs.build import compile_candidate
+from ansorlite.programs.kernels import compile_candidate
 from ansorlite.runtime import linker
 from ansorlite.task import Task
 

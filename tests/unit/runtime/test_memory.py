@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 import ansorlite as al
 from ansorlite import te
 from ansorlite.errors import AnsorliteError, MemoryLimitError
-from ansorlite.programs.build import compile_candidate
+from ansorlite.programs.kernels import compile_candidate
 from ansorlite.runtime import host, memory
 from ansorlite.runtime.host import HostSpace
 from ansorlite.runtime.workspace import WorkspacePool

@@ -6,7 +6,7 @@ import numpy as np
 
 from ansorlite import te
 from ansorlite.machine.families import WIDE
-from ansorlite.programs.build import compile_candidate
+from ansorlite.programs.kernels import compile_candidate
 from ansorlite.schedule.primitives import Reorder, Vectorize
 from ansorlite.search import default_candidate
 from ansorlite.sketch.sketch import Sketch

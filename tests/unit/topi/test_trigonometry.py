@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ansorlite.programs.build import compile_candidate
+from ansorlite.programs.kernels import compile_candidate
 from ansorlite.sketch.candidate import NAIVE
 from ansorlite.task import Task
 from ansorlite.te import placeholder
