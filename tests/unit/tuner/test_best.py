@@ -126,14 +126,14 @@ def test_programs_of_rules_of_ones_own_are_not_kept() -> None:
 
 
 def test_many_programs_are_chosen_and_compiled_in_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ansorlite.best._MANY", 2)
+    monkeypatch.setattr("ansorlite.best.choice._MANY", 2)
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
     cache = Counted()
     tasks = [Task(matmul(n, 8, 8)) for n in (4, 5)]
     defaults = [default_candidate(task, derive(task)) for task in tasks]
     programs = Programs(None, cache=cache)
     monkeypatch.setattr("ansorlite.search.default_candidate", None)
-    monkeypatch.setattr("ansorlite.best.build_candidate", None)
+    monkeypatch.setattr("ansorlite.programs.build_candidate", None)
     programs.prepare([*tasks, tasks[0]])
     assert len(cache.data) == 4
     assert [programs.candidate(task) for task in tasks] == defaults
@@ -331,7 +331,7 @@ def broken(monkeypatch: pytest.MonkeyPatch, *candidates: Candidate) -> None:
             raise RuntimeError("LLVM IR parsing error: expected type")
         return build_candidate(task, candidate)
 
-    monkeypatch.setattr("ansorlite.best.build_candidate", build_some)
+    monkeypatch.setattr("ansorlite.programs.build_candidate", build_some)
 
 
 def test_the_next_best_program_is_taken_where_one_does_not_compile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -372,7 +372,7 @@ def test_a_default_beyond_the_limit_of_its_size_is_passed_over(monkeypatch: pyte
             raise ProgramSizeError("the program unrolls to more than 30000 instructions")
         return build_candidate(task, candidate)
 
-    monkeypatch.setattr("ansorlite.best.build_candidate", build_small)
+    monkeypatch.setattr("ansorlite.programs.build_candidate", build_small)
     kernel = Programs(None, cache=Counted()).kernel(TASK)
     assert kernel.origin is not None
     assert kernel.origin.candidate != DEFAULT
@@ -391,7 +391,7 @@ def test_in_the_tests_of_ansorlite_a_program_that_does_not_compile_is_an_error(m
 
 
 def test_what_builder_processes_cannot_compile_is_not_taken_either(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ansorlite.best._MANY", 2)
+    monkeypatch.setattr("ansorlite.best.choice._MANY", 2)
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
     verdict = Verdict(Outcome.CRASH, "the worker died while it compiled: it was ended by SIGSEGV")
     monkeypatch.setattr("ansorlite.measure.build_all", lambda programs, _: [verdict for _ in programs])
