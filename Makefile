@@ -14,7 +14,7 @@ INSTALLED := $(VENV)/.installed-$(EXTRAS)
 PROCESSES ?= 2
 PYTEST := $(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal
 
-# The levels in ansorlite/target.py, and the tests that compile for what ANSORLITE_TARGET names.
+# The levels in ansorlite/target/named.py, and the tests that compile for what ANSORLITE_TARGET names.
 TARGETS ?= x86-64-v2 x86-64-v3 x86-64-v4 aarch64 aarch64+dotprod aarch64+sve
 COMPILING := tests/unit/codegen tests/contracts/test_right_numbers.py tests/contracts/test_dot_products.py tests/contracts/test_conversions.py tests/golden tests/fuzz/test_computations.py
 # What these test is the same for every target: loop IR, and kernels for GPUs, which this processor emulates.

@@ -15,7 +15,6 @@ import pytest
 
 import ansorlite as al
 from ansorlite import processor
-from ansorlite import target as targets
 from ansorlite.codegen import assembly, direct, team
 from ansorlite.codegen.machine import machine
 from ansorlite.errors import TargetError
@@ -66,7 +65,7 @@ def test_a_processor_is_found_by_llvms_name_with_its_constants() -> None:
 
 def test_the_name_of_this_processor_is_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(TARGET_VARIABLE, raising=False)
-    monkeypatch.setattr(targets.llvm, "get_host_cpu_name", lambda: "haswell")
+    monkeypatch.setattr(llvm, "get_host_cpu_name", lambda: "haswell")
     assert resolve("haswell") == host()
     assert resolve("znver3") != host()
 

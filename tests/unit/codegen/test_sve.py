@@ -22,7 +22,8 @@ from ansorlite.runtime.linker import linker
 from ansorlite.search.default import default_candidate
 from ansorlite.sketch.program import lower
 from ansorlite.spaces.derivation import derive
-from ansorlite.target import LEVELS, NAMED, Target, _obstacle, obstacle
+from ansorlite.target import LEVELS, NAMED, Target, obstacle
+from ansorlite.target.here import _obstacle
 from ansorlite.task import Task
 from tests import emulated, workloads
 
