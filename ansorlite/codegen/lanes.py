@@ -179,6 +179,10 @@ class FloatLanes:
         """2 to an integer within the exponents of normal numbers."""
         return self.from_bits(self.word("shl", self.word("add", n, self.format.bias), self.format.mantissa))
 
+    def scale(self, x: str, n: str) -> str:
+        """``x * 2**n``, of normal numbers both."""
+        return self.from_bits(self.word("add", self.bits(x), self.word("shl", n, self.format.mantissa)))
+
     def split(self, x: str, *, denormal: bool = True) -> tuple[str, str]:
         """(k, m) with x = 2^k m and m in [sqrt(1/2), sqrt(2)): of finite numbers above 0, unless ``denormal`` normal ones."""
         f = self.format

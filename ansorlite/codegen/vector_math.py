@@ -85,5 +85,8 @@ def erf(b: Builder, dtype: str, lanes: int, x: str) -> str:
     t = w.at_most(magnitude, 4.0)
     exponent = w.polynomial(_ERF_LARGE, t)
     exponent = w.fma(exponent, t, w.op("fsub", w.number(-0.0), t))
-    large = w.op("fsub", w.number(1.0), exp(b, dtype, lanes, exponent))
+    # From -17 to 0: the result is a normal number, whose exponent is added to.
+    n, minus_one = w.reduce_exponent(exponent)
+    power = w.scale(w.op("fadd", minus_one, w.number(1.0)), n)
+    large = w.op("fsub", w.number(1.0), power)
     return w.select(w.compare("ogt", magnitude, _ERF_SPLIT), w.copysign(large, x), small)

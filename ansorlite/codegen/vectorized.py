@@ -3,7 +3,8 @@
 A chunk runs every statement of the body for all its lanes at once. Chunks are written out one after another when they
 are few or when they touch registers (whose indices must be constant); else they make an LLVM loop. What is left of a
 constant extent runs in the narrowest power of two that holds it, masked; where the target has no masked loads for the
-dtypes at hand, as unmasked powers of two.
+dtypes at hand, as unmasked powers of two. Where a function is computed, which is one long chain of operations, several
+vectors make a chunk: their chains are interleaved (docs/decisions/interleaved-chains.md).
 """
 
 from __future__ import annotations
@@ -20,11 +21,14 @@ from ansorlite.loops.nodes import Block, Buffer, For, If, Load, Scope, Store, st
 from ansorlite.once import once_for_each
 from ansorlite.target import Target
 from ansorlite.te import dtypes
-from ansorlite.te.expr import Cast, Expr
+from ansorlite.te.expr import Binary, Cast, Expr, Unary
 from ansorlite.te.index.ranges import Interval, bounds
+from ansorlite.te.ops import BINARY, UNARY, Cost
 
 #: At most this many chunks are written out when they need not be.
 UNROLLED_CHUNKS: Final = 4
+#: Vectors of a chunk whose chains are interleaved.
+INTERLEAVED: Final = 4
 
 
 @dataclass(frozen=True)
@@ -36,23 +40,26 @@ class _Facts:
         stored: dtypes that are in memory.
         registers: whether a register buffer is touched.
         vectorizable: whether all statements can run for many lanes at once: stores go to a place of their own in each.
+        chains: whether a function is computed that is written out as a polynomial.
     """
 
     widest: int
     stored: frozenset[str]
     registers: bool
     vectorizable: bool
+    chains: bool
 
 
 @once_for_each
 def _facts(loop: For) -> _Facts:
     buffers: set[Buffer] = set()
     sizes = {1}
-    vectorizable = True
+    vectorizable, chains = True, False
 
     seen: set[tuple[Expr, bool]] = set()
 
     def visit(expr: Expr, data: bool) -> None:
+        nonlocal chains
         if (expr, data) in seen:  # shared parts once: there may be exponentially many ways to them
             return
         seen.add((expr, data))
@@ -60,6 +67,8 @@ def _facts(loop: For) -> _Facts:
             buffers.add(expr.buffer)
         if data and (expr.dtype != dtypes.INDEX or isinstance(expr, Load | Cast)):
             sizes.add(4 if expr.dtype in types.STORAGE_FLOATS else dtypes.size(expr.dtype))
+        if isinstance(expr, Unary | Binary):
+            chains |= (BINARY[expr.op] if isinstance(expr, Binary) else UNARY[expr.op]).cost is Cost.MATH
         for child in expr.children():
             visit(child, data and not isinstance(expr, Load))
 
@@ -76,7 +85,7 @@ def _facts(loop: For) -> _Facts:
         elif not isinstance(stmt, Block):
             vectorizable = False
     registers = any(buffer.scope is Scope.REGISTER for buffer in buffers)
-    return _Facts(max(sizes), frozenset(buffer.dtype for buffer in buffers), registers, vectorizable)
+    return _Facts(max(sizes), frozenset(buffer.dtype for buffer in buffers), registers, vectorizable, chains)
 
 
 def lanes_of(loop: For, target: Target) -> int:
@@ -93,6 +102,15 @@ def _lanes(loop: For, vector_bytes: int, least_masked: int | None) -> int:
     facts = _facts(loop)
     wanted = max(1, min(loop.lanes, vector_bytes // facts.widest))
     return 1 << ((wanted - 1).bit_length() if memory.masks(least_masked, facts.stored) else wanted.bit_length() - 1)
+
+
+def _interleaved(c: Context, loop: For, lanes: int) -> int:
+    """How many lanes a chunk has in the part of a long loop that needs no mask: of one vector, or of several whose chains are
+    interleaved. A GPU's threads are interleaved by the GPU.
+    """
+    facts = _facts(loop)
+    alone = not facts.chains or facts.registers or c.target.gpu is not None or lanes * facts.widest < c.target.vector_bytes
+    return lanes if alone else INTERLEAVED * lanes
 
 
 def emit(c: Context, loop: For, body: Body) -> None:
@@ -128,14 +146,14 @@ def chunk(c: Context, loop: For, base: str, first: Interval, lanes: Lanes | None
 
 
 def _constant(c: Context, loop: For, extent: int, lanes: int, body: Body) -> None:
-    whole = extent // lanes
-    written_out = pieces(c, loop, extent)
-    if whole > UNROLLED_CHUNKS and not _facts(loop).registers:
-        last, full = (0, (whole - 1) * lanes), Lanes(loop.var, lanes)
-        control.counted(c, "0", str(whole * lanes), lanes, True, loop, lambda base: chunk(c, loop, base, last, full, body))
-        written_out = written_out[whole:]
-    for begin, piece in written_out:
-        chunk(c, loop, str(begin), (begin, begin), piece, body)
+    width = _interleaved(c, loop, lanes)
+    whole, done = extent // width, 0
+    if whole > (UNROLLED_CHUNKS if width == lanes else 0) and not _facts(loop).registers:
+        last, full, done = (0, (whole - 1) * width), Lanes(loop.var, width), whole * width
+        control.counted(c, "0", str(done), width, True, loop, lambda base: chunk(c, loop, base, last, full, body))
+    for begin, piece in pieces(c, loop, extent):
+        if begin >= done:
+            chunk(c, loop, str(begin), (begin, begin), piece, body)
 
 
 def pieces(c: Context, loop: For, extent: int) -> list[tuple[int, Lanes | None]]:
@@ -176,10 +194,19 @@ def _dynamic(c: Context, loop: For, extent: str, limits: Interval, lanes: int, b
                 tail = Lanes(loop.var, lanes, _runtime_mask(c, remaining, lanes), overrun=begin == 0)
                 chunk(c, loop, str(begin), (begin, begin), tail, body)
         return
-    beyond = c.b.op(f"srem i64 {extent}, {lanes}")
-    whole = c.b.op(f"sub i64 {extent}, {beyond}")
-    full, all_ = Lanes(loop.var, lanes), (0, high - 1)
-    control.counted(c, "0", whole, lanes, False, loop, lambda base: chunk(c, loop, base, all_, full, body))
+    all_ = (0, high - 1)
+
+    def chunks(done: str, width: int) -> str:
+        """Chunks of so many lanes, as many as are whole; where they end."""
+        beyond = c.b.op(f"srem i64 {extent}, {width}")
+        end, full = c.b.op(f"sub i64 {extent}, {beyond}"), Lanes(loop.var, width)
+        control.counted(c, done, end, width, False, loop, lambda base: chunk(c, loop, base, all_, full, body))
+        return end
+
+    whole, width = "0", _interleaved(c, loop, lanes)
+    if width > lanes:
+        whole = chunks(whole, width)
+    whole = chunks(whole, lanes)
     if not memory.masks_natively(c.target, _facts(loop).stored):
         control.counted(c, whole, extent, 1, False, loop, lambda at: chunk(c, loop, at, all_, None, body))
         return
