@@ -175,12 +175,21 @@ class Programs:
             candidate = measurement.candidate
             if not self._has(task, candidate):
                 continue
-            if candidate == NAIVE and all(m.candidate != self._defaults.of(task) for m in here):
-                yield Origin(self._defaults.of(task), None)
+            if candidate == NAIVE:
+                yield from self._untried(task, here)
             yield Origin(candidate, measurement.latency)
         yield Origin(self._defaults.of(task), None)
         for candidate in search.default_candidates(task, self._defaults.sketches(task)):
             yield Origin(candidate, None)
+
+    def _untried(self, task: Task, here: Sequence[Measurement]) -> Iterator[Origin]:
+        """The default program if it was never tried; if it was, and does not run, those of other sketches that were not."""
+        tried, default = {m.candidate for m in here}, self._defaults.of(task)
+        if default not in tried:
+            yield Origin(default, None)
+        elif not any(m.sound for m in here if m.candidate == default):
+            others = search.default_candidates(task, self._defaults.sketches(task))
+            yield from (Origin(each, None) for each in others if each not in tried)
 
     def _ranking_abroad(self, task: Task) -> Iterator[Origin]:
         """The same by what other machines of the task's target have measured, the user's own before those of others."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from itertools import takewhile
 from typing import Final, Protocol
 
 from ansorlite import visible
@@ -240,10 +241,18 @@ class Tuner:
     def _measure_first(self, measurer: Measures) -> None:
         """There is an answer at once, and the loops as written to compare with, not waited for where they are far slower."""
         for index, state in enumerate(self._states):
-            for candidate in (*state.first, *state.hints, *self._to_compare_with(state)):
+            for candidate in self._before_the_search(state):
                 first = state.unseen([candidate])
                 if first and not self._finished:
                     self._observe(index, self._measure(measurer, index, first))
+
+    def _before_the_search(self, state: TaskState) -> Iterator[Candidate]:
+        """What is measured of a task before its strategy is asked; each is drawn when the one before was observed."""
+        yield from state.first
+        if state.first and not state.sound:
+            yield from takewhile(lambda _: not state.sound, state.spare())
+        yield from state.hints
+        yield from self._to_compare_with(state)
 
     def _to_compare_with(self, state: TaskState) -> tuple[Candidate, ...]:
         """The loops as written, unless timing them (two calls, at least) is expected to take too much of the time."""

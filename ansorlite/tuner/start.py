@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -12,9 +13,10 @@ from ansorlite.features.programs import ProgramSpace
 from ansorlite.platforms.table import platform_of
 from ansorlite.records.database import Database
 from ansorlite.search import SearchProblem, StrategyMaker
-from ansorlite.search.default import default_candidate
-from ansorlite.sketch.candidate import NAIVE
+from ansorlite.search.default import default_candidate, default_candidates
+from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.sketch.program import sketch_of
+from ansorlite.sketch.sketch import Sketch
 from ansorlite.spaces.builders import Derived, SpaceBuilder, sketches_of
 from ansorlite.task import Task
 from ansorlite.tuner.keys import ProgramKeys
@@ -56,7 +58,12 @@ def task_state(
         first=tuple(dict.fromkeys([*default, *known])),
         spaces=spaces,
         naive_estimate=partial(_naive_estimate, task, prior),
+        spare=partial(_other_defaults, task, sketches),
     )
+
+
+def _other_defaults(task: Task, sketches: Sequence[Sketch]) -> list[Candidate]:
+    return [each for each in default_candidates(task, sketches) if each != NAIVE]
 
 
 def _naive_estimate(task: Task, prior: Prior) -> float:

@@ -31,6 +31,7 @@ class TaskState:
         uses: how often each model runs it.
         keys: tells which programs the task has, and which of them are equal.
         first: what is measured before the naive program and anything that the strategy proposes.
+        spare: gives what is measured, one after another, until one runs, where none of ``first`` does.
         hints: what other machines recommend; measured next.
         spaces: of its sketches, which are told what an assembler says of their programs.
         naive_estimate: gives the seconds that the analytical cost model expects of one call of the loops as written.
@@ -47,6 +48,7 @@ class TaskState:
     hints: tuple[Candidate, ...] = ()
     spaces: tuple[ProgramSpace, ...] = ()
     naive_estimate: Callable[[], float] = lambda: 0.0
+    spare: Callable[[], Sequence[Candidate]] = tuple
     seen: set[str] = field(default_factory=set)
     sound: dict[Candidate, Measurement] = field(default_factory=dict)
     naive: float | None = None

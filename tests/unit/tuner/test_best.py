@@ -66,6 +66,14 @@ def test_naive_alone_is_no_reason_to_use_it(tmp_path: Path) -> None:
     assert taken(tmp_path, ran(NAIVE, 3.0)) == DEFAULT
 
 
+def test_naive_alone_is_no_reason_to_use_it_where_the_default_does_not_compile(tmp_path: Path) -> None:
+    """It was measured of a quantised model whose default was too long: tuned, the model took five times as long."""
+    failed = Measurement(DEFAULT, Outcome.COMPILE_ERROR, error="too long")
+    second, last = (each for each in default_candidates(TASK, SKETCHES) if each != DEFAULT)
+    assert taken(tmp_path, failed, ran(NAIVE, 3.0)) == second
+    assert taken(tmp_path, failed, ran(NAIVE, 3.0), replace(failed, candidate=second)) == NAIVE == last
+
+
 def test_naive_where_the_default_is_known_to_be_slower(tmp_path: Path) -> None:
     assert taken(tmp_path, ran(NAIVE, 3.0), ran(DEFAULT, 4.0)) == NAIVE
 

@@ -55,6 +55,17 @@ def test_first_candidates_come_before_naive(tmp_path: Path) -> None:
     assert [trial.candidate for trial in result.history[:3]] == [default, NAIVE, candidate(0)]
 
 
+def test_where_the_default_does_not_run_the_next_that_does_comes_before_naive(tmp_path: Path) -> None:
+    crashing, also, running, never = (candidate(number) for number in (6, 13, 500, 501))
+    one = state(first=(crashing,))
+    one.spare = lambda: (crashing, also, running, never)
+    result = run([one], 5, tmp_path / "a.db")
+    assert [trial.candidate for trial in result.history] == [crashing, also, running, NAIVE, candidate(0)]
+    other = state(16, first=(running,))
+    other.spare = lambda: pytest.fail("the first one runs")
+    assert run([other], 3, tmp_path / "a.db").history[1].candidate == NAIVE
+
+
 @pytest.mark.parametrize(("estimate", "limit", "timed"), [(0.2, 10.0, True), (0.3, 10.0, False), (9.0, None, True)])
 def test_loops_as_written_take_little_of_the_time_or_none(
     estimate: float, limit: float | None, timed: bool, tmp_path: Path
