@@ -178,9 +178,7 @@ class Programs:
             if candidate == NAIVE:
                 yield from self._untried(task, here)
             yield Origin(candidate, measurement.latency)
-        yield Origin(self._defaults.of(task), None)
-        for candidate in search.default_candidates(task, self._defaults.sketches(task)):
-            yield Origin(candidate, None)
+        yield from self._by_default(task)
 
     def _untried(self, task: Task, here: Sequence[Measurement]) -> Iterator[Origin]:
         """The default program if it was never tried; if it was, and does not run, those of other sketches that were not."""
@@ -188,17 +186,20 @@ class Programs:
         if default not in tried:
             yield Origin(default, None)
         elif not any(m.sound for m in here if m.candidate == default):
-            others = search.default_candidates(task, self._defaults.sketches(task))
-            yield from (Origin(each, None) for each in others if each not in tried)
+            yield from (origin for origin in self._by_default(task) if origin.candidate not in tried)
+
+    def _by_default(self, task: Task) -> Iterator[Origin]:
+        """The default program, those of other sketches, and the loops as written."""
+        yield Origin(self._defaults.of(task), None)
+        for candidate in search.default_candidates(task, self._defaults.sketches(task)):
+            yield Origin(candidate, None)
 
     def _ranking_abroad(self, task: Task) -> Iterator[Origin]:
         """The same by what other machines of the task's target have measured, the user's own before those of others."""
         sound = [m for m in self._measured(task) if m.sound and self._has(task, m.candidate)]
         for measurement in sorted(sound, key=lambda m: (not m.ours, m.latency or 0.0)):
             yield Origin(measurement.candidate, measurement.latency)
-        yield Origin(self._defaults.of(task), None)
-        for candidate in search.default_candidates(task, self._defaults.sketches(task)):
-            yield Origin(candidate, None)
+        yield from self._by_default(task)
 
     def _first(self, task: Task, make: Callable[[Origin], T], ranking: Iterable[Origin] | None = None) -> tuple[Origin, T]:
         """The best program of the task that ``make`` does not fail for, and what it made.
