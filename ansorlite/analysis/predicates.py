@@ -9,7 +9,7 @@ from ansorlite.analysis.constants import constant_stages
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Axis, Binary, Read, Unary
 from ansorlite.te.index.affine import reach
-from ansorlite.te.ops import BINARY, UNARY, Cost
+from ansorlite.te.ops import Cost, info
 from ansorlite.te.tensor import Tensor
 from ansorlite.te.traversal import walk
 
@@ -28,11 +28,7 @@ def is_expensive(tensor: Tensor) -> bool:
     """Whether an element costs an exponential or the like, so that computing it twice is never free."""
     if tensor.body is None:
         return False
-    for node in walk(tensor.body):
-        info = BINARY[node.op] if isinstance(node, Binary) else UNARY[node.op] if isinstance(node, Unary) else None
-        if info is not None and info.cost is Cost.MATH:
-            return True
-    return False
+    return any(isinstance(node, Binary | Unary) and info(node.op).cost is Cost.MATH for node in walk(tensor.body))
 
 
 def reads_each_once(consumer: Tensor, producer: Tensor) -> bool:

@@ -23,7 +23,7 @@ from ansorlite.target import Target
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Cast, Expr, Unary
 from ansorlite.te.index.ranges import Interval, bounds
-from ansorlite.te.ops import BINARY, UNARY, Cost
+from ansorlite.te.ops import Cost, info
 
 #: At most this many chunks are written out when they need not be.
 UNROLLED_CHUNKS: Final = 4
@@ -68,7 +68,7 @@ def _facts(loop: For) -> _Facts:
         if data and (expr.dtype != dtypes.INDEX or isinstance(expr, Load | Cast)):
             sizes.add(4 if expr.dtype in types.STORAGE_FLOATS else dtypes.size(expr.dtype))
         if isinstance(expr, Unary | Binary):
-            chains |= (BINARY[expr.op] if isinstance(expr, Binary) else UNARY[expr.op]).cost is Cost.MATH
+            chains |= info(expr.op).cost is Cost.MATH
         for child in expr.children():
             visit(child, data and not isinstance(expr, Load))
 

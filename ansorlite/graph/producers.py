@@ -34,7 +34,7 @@ from ansorlite.graph.movement import view_offset
 from ansorlite.target import Target
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Binary, Unary
-from ansorlite.te.ops import BINARY, UNARY, Cost
+from ansorlite.te.ops import Cost, info
 from ansorlite.te.rewriting import inline, tensor_named, with_unique_names
 from ansorlite.te.tensor import Tensor
 from ansorlite.te.traversal import walk
@@ -241,5 +241,4 @@ def _price(stage: Tensor) -> int:
     """Operations for an element."""
     assert stage.body is not None
     nodes = [node for node in walk(stage.body) if isinstance(node, Binary | Unary)]
-    costs = [BINARY[node.op].cost if isinstance(node, Binary) else UNARY[node.op].cost for node in nodes]
-    return sum(_FUNCTION if cost is Cost.MATH else 1 for cost in costs)
+    return sum(_FUNCTION if info(node.op).cost is Cost.MATH else 1 for node in nodes)

@@ -244,3 +244,8 @@ INFIX: Final[Mapping[BinaryOp, str]] = {
     BinaryOp.BITOR: "|",
     BinaryOp.BITXOR: "^",
 }
+
+
+def info(op: BinaryOp | UnaryOp) -> OpInfo:
+    """What is known of an operation."""
+    return BINARY[op] if isinstance(op, BinaryOp) else UNARY[op]
