@@ -13,6 +13,7 @@ from ansorlite.tuner.presets import DEFAULT, PRESETS
 from benchmarks.common.tables import DASH
 from benchmarks.common.tables import Table as Grid
 from benchmarks.search import statistics
+from benchmarks.search.results import is_neural
 from benchmarks.search.standing import Found, OnTable
 from benchmarks.search.table import Kind, Table
 from benchmarks.search.variants import BEFORE, NO_BELIEF, RANDOM_WALK
@@ -20,6 +21,9 @@ from benchmarks.search.variants import BEFORE, NO_BELIEF, RANDOM_WALK
 RANDOM: Final = "random"
 #: Seeds below which nothing is said to be met or missed: a difference that there is does not show.
 ENOUGH: Final = 10
+#: The same of presets with neural networks, which take long, and on how many tables they are run.
+NEURAL_ENOUGH: Final = 5
+NEURAL_TABLES: Final = 6
 
 #: Why some systems cannot show much: for the page.
 _CONSTANTS: Final = (
@@ -184,7 +188,11 @@ def claims(tables: Mapping[str, Table], found: Mapping[int, Found]) -> Grid:
         both = list(_both(rival, tables, found))
         if preset != DEFAULT and both and not PRESETS[preset].space:
             beaten = sum(statistics.beats(ours.finals, theirs.finals) for ours, theirs in both)
-            rows.append((rival.text, f"{beaten} of {len(both)}", "", _verdict(beaten <= rival.wanted * len(both), both)))
+            least, enough = (NEURAL_TABLES, NEURAL_ENOUGH) if is_neural(PRESETS[preset]) else (1, ENOUGH)
+            verdict = _verdict(beaten <= rival.wanted * len(both), both, enough)
+            if len(both) < least:
+                verdict = f"open: {len(both)} of {least} tables"
+            rows.append((rival.text, f"{beaten} of {len(both)}", "", verdict))
     notes = (
         "By the best of 64 trials, where nothing else is said. *worse on*: tables on which it is slower by more than 2 % in the "
         "median, or by what the claim says; a claim is met if that is none.",
@@ -201,7 +209,7 @@ def _both(claim: Claim, tables: Mapping[str, Table], found: Mapping[int, Found])
             yield ours[keys[0]], theirs[keys[1]]
 
 
-def _verdict(met: bool, both: Sequence[tuple[OnTable, OnTable]]) -> str:
-    if min(len(each.runs) for pair in both for each in pair) < ENOUGH:
-        return f"open: fewer than {ENOUGH} seeds"
+def _verdict(met: bool, both: Sequence[tuple[OnTable, OnTable]], enough: int = ENOUGH) -> str:
+    if min(len(each.runs) for pair in both for each in pair) < enough:
+        return f"open: fewer than {enough} seeds"
     return "met" if met else "missed"

@@ -21,6 +21,8 @@ from benchmarks.search.table import features_path
 
 #: The rooms whose code decides what a strategy proposes; what else it imports does not.
 _ROOMS: Final = ("ansorlite.search.", "ansorlite.evolution.", "ansorlite.cost_model.")
+#: Where networks are; strategies that have one of their own import it from there, too.
+_NEURAL: Final = "ansorlite.cost_model.neural."
 #: Also in every digest: how a run goes, and what a table's space is.
 _ALWAYS: Final = (
     "benchmarks.search.judge",
@@ -120,10 +122,20 @@ def _judged(facts: dict[str, Any]) -> Judged:
 def digest(preset: Preset, table: Path) -> str:
     """Of all that a run of ``preset`` over ``table`` depends on."""
     whole = hashlib.sha256(repr((preset.strategy, preset.cost_model, preset.round)).encode())
-    for name in sorted({*_ALWAYS, *_reached(STRATEGIES[preset.strategy].__module__), *_models(preset.cost_model)}):
+    for name in sorted({*_ALWAYS, *_decide(preset)}):
         whole.update(_source(name).encode())
     whole.update(_content(table))
     return whole.hexdigest()[:16]
+
+
+def is_neural(preset: Preset) -> bool:
+    """Whether a neural network decides what ``preset`` measures: its runs take long."""
+    return any(name.startswith(_NEURAL) for name in _decide(preset))
+
+
+def _decide(preset: Preset) -> set[str]:
+    """The modules that decide what ``preset`` proposes."""
+    return _models(preset.cost_model).union(_reached(STRATEGIES[preset.strategy].__module__))
 
 
 @functools.cache

@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from ansorlite.errors import ArgumentError
+from ansorlite.tuner.presets import DEFAULT, PRESETS
 from benchmarks.common.tables import Table as Grid
-from benchmarks.search.claims import CLAIMS, ENOUGH, claims
+from benchmarks.search.claims import CLAIMS, ENOUGH, NEURAL_ENOUGH, NEURAL_TABLES, claims
 from benchmarks.search.kept import keep, kept
-from benchmarks.search.results import Judged
+from benchmarks.search.results import Judged, is_neural
 from benchmarks.search.standing import Found, OnTable
 from benchmarks.search.table import Kind, Table
 from tests.unit.benchmarks.search.support import small_table
@@ -64,6 +65,29 @@ def test_a_rival_of_the_default_is_counted() -> None:
     *others, row = claims({"t": table}, {64: found}).rows
     assert {other[-1] for other in others} == {"open: no runs"}
     assert row == ("local beats the default on no more than 4 of 20 tables", "1 of 1", "", "missed")
+
+
+@pytest.mark.parametrize(
+    ("seeds", "tables", "verdict"),
+    [
+        (NEURAL_ENOUGH, NEURAL_TABLES, "met"),
+        (NEURAL_ENOUGH - 1, NEURAL_TABLES, "open: fewer than 5 seeds"),
+        (NEURAL_ENOUGH, NEURAL_TABLES - 1, "open: 5 of 6 tables"),
+    ],
+)
+def test_neural_presets_need_fewer_seeds_on_some_tables(seeds: int, tables: int, verdict: str) -> None:
+    table = small_table()
+    names = [f"t{number}" for number in range(tables)]
+    found = {("tlp", name): runs(table, "tlp", 2.0, seeds) for name in names}
+    found |= {("default", name): runs(table, "default", 1.0) for name in names}
+    row = claims(dict.fromkeys(names, table), {64: found}).rows[-1]
+    assert row == ("tlp beats the default on no more than 4 of 20 tables", f"0 of {tables}", "", verdict)
+
+
+def test_networks_are_found_in_models_and_strategies() -> None:
+    neural = {name for name, preset in PRESETS.items() if is_neural(preset)}
+    assert {"tenset", "tlp", "mtl-tlp", "tiramisu", "one-shot", "felix", "value"} <= neural
+    assert not neural & {DEFAULT, "random", "ansor", "autotvm", "bayesian"}
 
 
 def test_tables_are_kept_by_title(tmp_path: Path) -> None:
