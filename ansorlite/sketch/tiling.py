@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ansorlite.analysis.access import LEAST_LANES, accesses, contiguous_axis
 from ansorlite.analysis.constants import constant_stages
-from ansorlite.analysis.predicates import is_strictly_inlinable, packable, reused_over
+from ansorlite.analysis.predicates import is_expensive, is_strictly_inlinable, packable, reused_over
 from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.schedule import Schedule
 from ansorlite.schedule.tiles import MAX_INNER
@@ -106,6 +106,8 @@ def multi_level_tile(
         bands.append((loops[lane][-1],))
     tile = len(structure) - 1
     limits = (PARTIAL_ROWS * PARTIAL_VECTORS,) if in_lanes else UNROLL_LIMITS
+    if is_expensive(stage) and not stage.reduce_axes:
+        limits = (0,)  # a function is long enough: more of it in a row is more to compile, and no faster
     annotate(s, stage, tuple(bands), lane, lane_choices(target, stage), limits, inner=tile - (structure[tile - 1] == "R"))
     return {stage.name: tuple(bands)}
 

@@ -34,6 +34,7 @@ class Tuning:
         seconds: wall clock of this run.
         phases: where they went.
         curve: whenever a better program was known.
+        asked: trials that there were to be in all; fewer were made where time was up. 0 in rows of old.
     """
 
     suite: str
@@ -47,6 +48,7 @@ class Tuning:
     phases: Mapping[str, float]
     curve: tuple[Point, ...]
     when: float
+    asked: int = 0
 
     def slowdown(self, trials: int) -> float | None:
         """How many times the last program's latency that of the best of so many trials was; ``None`` if none had run."""
@@ -143,11 +145,11 @@ class Results(ResultsFile[Tuning | Timing | Variance]):
         return {(row.suite, row.case): row for row in rows if trials is None or row.trials == trials}
 
     def tunings(self, suites: Sequence[str], run: Run) -> dict[Key, Tuning]:
-        """How each case came to at most the trials of ``run``: its runs joined. A case with a gap in its runs is left out."""
+        """How each case came to at most the trials of ``run``: its runs joined. A case with a gap in them is left out."""
         joined: dict[Key, Tuning] = {}
         rows = [row for row in self.rows if isinstance(row, Tuning) and row.suite in suites]
         for row in rows:
-            if (row.threads, row.seed) != (run.threads, run.seed) or row.trials > run.trials:
+            if (row.threads, row.seed) != (run.threads, run.seed) or max(row.trials, row.asked) > run.trials:
                 continue
             key = (row.suite, row.case)
             if row.restored == 0:

@@ -68,6 +68,7 @@ def tune(suite: str, case: Case, settings: Settings, database: al.Database) -> T
         dict(result.phases),
         _curve(result.history),
         time.time(),
+        settings.run.trials,
     )
 
 

@@ -32,6 +32,7 @@ from benchmarks.models.table import MODELS
 @click.option("--time-limit", type=float, metavar="SECONDS", help="Of tuning one model, at most.")
 @click.option("--against", default=",".join(PEERS), show_default=True, help="Peers, separated by commas; may be empty.")
 @click.option("--untuned", is_flag=True, help="Also time the programs that there are without any trial.")
+@click.option("--few", default=0, type=click.IntRange(min=0), help="Also tune with so few trials for each task, from nothing.")
 @click.option("--threads", type=click.IntRange(min=1), help="For every system.  [default: as many as there are cores]")
 @click.option("--seed", default=0, show_default=True)
 @click.option("--seconds", default=20.0, show_default=True, help="How long the comparison of one model lasts.")
@@ -47,6 +48,7 @@ def main(
     time_limit: float | None,
     against: str,
     untuned: bool,
+    few: int,
     threads: int | None,
     seed: int,
     seconds: float,
@@ -60,7 +62,7 @@ def main(
     screen = Console(stderr=True, highlight=False)
     models = chosen(names, MODELS, "model")
     run = Run(threads or host().threads, trials, seed, time_limit if trials else None)
-    settings = Settings(run, present(against, PEERS, missing, screen), untuned, seconds)
+    settings = Settings(run, present(against, PEERS, missing, screen), untuned, few, seconds)
     try:
         rows = Results(database.with_suffix(".jsonl") if database else None)
     except ValueError as error:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ansorlite.report.text import duration
 from benchmarks.common.machine import Machine, describe
 from benchmarks.common.tables import DASH, Table, against, geometric_mean, markdown, spread, times
-from benchmarks.models.results import NEARLY, OURS, UNTUNED, Timing
+from benchmarks.models.results import FEW, NEARLY, OURS, UNTUNED, Timing
 
 _HEAD = """# Performance of whole models
 
@@ -28,10 +28,11 @@ half of the rounds beside which other processes took least of the machine. On on
 
 onnxruntime has its default graph optimisations, OpenVINO the latency hint and float32, PyTorch runs the module eagerly in
 inference mode; all use as many threads as ours. *Untuned* is how fast the programs of `al.compile` without any trial are, as a
-share of the tuned ones'; *ready in* is how long it takes from the ONNX model to these, with nothing cached; *90% after* says
-when tuning had programs of nine tenths of the final speed, by the latencies that it measured; *difference* is the largest
-relative difference of an output from onnxruntime's without graph optimisations (with them it does not compute the integers
-that the model says), where an element below its output's root mean square counts as large as that.
+share of the tuned ones', *few trials* the same after as few trials for each task as `--few` says; *ready in* is how long it
+takes from the ONNX model to these, with nothing cached; *90% after* says when tuning had programs of nine tenths of the final
+speed, by the latencies that it measured; *difference* is the largest relative difference of an output from onnxruntime's
+without graph optimisations (with them it does not compute the integers that the model says), where an element below its
+output's root mean square counts as large as that.
 
 The models `light_*` come with the onnx package. The others are written in PyTorch in `benchmarks/models/zoo`, get random
 weights, and are exported by PyTorch's own exporter; `int8_*` are quantised by onnxruntime's quantiser, and a single integer
@@ -52,13 +53,14 @@ def is_wrong(timing: Timing) -> bool:
 def results(timings: Mapping[str, Timing], tuning: Mapping[str, float], nearly: Mapping[str, float]) -> Table:
     """One row a model, and geometric means."""
     found = list(timings.values())
-    peers = list(dict.fromkeys(peer for timing in found for peer in timing.ratios if peer != UNTUNED))
+    own = [who for who in (UNTUNED, FEW) if any(who in timing.ratios for timing in found)]
+    peers = list(dict.fromkeys(peer for timing in found for peer in timing.ratios if peer not in own))
     rows = [
         (
             timing.model + (" **wrong**" if is_wrong(timing) else ""),
             duration(timing.seconds[OURS]),
             *(spread(timing.ratios.get(peer)) for peer in peers),
-            times(1 / timing.ratios[UNTUNED].median) if UNTUNED in timing.ratios else DASH,
+            *(times(1 / timing.ratios[who].median) if who in timing.ratios else DASH for who in own),
             duration(timing.compile_seconds),
             duration(tuning.get(timing.model)),
             duration(nearly.get(timing.model)),
@@ -70,10 +72,10 @@ def results(timings: Mapping[str, Timing], tuning: Mapping[str, float], nearly: 
         "geometric mean",
         DASH,
         *(_mean(timing.ratios[peer].median for timing in found if peer in timing.ratios) for peer in peers),
-        _mean(1 / timing.ratios[UNTUNED].median for timing in found if UNTUNED in timing.ratios),
+        *(_mean(1 / timing.ratios[who].median for timing in found if who in timing.ratios) for who in own),
         *[DASH] * 4,
     )
-    header = ("model", OURS, *map(against, peers), UNTUNED, "ready in", "tuned in", f"{NEARLY:.0%} after", "difference")
+    header = ("model", OURS, *map(against, peers), *own, "ready in", "tuned in", f"{NEARLY:.0%} after", "difference")
     notes = [
         f"{timing.model}: {who} differs from onnxruntime by {difference:.0e}."
         for timing in found

@@ -13,6 +13,7 @@ from benchmarks.common.spread import Spread
 #: Names of our own ways to run a model.
 OURS: Final = "ours"
 UNTUNED: Final = "untuned"
+FEW: Final = "few trials"
 #: The share of the final speed after which tuning is nearly done.
 NEARLY: Final = 0.9
 
@@ -58,11 +59,12 @@ class Timing:
 
     Attributes:
         tasks: how many different ones it has; ``fallbacks``: operators that run in Python.
-        seconds: median of a call, by contender; :data:`OURS` and :data:`UNTUNED` are ours.
+        seconds: median of a call, by contender; :data:`OURS`, :data:`UNTUNED` and :data:`FEW` are ours.
         ratios: how many times as fast as a contender ours is, taken round by round.
         compile_seconds: from the ONNX model to the untuned program, with nothing cached.
         differences: the largest relative difference of an output from onnxruntime's, by contender.
         busy: the share of the machine that other work took meanwhile.
+        few: trials for each task of the programs of :data:`FEW`.
     """
 
     model: str
@@ -75,6 +77,7 @@ class Timing:
     differences: Mapping[str, float]
     busy: float
     when: float
+    few: int = 0
 
 
 class Results(ResultsFile[Tuning | Timing]):

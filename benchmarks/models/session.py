@@ -23,7 +23,7 @@ from benchmarks.common.rounds import quietest_rounds
 from benchmarks.common.spread import ratio
 from benchmarks.models.example import Array, Example, Source
 from benchmarks.models.peers import PEERS, Call
-from benchmarks.models.results import NEARLY, OURS, UNTUNED, Run, Timing, Tuning
+from benchmarks.models.results import FEW, NEARLY, OURS, UNTUNED, Run, Timing, Tuning
 
 #: A model whose shapes are known.
 Fixed: TypeAlias = Model | HybridModel
@@ -37,12 +37,14 @@ class Settings:
         run: with 0 trials the default programs are what is timed.
         against: names of :data:`PEERS`.
         untuned: whether the programs without any trials take part.
+        few: trials for each task of other programs that take part, tuned from nothing; 0: of none.
         seconds: how long a comparison lasts.
     """
 
     run: Run
     against: tuple[str, ...]
     untuned: bool
+    few: int
     seconds: float
 
 
@@ -53,11 +55,17 @@ def example(source: Source, settings: Settings) -> Example:
 
 def tune(name: str, example: Example, settings: Settings, database: al.Database) -> Tuning:
     """Tune the model until the database holds so many trials of each task, or for as long as there is time."""
-    model = _model(example, settings.run.threads)
     run = settings.run
-    trials = run.trials * len(model.tasks)
-    result = al.tune(model, trials=trials, database=database, seed=run.seed, progress=None, time_limit=run.time_limit)
+    result = _tuned(_model(example, run.threads), run.trials, run, database)
     return Tuning(name, run, result.trials, result.restored, result.seconds, nearly(result), time.time())
+
+
+def tuned_little(example: Example, settings: Settings) -> Call:
+    """The model as :attr:`Settings.few` trials make it of nothing."""
+    model = _model(example, settings.run.threads)
+    with al.Database(":memory:") as database:
+        _tuned(model, settings.few, settings.run, database)
+        return _call(al.compile(model, database), example)
 
 
 def nearly(result: TuneResult) -> float | None:
@@ -83,6 +91,8 @@ def compare(name: str, example: Example, settings: Settings, database: al.Databa
     calls: dict[str, Call] = {OURS: _call(untuned if database is None else al.compile(model, database), example)}
     if settings.untuned and database is not None:
         calls[UNTUNED] = _call(untuned, example)
+    if settings.few and database is not None:
+        calls[FEW] = tuned_little(example, settings)
     for peer in settings.against:
         call = PEERS[peer](example, threads)
         if call is not None:
@@ -104,6 +114,7 @@ def compare(name: str, example: Example, settings: Settings, database: al.Databa
         differences,
         rounds.busy,
         time.time(),
+        settings.few if FEW in calls else 0,
     )
 
 
@@ -130,6 +141,12 @@ def _model(example: Example, threads: int) -> Fixed:
     model = al.from_onnx(onnx.load_from_string(example.data), target=host(threads))
     assert isinstance(model, Model | HybridModel)
     return model
+
+
+def _tuned(model: Fixed, trials: int, run: Run, database: al.Database) -> TuneResult:
+    """Of ``model``, with so many trials for each task."""
+    total = trials * len(model.tasks)
+    return al.tune(model, trials=total, database=database, seed=run.seed, progress=None, time_limit=run.time_limit)
 
 
 def _compiled_anew(model: Fixed) -> Any:

@@ -25,11 +25,14 @@ from benchmarks.models.results import Run as ModelRun
 from benchmarks.pages import page
 from benchmarks.pages.kinds import KINDS, environment, forced, kind_here
 
-#: Seconds of tuning a case with few trials, and with all; and a model, and how many trials each of its tasks has.
+#: Seconds of tuning a case with few trials, and with all; and a model, and how many trials each of its tasks has, all and few.
 _EARLY_SECONDS: Final = 10.0
 _LATE_SECONDS: Final = 18.0
 _MODEL_SECONDS: Final = 30.0
 _MODEL_TRIALS: Final = 64
+_FEW_TRIALS: Final = 8
+#: Seconds of comparing a model: the large ones have rounds to choose from.
+_COMPARED: Final = 10.0
 _KERNEL_PEERS: Final = ("torch", "onnxruntime")
 _MODEL_PEERS: Final = ("onnxruntime", "openvino", "torch")
 #: What ``benchmarks.models`` needs.
@@ -111,7 +114,8 @@ def _commands(
     elif "none" not in models:
         yield [
             *("-m", "benchmarks.models", *(word for name in models for word in ("--model", name))),
-            *("--trials", str(_MODEL_TRIALS), "--time-limit", f"{_MODEL_SECONDS:g}", "--untuned", "--seconds", "3"),
+            *("--trials", str(_MODEL_TRIALS), "--time-limit", f"{_MODEL_SECONDS:g}", "--seconds", f"{_COMPARED:g}"),
+            *("--untuned", "--few", str(_FEW_TRIALS)),
             *("--against", ",".join(peer for peer in _MODEL_PEERS if peer not in unheld)),
             *("--database", str(folder / "models.db")),
         ]

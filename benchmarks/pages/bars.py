@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 from benchmarks.common.tables import DASH, Table, geometric_mean, times
 from benchmarks.kernels.results import UNTUNED, Key, Tuning
 from benchmarks.kernels.results import Timing as KernelTiming
+from benchmarks.models.results import FEW
 from benchmarks.models.results import UNTUNED as UNTUNED_MODEL
 from benchmarks.models.results import Timing as ModelTiming
 from benchmarks.pages.kinds import Bars
@@ -105,6 +106,9 @@ def _models(wanted: Bars, models: Models) -> _Rows:
     untuned = [ratio for timing in models.values() if (ratio := untuned_beside_rival(timing)) is not None]
     yield from _row(f"models ÷ {better}, geometric mean", wanted.models, beside.values())
     yield from _row(f"models without any trial ÷ {better}, geometric mean", None, untuned)
+    for trials in sorted({timing.few for timing in models.values() if FEW in timing.ratios}):
+        shares = [1 / timing.ratios[FEW].median for timing in models.values() if timing.few == trials]
+        yield from _row(f"models after {trials} trials a task ÷ after all, geometric mean", wanted.few, shares)
     yield from _least(f"the slowest model ÷ {better}", wanted.least_model, {("", name): ratio for name, ratio in beside.items()})
 
 

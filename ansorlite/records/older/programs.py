@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ansorlite.rewrites.winograd import inverse_name
 from ansorlite.schedule import primitives as p
 from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.samples import Chosen, Hole, Symbol, Trip, Value
+from ansorlite.schedule.schedule import Schedule
 from ansorlite.schedule.structure import Location, Sampled, places
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.sketch.sketch import Sketch
@@ -47,7 +48,7 @@ class _Column:
 
 @dataclass(frozen=True)
 class OldSketch:
-    """A sketch of today that had a signature then.
+    """A sketch that had a signature then.
 
     Attributes:
         signature: it.
@@ -65,7 +66,7 @@ class OldSketch:
         return None if new is None else self.sketch.candidate(new)
 
     def row(self, row: Sequence[int]) -> tuple[int, ...] | None:
-        """Today's row of the program of a row of then; ``None`` if the sketch has no such row."""
+        """The sketch's row of the program of a row of then; ``None`` if the sketch has no such row."""
         if len(row) != len(self.columns) or not all(
             0 <= value < len(column.values) for value, column in zip(row, self.columns, strict=True)
         ):
@@ -78,7 +79,7 @@ class OldPrograms:
     """The programs of a task by the names that they had."""
 
     def __init__(self, task: Task) -> None:
-        found = [_said(state) for state in derived_states(task)]
+        found = [_said(_unrolling(task, state)) for state in derived_states(task)]
         #: By signature. Of equal ones the last counted.
         self.sketches = {sketch.signature: sketch for sketch in found if sketch is not None}
 
@@ -88,6 +89,18 @@ class OldPrograms:
             return None if row else NAIVE
         sketch = self.sketches.get(signature)
         return None if sketch is None else sketch.candidate(row)
+
+
+def _unrolling(task: Task, state: State) -> State:
+    """The state as it was when any loop could be unrolled: around functions, which are long enough, too."""
+    s = Schedule(task.dag, task.target)
+    for step in state.steps:
+        match step:
+            case p.Unroll(_, Chosen(Hole(name, choices=(0,)))):
+                s.apply(replace(step, max_steps=Chosen(Hole(name, UNROLL_LIMITS))))
+            case _:
+                s.apply(step)
+    return replace(state, schedule=s)
 
 
 class _NeverSaidError(Exception):

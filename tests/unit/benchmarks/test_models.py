@@ -25,7 +25,7 @@ from benchmarks.models import command
 from benchmarks.models.exported import exported, normal
 from benchmarks.models.page import results
 from benchmarks.models.quantized import dynamic, static
-from benchmarks.models.results import OURS, UNTUNED, Results, Run, Timing, Tuning
+from benchmarks.models.results import FEW, OURS, UNTUNED, Results, Run, Timing, Tuning
 from benchmarks.models.session import nearly, relative_difference
 from benchmarks.models.zoo.mlp import MLP
 from benchmarks.models.zoo.resnet import Block
@@ -78,6 +78,8 @@ def test_a_model_is_tuned_once_and_its_page_written(monkeypatch: pytest.MonkeyPa
         "--trials",
         "2",
         "--untuned",
+        "--few",
+        "1",
         "--against",
         "",
         "--database",
@@ -87,7 +89,8 @@ def test_a_model_is_tuned_once_and_its_page_written(monkeypatch: pytest.MonkeyPa
     )
     first = run(monkeypatch, *arguments)
     assert first == run(monkeypatch, *arguments)
-    assert set(first["mlp"]["seconds"]) == {OURS, UNTUNED}  # type: ignore[call-overload]
+    assert set(first["mlp"]["seconds"]) == {OURS, UNTUNED, FEW}  # type: ignore[call-overload]
+    assert first["mlp"]["few"] == 1
     assert "| mlp |" in page.read_text()
 
 

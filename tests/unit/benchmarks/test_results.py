@@ -99,6 +99,15 @@ def test_runs_of_tuning_are_joined_and_gaps_left_out() -> None:
     assert joined.phases == {"search": 2.0, "measure": 6.0}
 
 
+def test_a_run_of_more_trials_is_not_one_of_few_where_time_was_up() -> None:
+    results = Results(None)
+    results.add(tuning("a", 3, 0, (), asked=RUN.trials))
+    results.add(tuning("a", 5, 3, (), asked=RUN.trials + 1))
+    (few,) = results.tunings(["anchors"], RUN).values()
+    (many,) = results.tunings(["anchors"], replace(RUN, trials=RUN.trials + 1)).values()
+    assert (few.trials, many.trials) == (3, 5)
+
+
 def test_means_are_geometric_and_name_the_worst() -> None:
     rows = [timing("odd", "fast", 4.0), timing("odd", "slow", 0.5), timing("memory", "other", 0.25)]
     table = tables.means({(row.suite, row.case): row for row in rows}, {})

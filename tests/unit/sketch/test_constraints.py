@@ -172,9 +172,21 @@ def chain(links: int) -> Task:
     return Task([x, te.compute((512, 512), body, name="o")], WIDE)
 
 
+def test_a_function_is_not_unrolled() -> None:
+    (sketch,) = sketches_of(chain(1), Derived())
+    assert [hole.choices for hole in sketch.holes if hole.name.endswith(".unroll")] == [(0,)]
+
+
 def test_what_is_sure_to_be_refused_is_not_proposed() -> None:
-    task = chain(6)
-    (sketch,) = sketches_of(task, Derived())
+    x = te.placeholder((512, 512), name="x")
+
+    def body(i: te.Expr, j: te.Expr) -> te.Expr:
+        value = x[i, j]
+        for _ in range(60):
+            value = (value * value + 0.5) / (value + 2.0)
+        return value
+
+    (sketch,) = sketches_of(Task([x, te.compute((512, 512), body, name="o")], WIDE), Derived())
     space = TileSpace(sketch)
     assert sketch._conditions is not None
     last = space.sizes - 1
