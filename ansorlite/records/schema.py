@@ -94,7 +94,7 @@ def _damaged(what: str) -> str:
 
 
 def _explain(error: sqlite3.DatabaseError) -> str:
-    text = str(error)
+    text = " ".join(str(error).split())  # names that are quoted from a damaged file may have ends of lines
     if "not a database" in text:
         return "this is not a tuning database (nor any SQLite file); give another path"
     if "malformed" in text or "corrupt" in text:

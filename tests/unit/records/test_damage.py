@@ -80,6 +80,17 @@ def test_tables_whose_description_is_no_text(tmp_path: Path) -> None:
         Database(tmp_path / "db")
 
 
+def test_a_damaged_name_of_a_table_is_told_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    with Database(path):
+        pass
+    content, name = path.read_bytes(), b"tabletaskstasks"
+    assert name in content
+    path.write_bytes(content.replace(name, b"tabletas\nstasks"))
+    with pytest.raises(RecordsError, match=r"damaged \(malformed database schema \(tas s\)"):
+        Database(path)
+
+
 def test_a_damaged_file_is_one_clear_error(tmp_path: Path) -> None:
     path = tmp_path / "db"
     with Database(path) as database:
