@@ -60,14 +60,6 @@ def tune(name: str, example: Example, settings: Settings, database: al.Database)
     return Tuning(name, run, result.trials, result.restored, result.seconds, nearly(result), time.time())
 
 
-def tuned_little(example: Example, settings: Settings) -> Call:
-    """The model as :attr:`Settings.few` trials make it of nothing."""
-    model = _model(example, settings.run.threads)
-    with al.Database(":memory:") as database:
-        _tuned(model, settings.few, settings.run, database)
-        return _call(al.compile(model, database), example)
-
-
 def nearly(result: TuneResult) -> float | None:
     """Seconds until the best programs of all tasks, by their uses, had :data:`NEARLY` of their final speed."""
     best: dict[int, float] = {}
@@ -92,7 +84,7 @@ def compare(name: str, example: Example, settings: Settings, database: al.Databa
     if settings.untuned and database is not None:
         calls[UNTUNED] = _call(untuned, example)
     if settings.few and database is not None:
-        calls[FEW] = tuned_little(example, settings)
+        calls[FEW] = _call(_tuned_anew(model, settings), example)
     for peer in settings.against:
         call = PEERS[peer](example, threads)
         if call is not None:
@@ -147,6 +139,13 @@ def _tuned(model: Fixed, trials: int, run: Run, database: al.Database) -> TuneRe
     """Of ``model``, with so many trials for each task."""
     total = trials * len(model.tasks)
     return al.tune(model, trials=total, database=database, seed=run.seed, progress=None, time_limit=run.time_limit)
+
+
+def _tuned_anew(model: Fixed, settings: Settings) -> Any:
+    """As :attr:`Settings.few` trials make it of nothing."""
+    with al.Database(":memory:") as database:
+        _tuned(model, settings.few, settings.run, database)
+        return al.compile(model, database)
 
 
 def _compiled_anew(model: Fixed) -> Any:

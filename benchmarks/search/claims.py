@@ -179,8 +179,7 @@ def claims(tables: Mapping[str, Table], found: Mapping[int, Found]) -> Grid:
             never = sum(claim.never(*pair) for pair in pairs)
             met = holds >= claim.wanted * len(both) and not never
             every = sum(table.meta.kind in claim.kinds for table in tables.values())
-            verdict = _verdict(met, both) if len(both) == every else f"open: {len(both)} of {every} tables"
-            rows.append((claim.text, f"{holds} of {len(both)}", str(never), verdict))
+            rows.append((claim.text, f"{holds} of {len(both)}", str(never), _verdict(met, both, every, ENOUGH)))
         else:
             rows.append((claim.text, DASH, DASH, "open: no runs"))
     for preset in PRESETS:
@@ -189,10 +188,8 @@ def claims(tables: Mapping[str, Table], found: Mapping[int, Found]) -> Grid:
         if preset != DEFAULT and both and not PRESETS[preset].space:
             beaten = sum(statistics.beats(ours.finals, theirs.finals) for ours, theirs in both)
             least, enough = (NEURAL_TABLES, NEURAL_ENOUGH) if is_neural(PRESETS[preset]) else (1, ENOUGH)
-            verdict = _verdict(beaten <= rival.wanted * len(both), both, enough)
-            if len(both) < least:
-                verdict = f"open: {len(both)} of {least} tables"
-            rows.append((rival.text, f"{beaten} of {len(both)}", "", verdict))
+            met = beaten <= rival.wanted * len(both)
+            rows.append((rival.text, f"{beaten} of {len(both)}", "", _verdict(met, both, least, enough)))
     notes = (
         "By the best of 64 trials, where nothing else is said. *worse on*: tables on which it is slower by more than 2 % in the "
         "median, or by what the claim says; a claim is met if that is none.",
@@ -209,7 +206,10 @@ def _both(claim: Claim, tables: Mapping[str, Table], found: Mapping[int, Found])
             yield ours[keys[0]], theirs[keys[1]]
 
 
-def _verdict(met: bool, both: Sequence[tuple[OnTable, OnTable]], enough: int = ENOUGH) -> str:
+def _verdict(met: bool, both: Sequence[tuple[OnTable, OnTable]], tables: int, enough: int) -> str:
+    """Open where there are fewer than so many ``tables``, or seeds ``enough`` on one of them."""
+    if len(both) < tables:
+        return f"open: {len(both)} of {tables} tables"
     if min(len(each.runs) for pair in both for each in pair) < enough:
         return f"open: fewer than {enough} seeds"
     return "met" if met else "missed"

@@ -5,14 +5,12 @@ They are of a machine that this processor is: the tuner runs, too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import ansorlite as al
-from ansorlite import te
 from ansorlite.codegen import compile as compiling
 from ansorlite.codegen.object import Object
 from ansorlite.errors import AnsorliteError, ProgramSizeError
@@ -26,31 +24,9 @@ from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.spaces import derive
 from ansorlite.target import process_target
 from ansorlite.te.expr import Var
+from tests.chains import arithmetic, chain, functions
 from tests.running import run_compiled
 from tests.unit.loops.build import argument, load, loop, store
-
-
-def arithmetic(value: te.Expr) -> te.Expr:
-    """Few instructions: loops around them are unrolled."""
-    return (value * value + 0.5) / (value + 2.0)
-
-
-def functions(value: te.Expr) -> te.Expr:
-    """Many instructions."""
-    return te.power(te.tanh(value) * te.exp(value), 1.5) + te.log(te.sqrt(value) + 1.0)
-
-
-def long_body(link: Callable[[te.Expr], te.Expr], links: int) -> al.Task:
-    """Each link of the chain uses the one before three times: as a tree it would have 3**links parts."""
-    x = te.placeholder((512, 512), name="x")
-
-    def body(i: te.Expr, j: te.Expr) -> te.Expr:
-        value = x[i, j]
-        for _ in range(links):
-            value = link(value)
-        return value
-
-    return al.Task([x, te.compute((512, 512), body, name="o")], target=process_target())
 
 
 def unrolled(task: al.Task) -> Candidate:
@@ -64,7 +40,7 @@ def unrolled(task: al.Task) -> Candidate:
 
 
 def test_a_program_of_too_many_instructions_is_refused_wherever_it_is_compiled() -> None:
-    task = long_body(arithmetic, 60)
+    task = chain(arithmetic, 60, process_target())
     candidate = unrolled(task)
     with pytest.raises(ProgramSizeError, match="unrolls to more than 30000 instructions in one function") as refused:
         compile_candidate(task, candidate)
@@ -76,7 +52,7 @@ def test_a_program_of_too_many_instructions_is_refused_wherever_it_is_compiled()
 
 
 def test_parts_that_are_shared_count_once() -> None:
-    task = long_body(functions, 40)
+    task = chain(functions, 40, process_target())
     sketches = derive(task)
     for candidate in (default_candidate(task, sketches), NAIVE):
         compile_candidate(task, candidate)

@@ -34,6 +34,7 @@ from ansorlite.task import Task
 from ansorlite.te.expr import Unary
 from ansorlite.te.ops import UNARY, Cost, UnaryOp
 from tests import workloads
+from tests.chains import arithmetic, chain, functions
 from tests.targets import WIDE
 from tests.unit.tuner.fakes import FakeMeasurer
 
@@ -160,33 +161,13 @@ def test_bytes_that_a_block_shares_are_a_column(limited_to: Limit) -> None:
 # CPUs: values of straight-line code ------------------------------------------------------------------------------------
 
 
-def chain(links: int) -> Task:
-    x = te.placeholder((512, 512), name="x")
-
-    def body(i: te.Expr, j: te.Expr) -> te.Expr:
-        value = x[i, j]
-        for _ in range(links):
-            value = te.power(te.tanh(value) * te.exp(value), 1.5) + te.log(te.sqrt(value) + 1.0)
-        return value
-
-    return Task([x, te.compute((512, 512), body, name="o")], WIDE)
-
-
 def test_a_function_is_not_unrolled() -> None:
-    (sketch,) = sketches_of(chain(1), Derived())
+    (sketch,) = sketches_of(chain(functions, 1, WIDE), Derived())
     assert [hole.choices for hole in sketch.holes if hole.name.endswith(".unroll")] == [(0,)]
 
 
 def test_what_is_sure_to_be_refused_is_not_proposed() -> None:
-    x = te.placeholder((512, 512), name="x")
-
-    def body(i: te.Expr, j: te.Expr) -> te.Expr:
-        value = x[i, j]
-        for _ in range(60):
-            value = (value * value + 0.5) / (value + 2.0)
-        return value
-
-    (sketch,) = sketches_of(Task([x, te.compute((512, 512), body, name="o")], WIDE), Derived())
+    (sketch,) = sketches_of(chain(arithmetic, 60, WIDE), Derived())
     space = TileSpace(sketch)
     assert sketch._conditions is not None
     last = space.sizes - 1
