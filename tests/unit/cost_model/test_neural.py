@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from ansorlite.cost_model import Group, neural, pairwise_accuracy
 from ansorlite.cost_model.views import View
 from ansorlite.errors import ExtraError
 from ansorlite.features.loop_tree import TREE, Kind
 from ansorlite.tuner.cost_models import COST_MODELS
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'ansorlite[learn]'")
 
 Maker = Callable[..., Any]
 MODELS: dict[str, Maker] = {

@@ -248,6 +248,7 @@ def test_a_strategy_that_learns_beats_random_on_a_valley(name: str) -> None:
 
 def test_belief_keeps_a_batch_apart() -> None:
     """What is expected of the programs chosen is believed, so that their neighbours are no longer worth as much."""
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'ansorlite[search]'")
     rng = np.random.default_rng(0)
     known, pool = np.array([[0.0], [6.0]]), np.array([[3.0], [3.01], [1.5], [4.5]])
     both = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -34,6 +35,8 @@ FIXED = ("random", "draft")
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """A neural model sees all programs once."""
+    if find_spec("torch") is None:
+        return
     for model in (neural.TensetMlp, neural.Tlp, neural.MultiTlp, neural.TreeLstm, neural.OneShot):
         monkeypatch.setattr(model, "training", replace(model.training, epochs=1))
 

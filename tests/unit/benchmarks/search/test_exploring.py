@@ -38,6 +38,7 @@ def test_a_seed_decides_and_what_was_scored_later_does_not_count(tmp_path: Path,
 
 
 def test_values_of_other_grids_pick_a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'ansorlite[learn]'")
     monkeypatch.setattr(values, "LEARNT", 32)
     table = read(TABLES / "grid" / f"{NAME}.npz")
     told, best, space = values.examples(table, np.random.default_rng(0))

@@ -78,6 +78,7 @@ def test_of_what_is_not_ours_loops_are_not_known() -> None:
 
 
 def test_the_commands(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'ansorlite[learn]'")
     made = CliRunner().invoke(main, ["corpus", "--folder", str(folder), "-o", str(tmp_path / "corpus"), "--programs", "5"])
     assert made.exit_code == 0, made.output
     assert len(read_corpus(tmp_path / "corpus")) == 2
@@ -101,6 +102,7 @@ def test_the_commands(folder: Path, tmp_path: Path) -> None:
 
 
 def test_seconds_of_tasks_that_were_not_seen(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'ansorlite[learn]'")
     words = ["seconds", "--folder", str(folder), "--results", str(tmp_path / "r.json"), "--programs", "24", "--epochs", "1"]
     done = CliRunner().invoke(main, [*words, "--folds", "2"])
     assert done.exit_code == 0, done.output
