@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -150,19 +154,32 @@ def test_one_machine_is_a_cluster_and_its_object_store_does_not_grow(clusters: C
         Measurer(unfit, SETTINGS, lambda target, settings: workers.open_workers("ray", target, settings))
 
 
-def test_the_head_is_gone_and_comes_back(clusters: Clusters, monkeypatch: pytest.MonkeyPatch) -> None:
+@contextmanager
+def head(port: int) -> Iterator[None]:
+    """The head of a cluster in a process of its own, to which clients connect at ``port``."""
+    options = json.dumps({**TIMES, "include_dashboard": False, "ray_client_server_port": port})
+    command = [sys.executable, "-m", "tests.unit.measure.ray_head", options]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert "ready\n" in process.stdout
+        yield
+
+
+@pytest.mark.usefixtures("clusters")
+def test_the_head_is_gone_and_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "_ANSWER", 5.0)
-    port = 20_000 + os.getpid() % 10_000
-    cluster = clusters(ray_client_server_port=port)
+    port = 20_000 + os.getpid() % 3_000
     candidates = [faked("sleeps", 3 + number) for number in range(12)]
     found: list[Measurement] = []
-    settings = replace(SETTINGS, backend=FAKE, repeats=1, wait_seconds=90.0)
-    with opened(f"ray://127.0.0.1:{port}", settings) as measurer:
-        for measurement in measurer.measure(Task(matmul(8, 8, 8), TARGET), candidates):
-            found.append(measurement)
-            if len(found) == 6:
-                cluster.shutdown()
-                clusters(ray_client_server_port=port)
+    settings = replace(SETTINGS, backend=FAKE, repeats=1, wait_seconds=240.0)
+    with ExitStack() as first, ExitStack() as second:
+        first.enter_context(head(port))
+        with opened(f"ray://127.0.0.1:{port}", settings) as measurer:
+            for measurement in measurer.measure(Task(matmul(8, 8, 8), TARGET), candidates):
+                found.append(measurement)
+                if len(found) == 6:
+                    first.close()
+                    second.enter_context(head(port))
     assert [m.candidate for m in found] == candidates
     assert not ray.is_initialized(), "what made the connection has ended it"
     (lost,) = [m for m in found if m.outcome.failed]
