@@ -153,6 +153,8 @@ class Context:
         stored: the buffer that the statement being written stores to.
         streams_out: whether the function so far stores past the caches.
         starts_teams: whether it calls teams, so that others' functions run on its thread, too.
+        crowded: within steps of a register tile that are written out: whether each loads for itself what registers are short for.
+        step: within such a step: its layer.
         tiles: what its matrix registers are configured for; ``None``: it has used none so far.
     """
 
@@ -174,6 +176,8 @@ class Context:
     streams_out: bool = False
     starts_teams: bool = False
     tiles: Tiles | None = None
+    crowded: bool | None = None
+    step: int | None = None
 
     def __post_init__(self) -> None:
         self.registers = Registers(self.b)

@@ -296,6 +296,13 @@ def _load(c: Context, expr: Load) -> Operand:
     pointer, depth = addresses.base(c, place, expr.dtype, s.terms)
     key = pointer, s.constant, s.stride, s.offsets, lanes, c.guard, c.lanes if guarded else None, c.versions[expr.buffer]
     found: Operand | None = c.scope.get(key)
+    # Of a step that keeps its elements for itself, and defined throughout it.
+    step = c.step if c.step is not None and lanes is None and max(depth, c.scope.barrier) <= c.step else None
+    again = False
+    if step is not None and found is not None and (found.depth or 0) >= c.scope.barrier:
+        found = c.scope.get((key, step))
+        if again := found is None:  # another step has loaded it
+            pointer = _own_pointer(c, pointer, step)
     if found is None:
         fixed = lanes is None or (s.offsets is None and (lanes.mask is None or lanes.mask[0] != "%"))
         depth = c.scope.load_depth(depth, expr.buffer) if fixed and not guarded and not place.register else c.scope.barrier
@@ -307,8 +314,21 @@ def _load(c: Context, expr: Load) -> Operand:
                 found = Operand(memory.scalar_load(c, place, expr.dtype, at, alignment), 1, depth)
             else:
                 found = memory.vector_load(c, place, expr.dtype, lanes, at, s.stride, s.offsets, alignment)
-        c.scope.keep(key, found, depth)
+        if not again:
+            c.scope.keep(key, found, depth)
+        if step is not None:
+            c.scope.keep((key, step), found, step)
     return found
+
+
+def _own_pointer(c: Context, pointer: str, step: int) -> str:
+    """``pointer`` by a name that LLVM takes for another one: what is loaded through it is loaded once more."""
+    key = "own", pointer, step
+    known: str | None = c.scope.get(key)
+    if known is None:
+        known = c.b.op(f'call ptr asm "", "=r,0"(ptr {pointer})')
+        c.scope.keep(key, known, step)
+    return known
 
 
 def _select(c: Context, expr: Select) -> Operand:

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ansorlite.codegen import addresses, control, matrix_tile, memory, prefetch, register_tile, streaming, transposed, vectorized
+from ansorlite.codegen import (
+    addresses,
+    control,
+    crowded,
+    matrix_tile,
+    memory,
+    prefetch,
+    register_tile,
+    streaming,
+    transposed,
+    vectorized,
+)
 from ansorlite.codegen.context import Context, Lanes, Storage
 from ansorlite.codegen.expressions import Spread, conjunction, evaluate, spread, spread_over
+from ansorlite.codegen.trimmed import Trimmed, trimmed
 from ansorlite.loops.nodes import (
     Alloc,
     Await,
@@ -24,7 +36,7 @@ from ansorlite.loops.nodes import (
 )
 from ansorlite.te import dtypes
 from ansorlite.te.index.form import flat
-from ansorlite.te.index.ranges import Interval, bounds
+from ansorlite.te.index.ranges import bounds
 
 
 def emit(c: Context, stmt: Stmt) -> None:
@@ -38,7 +50,7 @@ def emit(c: Context, stmt: Stmt) -> None:
                 if stmt.role is not Role.FETCH or not c.dialect.fetch(c, stmt):
                     _store(c, stmt)
         case For():
-            _loop(c, stmt)
+            crowded.emit(c, stmt, _loop)
         case If():
             _condition(c, stmt)
         case Alloc():
@@ -128,7 +140,7 @@ def _loop(c: Context, loop: For) -> None:
         return
     with c.scope.layer(statement=True):
         extent = evaluate(c, loop.extent)
-    low, high = bounds(loop.extent, c.ranges)
+    found = trimmed(loop)
     across, tile, matrix = transposed.match(c, loop), register_tile.match(c, loop), matrix_tile.match(c, loop)
     if matrix is not None:
         matrix_tile.emit(c, matrix)
@@ -136,18 +148,21 @@ def _loop(c: Context, loop: For) -> None:
         transposed.emit(c, across)
     elif tile is not None:
         register_tile.emit(c, tile, emit)
-    elif extent.literal and (loop.kind is LoopKind.UNROLLED or int(extent.text) <= 1):
+    elif extent.literal and (int(extent.text) <= 1 or (loop.kind is LoopKind.UNROLLED and found.body is loop.body)):
         for number in range(int(extent.text)):
             with control.bound(c, loop.var, str(number), (number, number)):
                 emit(c, loop.body)
     else:
-        last = (int(extent.text) if extent.literal else high) - 1
-        _serial(c, loop, extent.text, (0, last), extent.literal or low > 0)
+        _serial(c, loop, found)
 
 
-def _serial(c: Context, loop: For, extent: str, values: Interval, runs: bool) -> None:
+def _serial(c: Context, loop: For, found: Trimmed) -> None:
+    with c.scope.layer(statement=True):
+        begin, end = evaluate(c, found.begin), evaluate(c, found.end)
+    first, last = bounds(found.begin, c.ranges), bounds(found.end, c.ranges)
+
     def iteration(counter: str) -> None:
-        with control.bound(c, loop.var, counter, values):
-            emit(c, loop.body)
+        with control.bound(c, loop.var, counter, (first[0], last[1] - 1)):
+            emit(c, found.body)
 
-    control.counted(c, "0", extent, 1, runs, loop, iteration)
+    control.counted(c, begin.text, end.text, 1, first[1] < last[0], loop, iteration)

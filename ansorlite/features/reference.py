@@ -123,7 +123,7 @@ def store_copies(
         born = {**born, stmt.buffer: len(around)}
     if isinstance(stmt, For):
         around = (*around, stmt)
-    if isinstance(stmt, If):
+    if isinstance(stmt, If) and not stmt.no_op:
         conditions = (*conditions, stmt.cond)
     for child in children(stmt):
         found = list(store_copies(child, name, around, born, last, conditions))

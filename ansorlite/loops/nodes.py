@@ -187,10 +187,15 @@ class Block(Stmt):
 
 @dataclass(frozen=True, eq=False)
 class If(Stmt):
-    """``if cond: body``; there is no else."""
+    """``if cond: body``; there is no else.
+
+    Attributes:
+        no_op: a promise that ``body`` would change nothing where ``cond`` does not hold, and may run there: adding zeros, say.
+    """
 
     cond: Expr
     body: Stmt
+    no_op: bool = False
 
 
 @dataclass(frozen=True, eq=False)

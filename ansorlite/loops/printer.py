@@ -104,7 +104,7 @@ class _Printer:
                 yield f"{indent}{self.head(stmt)}:"
                 yield from self.statement(stmt.body, depth + 1, last=True)
             case If(cond, body):
-                yield f"{indent}if {self.expression(cond)}:"
+                yield f"{indent}if {self.expression(cond)}{' (else no-op)' if stmt.no_op else ''}:"
                 yield from self.statement(body, depth + 1, last=True)
             case Store(buffer, indices, value):
                 line = f"{indent}{self.element(buffer, indices)} = {self.expression(value)}"

@@ -53,7 +53,7 @@ class _Simplifier:
                 if isinstance(decided, Const):
                     return self.statement(body) if decided.value else block()
                 inner = self.statement(body)
-                return inner if _is_empty(inner) else If(decided, inner)
+                return inner if _is_empty(inner) else replace(stmt, cond=decided, body=inner)
             case Store(_, indices, value):
                 return replace(stmt, indices=tuple(map(simple, indices)), value=simple(value))
             case Alloc(buffer, body):

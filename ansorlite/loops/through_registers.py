@@ -105,8 +105,8 @@ class _Parts:
         match stmt:
             case Block(body):
                 return block(*(self.loading(part, loops) for part in body))
-            case If(cond, body):
-                return If(cond, self.loading(body, loops))
+            case If(_, body):
+                return replace(stmt, body=self.loading(body, loops))
             case For():
                 return replace(stmt, body=self.loading(stmt.body, (*loops, stmt)))
             case Store():

@@ -77,9 +77,9 @@ def _rebuilt(stmt: Stmt, fn: Callable[[Stmt], Stmt]) -> Stmt:
         case For():
             inner = fn(stmt.body)
             return stmt if inner is stmt.body else For(stmt.var, stmt.extent, stmt.kind, inner, stmt.lanes)
-        case If(cond, body):
+        case If(_, body):
             inner = fn(body)
-            return stmt if inner is body else If(cond, inner)
+            return stmt if inner is body else replace(stmt, body=inner)
         case Alloc(buffer, body):
             inner = fn(body)
             return stmt if inner is body else Alloc(buffer, inner)
@@ -102,7 +102,7 @@ def map_exprs(stmt: Stmt, fn: Callable[[Expr], Expr]) -> Stmt:
                 return None if fresh is extent else For(var, fresh, kind, body, lanes)
             case If(cond, body):
                 fresh = fn(cond)
-                return None if fresh is cond else If(fresh, body)
+                return None if fresh is cond else replace(node, cond=fresh)
             case Store(_, indices, value):
                 new_indices, new_value = tuple(map(fn, indices)), fn(value)
                 same = new_value is value and _same(new_indices, indices)
@@ -134,7 +134,7 @@ def _copied(stmt: Stmt, values: dict[Var, Expr], buffers: dict[Buffer, Buffer]) 
         case Block(body):
             return block(*(_copied(child, values, buffers) for child in body))
         case If(cond, body):
-            return If(fresh(cond), _copied(body, values, buffers))
+            return replace(stmt, cond=fresh(cond), body=_copied(body, values, buffers))
         case Alloc(buffer, body):
             own = replace(buffer)
             return Alloc(own, _copied(body, values, {**buffers, buffer: own}))

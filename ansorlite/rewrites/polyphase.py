@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from ansorlite.analysis.no_ops import conjuncts, factors
 from ansorlite.rewrites.divide import simplified
 from ansorlite.te.dag import ComputeDAG
-from ansorlite.te.expr import Axis, Binary, Cast, Const, Expr, Read, Reduce, Select, binary
+from ansorlite.te.expr import Axis, Binary, Const, Expr, Read, Reduce, Select, binary
 from ansorlite.te.index.affine import affine
 from ansorlite.te.index.form import Affine, division
 from ansorlite.te.ops import BinaryOp, ReduceOp
@@ -56,7 +57,7 @@ def phases(dag: ComputeDAG) -> Iterator[Phases]:
         body = tensor.body
         if not isinstance(body, Reduce) or body.op is not ReduceOp.SUM:
             continue
-        for factor in _factors(body.body):
+        for factor in factors(body.body):
             for guard in _guards(factor):
                 for axis in _steps(guard.form, guard.divisor, body.axes):
                     yield Phases(tensor, axis, guard.form, guard.divisor, guard.value, None)
@@ -67,7 +68,7 @@ def phases(dag: ComputeDAG) -> Iterator[Phases]:
 def _phases_of_producer(tensor: Tensor, read: Read, body: Reduce) -> Iterator[Phases]:
     producer = read.tensor
     assert producer.body is not None
-    for guard in (guard for factor in _factors(producer.body) for guard in _guards(factor)):
+    for guard in (guard for factor in factors(producer.body) for guard in _guards(factor)):
         if len(guard.form.terms) != 1:
             continue
         ((term, sign),) = guard.form.terms
@@ -85,26 +86,11 @@ def _steps(form: Affine, stride: int, axes: tuple[Axis, ...]) -> Iterator[Axis]:
     return (axis for axis in axes if abs(form.coefficients.get(axis, 0)) == 1 and axis.extent > 1 < stride)
 
 
-def _factors(value: Expr) -> Iterator[Expr]:
-    """What ``value`` is a product of: where one of them is zero, all of it is."""
-    match value:
-        case Binary(BinaryOp.MUL, a, b):
-            yield from _factors(a)
-            yield from _factors(b)
-        case Cast(a):
-            yield from _factors(a)
-        case Select(_, then, Const(value=0)):
-            yield value
-            yield from _factors(then)
-        case _:
-            yield value
-
-
 def _guards(value: Expr) -> Iterator[_Guard]:
     """The remainders that must be right for ``value`` to be other than zero."""
     if not isinstance(value, Select) or not isinstance(value.otherwise, Const) or value.otherwise.value != 0:
         return
-    for condition in _conjuncts(value.cond):
+    for condition in conjuncts(value.cond):
         if isinstance(condition, Binary) and condition.op is BinaryOp.EQ and isinstance(condition.b, Const):
             form = affine(condition.a)
             if form is not None and len(form.terms) == 1 and not form.constant:
@@ -112,14 +98,6 @@ def _guards(value: Expr) -> Iterator[_Guard]:
                 match division(term):
                     case (BinaryOp.MOD, dividend, divisor) if coefficient == 1 and (inner := affine(dividend)) is not None:
                         yield _Guard(inner, divisor, int(condition.b.value))
-
-
-def _conjuncts(condition: Expr) -> Iterator[Expr]:
-    if isinstance(condition, Binary) and condition.op is BinaryOp.AND:
-        yield from _conjuncts(condition.a)
-        yield from _conjuncts(condition.b)
-    else:
-        yield condition
 
 
 def take_phases(dag: ComputeDAG, found: Phases) -> ComputeDAG:

@@ -25,13 +25,29 @@ from math import prod
 
 from ansorlite.analysis.access import axes_of
 from ansorlite.loops.fetch_ahead import fetches
-from ansorlite.loops.nodes import Alloc, Buffer, For, Intrinsic, Load, LoopKind, Multiply, Role, Scope, Stmt, Store, block, index
+from ansorlite.loops.nodes import (
+    Alloc,
+    Buffer,
+    For,
+    If,
+    Intrinsic,
+    Load,
+    LoopKind,
+    Multiply,
+    Role,
+    Scope,
+    Stmt,
+    Store,
+    block,
+    index,
+)
 from ansorlite.loops.pipeline import pipelined
 from ansorlite.schedule.coordinates import Level, Position, box_corner, levels, loops_over, nested
 from ansorlite.schedule.fusing import runs
 from ansorlite.schedule.lower_dealt import DealtLowering
 from ansorlite.schedule.lower_region import RegionLowering, folded
 from ansorlite.schedule.nest import Attached, Fetched, Multiplied, Nest, Packed, Program
+from ansorlite.schedule.no_ops import may_leave_out, needed_at
 from ansorlite.schedule.parallel import fused_loop, parallel_loop
 from ansorlite.schedule.reading import Reader, fixed, on_buffers, region
 from ansorlite.te.expr import Axis, Expr, Reduce, Var
@@ -145,12 +161,23 @@ class NestLowering:
             loop = For(var, extent, LoopKind.SERIAL, inside)
             here = [each for each in self.nest.fetched if each.loop == level.position]
             asked = [self.asked(each, level, loop, position) for each in here]
-            inside = nested(run, block(*asked, inside))
+            inside = block(*asked, inside)
+            if conditions := self.needed(run[-1][0], position):
+                inside = where_not_negative(conditions, inside)
+            inside = nested(run, inside)
             ring = self.nest.ring
             if ring is not None and self.rings and any(each.position in ring.loops for each, _, _ in run):
                 assert isinstance(inside, For)
                 inside = pipelined(inside, self.rings, int(ring.stages))
         return inside
+
+    def needed(self, loop: Level, position: Position) -> list[Expr]:
+        """What is negative in iterations of ``loop`` that change nothing, and are to be left out."""
+        if not may_leave_out(self.nest, loop):
+            return []
+        below = self.levels.index(loop) + 1
+        known = Position(self.levels, {level: position.at[level] for level in self.levels[:below]})
+        return needed_at(self.nest, loop, self.levels[below:], lambda axis: self.element(axis, known), self.ranges)
 
     def asked(self, fetched: Fetched, level: Level, loop: For, position: Position) -> Stmt:
         """Prefetches of what is read of a tensor some iterations of ``loop`` later."""
@@ -443,3 +470,10 @@ class NestLowering:
 def padding(program: Program, tensor: Tensor) -> tuple[int, ...]:
     """Of the buffer of a tensor."""
     return tuple(int(pad) for pad in program.pads.get(tensor, ()))
+
+
+def where_not_negative(conditions: Iterable[Expr], body: Stmt) -> Stmt:
+    """``body``, which changes nothing where one of these is negative."""
+    for condition in conditions:
+        body = If(condition >= 0, body, no_op=True)
+    return body

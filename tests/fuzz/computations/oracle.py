@@ -509,12 +509,14 @@ def _product(terms: Sequence[Real], dtype: str) -> Value:
 
 @dataclass(frozen=True)
 class Tensor:
-    """What was given or computed: values in row-major order; whether they are products, as they are read."""
+    """What was given or computed: values in row-major order; whether they are products, as they are read, and whether some may be
+    zeros that a condition chose."""
 
     shape: tuple[int, ...]
     dtype: str
     values: list[Value]
     product: bool = False
+    zeros: bool = False
 
 
 def dtype_of(node: Node, dtypes: Mapping[str, str]) -> str:
@@ -591,16 +593,32 @@ def _compiled_element(tensor: Tensor, indices: list[tuple[Code, str]]) -> tuple[
 
 def run(stage: Stage, tensors: Mapping[str, Tensor]) -> Tensor:
     code, dtype = compiled(stage.body, tensors)
-    product = _is_product(stage.body, tensors)
+    product, zeros = _is_product(stage.body, tensors), _chooses_zero(stage.body, tensors)
     values: list[Value] = []
     for space in itertools.product(*map(range, stage.shape)):
         if stage.fold:
             terms = [code((*space, *reduced)) for reduced in itertools.product(*map(range, stage.folded))]
-            fused = stage.fold == "sum" and product and any(isinstance(x, Real) and math.isinf(x.value) for x in terms)
-            values.append(UNKNOWN if fused else fold(stage.fold, terms, dtype))
+            reals = [x.value for x in terms if isinstance(x, Real)]
+            fused = any(map(math.isinf, reals)) or (zeros and any(map(math.isnan, reals)))
+            values.append(UNKNOWN if stage.fold == "sum" and product and fused else fold(stage.fold, terms, dtype))
         else:
             values.append(code(space))
-    return Tensor(stage.shape, dtype, values, product and not stage.fold)
+    return Tensor(stage.shape, dtype, values, product and not stage.fold, zeros and not stage.fold)
+
+
+def _chooses_zero(node: Node, tensors: Mapping[str, Tensor]) -> bool:
+    """Whether a factor of ``node`` may be a zero that a condition chose: a sum need not take that in, whatever the others are."""
+    match node:
+        case Choose(_, then, otherwise):
+            chosen = any(isinstance(arm, Number) and arm.value == 0 for arm in (then, otherwise))
+            return chosen or _chooses_zero(then, tensors) or _chooses_zero(otherwise, tensors)
+        case Apply("*", operands):
+            return any(_chooses_zero(operand, tensors) for operand in operands)
+        case Convert(operand, _):
+            return _chooses_zero(operand, tensors)
+        case Element(tensor, _):
+            return tensors[tensor].zeros
+    return False
 
 
 def _is_product(node: Node, tensors: Mapping[str, Tensor]) -> bool:

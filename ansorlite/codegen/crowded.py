@@ -1,0 +1,126 @@
+"""Elements that the steps of a register tile's reduction load again, as no register is left to keep them in.
+
+Steps that are written out one after another often read the same elements: three taps of a convolution over six outputs read
+eight, each up to three times. What one step has loaded the next ones take over, if registers are left beside the accumulators::
+
+    unrolled k in 0..3:
+        unrolled i in 0..6:
+            vectorized(8) j in 0..16:
+                tile[i, j] += A[i + k] * B[k, j]
+
+Of 16 registers, 12 are accumulators and two hold a row of B; five elements of A would wait from step to step. LLVM, for which
+equal loads are one, then stores and loads accumulators, or what it has spread. So a step does not see what another one has
+loaded: it loads through a pointer of which LLVM does not know what it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from ansorlite.codegen import vectorized
+from ansorlite.codegen.context import Context
+from ansorlite.loops.nodes import Buffer, For, Load, LoopKind, Role, Scope, Stmt, Store
+from ansorlite.loops.visit import loads
+from ansorlite.once import once_for_each
+from ansorlite.te.expr import Const
+from ansorlite.te.index.form import flat
+from ansorlite.te.traversal import free_vars
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Steps of a reduction into a register tile, written out one after another.
+
+    Attributes:
+        steps: the unrolled loops over them, outermost first.
+        rows: the unrolled loops over the tile.
+        lane: the vectorised one inside of all.
+        along: how many vectors an update reads at each place of the lanes.
+        spread: the elements that it spreads over a vector.
+    """
+
+    steps: tuple[For, ...]
+    rows: tuple[For, ...]
+    lane: For
+    along: int
+    spread: tuple[Load, ...]
+
+
+@once_for_each
+def steps_of(nest: For) -> Steps | None:
+    """The steps that ``nest`` is; ``None`` of another nest."""
+    around: list[For] = []
+    stmt: Stmt = nest
+    while isinstance(stmt, For) and stmt.kind is LoopKind.UNROLLED and isinstance(stmt.extent, Const):
+        around.append(stmt)
+        stmt = stmt.body
+    if not around or not isinstance(stmt, For) or stmt.kind is not LoopKind.VECTORIZED or not isinstance(stmt.extent, Const):
+        return None
+    lane, update = stmt, stmt.body
+    if not isinstance(update, Store) or update.role is not Role.UPDATE or update.buffer.scope is not Scope.REGISTER:
+        return None
+    kept = frozenset(var for index in update.indices for var in free_vars(index))
+    read = [load for load in loads(update.value) if load.buffer is not update.buffer]
+    spread = tuple(load for load in read if lane.var not in free_vars(load))
+    steps, rows = (tuple(loop for loop in around if (loop.var in kept) is inside) for inside in (False, True))
+    return Steps(steps, rows, lane, len(read) - len(spread), spread)
+
+
+def emit(c: Context, loop: For, write: Callable[[Context, For], None]) -> None:
+    """Write a loop by ``write``; in steps of a crowded tile, each is told that it is one (:attr:`Context.step`)."""
+    found = None if c.step is not None or c.target.gpu is not None else steps_of(loop)
+    if found is None:
+        write(c, loop)
+    elif not found.steps:
+        with c.scope.layer():
+            c.step = c.scope.depth if c.crowded else None
+            write(c, loop)
+            c.step = None
+    elif c.crowded is None:
+        c.crowded = _crowded(c, loop, found)
+        write(c, loop)
+        c.crowded = None
+    else:
+        write(c, loop)
+
+
+def _crowded(c: Context, nest: For, found: Steps) -> bool:
+    """Whether the registers do not hold a tile, what an update reads along it, and the elements that wait for a later step."""
+    vectors = -(-_trips(found.lane) // vectorized.lanes_of(found.lane, c.target))
+    tile = math.prod(map(_trips, found.rows))
+    return (tile + found.along) * vectors + _waiting(nest) > c.target.vector_registers
+
+
+@once_for_each
+def _waiting(nest: For) -> int:
+    """How many elements that several steps of ``nest`` read wait for a later one, at most."""
+    found = steps_of(nest)
+    assert found is not None
+    read = [_elements(found, at) for at in product(*(range(_trips(loop)) for loop in found.steps))]
+    last = {element: number for number, elements in enumerate(read) for element in elements}
+    waiting: set[tuple[Buffer, int]] = set()
+    most = 0
+    for number, elements in enumerate(read):
+        waiting = {element for element in waiting | elements if last[element] > number}
+        most = max(most, len(waiting))
+    return most
+
+
+def _elements(found: Steps, at: Sequence[int]) -> set[tuple[Buffer, int]]:
+    """The elements that a step spreads, each by how far it is from what all loops of the nest read at 0."""
+    elements = set()
+    for load in found.spread:
+        by = flat(load, load.buffer.strides).coefficients
+        first = sum(by.get(loop.var, 0) * number for loop, number in zip(found.steps, at, strict=True))
+        for row in product(*(range(_trips(loop)) for loop in found.rows)):
+            place = sum(by.get(loop.var, 0) * number for loop, number in zip(found.rows, row, strict=True))
+            elements.add((load.buffer, first + place))
+    return elements
+
+
+def _trips(loop: For) -> int:
+    assert isinstance(loop.extent, Const)
+    return int(loop.extent.value)

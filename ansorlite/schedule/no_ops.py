@@ -1,0 +1,107 @@
+"""Where a loop of a reduction has iterations that change nothing.
+
+A convolution of 7 x 7 outputs with 3 x 3 taps, one row of outputs after another::
+
+    for h in 0..7:
+        for rh in 0..3:
+            if h + rh - 1 >= 0 and 7 - h - rh >= 0:        a tenth of the iterations multiplies zeros
+                ...
+
+What the loops inside of it walk together is left out only where none of it is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ansorlite.analysis.no_ops import needed
+from ansorlite.loops.nodes import index
+from ansorlite.schedule.coordinates import Level
+from ansorlite.schedule.nest import Nest
+from ansorlite.te.expr import Axis, Expr, Var
+from ansorlite.te.index.ranges import Interval, bounds
+
+#: A loop runs under a condition where that leaves out more than this share of its iterations: less is not worth a loop whose ends
+#: are computed (docs/decisions/no-ops-of-padding.md).
+LEAST_SHARE: Final = 1 / 64
+#: What has more steps than these, without those of its longest axis, is not counted, and runs.
+_MOST_COUNTED: Final = 1_000_000
+
+IntArray: TypeAlias = NDArray[np.int64]
+
+
+def may_leave_out(nest: Nest, level: Level) -> bool:
+    """Whether iterations of a loop can be left out: it is around the innermost tile, behind the start of the reduction, and no
+    other threads wait for it."""
+    last = nest.inner_reduction
+    if last is None or level.lanes > 1 or nest.multiplied is not None or nest.ring is not None:
+        return False
+    return min(int(nest.reduce_at), last) <= level.band <= last and all(loop.bound is None for loop in nest.loops)
+
+
+def needed_at(
+    nest: Nest, loop: Level, inside: Sequence[Level], element: Callable[[Axis], Expr], ranges: Mapping[Var, Interval]
+) -> list[Expr]:
+    """What is negative in iterations of a loop that change nothing; empty where so few do that they may as well run.
+
+    Args:
+        inside: the loops in it.
+        element: where an iteration stands on an axis of the nest's anchor.
+        ranges: of the variables in that.
+    """
+    found, share = [], 0.0
+    for form in needed(nest.anchor):
+        if loop.axis not in form.coefficients:
+            continue
+        most: Expr = index(form.constant)
+        walks = []
+        for axis, coefficient in form.terms:
+            assert isinstance(axis, Axis)
+            walked = sum((level.trip - 1) * level.step for level in inside if level.axis is axis)
+            most = most + element(axis) * coefficient + walked * max(coefficient, 0)
+            walks.append(_Walk(axis.extent, coefficient, walked))
+        if bounds(most, ranges)[0] < 0:
+            found.append(most)
+            share += _negative(form.constant, walks)
+    return found if share > LEAST_SHARE else []
+
+
+@dataclass(frozen=True)
+class _Walk:
+    """What the iterations of a loop and those around it walk of an axis, in steps of which each is walked by loops inside.
+
+    Attributes:
+        coefficient: of the axis in a form.
+        inside: how far the loops inside walk.
+    """
+
+    extent: int
+    coefficient: int
+    inside: int
+
+    @property
+    def steps(self) -> int:
+        return max(1, -(-(self.extent - self.inside) // (self.inside + 1)))
+
+    @property
+    def values(self) -> IntArray:
+        """The most that the axis adds to the form, in each step."""
+        starts = np.arange(self.steps) * ((self.inside + 1) * self.coefficient)
+        return starts + self.inside * max(self.coefficient, 0)
+
+
+def _negative(constant: int, walks: Sequence[_Walk]) -> float:
+    """In which share of all steps the most of a form is negative."""
+    *few, many = sorted(walks, key=lambda walk: walk.steps)
+    if prod(walk.steps for walk in few) > _MOST_COUNTED:
+        return 0.0
+    sums: IntArray = np.array([constant])
+    for walk in few:
+        sums = np.add.outer(sums, walk.values).ravel()
+    return float(np.searchsorted(np.sort(many.values), -sums).mean()) / many.steps
