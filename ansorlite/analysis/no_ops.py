@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from ansorlite.once import once_for_each
 from ansorlite.te.expr import Binary, Cast, Const, Expr, Read, Reduce, Select, Var
 from ansorlite.te.index.affine import affine
-from ansorlite.te.index.form import Affine
+from ansorlite.te.index.form import Affine, slack
 from ansorlite.te.ops import BinaryOp, ReduceOp
 from ansorlite.te.reductions import identity
 from ansorlite.te.tensor import Tensor
@@ -52,7 +52,7 @@ def needed(tensor: Tensor) -> tuple[Affine, ...]:
         return ()
     found = []
     for condition in _conditions(tensor.body):
-        form = _at_least_zero(condition)
+        form = slack(condition, affine)
         if form is not None and form.over_variables and not form.variables.isdisjoint(tensor.body.axes):
             found.append(form)
     return tuple(dict.fromkeys(found))
@@ -74,22 +74,3 @@ def _unless(value: Expr, nothing: Const) -> Iterator[Expr]:
     """What must hold for ``value`` to be other than ``nothing``."""
     if isinstance(value, Select) and isinstance(value.otherwise, Const) and value.otherwise.value == nothing.value:
         yield from conjuncts(value.cond)
-
-
-def _at_least_zero(condition: Expr) -> Affine | None:
-    """The form of which a comparison says that it is not negative."""
-    if not isinstance(condition, Binary):
-        return None
-    a, b = affine(condition.a), affine(condition.b)
-    if a is None or b is None:
-        return None
-    match condition.op:
-        case BinaryOp.GE:
-            return a.plus(b, -1)
-        case BinaryOp.GT:
-            return a.plus(b, -1) + Affine((), -1)
-        case BinaryOp.LE:
-            return b.plus(a, -1)
-        case BinaryOp.LT:
-            return b.plus(a, -1) + Affine((), -1)
-    return None

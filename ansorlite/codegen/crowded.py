@@ -22,10 +22,10 @@ from itertools import product
 
 from ansorlite.codegen import vectorized
 from ansorlite.codegen.context import Context
-from ansorlite.loops.nodes import Buffer, For, Load, LoopKind, Role, Scope, Stmt, Store
-from ansorlite.loops.visit import loads
+from ansorlite.codegen.register_tile import unrolled_update
+from ansorlite.loops.nodes import Buffer, For, Load
+from ansorlite.loops.visit import loads, trips
 from ansorlite.once import once_for_each
-from ansorlite.te.expr import Const
 from ansorlite.te.index.form import flat
 from ansorlite.te.traversal import free_vars
 
@@ -52,16 +52,10 @@ class Steps:
 @once_for_each
 def steps_of(nest: For) -> Steps | None:
     """The steps that ``nest`` is; ``None`` of another nest."""
-    around: list[For] = []
-    stmt: Stmt = nest
-    while isinstance(stmt, For) and stmt.kind is LoopKind.UNROLLED and isinstance(stmt.extent, Const):
-        around.append(stmt)
-        stmt = stmt.body
-    if not around or not isinstance(stmt, For) or stmt.kind is not LoopKind.VECTORIZED or not isinstance(stmt.extent, Const):
+    found = unrolled_update(nest)
+    if found is None:
         return None
-    lane, update = stmt, stmt.body
-    if not isinstance(update, Store) or update.role is not Role.UPDATE or update.buffer.scope is not Scope.REGISTER:
-        return None
+    around, lane, update = found
     kept = frozenset(var for index in update.indices for var in free_vars(index))
     read = [load for load in loads(update.value) if load.buffer is not update.buffer]
     spread = tuple(load for load in read if lane.var not in free_vars(load))
@@ -89,8 +83,8 @@ def emit(c: Context, loop: For, write: Callable[[Context, For], None]) -> None:
 
 def _crowded(c: Context, nest: For, found: Steps) -> bool:
     """Whether the registers do not hold a tile, what an update reads along it, and the elements that wait for a later step."""
-    vectors = -(-_trips(found.lane) // vectorized.lanes_of(found.lane, c.target))
-    tile = math.prod(map(_trips, found.rows))
+    vectors = -(-trips(found.lane) // vectorized.lanes_of(found.lane, c.target))
+    tile = math.prod(map(trips, found.rows))
     return (tile + found.along) * vectors + _waiting(nest) > c.target.vector_registers
 
 
@@ -99,7 +93,7 @@ def _waiting(nest: For) -> int:
     """How many elements that several steps of ``nest`` read wait for a later one, at most."""
     found = steps_of(nest)
     assert found is not None
-    read = [_elements(found, at) for at in product(*(range(_trips(loop)) for loop in found.steps))]
+    read = [_elements(found, at) for at in product(*(range(trips(loop)) for loop in found.steps))]
     last = {element: number for number, elements in enumerate(read) for element in elements}
     waiting: set[tuple[Buffer, int]] = set()
     most = 0
@@ -115,12 +109,7 @@ def _elements(found: Steps, at: Sequence[int]) -> set[tuple[Buffer, int]]:
     for load in found.spread:
         by = flat(load, load.buffer.strides).coefficients
         first = sum(by.get(loop.var, 0) * number for loop, number in zip(found.steps, at, strict=True))
-        for row in product(*(range(_trips(loop)) for loop in found.rows)):
+        for row in product(*(range(trips(loop)) for loop in found.rows)):
             place = sum(by.get(loop.var, 0) * number for loop, number in zip(found.rows, row, strict=True))
             elements.add((load.buffer, first + place))
     return elements
-
-
-def _trips(loop: For) -> int:
-    assert isinstance(loop.extent, Const)
-    return int(loop.extent.value)

@@ -18,8 +18,9 @@ from ansorlite.codegen import addresses, control
 from ansorlite.codegen.context import Context
 from ansorlite.codegen.expressions import spread
 from ansorlite.loops import matrix_tile
-from ansorlite.loops.matrix_tile import MatrixTile, trips
+from ansorlite.loops.matrix_tile import MatrixTile
 from ansorlite.loops.nodes import For, Load
+from ansorlite.loops.visit import trips
 from ansorlite.te import dtypes
 from ansorlite.te.index.form import Affine, flat
 from ansorlite.te.ops import BinaryOp

@@ -24,7 +24,7 @@ from ansorlite.codegen import vectorized
 from ansorlite.codegen.context import Body, Context
 from ansorlite.codegen.control import bound
 from ansorlite.loops.nodes import For, Load, LoopKind, Role, Scope, Stmt, Store
-from ansorlite.loops.visit import loads
+from ansorlite.loops.visit import loads, trips
 from ansorlite.once import once_for_each
 from ansorlite.te.expr import Const
 from ansorlite.te.traversal import free_vars
@@ -68,22 +68,32 @@ def match(c: Context, nest: For) -> Tile | None:
     return found.tile if vectors >= 2 and found.along * vectors > found.spread else None
 
 
+def unrolled_update(nest: For) -> tuple[tuple[For, ...], For, Store] | None:
+    """Of a nest that does nothing but update a register buffer: the unrolled loops, outermost first, the vectorized one inside of
+    them, and the update. ``None`` of another nest."""
+    unrolled: list[For] = []
+    stmt: Stmt = nest
+    while isinstance(stmt, For) and stmt.kind is LoopKind.UNROLLED and isinstance(stmt.extent, Const):
+        unrolled.append(stmt)
+        stmt = stmt.body
+    if not unrolled or not isinstance(stmt, For) or stmt.kind is not LoopKind.VECTORIZED or not isinstance(stmt.extent, Const):
+        return None
+    update = stmt.body
+    if not isinstance(update, Store) or update.role is not Role.UPDATE or update.buffer.scope is not Scope.REGISTER:
+        return None
+    return tuple(unrolled), stmt, update
+
+
 @once_for_each
 def _update(nest: For) -> _Update | None:
     """Of a nest that updates a register tile, each element in one vector; ``None`` of another one.
 
     A nest is met as often as the loops around it are unrolled.
     """
-    rows: list[For] = []
-    stmt: Stmt = nest
-    while isinstance(stmt, For) and stmt.kind is LoopKind.UNROLLED and isinstance(stmt.extent, Const):
-        rows.append(stmt)
-        stmt = stmt.body
-    if not rows or not isinstance(stmt, For) or stmt.kind is not LoopKind.VECTORIZED or not isinstance(stmt.extent, Const):
+    found = unrolled_update(nest)
+    if found is None:
         return None
-    lane, update = stmt, stmt.body
-    if not isinstance(update, Store) or update.role is not Role.UPDATE or update.buffer.scope is not Scope.REGISTER:
-        return None
+    rows, lane, update = found
     # Updates of an element that are in one vector alone stay in order.
     read = list(loads(update.value))
     accumulators = [load for load in read if load.buffer is update.buffer]
@@ -94,25 +104,20 @@ def _update(nest: For) -> _Update | None:
     spread = [load for load in operands if lane.var not in free_vars(load)]
     if any(_count(load, rows) > 1 for load in along):
         return None
-    return _Update(Tile(tuple(rows), lane, int(stmt.extent.value)), len(along), sum(_count(load, rows) for load in spread))
+    return _Update(Tile(rows, lane, trips(lane)), len(along), sum(_count(load, rows) for load in spread))
 
 
 def emit(c: Context, tile: Tile, body: Body) -> None:
     """Write it vector by vector; ``body`` writes the update in a context."""
     for begin, lanes in vectorized.pieces(c, tile.lane, tile.columns):
-        for numbers in product(*(range(_trips(loop)) for loop in tile.rows)):
+        for numbers in product(*(range(trips(loop)) for loop in tile.rows)):
             with ExitStack() as stack:
                 for loop, number in zip(tile.rows, numbers, strict=True):
                     stack.enter_context(bound(c, loop.var, str(number), (number, number)))
                 vectorized.chunk(c, tile.lane, str(begin), (begin, begin), lanes, body)
 
 
-def _trips(loop: For) -> int:
-    assert isinstance(loop.extent, Const)
-    return int(loop.extent.value)
-
-
 def _count(load: Load, rows: Sequence[For]) -> int:
     """How many elements, or vectors, of one row's position are read over the rows of a tile."""
     variables = free_vars(load)
-    return math.prod(_trips(loop) for loop in rows if loop.var in variables)
+    return math.prod(trips(loop) for loop in rows if loop.var in variables)

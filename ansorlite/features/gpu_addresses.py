@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from ansorlite.features.reference import StoreCopy, value_of
 from ansorlite.loops.nodes import Buffer, For, Intrinsic, Load, LoopKind, Multiply, Stmt, Store, statements
-from ansorlite.loops.phases import trips
 from ansorlite.loops.products import Product, product_of
 from ansorlite.loops.swizzle import CHUNK
+from ansorlite.loops.visit import trips
 from ansorlite.machine.gpu import BANKS, SECTOR, WORD
 from ansorlite.machine.matrix import WARP
 from ansorlite.te import dtypes

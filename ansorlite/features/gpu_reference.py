@@ -40,10 +40,10 @@ from ansorlite.loops.nodes import (
     children,
     statements,
 )
-from ansorlite.loops.phases import phases, trips
+from ansorlite.loops.phases import phases
 from ansorlite.loops.products import Product
 from ansorlite.loops.runs import Runs, runs_of
-from ansorlite.loops.visit import loads, map_outermost, map_stmt, stores
+from ansorlite.loops.visit import loads, map_outermost, map_stmt, stores, trips
 from ansorlite.machine.gpu import BANKS, Gpu
 from ansorlite.sketch.gpu_limits import OVERHEAD
 from ansorlite.te import dtypes

@@ -21,9 +21,9 @@ from ansorlite.features.assemble import program_features
 from ansorlite.features.facts import ALWAYS, AccessFacts, MatrixFacts, StatementFacts
 from ansorlite.features.operations import operations
 from ansorlite.loops.kernel_module import KernelModule, When
-from ansorlite.loops.matrix_tile import match, trips
+from ansorlite.loops.matrix_tile import match
 from ansorlite.loops.nodes import Alloc, Block, Buffer, For, If, Load, LoopKind, Prefetch, Role, Scope, Stmt, Store, children
-from ansorlite.loops.visit import loads, stores
+from ansorlite.loops.visit import loads, stores, trips
 from ansorlite.target import Target
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Cast, Const, Expr, Unary, Var

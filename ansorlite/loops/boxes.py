@@ -25,7 +25,7 @@ from ansorlite.loops.runs import PhaseNest, parted
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Const, Expr, Select
 from ansorlite.te.index.divisor import divisor
-from ansorlite.te.index.form import Affine, flat, form_of
+from ansorlite.te.index.form import Affine, flat, form_of, slack
 from ansorlite.te.index.simplify import IndexAlgebra
 from ansorlite.te.ops import BinaryOp
 
@@ -150,26 +150,14 @@ def _ends(condition: Expr, load: Load, algebra: IndexAlgebra) -> dict[int, int] 
         if a is None or b is None:
             return None
         return {dim: min(each.get(dim, load.buffer.shape[dim]) for each in (a, b)) for dim in a | b}
-    if not isinstance(condition, Binary) or condition.a.dtype != dtypes.INDEX:
+    room = slack(condition, algebra.form)
+    if room is None:
         return None
-    x, y = algebra.form(condition.a), algebra.form(condition.b)
-    # It holds where this is not negative.
-    match condition.op:
-        case BinaryOp.LT:
-            slack = y.plus(x, -1).plus(Affine((), -1))
-        case BinaryOp.LE:
-            slack = y.plus(x, -1)
-        case BinaryOp.GT:
-            slack = x.plus(y, -1).plus(Affine((), -1))
-        case BinaryOp.GE:
-            slack = x.plus(y, -1)
-        case _:
-            return None
     for dim, (index, extent) in enumerate(zip(load.indices, load.buffer.shape, strict=True)):
         form = algebra.form(index)
-        if not (above := slack.plus(form, -1)).terms and above.constant == 0:
+        if not (above := room.plus(form, -1)).terms and above.constant == 0:
             return {dim: extent}
-        if not (below := slack.plus(form)).terms and 0 <= below.constant < extent:
+        if not (below := room.plus(form)).terms and 0 <= below.constant < extent:
             return {dim: below.constant + 1}
     return None
 

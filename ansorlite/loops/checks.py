@@ -29,9 +29,9 @@ from ansorlite.loops.nodes import (
     may_nest,
     statements,
 )
-from ansorlite.loops.phases import THREADS, obstacle, phases, race, trips
+from ansorlite.loops.phases import THREADS, obstacle, phases, race
 from ansorlite.loops.products import lanes_problem, product_of
-from ansorlite.loops.visit import loads, stores
+from ansorlite.loops.visit import loads, stores, trips
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Const, Expr, Select, Var
 from ansorlite.te.index.form import Affine, flat

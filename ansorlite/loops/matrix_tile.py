@@ -24,6 +24,7 @@ from functools import cached_property
 from ansorlite.columns.arithmetic import equal, minimum, modulo, where
 from ansorlite.columns.tape import Number
 from ansorlite.loops.nodes import For, Load, LoopKind, Scope, Stmt, Store
+from ansorlite.loops.visit import trips
 from ansorlite.machine import amx
 from ansorlite.target import Target
 from ansorlite.te.expr import Binary, Const, Expr, Var
@@ -100,12 +101,6 @@ class MatrixTile:
     def holds_left(self) -> bool:
         """Whether the tiles of a step of the left factor are held, which are fewer, and those of the right one pass."""
         return self.tiles.down <= self.tiles.across
-
-
-def trips(loop: For) -> int:
-    """Iterations of a loop of a known extent."""
-    assert isinstance(loop.extent, Const)
-    return int(loop.extent.value)
 
 
 def match(loop: For, target: Target) -> MatrixTile | None:

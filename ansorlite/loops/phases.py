@@ -29,8 +29,8 @@ from ansorlite.loops.nodes import (
     children,
     statements,
 )
-from ansorlite.loops.visit import loads, stores
-from ansorlite.te.expr import Const, Expr
+from ansorlite.loops.visit import loads, stores, trips
+from ansorlite.te.expr import Expr
 from ansorlite.te.index.form import flat
 from ansorlite.te.index.simplify import IndexAlgebra
 from ansorlite.te.traversal import free_vars
@@ -100,12 +100,6 @@ def _threads(stmt: Stmt) -> Iterator[For]:
     for each in statements(stmt):
         if isinstance(each, For) and each.kind in THREADS and trips(each) > 1:
             yield each
-
-
-def trips(loop: For) -> int:
-    """Of a loop whose extent is constant."""
-    assert isinstance(loop.extent, Const)
-    return int(loop.extent.value)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ansorlite.loops.nodes import For, Intrinsic, Load, LoopKind, Multiply, Scope, Stmt, Store, index
+from ansorlite.loops.visit import trips
 from ansorlite.machine.matrix import HELD_ACROSS, HELD_DOWN, LANES_ACROSS, LANES_DOWN, WARP, MatrixUnit
 from ansorlite.te.expr import Binary, Cast, Const, Expr, Var
 from ansorlite.te.index.form import flat
@@ -65,7 +66,7 @@ def product_of(intrinsic: Intrinsic) -> Product | str:
         return f"it adds no products of {unit.factors} to sums of {unit.sums}"
     sums, first, second = factors
     *tiles, down, across, piece, step = loops
-    if [_trips(loop) for loop in (down, across, piece, step)] != [HELD_DOWN, HELD_ACROSS, 2, unit.piece]:
+    if [trips(loop) for loop in (down, across, piece, step)] != [HELD_DOWN, HELD_ACROSS, 2, unit.piece]:
         return f"the innermost loops are not those of {unit.name}"
     a, b = (first, second) if down.var in _variables(first) else (second, first)
     in_a, in_b = _variables(a), _variables(b)
@@ -94,11 +95,6 @@ def _factors(stmt: Stmt, unit: MatrixUnit) -> tuple[Load, Load, Load] | None:
     if not isinstance(a, Load) or not isinstance(b, Load) or {a.dtype, b.dtype} != {unit.factors}:
         return None
     return sums, a, b
-
-
-def _trips(loop: For) -> int:
-    assert isinstance(loop.extent, Const)
-    return int(loop.extent.value)
 
 
 def _variables(load: Load) -> frozenset[Expr]:

@@ -63,6 +63,12 @@ def within(loop: For, ranges: Ranges) -> Ranges:
     return {**ranges, loop.var: (0, limits(loop.extent, ranges)[1] - 1)}
 
 
+def trips(loop: For) -> int:
+    """Iterations of a loop of a known extent."""
+    assert isinstance(loop.extent, Const)
+    return int(loop.extent.value)
+
+
 def limits(extent: Expr, ranges: Ranges) -> Interval:
     """The bounds of an extent; nearly all are literals."""
     return (extent.value, extent.value) if isinstance(extent, Const) else bounds(extent, ranges)

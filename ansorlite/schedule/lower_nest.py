@@ -162,8 +162,8 @@ class NestLowering:
             here = [each for each in self.nest.fetched if each.loop == level.position]
             asked = [self.asked(each, level, loop, position) for each in here]
             inside = block(*asked, inside)
-            if conditions := self.needed(run[-1][0], position):
-                inside = where_not_negative(conditions, inside)
+            for most in self.needed(run[-1][0], position):
+                inside = If(most >= 0, inside, no_op=True)
             inside = nested(run, inside)
             ring = self.nest.ring
             if ring is not None and self.rings and any(each.position in ring.loops for each, _, _ in run):
@@ -173,7 +173,7 @@ class NestLowering:
 
     def needed(self, loop: Level, position: Position) -> list[Expr]:
         """What is negative in iterations of ``loop`` that change nothing, and are to be left out."""
-        if not may_leave_out(self.nest, loop):
+        if not may_leave_out(self.nest, loop):  # loops over threads are fused, and then none of the levels
             return []
         below = self.levels.index(loop) + 1
         known = Position(self.levels, {level: position.at[level] for level in self.levels[:below]})
@@ -470,10 +470,3 @@ class NestLowering:
 def padding(program: Program, tensor: Tensor) -> tuple[int, ...]:
     """Of the buffer of a tensor."""
     return tuple(int(pad) for pad in program.pads.get(tensor, ()))
-
-
-def where_not_negative(conditions: Iterable[Expr], body: Stmt) -> Stmt:
-    """``body``, which changes nothing where one of these is negative."""
-    for condition in conditions:
-        body = If(condition >= 0, body, no_op=True)
-    return body

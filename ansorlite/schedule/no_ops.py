@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +32,6 @@ from ansorlite.te.index.ranges import Interval, bounds
 LEAST_SHARE: Final = 1 / 64
 #: What has more steps than these, without those of its longest axis, is not counted, and runs.
 _MOST_COUNTED: Final = 1_000_000
-
-IntArray: TypeAlias = NDArray[np.int64]
 
 
 def may_leave_out(nest: Nest, level: Level) -> bool:
@@ -90,7 +88,7 @@ class _Walk:
         return max(1, -(-(self.extent - self.inside) // (self.inside + 1)))
 
     @property
-    def values(self) -> IntArray:
+    def values(self) -> NDArray[np.int64]:
         """The most that the axis adds to the form, in each step."""
         starts = np.arange(self.steps) * ((self.inside + 1) * self.coefficient)
         return starts + self.inside * max(self.coefficient, 0)
@@ -101,7 +99,7 @@ def _negative(constant: int, walks: Sequence[_Walk]) -> float:
     *few, many = sorted(walks, key=lambda walk: walk.steps)
     if prod(walk.steps for walk in few) > _MOST_COUNTED:
         return 0.0
-    sums: IntArray = np.array([constant])
+    sums: NDArray[np.int64] = np.array([constant])
     for walk in few:
         sums = np.add.outer(sums, walk.values).ravel()
     return float(np.searchsorted(np.sort(many.values), -sums).mean()) / many.steps

@@ -30,8 +30,9 @@ from ansorlite.loops.nodes import (
     Store,
     statements,
 )
-from ansorlite.loops.phases import THREADS, barriers, obstacle, phases, trips
+from ansorlite.loops.phases import THREADS, barriers, obstacle, phases
 from ansorlite.loops.products import product_of
+from ansorlite.loops.visit import trips
 from ansorlite.machine.matrix import WARP
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Var

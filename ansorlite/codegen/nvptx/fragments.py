@@ -23,8 +23,8 @@ from ansorlite.codegen.context import Context
 from ansorlite.codegen.expressions import spread
 from ansorlite.codegen.scope import Binding
 from ansorlite.loops.nodes import For, Load, Scope, index
-from ansorlite.loops.phases import trips
 from ansorlite.loops.products import Lanes, Product, offset_by_lanes
+from ansorlite.loops.visit import trips
 from ansorlite.machine.matrix import HELD_ACROSS, HELD_DOWN, LANES_ACROSS, PIECE_BYTES, WARP
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Expr, Var

@@ -14,8 +14,7 @@ from ansorlite.codegen.nvptx.tensor_maps import FEATURE, NBYTES
 from ansorlite.codegen.workspace import WorkspaceLayout
 from ansorlite.loops.nodes import Alloc, Block, Buffer, For, Function, LoopKind, Scope, Stmt
 from ansorlite.loops.nodes import statements as statements_of
-from ansorlite.loops.phases import trips
-from ansorlite.loops.visit import loads, stores
+from ansorlite.loops.visit import loads, stores, trips
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,8 @@ from ansorlite.loops.nodes import (
     index,
     statements,
 )
-from ansorlite.loops.phases import THREADS, barriers, obstacle, phases, trips
-from ansorlite.loops.visit import limits, loads, stores
+from ansorlite.loops.phases import THREADS, barriers, obstacle, phases
+from ansorlite.loops.visit import limits, loads, stores, trips
 from ansorlite.machine.gpu import Gpu
 from ansorlite.machine.matrix import WARP
 from ansorlite.te.expr import Const, Expr, Var

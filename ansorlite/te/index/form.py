@@ -109,6 +109,29 @@ def form_of(expr: Expr) -> Affine:
     return form if len(form.terms) <= _MOST_TERMS else opaque
 
 
+def slack(condition: Expr, of: Callable[[Expr], Affine | None] = form_of) -> Affine | None:
+    """The form that is not negative just where a comparison of indices holds; ``None`` of another condition.
+
+    Args:
+        of: gives the form of a side, if it has one.
+    """
+    if not isinstance(condition, Binary) or condition.a.dtype != dtypes.INDEX:
+        return None
+    a, b = of(condition.a), of(condition.b)
+    if a is None or b is None:
+        return None
+    match condition.op:
+        case BinaryOp.GE:
+            return a.plus(b, -1)
+        case BinaryOp.GT:
+            return a.plus(b, -1) + Affine((), -1)
+        case BinaryOp.LE:
+            return b.plus(a, -1)
+        case BinaryOp.LT:
+            return b.plus(a, -1) + Affine((), -1)
+    return None
+
+
 def division(node: Expr) -> tuple[BinaryOp, Expr, int] | None:
     """``(operator, dividend, divisor)``, if ``node`` is an index's quotient or remainder by a positive literal."""
     match node:
