@@ -24,8 +24,8 @@ from ansorlite.target import Target
 CORE: Final[Mapping[str, core.Body]] = {
     body.__name__: body
     for body in (
-        core.clock, core.issue, core.arithmetic, core.latency, core.add_latency, core.div, core.math, core.convert, core.load,
-        core.broadcast, core.gather,
+        core.clock, core.issue, core.arithmetic, core.half, core.latency, core.add_latency, core.div, core.math, core.convert,
+        core.load, core.broadcast, core.gather,
         core.scatter, core.masked, core.masked_store, core.crossing, core.store, core.forwarding, core.update, core.move,
         core.spill, core.branch,
     )
@@ -64,7 +64,7 @@ def _core(target: Target, start: MachineConstants) -> MachineConstants:
     seconds = Stopwatch(target, {**CORE, **dots, **code}, 1 << 16).seconds()
     clock = 1.0 / seconds["clock"]
     cycles = {name: taken * clock for name, taken in seconds.items()}
-    spilled = target.vector_registers + core.TOO_MANY
+    beyond = core.too_many(target)
     kept, decode = _straight_line({count: cycles[f"code{count}"] for count in _CODE}, cycles["issue"])
     return replace(
         start,
@@ -75,10 +75,11 @@ def _core(target: Target, start: MachineConstants) -> MachineConstants:
         **{name: cycles[name] for name in ("arithmetic", "div", "math", "convert", "latency", "add_latency", "load", "store")},
         **{name: cycles[name] for name in ("broadcast", "gather", "scatter", "update", "move", "branch", "forwarding")},
         dot=min((cycles[name] for name in dots), default=start.dot),
+        half=min(cycles["half"] / cycles["arithmetic"], 1.0),
         masked=max(cycles["masked"] - cycles["load"], 0.0),
         masked_store=max(cycles["masked_store"] - cycles["store"], 0.0),
         crossing=max(cycles["crossing"] - cycles["load"], 0.0),
-        spill=max((cycles["spill"] - cycles["arithmetic"]) * spilled / core.TOO_MANY, 0.0),
+        spill=max((cycles["spill"] - cycles["arithmetic"]) * (target.vector_registers + beyond) / beyond, 0.0),
     )
 
 
@@ -102,9 +103,9 @@ def _memory(target: Target, c: MachineConstants) -> MachineConstants:
     bodies |= {f"pages{count}": memory.pages(count) for count in (*_PAGES, 4 * _PAGES[-1])}
     seconds = Stopwatch(target, bodies, max(l3, (4 * _PAGES[-1] + 1) * memory.PAGE)).seconds()
     cycles = {name: taken * c.clock for name, taken in seconds.items()}
-    nearby = min(cycles[f"pages{count}"] for count in _PAGES)
-    reached = [count for count in _PAGES if cycles[f"pages{count}"] < 2.0 * nearby + 1.0]
-    page = max(cycles[f"pages{4 * _PAGES[-1]}"] - nearby, 0.0)
+    nearby, beyond = min(cycles[f"pages{count}"] for count in _PAGES), cycles[f"pages{4 * _PAGES[-1]}"]
+    reached = [count for count in _PAGES if cycles[f"pages{count}"] <= (nearby + max(beyond, nearby)) / 2]
+    page = max(beyond - nearby, 0.0)
     return replace(
         c,
         tlb_pages=float(max(reached)),

@@ -12,12 +12,15 @@ from ansorlite.calibration.loop import Loop
 from ansorlite.codegen import types
 from ansorlite.codegen.dots import dot_add
 from ansorlite.codegen.vector_math import exp
+from ansorlite.target import Target
 from ansorlite.te.ops import DOTS, BinaryOp
 
 Body = Callable[[Loop], int]
 
 #: Independent operations in one turn: more than any core has under way of one kind.
 _MANY: Final = 16
+#: Lanes of a vector that every core does in one part.
+_SHORT: Final = 4
 
 
 def chains(loop: Loop) -> int:
@@ -37,14 +40,17 @@ def clock(loop: Loop) -> int:
 
 
 def issue(loop: Loop) -> int:
-    """Integer operations, loads and multiply-adds side by side: of each fewer than its units take, of all more than issue."""
-    words = f"<{loop.lanes} x i32>"
-    one, step = loop.constant(loop.vector), loop.constant("i64")
+    """Integer operations, loads and multiply-adds side by side: of each fewer than its units take, of all more than issue.
+
+    Vectors are short: some cores do one of theirs in several parts, and would be busy with these.
+    """
+    floats, words = f"<{_SHORT} x float>", f"<{_SHORT} x i32>"
+    one, step = loop.constant(floats), loop.constant("i64")
     for _ in range(9):
         chain = loop.carried("i64")
         loop.then(chain, loop.b.op(f"xor i64 {chain}, {step}"))
-    for chain in loop.chains(loop.vector, 6):
-        loop.then(chain, loop.fma(one, one, chain))
+    for chain in loop.chains(floats, 6):
+        loop.then(chain, loop.b.intrinsic("fma", "float", _SHORT, one, one, chain))
     for number, chain in enumerate(loop.chains(words, 6)):
         loop.depend(chain, loop.load(words, number * loop.target.vector_bytes), words)
     # And two of the loop itself: one that counts turns, and a comparison fused with a branch.
@@ -55,6 +61,16 @@ def arithmetic(loop: Loop) -> int:
     one = loop.constant(loop.vector)
     for chain in loop.chains(loop.vector, chains(loop)):
         loop.then(chain, loop.fma(one, one, chain))
+    return chains(loop)
+
+
+def half(loop: Loop) -> int:
+    """The same on vectors of half a register."""
+    lanes = max(loop.lanes // 2, 1)
+    kind = f"<{lanes} x float>"
+    one = loop.constant(kind)
+    for chain in loop.chains(kind, chains(loop)):
+        loop.then(chain, loop.b.intrinsic("fma", "float", lanes, one, one, chain))
     return chains(loop)
 
 
@@ -218,13 +234,14 @@ def move(loop: Loop) -> int:
     return 4 * _MANY
 
 
-#: Accumulators beyond the registers in :func:`spill`.
-TOO_MANY: Final = 8
+def too_many(target: Target) -> int:
+    """Accumulators beyond the registers in :func:`spill`: so many that arithmetic cannot hide what they cost."""
+    return target.vector_registers
 
 
 def spill(loop: Loop) -> int:
     one = loop.constant(loop.vector)
-    count = loop.target.vector_registers + TOO_MANY
+    count = loop.target.vector_registers + too_many(loop.target)
     for chain in loop.chains(loop.vector, count):
         loop.then(chain, loop.fma(one, one, chain))
     return count

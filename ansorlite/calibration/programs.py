@@ -30,9 +30,11 @@ from ansorlite.task import Task
 
 #: A short search of each sketch under the model.
 _SEARCH: Final = EvolutionSettings(population=512, generations=3, keep=64)
-#: Seconds of one turn of one program. There are turns until the two least times of each differ by no more than a share of the
-#: least, as many as the most, or as fill the seconds.
+#: Seconds of one turn of one program. Each has a few turns, as others may use the memory for longer than it takes to repeat one;
+#: then there are turns until the two least times of each differ by no more than a share of the least, as many as the most, or as
+#: fill the seconds.
 _TURN: Final = 0.001
+_FEW: Final = 6
 _AGREE: Final = 0.02
 _MOST: Final = 20
 _SECONDS: Final = 5.0
@@ -97,10 +99,10 @@ def least_seconds(runs: Sequence[Callable[[], None]]) -> list[tuple[float, float
     limit = _HOPELESS * min(first)
     times = [(math.inf, math.inf) for _ in runs]
     begin = time.monotonic()
-    for _ in range(_MOST):
+    for turn in range(_MOST):
         for position, (run, once) in enumerate(zip(runs, first, strict=True)):
             least, second = times[position]
-            if once <= limit and not second <= (1 + _AGREE) * least:
+            if once <= limit and (turn < _FEW or not second <= (1 + _AGREE) * least):
                 calls = calls_for(min(least, once), _TURN)
                 least, second, _ = sorted((least, second, _taken(run, calls)))
                 times[position] = least, second

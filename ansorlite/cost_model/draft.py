@@ -106,20 +106,21 @@ class Draft:
         lanes = np.exp2(plain("lanes"))
         steps = iterations / (lanes * plain("lane_use"))
         blocks = steps / unrolled
-        # A vector may be wider than a register.
-        registers = np.maximum(np.ceil(lanes / self.target.lanes("float32")), 1.0)
-        per_step = steps * registers / np.maximum(iterations, 1.0)
+        # A vector may be wider than a register, and its last part narrower.
+        native = self.target.lanes("float32")
+        registers = np.maximum(np.ceil(lanes / native), 1.0)
+        parts = registers - np.where(2.0 * (lanes - (registers - 1.0) * native) <= native, 1.0 - k.half, 0.0)
+        each_step = steps / np.maximum(iterations, 1.0)
         fused, converted, dots = np.maximum(magnitude("cheap"), magnitude("mul")), magnitude("convert"), magnitude("dot")
         slow = magnitude("div") * k.div + magnitude("math") * k.math + converted * k.convert + dots * k.dot
         vectors, scalars, strided = magnitude("vector_loads"), magnitude("scalar_loads"), magnitude("strided_loads")
         # Lanes that are no part or multiple of a register's are masked; else the last vector is, where it is not full.
-        native = self.target.lanes("float32")
         last = np.where(plain("lane_use") < 1.0, lanes / np.maximum(magnitude("vector_trip"), lanes), 0.0)
         masks = np.where(np.minimum(lanes % native, native % lanes) > 0, 1.0, last)
-        loading = (vectors * (k.load + masks * k.masked) + magnitude("crossing_loads") * k.crossing) * registers
+        loading = vectors * (k.load + masks * k.masked) * parts + magnitude("crossing_loads") * k.crossing * registers
         loading += scalars * k.broadcast + strided * lanes * k.gather
         loaded = (vectors + scalars) * registers + strided * lanes
-        issued = per_step * (fused + converted + dots) + blocks * loaded
+        issued = each_step * registers * (fused + converted + dots) + blocks * loaded
         # Straight-line code that is longer than what is kept decoded is decoded anew, all but a part of it.
         kept = np.minimum(k.code / np.maximum(issued / np.maximum(blocks, 1.0), 1.0), 1.0)
         each = kept / k.issue + (1.0 - kept) / k.decode
@@ -127,7 +128,7 @@ class Draft:
         accumulates, in_registers = plain("accumulates") > 0, plain("in_registers") > 0
         # Elements that are stored one by one; those of accumulators are loaded so, too.
         apart, again = magnitude("strided_stores") * lanes, np.where(accumulates, k.gather, 0.0)
-        moving = k.move * registers + masks * k.masked_store + apart / accumulators * (k.scatter + again)
+        moving = k.move * parts + masks * k.masked_store + apart / accumulators * (k.scatter + again)
         in_memory = np.where(accumulates, np.where(magnitude("inner_reduce") > 1, k.forwarding, k.update), k.store)
         # Of one step of the reduction the few operands, if they are needed more than once, are held beside the accumulators, and
         # the many come one by one.
@@ -144,18 +145,18 @@ class Draft:
         l3 = magnitude("l2_traffic") / np.minimum(threads * k.l3_bytes, k.l3_all) + magnitude("l2_runs") * k.l3_run / threads
         memory = (magnitude("l3_traffic") + magnitude("written_over")) / np.minimum(threads * k.memory_bytes, k.memory_all)
         vectors_alone = Cycles(
-            arithmetic=per_step * (fused * k.arithmetic + slow),
+            arithmetic=each_step * parts * (fused * k.arithmetic + slow),
             tiles=np.zeros(iterations.shape),
             loads=blocks * loading,
             latency=np.where(in_registers, steps * latency / accumulators, 0.0),
             issue=issued * each,
             branches=magnitude("branches") * k.branch,
             stores=np.where(
-                in_registers, 0.0, steps * (registers * in_memory + masks * k.masked_store) + blocks * apart * (k.scatter + again)
+                in_registers, 0.0, steps * (parts * in_memory + masks * k.masked_store) + blocks * apart * (k.scatter + again)
             ),
             # Accumulators go back to their tile after as many steps as they live through, unless they are the tile.
             moves=np.where(plain("in_registers") == 1, steps / np.maximum(magnitude("reduce"), 1.0) * moving, 0.0),
-            spills=np.where(in_registers, blocks * (deep * spilled + hoisted) * k.spill, 0.0),
+            spills=np.where(in_registers, blocks * (deep * spilled + hoisted) * k.spill * parts / registers, 0.0),
             l2=magnitude("l1_traffic") / k.l2_bytes,
             runs=magnitude("l1_runs") * k.l2_run,
             pages=magnitude("pages") * k.page,

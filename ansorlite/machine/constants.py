@@ -48,6 +48,8 @@ class MachineConstants:
             units do and the instructions that keep them busy; both and the second cache; all of that and what lies beyond.
         region: entering and leaving a parallel loop while the thread team is awake.
         wake: what the first parallel loop takes more when the team sleeps.
+        half: what a vector of at most half a register takes, as a share of a whole one; below 1 on cores that do a whole one in
+            two parts.
         tile_product: a product of tiles on a matrix unit, where many are independent.
         tile_latency: of one whose sums the next one needs.
         tile_load, tile_store: a tile in the first cache.
@@ -94,6 +96,7 @@ class MachineConstants:
     far_overlap: float
     region: float
     wake: float
+    half: float = 1.0
     tile_product: float = amx.PRODUCT
     tile_latency: float = amx.LATENCY
     tile_load: float = amx.LOAD
@@ -105,7 +108,7 @@ class MachineConstants:
 
     @staticmethod
     def of(values: Mapping[str, object]) -> MachineConstants:
-        """The inverse of :meth:`as_dict`; rows that were written down before there were tiles have the public ones.
+        """The inverse of :meth:`as_dict`; what a row was written down without is as it is on most machines.
 
         Raises:
             CalibrationError: a constant is missing, unknown, or no finite number of at least 0.

@@ -3,7 +3,7 @@
 They are rounded, and after public tables: latencies and throughputs as A. Fog's "Instruction tables", uops.info and Arm's
 software optimisation guides have them, rates of caches as vendors' manuals do. Rates of memory depend on the board; those of the
 Neoverse are of servers with eight channels. A multiply-add of theirs takes four cycles, but a sum that goes on in the next one
-only two; and a V1 is taken with SVE's vectors of 32 bytes, two a cycle, not with NEON's, four. Only WIDE and znver3 were
+only two; and a V1 is taken with SVE's vectors of 32 bytes, two a cycle, not with NEON's, four. Only WIDE, znver3 and znver4 were
 measured by us; ``ansorlite calibrate`` measures any. All rows have the tiles of Sapphire Rapids (``amx.py``), which count where a
 processor has such registers; nothing measures them. What no table has (overlaps, the cost of spilling) is as it was fitted to
 programs on the machine of :data:`WIDE`.
@@ -99,10 +99,12 @@ FAMILIES: Final[Mapping[str, MachineConstants]] = {
         tlb_pages=64.0, spill=1.0, code=4096.0, decode=2.0,
     ),
     "znver4": replace(
-        WIDE, clock=3.7e9, issue=6.0, arithmetic=1.0, div=7.0, math=24.0, latency=4.0, add_latency=3.0, forwarding=10.0,
-            load=1.0,
-        store=2.0, broadcast=1.0, l2_bytes=32.0, l3_bytes=16.0, memory_bytes=6.0, memory_all=12.0, page=4.0, tlb_pages=72.0,
-            code=6912.0,
+        WIDE, clock=3.7e9, issue=5.1, arithmetic=1.0, div=6.0, math=13.6, dot=0.55, latency=4.0, add_latency=3.0, forwarding=15.0,
+            load=1.0, store=2.0, broadcast=0.5, gather=0.5, masked_store=0.0, update=2.0, move=2.0, spill=1.9, branch=1.12,
+            code=8192.0, decode=5.1,
+        l2_bytes=31.0, l3_bytes=26.5, memory_bytes=8.4, l3_all=52.0, memory_all=9.2, l2_share=0.75, l3_share=0.75,
+            l2_run=0.0, l3_run=5.0, near_overlap=0.4,
+        tlb_pages=72.0, page=1.4, region=440.0, half=0.5,
     ),
     "znver5": replace(
         WIDE, clock=4.0e9, issue=8.0, arithmetic=0.5, div=6.0, math=16.0, latency=4.0, add_latency=2.0, forwarding=9.0,

@@ -1,10 +1,11 @@
 """No loss: this version beside another one, in one run.
 
-    python -m benchmarks.versions --against REVISION [--cases 30] [--trials 64] [--seed 0] [--json FILE]
+    python -m benchmarks.versions --against REVISION [--cases 30] [--trials 64] [--time-limit SECONDS] [--seed 0] [--json FILE]
 
 Cases are taken evenly from all suites. Each is tuned by both versions, by turns the one and the other first; then the tuned and
 the untuned programs of both have short turns, many times over, with rests so that the other's threads sleep. Printed are ratios:
-above 1 this version is faster. A file of JSON lines makes the run resumable: cases in it are not run again.
+above 1 this version is faster; of each suite, with quartiles, and of all. A file of JSON lines makes the run resumable: cases in
+it are not run again.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
+
+import numpy as np
 
 from benchmarks.kernels.suites import SUITES
 
@@ -92,12 +95,18 @@ def check_out(revision: str, folder: Path) -> Path:
     return folder
 
 
-def compare(here: Version, there: Version, suite: str, case: str, trials: int, seed: int, first: int) -> dict[str, object]:
-    """One case: how many times as fast this version's programs, and its trials, are."""
+def compare(
+    here: Version, there: Version, suite: str, case: str, budget: Mapping[str, float | None], seed: int, first: int
+) -> dict[str, object]:
+    """One case: how many times as fast this version's programs, and its trials, are.
+
+    Args:
+        budget: the trials and the seconds of tuning, at most, by the names that the worker has for them.
+    """
     versions = (here, there) if first % 2 == 0 else (there, here)
     tuned = {
         version.name: version.ask(
-            "tune", suite=suite, case=case, trials=trials, seed=seed, database=str(version.folder / f"{version.name}-{first}.db")
+            "tune", suite=suite, case=case, **budget, seed=seed, database=str(version.folder / f"{version.name}-{first}.db")
         )
         for version in versions
     }
@@ -121,6 +130,18 @@ def geometric_mean(values: Sequence[float]) -> float:
     return math.exp(statistics.fmean(map(math.log, values)))
 
 
+def by_suite(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """A line for each suite: of the tuned and the untuned programs the geometric mean, and the quartiles."""
+    for suite in dict.fromkeys(row["suite"] for row in rows):
+        found = [row for row in rows if row["suite"] == suite]
+        columns = []
+        for column in PROGRAMS:
+            values = [row[column] for row in found]
+            low, high = np.quantile(values, (0.25, 0.75))
+            columns.append(f"{column} {geometric_mean(values):.3f} ({low:.2f} to {high:.2f})")
+        yield f"{suite:10} {', '.join(columns)} of {len(found)} cases"
+
+
 def summary(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """A line for each column."""
     for column in COLUMNS:
@@ -138,11 +159,13 @@ def main() -> None:
     parser.add_argument("--against", required=True, metavar="REVISION", help="of git")
     parser.add_argument("--cases", type=int, default=30)
     parser.add_argument("--trials", type=int, default=64)
+    parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="of tuning one case by one version")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path, metavar="FILE", help="keeps each case's row, and has those of before")
     given = parser.parse_args()
     rows = [json.loads(line) for line in given.json.read_text().splitlines()] if given.json and given.json.exists() else []
     known = {(row["suite"], row["case"]) for row in rows}
+    budget = {"trials": given.trials, "time_limit": given.time_limit}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         other = check_out(given.against, folder / "there")
@@ -150,13 +173,13 @@ def main() -> None:
             for number, (suite, case) in enumerate(evenly(given.cases)):
                 if (suite, case) in known:
                     continue
-                row = compare(here, there, suite, case, given.trials, given.seed, number)
+                row = compare(here, there, suite, case, budget, given.seed, number)
                 rows.append(row)
                 print(f"{suite:10} {case:32}", *(f"{column} {row[column]:.3f} " for column in COLUMNS), flush=True)
                 if given.json:
                     with given.json.open("a") as file:
                         file.write(json.dumps(row) + "\n")
-    print(*summary(rows), sep="\n")
+    print(*by_suite(rows), *summary(rows), sep="\n")
 
 
 if __name__ == "__main__":

@@ -29,14 +29,14 @@ class Worker:
         self.calls: dict[str, Callable[[], object]] = {}
         self.stages: dict[str, Callable[[], object]] = {}
 
-    def tune(self, suite: str, case: str, trials: int, seed: int, database: str) -> dict[str, object]:
+    def tune(self, suite: str, case: str, trials: int, time_limit: float | None, seed: int, database: str) -> dict[str, object]:
         """Tune, and have the tuned and the untuned program ready.
 
         Seconds are those that a trial took.
         """
         task = _task(suite, case)
         with al.Database(database) as records:
-            result = al.tune(task, trials=trials, database=records, seed=seed, progress=False)
+            result = al.tune(task, trials=trials, time_limit=time_limit, database=records, seed=seed, progress=False)
             tuned = al.compile(task, records)
         untuned = al.compile(task)
         rng = np.random.default_rng(seed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.kernels.suites import SUITES
-from benchmarks.versions.__main__ import evenly, geometric_mean, summary
+from benchmarks.versions.__main__ import by_suite, evenly, geometric_mean, summary
 
 
 def test_cases_are_taken_from_every_suite() -> None:
@@ -25,3 +25,14 @@ def test_the_summary_names_the_worst_case() -> None:
     assert ", 0 below 0.9" in untuned
     assert "2.000" in trial
     assert geometric_mean([2.0, 8.0]) == pytest.approx(4.0)
+
+
+def test_each_suite_has_a_line() -> None:
+    rows = [
+        {"suite": suite, "case": str(number), "tuned": tuned, "untuned": 1.0, "trial": 1.0}
+        for number, (suite, tuned) in enumerate([("odd", 1.0), ("bert", 0.5), ("odd", 4.0)])
+    ]
+    odd, bert = by_suite(rows)
+    assert " ".join(odd.split()) == "odd tuned 2.000 (1.75 to 3.25), untuned 1.000 (1.00 to 1.00) of 2 cases"
+    assert bert.startswith("bert")
+    assert "0.500" in bert

@@ -48,6 +48,7 @@ PROGRAMS = (
     _features(balance=0.25),
     _features(**NO_LOADS, div=0.0, math=0.0, convert=0.0),
     _features(unrolled=1.0, cheap=0.0, div=0.0, math=0.0, convert=0.0, dot=0.0),
+    _features(lanes=3.0),
 )
 #: The same on matrix units: bound by products, by loads, and by sums that wait for each other.
 _TILES = {"tile_products": 2.0**20, "tile_loads": 2.0**20, "tile_stores": 2.0**10, "tile_sums": 4.0}
@@ -67,6 +68,15 @@ def test_every_constant_counts(name: str) -> None:
     level = {"l2_share": targets.WIDE.l2, "l3_share": targets.WIDE.l3}
     some = PROGRAMS if name not in level else (_features(bytes=0.5 * level[name]),)
     assert any(one.seconds(program) != two.seconds(program) for program in some)
+
+
+@pytest.mark.parametrize(("lanes", "parts"), [(16, 1.0), (12, 1.0), (8, 0.5), (1, 0.5), (24, 1.5), (32, 2.0)])
+def test_half_a_register_takes_less_where_a_whole_one_is_two_parts(lanes: int, parts: float) -> None:
+    program = _features(lanes=float(np.log2(lanes)), lane_use=1.0)
+    whole, split = (Draft(replace(targets.WIDE, machine=replace(WIDE, half=half))).cycles(program) for half in (1.0, 0.5))
+    assert split.arithmetic == pytest.approx(whole.arithmetic * parts / np.ceil(lanes / 16))
+    assert split.latency == whole.latency
+    assert split.issue == whole.issue
 
 
 def test_no_number_of_a_machine_is_in_the_model() -> None:
