@@ -110,17 +110,18 @@ class Draft:
         native = self.target.lanes("float32")
         registers = np.maximum(np.ceil(lanes / native), 1.0)
         parts = registers - np.where(2.0 * (lanes - (registers - 1.0) * native) <= native, 1.0 - k.half, 0.0)
-        each_step = steps / np.maximum(iterations, 1.0)
+        done = np.maximum(iterations, 1.0)
         fused, converted, dots = np.maximum(magnitude("cheap"), magnitude("mul")), magnitude("convert"), magnitude("dot")
         slow = magnitude("div") * k.div + magnitude("math") * k.math + converted * k.convert + dots * k.dot
         vectors, scalars, strided = magnitude("vector_loads"), magnitude("scalar_loads"), magnitude("strided_loads")
         # Lanes that are no part or multiple of a register's are masked; else the last vector is, where it is not full.
         last = np.where(plain("lane_use") < 1.0, lanes / np.maximum(magnitude("vector_trip"), lanes), 0.0)
         masks = np.where(np.minimum(lanes % native, native % lanes) > 0, 1.0, last)
-        loading = vectors * (k.load + masks * k.masked) * parts + magnitude("crossing_loads") * k.crossing * registers
+        share = parts / registers
+        loading = (vectors * (k.load + masks * k.masked) * share + magnitude("crossing_loads") * k.crossing) * registers
         loading += scalars * k.broadcast + strided * lanes * k.gather
         loaded = (vectors + scalars) * registers + strided * lanes
-        issued = each_step * registers * (fused + converted + dots) + blocks * loaded
+        issued = steps * registers / done * (fused + converted + dots) + blocks * loaded
         # Straight-line code that is longer than what is kept decoded is decoded anew, all but a part of it.
         kept = np.minimum(k.code / np.maximum(issued / np.maximum(blocks, 1.0), 1.0), 1.0)
         each = kept / k.issue + (1.0 - kept) / k.decode
@@ -145,7 +146,7 @@ class Draft:
         l3 = magnitude("l2_traffic") / np.minimum(threads * k.l3_bytes, k.l3_all) + magnitude("l2_runs") * k.l3_run / threads
         memory = (magnitude("l3_traffic") + magnitude("written_over")) / np.minimum(threads * k.memory_bytes, k.memory_all)
         vectors_alone = Cycles(
-            arithmetic=each_step * parts * (fused * k.arithmetic + slow),
+            arithmetic=steps * parts / done * (fused * k.arithmetic + slow),
             tiles=np.zeros(iterations.shape),
             loads=blocks * loading,
             latency=np.where(in_registers, steps * latency / accumulators, 0.0),
@@ -156,7 +157,7 @@ class Draft:
             ),
             # Accumulators go back to their tile after as many steps as they live through, unless they are the tile.
             moves=np.where(plain("in_registers") == 1, steps / np.maximum(magnitude("reduce"), 1.0) * moving, 0.0),
-            spills=np.where(in_registers, blocks * (deep * spilled + hoisted) * k.spill * parts / registers, 0.0),
+            spills=np.where(in_registers, blocks * (deep * spilled + hoisted) * k.spill * share, 0.0),
             l2=magnitude("l1_traffic") / k.l2_bytes,
             runs=magnitude("l1_runs") * k.l2_run,
             pages=magnitude("pages") * k.page,

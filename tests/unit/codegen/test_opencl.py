@@ -29,7 +29,7 @@ from ansorlite.programs.packing import pack, unpack
 from ansorlite.runtime.devices import device_of
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.runtime.timing import TimingSettings
-from ansorlite.target import GPUS, Target, check_runs, resolve
+from ansorlite.target import GPUS, LEVELS, Target, check_runs, obstacle, resolve
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Cast, Expr, Var, const, select
 from ansorlite.te.numeric import convert
@@ -172,6 +172,8 @@ def vector_program(dtype: str, lanes: int = 4) -> Function:
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int8", "float64"])
 @pytest.mark.parametrize("lanes", [2, 4, 8, 3])
 def test_vectors(dtype: str, lanes: int, target: Target) -> None:
+    if (dtype, lanes) == ("float64", 8) and obstacle(LEVELS["x86-64-v4"]) is None:
+        pytest.skip("with AVX-512 the LLVM in PoCL 3.0 faults while it selects instructions for this (visitEXTRACT_VECTOR_ELT)")
     function = vector_program(dtype, lanes)
     verify(function)
     x = np.random.default_rng(8).integers(-3, 4, (10, 16)).astype(dtypes.NUMPY[dtype])
