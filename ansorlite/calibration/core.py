@@ -42,15 +42,15 @@ def clock(loop: Loop) -> int:
 def issue(loop: Loop) -> int:
     """Integer operations, loads and multiply-adds side by side: of each fewer than its units take, of all more than issue.
 
-    Vectors are short: some cores do one of theirs in several parts, and would be busy with these.
+    Vectors are short: some cores do a long one in several parts, and would be busy with these.
     """
-    floats, words = f"<{_SHORT} x float>", f"<{_SHORT} x i32>"
+    floats, words = types.vector("float", _SHORT), types.vector("i32", _SHORT)
     one, step = loop.constant(floats), loop.constant("i64")
     for _ in range(9):
         chain = loop.carried("i64")
         loop.then(chain, loop.b.op(f"xor i64 {chain}, {step}"))
     for chain in loop.chains(floats, 6):
-        loop.then(chain, loop.b.intrinsic("fma", "float", _SHORT, one, one, chain))
+        loop.then(chain, loop.fma(one, one, chain, _SHORT))
     for number, chain in enumerate(loop.chains(words, 6)):
         loop.depend(chain, loop.load(words, number * loop.target.vector_bytes), words)
     # And two of the loop itself: one that counts turns, and a comparison fused with a branch.
@@ -65,12 +65,12 @@ def arithmetic(loop: Loop) -> int:
 
 
 def half(loop: Loop) -> int:
-    """The same on vectors of half a register."""
-    lanes = max(loop.lanes // 2, 1)
-    kind = f"<{lanes} x float>"
+    """Multiply-adds as in :func:`arithmetic`, of vectors of half a register."""
+    lanes = loop.lanes // 2
+    kind = types.vector("float", lanes)
     one = loop.constant(kind)
     for chain in loop.chains(kind, chains(loop)):
-        loop.then(chain, loop.b.intrinsic("fma", "float", lanes, one, one, chain))
+        loop.then(chain, loop.fma(one, one, chain, lanes))
     return chains(loop)
 
 

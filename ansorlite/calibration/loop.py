@@ -71,9 +71,9 @@ class Loop:
     def store(self, kind: str, value: str, offset: int | str) -> None:
         self.b.do(f"store {kind} {value}, ptr {self.at(offset)}, align 4")
 
-    def fma(self, x: str, y: str, z: str) -> str:
-        """``x * y + z`` of vectors."""
-        return self.b.intrinsic("fma", "float", self.lanes, x, y, z)
+    def fma(self, x: str, y: str, z: str, lanes: int | None = None) -> str:
+        """``x * y + z`` of vectors of so many floats; of whole ones where nothing is said."""
+        return self.b.intrinsic("fma", "float", lanes or self.lanes, x, y, z)
 
     def depend(self, carried: str, value: str, kind: str | None = None) -> None:
         """Let ``carried`` depend on ``value`` by an exclusive or, the cheapest of operations."""
