@@ -23,10 +23,12 @@ from itertools import product
 from ansorlite.codegen import vectorized
 from ansorlite.codegen.context import Context
 from ansorlite.codegen.register_tile import unrolled_update
+from ansorlite.codegen.trimmed import trimmed
 from ansorlite.loops.nodes import Buffer, For, Load
-from ansorlite.loops.visit import loads, trips
+from ansorlite.loops.visit import Ranges, loads, trips
 from ansorlite.once import once_for_each
 from ansorlite.te.index.form import flat
+from ansorlite.te.index.ranges import bounds
 from ansorlite.te.traversal import free_vars
 
 
@@ -104,12 +106,23 @@ def _waiting(nest: For) -> int:
 
 
 def _elements(found: Steps, at: Sequence[int]) -> set[tuple[Buffer, int]]:
-    """The elements that a step spreads, each by how far it is from what all loops of the nest read at 0."""
+    """The elements that a step spreads, each by how far it is from what all loops of the nest reads at 0."""
+    known = {loop.var: (number, number) for loop, number in zip(found.steps, at, strict=True)}
+    rows = [_needed(loop, known) for loop in found.rows]
     elements = set()
     for load in found.spread:
         by = flat(load, load.buffer.strides).coefficients
         first = sum(by.get(loop.var, 0) * number for loop, number in zip(found.steps, at, strict=True))
-        for row in product(*(range(trips(loop)) for loop in found.rows)):
+        for row in product(*rows):
             place = sum(by.get(loop.var, 0) * number for loop, number in zip(found.rows, row, strict=True))
             elements.add((load.buffer, first + place))
     return elements
+
+
+def _needed(loop: For, known: Ranges) -> range:
+    """The iterations of a loop over a tile that may change something."""
+    whole, found = range(trips(loop)), trimmed(loop)
+    if found.body is loop.body:
+        return whole
+    begin, end = bounds(found.begin, known)[0], bounds(found.end, known)[1]
+    return range(int(max(begin, whole.start)), int(min(end, whole.stop)))

@@ -15,14 +15,14 @@ code is another one for it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import product
+from functools import partial
 
 from ansorlite.codegen import vectorized
 from ansorlite.codegen.context import Body, Context
 from ansorlite.codegen.control import bound
+from ansorlite.codegen.trimmed import trimmed, written_out
 from ansorlite.loops.nodes import For, Load, LoopKind, Role, Scope, Stmt, Store
 from ansorlite.loops.visit import loads, trips
 from ansorlite.once import once_for_each
@@ -70,16 +70,21 @@ def match(c: Context, nest: For) -> Tile | None:
 
 def unrolled_update(nest: For) -> tuple[tuple[For, ...], For, Store] | None:
     """Of a nest that does nothing but update a register buffer: the unrolled loops, outermost first, the vectorized one inside of
-    them, and the update. ``None`` of another nest."""
+    them, and the update. ``None`` of another nest.
+
+    Of a loop over the buffer, iterations that change nothing may be left out (:mod:`ansorlite.codegen.trimmed`)."""
     unrolled: list[For] = []
     stmt: Stmt = nest
     while isinstance(stmt, For) and stmt.kind is LoopKind.UNROLLED and isinstance(stmt.extent, Const):
         unrolled.append(stmt)
-        stmt = stmt.body
+        stmt = trimmed(stmt).body
     if not unrolled or not isinstance(stmt, For) or stmt.kind is not LoopKind.VECTORIZED or not isinstance(stmt.extent, Const):
         return None
     update = stmt.body
     if not isinstance(update, Store) or update.role is not Role.UPDATE or update.buffer.scope is not Scope.REGISTER:
+        return None
+    kept = {var for place in update.indices for var in free_vars(place)}
+    if any(trimmed(loop).body is not loop.body for loop in unrolled if loop.var not in kept):
         return None
     return tuple(unrolled), stmt, update
 
@@ -110,11 +115,20 @@ def _update(nest: For) -> _Update | None:
 def emit(c: Context, tile: Tile, body: Body) -> None:
     """Write it vector by vector; ``body`` writes the update in a context."""
     for begin, lanes in vectorized.pieces(c, tile.lane, tile.columns):
-        for numbers in product(*(range(trips(loop)) for loop in tile.rows)):
-            with ExitStack() as stack:
-                for loop, number in zip(tile.rows, numbers, strict=True):
-                    stack.enter_context(bound(c, loop.var, str(number), (number, number)))
-                vectorized.chunk(c, tile.lane, str(begin), (begin, begin), lanes, body)
+        _rows(c, tile.rows, partial(vectorized.chunk, c, tile.lane, str(begin), (begin, begin), lanes, body))
+
+
+def _rows(c: Context, rows: Sequence[For], update: Callable[[], None]) -> None:
+    """``update`` at every iteration of ``rows`` that changes something."""
+    if not rows:
+        update()
+        return
+    loop, *inside = rows
+    numbers = written_out(c, loop)
+    assert numbers is not None
+    for number in numbers:
+        with bound(c, loop.var, str(number), (number, number)):
+            _rows(c, inside, update)
 
 
 def _count(load: Load, rows: Sequence[For]) -> int:

@@ -18,7 +18,7 @@ from ansorlite.codegen import (
 )
 from ansorlite.codegen.context import Context, Lanes, Storage
 from ansorlite.codegen.expressions import Spread, conjunction, evaluate, spread, spread_over
-from ansorlite.codegen.trimmed import Trimmed, trimmed
+from ansorlite.codegen.trimmed import trimmed, written_out
 from ansorlite.loops.nodes import (
     Alloc,
     Await,
@@ -138,9 +138,6 @@ def _loop(c: Context, loop: For) -> None:
         return
     if c.dialect.loop(c, loop, emit):
         return
-    with c.scope.layer(statement=True):
-        extent = evaluate(c, loop.extent)
-    found = trimmed(loop)
     across, tile, matrix = transposed.match(c, loop), register_tile.match(c, loop), matrix_tile.match(c, loop)
     if matrix is not None:
         matrix_tile.emit(c, matrix)
@@ -148,15 +145,16 @@ def _loop(c: Context, loop: For) -> None:
         transposed.emit(c, across)
     elif tile is not None:
         register_tile.emit(c, tile, emit)
-    elif extent.literal and (int(extent.text) <= 1 or (loop.kind is LoopKind.UNROLLED and found.body is loop.body)):
-        for number in range(int(extent.text)):
+    elif (numbers := written_out(c, loop)) is not None:
+        for number in numbers:
             with control.bound(c, loop.var, str(number), (number, number)):
-                emit(c, loop.body)
+                emit(c, trimmed(loop).body)
     else:
-        _serial(c, loop, found)
+        _serial(c, loop)
 
 
-def _serial(c: Context, loop: For, found: Trimmed) -> None:
+def _serial(c: Context, loop: For) -> None:
+    found = trimmed(loop)
     with c.scope.layer(statement=True):
         begin, end = evaluate(c, found.begin), evaluate(c, found.end)
     first, last = bounds(found.begin, c.ranges), bounds(found.end, c.ranges)

@@ -7,18 +7,23 @@ What lowering writes as::
             ...
 
 would have in each iteration a branch across which everything in registers must live. Its code is that of
-``for k in max(0, 1 - i)..3``, and is not unrolled. (Halide calls this the trimming of no-ops.)
+``for k in max(0, 1 - i)..3``, and is not unrolled unless these ends are known. (Halide calls this the trimming of no-ops.)
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ansorlite.loops.nodes import For, If, Stmt, index
+from ansorlite.codegen.context import Context
+from ansorlite.codegen.expressions import evaluate
+from ansorlite.loops.nodes import For, If, LoopKind, Scope, Stmt, index
+from ansorlite.loops.visit import stores
+from ansorlite.once import once_for_each
 from ansorlite.te import functions as te
 from ansorlite.te.expr import Binary, Expr
 from ansorlite.te.index.form import Affine, form_of
 from ansorlite.te.ops import BinaryOp
+from ansorlite.te.traversal import free_vars
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,7 @@ class Trimmed:
     body: Stmt
 
 
+@once_for_each
 def trimmed(loop: For) -> Trimmed:
     """``loop`` without the conditions around its body that say where it begins and ends: where there are none, all of it."""
     begin: Expr = index(0)
@@ -45,6 +51,26 @@ def trimmed(loop: For) -> Trimmed:
             end = te.minimum(end, _quotient(rest, -coefficient) + 1)
         body = body.body
     return Trimmed(begin, end, body)
+
+
+def written_out(c: Context, loop: For) -> range | None:
+    """The iterations of ``loop`` that are written out one after another; ``None`` where it is a loop of the machine code, too."""
+    found = trimmed(loop)
+    with c.scope.layer(statement=True):
+        begin, end, extent = evaluate(c, found.begin), evaluate(c, found.end), evaluate(c, loop.extent)
+    if begin.literal and end.literal:
+        numbers = range(int(begin.text), int(end.text))
+        return numbers if loop.kind is LoopKind.UNROLLED or len(numbers) <= 1 else None
+    # Registers have no numbers that are computed: all of a tile runs where it is not known what may be left out.
+    return range(int(extent.text)) if extent.literal and _numbers_registers(loop) else None
+
+
+@once_for_each
+def _numbers_registers(loop: For) -> bool:
+    """Whether an unrolled loop's variable tells which register is stored to."""
+    return loop.kind is LoopKind.UNROLLED and any(
+        store.buffer.scope is Scope.REGISTER and loop.var in free_vars(place) for store in stores(loop) for place in store.indices
+    )
 
 
 def _at_least_zero(condition: Expr) -> Affine | None:

@@ -44,13 +44,13 @@ def assemble(s: StatementFacts, target: Target, teams: Number = 0) -> list[Numbe
     depths = range(len(s.trips))
     vector_trip = _product(s.vector, s.trips)
     vectors = ceil(vector_trip / s.lanes)
-    iterations = product(s.trips)
+    iterations = product(s.trips) * s.needed
     parallel = _product(s.parallel, s.trips)
     balance = parallel / (ceil(parallel / target.threads) * target.threads)
     unrolled = _product(s.unrolled, s.trips) * vectors
     looping = [every((s.trips[d] > 1, negated(s.unrolled[d]), negated(s.vector[d]))) for d in depths]
     # Whether a vectorised loop reduces is left out: its lanes are partial results, and told apart in no machine code.
-    reduce = _product([both(s.reduce[d], negated(s.vector[d])) for d in depths], s.trips)
+    reduce = _product([both(s.reduce[d], negated(s.vector[d])) for d in depths], s.trips) * s.needed
     branches = _product(looping, s.trips)
     ops = _operations(s)
     tile = _product([both(s.unrolled[d], negated(s.reduce[d])) for d in depths], s.trips)
@@ -105,7 +105,7 @@ def _operations(s: StatementFacts) -> list[Number]:
     """Operations of each kind, as often as they are done: what no loop changes is computed before it, once for all lanes."""
     # Elements that walk in step have the facts of one: so have many operations on them.
     operands = [(ALWAYS in of, tuple(dict.fromkeys(s.accesses[i] for i in sorted(of - {ALWAYS})))) for of in s.operations]
-    known = {each: _times(s, *each) for each in dict.fromkeys(operands)}
+    known = {each: _times(s, *each) * s.needed for each in dict.fromkeys(operands)}
     kinds = (astuple(counts) for counts in s.operations.values())
     return [
         total(known[each] * count for each, count in zip(operands, column, strict=True) if count)

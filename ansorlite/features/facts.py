@@ -102,6 +102,7 @@ class StatementFacts:
         accumulates: whether it is a reduction's step.
         streamed: whether what it stores goes past the caches.
         fetched: how many lines are asked for ahead, in all.
+        needed: the share of its iterations that run; the others change nothing, and are left out.
         operations: by the accesses, as positions in ``accesses``, that the operands are made of.
         matrix: of dot products that the target has matrix units for.
     """
@@ -119,4 +120,5 @@ class StatementFacts:
     operations: Mapping[frozenset[int], Operations]
     accesses: tuple[AccessFacts, ...]
     fetched: Number = 0
+    needed: Number = 1
     matrix: MatrixFacts | None = None

@@ -14,6 +14,7 @@ from ansorlite.features.copies import copy_facts
 from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
 from ansorlite.features.matrix import matrix_facts
 from ansorlite.features.nest_view import Around, Loops, NestView, Steps, by_depth
+from ansorlite.features.no_ops import needed_share
 from ansorlite.schedule.nest import Attached, Fetched, Program
 from ansorlite.schedule.padding import strides
 from ansorlite.te import dtypes
@@ -84,7 +85,9 @@ class NestStatements(NestView):
         found = self.statement(nest.anchor, loops, inside, self.home(loops), packs=packs, streamed=streamed)
         if self.matrix_dots:
             found = replace(found, matrix=matrix_facts(self, inside, self.matrix_dots))
-        return replace(found, fetched=total(self.fetched(each) for each in nest.fetched)) if nest.fetched else found
+        # Where a region stands is known to its loops alone: all of its steps count.
+        needed = needed_share(nest) if self.around is None else 1
+        return replace(found, fetched=total(self.fetched(each) for each in nest.fetched), needed=needed)
 
     def fetched(self, ahead: Fetched) -> Number:
         """How many lines are asked for ahead (``loops/fetch_ahead.py``)."""

@@ -45,6 +45,7 @@ def reference(module: KernelModule, names: Sequence[str], target: Target) -> NDA
         replace(
             _facts(copies, every),
             fetched=sum(lines for stage, lines in asked if stage == name),
+            needed=_needed(copies[0]),
             matrix=_matrix(copies[0], target),
         )
         for name, copies in zip(names, found, strict=True)
@@ -59,6 +60,23 @@ def _matrix(copy: StoreCopy, target: Target) -> MatrixFacts | None:
         if tile is not None and tile.lane.body is copy.store:
             return MatrixFacts(1, math.prod(map(trips, tile.outer)), *map(trips, (tile.row, tile.lane, tile.words)))
     return None
+
+
+def _needed(copy: StoreCopy) -> float:
+    """The share of iterations in which no condition says that they change nothing."""
+    if not copy.no_ops or copy.store.role is not Role.UPDATE:
+        return 1.0
+    used = frozenset().union(*map(free_vars, copy.no_ops))
+    walked = [(loop, trip) for loop, trip in zip(copy.loops, copy.trips, strict=True) if loop.var in used]
+    grid = np.meshgrid(*(np.arange(trip) for _, trip in walked), indexing="ij", sparse=True)
+    at = {loop.var: values for (loop, _), values in zip(walked, grid, strict=True)}
+    alive = np.ones([trip for _, trip in walked], dtype=bool)
+    for loop, _ in walked:
+        alive = alive & (at[loop.var] < value_of(loop.extent, at))
+    kept = alive
+    for condition in copy.no_ops:
+        kept = kept & value_of(condition, at)
+    return float(kept.sum() / alive.sum())
 
 
 def _asked(stmt: Stmt, around: tuple[For, ...]) -> Iterator[tuple[str, int]]:
@@ -84,6 +102,7 @@ class StoreCopy:
         last: the loops whose last iteration it is.
         born: how many loops are outside of the life of each buffer.
         conditions: under which it runs.
+        no_ops: conditions without which it changes nothing, and may run.
     """
 
     store: Store
@@ -91,6 +110,7 @@ class StoreCopy:
     last: frozenset[For]
     born: Mapping[Buffer, int]
     conditions: tuple[Expr, ...]
+    no_ops: tuple[Expr, ...]
 
     @cached_property
     def reads(self) -> list[Load]:
@@ -115,18 +135,19 @@ def store_copies(
     born: Mapping[Buffer, int],
     last: frozenset[For] = frozenset(),
     conditions: tuple[Expr, ...] = (),
+    no_ops: tuple[Expr, ...] = (),
 ) -> Iterator[StoreCopy]:
     """The main statement of a stage, and then those of last iterations that stand apart."""
     if isinstance(stmt, Store) and _is_main(stmt) and stmt.stage == name:
-        yield StoreCopy(stmt, around, last, born, conditions)
+        yield StoreCopy(stmt, around, last, born, conditions, no_ops)
     if isinstance(stmt, Alloc):
         born = {**born, stmt.buffer: len(around)}
     if isinstance(stmt, For):
         around = (*around, stmt)
-    if isinstance(stmt, If) and not stmt.no_op:
-        conditions = (*conditions, stmt.cond)
+    if isinstance(stmt, If):
+        conditions, no_ops = (conditions, (*no_ops, stmt.cond)) if stmt.no_op else ((*conditions, stmt.cond), no_ops)
     for child in children(stmt):
-        found = list(store_copies(child, name, around, born, last, conditions))
+        found = list(store_copies(child, name, around, born, last, conditions, no_ops))
         yield from found
         if found and isinstance(stmt, Block) and isinstance(child, For):
             # What stands behind a loop and computes the same is its last iteration.

@@ -177,7 +177,8 @@ class NestLowering:
             return []
         below = self.levels.index(loop) + 1
         known = Position(self.levels, {level: position.at[level] for level in self.levels[:below]})
-        return needed_at(self.nest, loop, self.levels[below:], lambda axis: self.element(axis, known), self.ranges)
+        written_out = {var for level, at in known.at.items() if level.unrolled for var in free_vars(at)}
+        return needed_at(self.nest, loop, self.levels[below:], lambda axis: self.element(axis, known), self.ranges, written_out)
 
     def asked(self, fetched: Fetched, level: Level, loop: For, position: Position) -> Stmt:
         """Prefetches of what is read of a tensor some iterations of ``loop`` later."""

@@ -7,12 +7,19 @@ A convolution of 7 x 7 outputs with 3 x 3 taps, one row of outputs after another
             if h + rh - 1 >= 0 and 7 - h - rh >= 0:        a tenth of the iterations multiplies zeros
                 ...
 
-What the loops inside of it walk together is left out only where none of it is needed.
+What the loops inside of it walk together is left out only where none of it is needed. Where a register tile has whole rows, and
+the taps of a row are written out as well, each of its steps is there for those of its elements that need it::
+
+    unrolled rw in 0..3:
+        unrolled w in 0..7:
+            if w + rw - 1 >= 0 and 7 - w - rw >= 0:            known where code is made, and costs nothing
+                vectorized(16) o in 0..16:
+                    tile[w, o] += ...
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from math import prod
 from typing import Final
@@ -26,6 +33,7 @@ from ansorlite.schedule.coordinates import Level
 from ansorlite.schedule.nest import Nest
 from ansorlite.te.expr import Axis, Expr, Var
 from ansorlite.te.index.ranges import Interval, bounds
+from ansorlite.te.traversal import free_vars
 
 #: A loop runs under a condition where that leaves out more than this share of its iterations: less is not worth a loop whose ends
 #: are computed (docs/decisions/no-ops-of-padding.md).
@@ -35,23 +43,37 @@ _MOST_COUNTED: Final = 1_000_000
 
 
 def may_leave_out(nest: Nest, level: Level) -> bool:
-    """Whether iterations of a loop can be left out: it is around the innermost tile, behind the start of the reduction, and no
-    other threads wait for it."""
+    """Whether iterations of a loop can be left out: it is behind the start of the reduction, around the innermost tile or written
+    out in it, and no other threads wait for it."""
     last = nest.inner_reduction
     if last is None or level.lanes > 1 or nest.multiplied is not None or nest.ring is not None:
         return False
-    return min(int(nest.reduce_at), last) <= level.band <= last and all(loop.bound is None for loop in nest.loops)
+    here = level.band <= last or in_tile(nest, level)
+    return here and min(int(nest.reduce_at), last) <= level.band and all(loop.bound is None for loop in nest.loops)
+
+
+def in_tile(nest: Nest, level: Level) -> bool:
+    """Whether a loop is over a register tile."""
+    last = nest.inner_reduction
+    return last is not None and level.band > last and level.unrolled and bool(nest.promoted)
 
 
 def needed_at(
-    nest: Nest, loop: Level, inside: Sequence[Level], element: Callable[[Axis], Expr], ranges: Mapping[Var, Interval]
+    nest: Nest,
+    loop: Level,
+    inside: Sequence[Level],
+    element: Callable[[Axis], Expr],
+    ranges: Mapping[Var, Interval],
+    written_out: Set[Var],
 ) -> list[Expr]:
-    """What is negative in iterations of a loop that change nothing; empty where so few do that they may as well run.
+    """What is negative in iterations of a loop that change nothing; empty where so few do that they may as well run, or where
+    code for a register tile cannot know which do.
 
     Args:
         inside: the loops in it.
         element: where an iteration stands on an axis of the nest's anchor.
         ranges: of the variables in that.
+        written_out: those that are constants in code.
     """
     found, share = [], 0.0
     for form in needed(nest.anchor):
@@ -67,6 +89,8 @@ def needed_at(
         if bounds(most, ranges)[0] < 0:
             found.append(most)
             share += _negative(form.constant, walks)
+    if in_tile(nest, loop):
+        return [most for most in found if free_vars(most) <= written_out]
     return found if share > LEAST_SHARE else []
 
 

@@ -70,12 +70,13 @@ def test_a_machine_of_the_kind_is_left_as_it_is_and_a_wider_one_held_to_it(monke
 def test_what_cannot_be_held_takes_no_part(monkeypatch: pytest.MonkeyPatch) -> None:
     for levels, takes_part in ((("x86-64-v3",), True), (("x86-64-v3", "x86-64-v4"), False)):
         pretend(monkeypatch, *levels)
-        for words in command._commands("avx2", Path("x"), ("odd",), ("197",), ("all",), 60.0):
+        for words in command._commands("avx2", Path("x"), ("odd",), ("197",), ("all",), 60.0, early=False):
             against = words[words.index("--against") + 1].split(",")
             assert "torch" in against
             assert ("onnxruntime" in against) is takes_part
             assert words[words.index("--database") + 1].startswith("x/")
-    few, many, *_ = command._commands("avx2", Path("x"), ("odd",), ("197",), ("none",), None)
+    few, many, *_ = command._commands("avx2", Path("x"), ("odd",), ("197",), ("none",), None, early=False)
+    assert [*command._commands("avx2", Path("x"), ("odd",), ("197",), ("none",), None, early=True)] == [few]
     assert [words[words.index("--trials") + 1] for words in (few, many)] == ["64", "200"]
     assert all(words[words.index("--case") + 1] == "197" for words in (few, many))
 

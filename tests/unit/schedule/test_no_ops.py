@@ -45,13 +45,21 @@ def test_a_tile_leaves_out_what_none_of_it_needs() -> None:
     assert conditions(8, 2) == [], "so does each of two rows"
 
 
+def test_a_tile_of_whole_rows_leaves_out_taps_row_by_row() -> None:
+    found = [re.sub(r"\b([a-z]+)\d+(_\d+)?\b", r"\1", each) for each in conditions(7, 7)]
+    assert found == ["7 - ry - y >= 0", "ry + y - 1 >= 0"]
+    assert conditions(8, 8) == [], "more steps than are written out: a loop over its rows would need numbers of registers"
+
+
 def test_a_few_iterations_may_as_well_run() -> None:
     size = round(2 / 3 / LEAST_SHARE)
     assert conditions(size - 10, 1)
     assert conditions(size + 10, 1) == []
 
 
-@pytest.mark.parametrize(("size", "rows", "stride"), [(7, 1, 1), (9, 3, 1), (9, 1, 2), (1, 1, 1), (2, 1, 1)])
+@pytest.mark.parametrize(
+    ("size", "rows", "stride"), [(7, 1, 1), (7, 7, 1), (9, 3, 1), (9, 5, 2), (9, 1, 2), (1, 1, 1), (2, 1, 1)]
+)
 def test_what_remains_is_the_convolution(size: int, rows: int, stride: int) -> None:
     task, candidate = convolution(size, rows, stride)
     function = lower(task, candidate)

@@ -1,0 +1,151 @@
+"""Which share of a reduction's steps runs: those that change nothing are left out where loops allow it (``schedule/no_ops.py``).
+
+A condition is a form over two axes, a row of outputs and a tap. The loops inside of one that leaves out iterations walk so many
+rows and taps together: of such blocks of rows those are counted, tap by tap, in which the form is negative throughout. What loops
+walk twice, as their last tiles are shifted inwards, is not at an end: where one block at each end is left out, the count is
+exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ansorlite.analysis.no_ops import needed
+from ansorlite.columns.arithmetic import (
+    both,
+    ceil,
+    either,
+    every,
+    floor,
+    largest,
+    maximum,
+    minimum,
+    modulo,
+    negated,
+    product,
+    total,
+    where,
+)
+from ansorlite.columns.tape import Number
+from ansorlite.schedule.nest import Loop, Nest
+from ansorlite.schedule.no_ops import LEAST_SHARE
+from ansorlite.te.expr import Axis
+from ansorlite.te.index.form import Affine
+
+#: Where there may be more taps than these, so many are looked at, evenly spread.
+_LOOKED_AT: Final = 16
+
+
+@dataclass(frozen=True, eq=False)
+class _Tap:
+    """One element of a reduction's axis.
+
+    Attributes:
+        digits: the iteration of each loop over the axis, outermost first.
+        there: whether there are so many.
+    """
+
+    digits: Sequence[Number]
+    there: Number
+
+
+def needed_share(nest: Nest) -> Number:
+    """The share of the steps of a nest's reduction that run."""
+    if nest.inner_reduction is None or nest.multiplied is not None or nest.ring is not None:
+        return 1
+    if any(loop.bound is not None for loop in nest.loops):
+        return 1
+    groups: dict[Axis, dict[Axis, list[Affine]]] = {}
+    for form in needed(nest.anchor):
+        axes = sorted((axis for axis, _ in form.terms if isinstance(axis, Axis)), key=lambda axis: (not axis.reduce, axis.extent))
+        if len(axes) == 2:
+            groups.setdefault(axes[0], {}).setdefault(axes[1], []).append(form)
+    return product(_share(nest, tap, rows) for tap, rows in groups.items())
+
+
+def _share(nest: Nest, axis: Axis, by_rows: dict[Axis, list[Affine]]) -> Number:
+    """The share of steps that conditions on taps along ``axis`` leave, each on rows along an axis of its own."""
+    taps = _taps(nest, axis)
+    count = total(tap.there for tap in taps)
+    kept: list[Number] = [1] * len(taps)
+    for rows, forms in by_rows.items():
+        left_out = _left_out(nest, rows, axis, forms, taps)
+        kept = [each * (1 - out) for each, out in zip(kept, left_out, strict=True)]
+    return total(where(tap.there, each, 0) for tap, each in zip(taps, kept, strict=True)) / count
+
+
+def _taps(nest: Nest, axis: Axis) -> list[_Tap]:
+    loops = [loop for loop in nest.loops if loop.axis is axis]
+    count = product(loop.trip for loop in loops)
+    if (most := int(largest(count))) <= _LOOKED_AT:
+        numbers: list[tuple[Number, Number]] = [(number, number < count) for number in range(most)]
+    else:
+        numbers = [(floor(count * ((number + 0.5) / _LOOKED_AT)), 1) for number in range(_LOOKED_AT)]
+    taps = []
+    for rest, there in numbers:
+        digits: list[Number] = []
+        for loop in reversed(loops):
+            digits.insert(0, modulo(rest, loop.trip))
+            rest = floor(rest / loop.trip)
+        # A loop that is cut short may have nothing left.
+        taps.append(_Tap(digits, both(there, _place(nest, loops, digits) < nest.extents[axis])))
+    return taps
+
+
+def _place(nest: Nest, loops: Sequence[Loop], digits: Sequence[Number]) -> Number:
+    plain = [(loop, digit * loop.step) for loop, digit in zip(loops, digits, strict=True)]
+    return total(at if loop.name in nest.cut else minimum(at, loop.span - loop.step) for loop, at in plain)
+
+
+def _left_out(nest: Nest, rows: Axis, axis: Axis, forms: Sequence[Affine], taps: Sequence[_Tap]) -> list[Number]:
+    """By tap, the share of rows that are left out as a form is negative."""
+    axes = (rows, axis)
+    in_tile: Number = 0
+    found: Number = 0
+    around: dict[Loop, Number] = {}
+    for position, loop in reversed(list(enumerate(nest.loops))):
+        if loop.axis in axes:
+            known = _known(nest, position, axes)
+            here = every((loop.trip > 1, negated(_vector(nest, loop)), either(known, _around(nest, loop))))
+            in_tile, found = either(in_tile, both(here, known)), either(found, here)
+            around[loop] = found
+    over = {a: [loop for loop in nest.loops if loop.axis is a] for a in axes}
+    walked = {a: total(where(around[loop], 0, (loop.trip - 1) * loop.step) for loop in over[a]) for a in axes}
+    blocks = product(where(around[loop], loop.trip, 1) for loop in over[rows])
+    result: list[Number] = []
+    for tap in taps:
+        begin = _place(nest, over[axis], [where(around[loop], at, 0) for loop, at in zip(over[axis], tap.digits, strict=True)])
+        negative: Number = 0
+        for form in forms:
+            a, r = form.coefficients[rows], form.coefficients[axis]
+            # From the end at which it is negative, the form rises from row to row.
+            first = form.constant + min(a, 0) * (nest.extents[rows] - 1) + begin * r + max(r, 0) * walked[axis]
+            count = ceil((0 - first - abs(a) * walked[rows]) / (abs(a) * (walked[rows] + 1)))
+            negative = negative + minimum(maximum(count, 0), blocks)
+        result.append(where(tap.there, minimum(negative / blocks, 1), 0))
+    share = total(result) / total(tap.there for tap in taps)
+    runs = every((found, either(in_tile, share > LEAST_SHARE)))
+    return [where(runs, each, 0) for each in result]
+
+
+def _known(nest: Nest, position: int, axes: Sequence[Axis]) -> Number:
+    """Whether a loop is over a register tile, and code knows where it and all loops around it stand on ``axes``."""
+    last = nest.inner_reduction
+    assert last is not None
+    if nest.loops[position].band <= last:
+        return 0
+    around = (loop for loop in nest.loops[: position + 1] if loop.axis in axes)
+    return every((nest.promoted, *(either(loop.trip <= 1, both(loop.unrolled, negated(_vector(nest, loop)))) for loop in around)))
+
+
+def _around(nest: Nest, loop: Loop) -> Number:
+    """Whether a loop is around the innermost tile, and behind the start of the reduction."""
+    last = nest.inner_reduction
+    assert last is not None
+    return minimum(nest.reduce_at, last) <= loop.band if loop.band <= last else 0
+
+
+def _vector(nest: Nest, loop: Loop) -> Number:
+    return nest.vector if loop is nest.loops[-1] else 0
