@@ -25,9 +25,8 @@ from benchmarks.models.results import Run as ModelRun
 from benchmarks.pages import page
 from benchmarks.pages.kinds import KINDS, environment, forced, kind_here
 
-#: Seconds of tuning a case with few trials, and with all; and a model, and how many trials each of its tasks has, all and few.
-_EARLY_SECONDS: Final = 10.0
-_LATE_SECONDS: Final = 18.0
+#: Trials of a case and seconds of tuning it, few and all; and those of a model, and trials of each of its tasks, all and few.
+_TRIALS: Final = ((page.EARLY, 10.0), (page.LATE, 18.0))
 _MODEL_SECONDS: Final = 30.0
 _MODEL_TRIALS: Final = 64
 _FEW_TRIALS: Final = 8
@@ -47,10 +46,11 @@ _NEEDED: Final = ("torch", "onnxscript", "onnxruntime")
 @click.option("--case", "cases", multiple=True, metavar="TEXT", help="Only kernels with this in their name.")
 @click.option("--model", "models", multiple=True, default=("all",), help="A model's name, all, or none.")
 @click.option("--budget", type=float, metavar="SECONDS", help="Of each run of kernels: then no other case is begun.")
+@click.option("--early", is_flag=True, help="Tune kernels with few trials only.")
 @click.option("--write-only", is_flag=True, help="Run nothing; write the page of what there is.")
 def main(
     kind_name: str | None, folder: Path | None, path: Path | None, suites: tuple[str, ...], cases: tuple[str, ...],
-    models: tuple[str, ...], budget: float | None, write_only: bool,
+    models: tuple[str, ...], budget: float | None, early: bool, write_only: bool,
 ) -> None:  # fmt: skip
     """Write the page of performance on machines of a kind. Stopped, it goes on where it was."""
     screen = Console(stderr=True, highlight=False)
@@ -65,7 +65,8 @@ def main(
             check_runs(LEVELS[kind.level])
             where.mkdir(parents=True, exist_ok=True)
             page.check(_read(where), where, cpu_name())
-        codes = [] if write_only else [_run(command, name) for command in _commands(name, where, suites, cases, models, budget)]
+        wanted = [] if write_only else _commands(name, where, suites, cases, models, budget, early)
+        codes = [_run(command, name) for command in wanted]
         kernels, timed = _read(where)
         machine = page.machine_of((kernels, timed), where)
         run = ModelRun(machine.threads, _MODEL_TRIALS, 0, _MODEL_SECONDS)
@@ -96,13 +97,19 @@ def _run(words: Sequence[str], kind: str) -> int:
 
 
 def _commands(
-    kind: str, folder: Path, suites: Sequence[str], cases: Sequence[str], models: Sequence[str], budget: float | None
+    kind: str,
+    folder: Path,
+    suites: Sequence[str],
+    cases: Sequence[str],
+    models: Sequence[str],
+    budget: float | None,
+    early: bool,
 ) -> Iterator[list[str]]:
     """What is run, in order; no models where a part of what they need is not installed."""
     unheld = KINDS[kind].unheld if forced(kind) else ()
     which = [word for option, names in (("--suite", suites), ("--case", cases)) for name in names for word in (option, name)]
     rest = [] if budget is None else ["--budget", f"{budget:g}"]
-    for trials, limit in ((page.EARLY, _EARLY_SECONDS), (page.LATE, _LATE_SECONDS)):
+    for trials, limit in _TRIALS[:1] if early else _TRIALS:
         yield [
             *("-m", "benchmarks.kernels", *which, "--trials", str(trials), "--time-limit", f"{limit:g}", "--seconds", "2.5"),
             *("--against", ",".join(peer for peer in _KERNEL_PEERS if peer not in unheld), "--untuned"),
