@@ -79,7 +79,11 @@ def _share(nest: Nest, axis: Axis, by_rows: dict[Axis, list[Affine]]) -> Number:
 def _taps(nest: Nest, axis: Axis) -> list[_Tap]:
     loops = [loop for loop in nest.loops if loop.axis is axis]
     count = product(loop.trip for loop in loops)
-    if (most := int(largest(count))) <= _LOOKED_AT:
+    most = int(largest(count))
+    if len(loops) == 2:
+        # However one is cut into two, as 7 into 2 times 6.
+        most = min(most, max(2 * int(largest(nest.extents[axis])) - 2, 1))
+    if most <= _LOOKED_AT:
         numbers: list[tuple[Number, Number]] = [(number, number < count) for number in range(most)]
     else:
         numbers = [(floor(count * ((number + 0.5) / _LOOKED_AT)), 1) for number in range(_LOOKED_AT)]
