@@ -227,7 +227,8 @@ def _times(a: Interval, b: Interval) -> Interval:
 
 
 def _floordiv(a: Interval, b: Interval) -> Interval:
-    if b[0] <= 0 <= b[1]:
+    # The variable of a loop that never runs lies between 0 and -1.
+    if b[0] <= 0 <= b[1] or b[0] > b[1]:
         return UNBOUNDED
     if b[0] == b[1] > 0:
         return quotient(a, int(b[0]))

@@ -65,6 +65,11 @@ def test_ranges_override_extents_and_free_variables_are_unbounded():
     assert bounds(v // 2, {v: (5, math.inf)}) == (2, math.inf)
 
 
+def test_quotients_by_what_has_no_value_are_unbounded():
+    never = Var("i")  # of a loop over 0..0
+    assert bounds(literal(0, "int64") // never, {never: (0, -1)}) == UNBOUNDED
+
+
 @settings(deadline=None, max_examples=120)
 @given(index_expressions(), st.tuples(st.integers(0, 4), st.integers(0, 6)))
 def test_bounds_contain_every_value_and_affine_ones_are_exact(expr, corner):
