@@ -72,7 +72,8 @@ def unrolled_update(nest: For) -> tuple[tuple[For, ...], For, Store] | None:
     """Of a nest that does nothing but update a register buffer: the unrolled loops, outermost first, the vectorized one inside of
     them, and the update. ``None`` of another nest.
 
-    Of a loop over the buffer, iterations that change nothing may be left out (:mod:`ansorlite.codegen.trimmed`)."""
+    Of a loop over the buffer, iterations that change nothing may be left out (:mod:`ansorlite.codegen.trimmed`).
+    """
     unrolled: list[For] = []
     stmt: Stmt = nest
     while isinstance(stmt, For) and stmt.kind is LoopKind.UNROLLED and isinstance(stmt.extent, Const):
