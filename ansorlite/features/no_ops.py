@@ -30,7 +30,7 @@ from ansorlite.columns.arithmetic import (
 )
 from ansorlite.columns.tape import Number
 from ansorlite.schedule.nest import Loop, Nest
-from ansorlite.schedule.no_ops import LEAST_SHARE
+from ansorlite.schedule.no_ops import LEAST_SHARE, around_tile, leaves_out
 from ansorlite.te.expr import Axis
 from ansorlite.te.index.form import Affine
 
@@ -53,9 +53,7 @@ class _Tap:
 
 def needed_share(nest: Nest) -> Number:
     """The share of the steps of a nest's reduction that run."""
-    if nest.inner_reduction is None or nest.multiplied is not None or nest.ring is not None:
-        return 1
-    if any(loop.bound is not None for loop in nest.loops):
+    if not leaves_out(nest):
         return 1
     groups: dict[Axis, dict[Axis, list[Affine]]] = {}
     for form in needed(nest.anchor):
@@ -112,7 +110,7 @@ def _left_out(nest: Nest, rows: Axis, axis: Axis, forms: Sequence[Affine], taps:
     for position, loop in reversed(list(enumerate(nest.loops))):
         if loop.axis in axes:
             known = _known(nest, position, axes)
-            here = every((loop.trip > 1, negated(_vector(nest, loop)), either(known, _around(nest, loop))))
+            here = every((loop.trip > 1, negated(_vector(nest, loop)), either(known, around_tile(nest, loop.band))))
             in_tile, found = either(in_tile, both(here, known)), either(found, here)
             around[loop] = found
     over = {a: [loop for loop in nest.loops if loop.axis is a] for a in axes}
@@ -142,13 +140,6 @@ def _known(nest: Nest, position: int, axes: Sequence[Axis]) -> Number:
         return 0
     around = (loop for loop in nest.loops[: position + 1] if loop.axis in axes)
     return every((nest.promoted, *(either(loop.trip <= 1, both(loop.unrolled, negated(_vector(nest, loop)))) for loop in around)))
-
-
-def _around(nest: Nest, loop: Loop) -> Number:
-    """Whether a loop is around the innermost tile, and behind the start of the reduction."""
-    last = nest.inner_reduction
-    assert last is not None
-    return minimum(nest.reduce_at, last) <= loop.band if loop.band <= last else 0
 
 
 def _vector(nest: Nest, loop: Loop) -> Number:

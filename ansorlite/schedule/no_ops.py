@@ -28,6 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ansorlite.analysis.no_ops import needed
+from ansorlite.columns.arithmetic import minimum
+from ansorlite.columns.tape import Number
 from ansorlite.loops.nodes import index
 from ansorlite.schedule.coordinates import Level
 from ansorlite.schedule.nest import Nest
@@ -42,14 +44,23 @@ LEAST_SHARE: Final = 1 / 64
 _MOST_COUNTED: Final = 1_000_000
 
 
-def may_leave_out(nest: Nest, level: Level) -> bool:
-    """Whether iterations of a loop can be left out: it is behind the start of the reduction, around the innermost tile or written
-    out in it, and no other threads wait for it."""
+def leaves_out(nest: Nest) -> bool:
+    """Whether loops of a nest can leave out iterations of its reduction: no other threads wait for them, and no matrix unit does
+    them."""
+    alone = nest.ring is None and all(loop.bound is None for loop in nest.loops)
+    return alone and nest.multiplied is None and nest.inner_reduction is not None
+
+
+def around_tile(nest: Nest, band: int) -> Number:
+    """Whether loops of a band are around the innermost tile, and behind the start of the reduction."""
     last = nest.inner_reduction
-    if last is None or level.lanes > 1 or nest.multiplied is not None or nest.ring is not None:
-        return False
-    here = level.band <= last or in_tile(nest, level)
-    return here and min(int(nest.reduce_at), last) <= level.band and all(loop.bound is None for loop in nest.loops)
+    assert last is not None
+    return minimum(nest.reduce_at, last) <= band if band <= last else 0
+
+
+def may_leave_out(nest: Nest, level: Level) -> bool:
+    """Whether iterations of a loop can be left out: it is around the innermost tile, or written out in it."""
+    return leaves_out(nest) and level.lanes == 1 and bool(around_tile(nest, level.band) or in_tile(nest, level))
 
 
 def in_tile(nest: Nest, level: Level) -> bool:
