@@ -18,16 +18,17 @@ def once_for_each(function: Callable[Concatenate[Of, More], Fact]) -> Callable[C
     """
     name = f"{function.__module__}.{function.__qualname__}"
 
+    # Asked for every expression of every unrolled statement.
     @wraps(function)
     def remembered(of: Of, /, *more: More.args, **named: More.kwargs) -> Fact:
         known: dict[Any, Any] = of.__dict__
         key = (name, *more) if more else name
-        if key in known:
+        try:
             fact: Fact = known[key]
-            return fact
-        assert not named
-        # All threads get the same one.
-        made: Fact = known.setdefault(key, function(of, *more, **named))
-        return made
+        except KeyError:
+            assert not named
+            # All threads get the same one.
+            fact = known.setdefault(key, function(of, *more, **named))
+        return fact
 
     return remembered

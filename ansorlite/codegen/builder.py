@@ -6,8 +6,8 @@ Text is several times faster to make than ``llvmlite.ir`` objects, and is what a
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Final, TypeAlias
 
@@ -180,15 +180,7 @@ class Builder:
 
     def at(self, slot: Slot | None) -> AbstractContextManager[object]:
         """Instructions go to the end of ``slot`` for the time of a ``with``; ``None`` changes nothing. No blocks may begin."""
-        return _HERE if slot is None else self._elsewhere(slot)
-
-    @contextmanager
-    def _elsewhere(self, slot: Slot) -> Iterator[None]:
-        outer, self._lines = self._lines, slot
-        try:
-            yield
-        finally:
-            self._lines = outer
+        return _HERE if slot is None else _Elsewhere(self, slot)
 
     def call(self, result: str, name: str, *arguments: tuple[str, str]) -> str:
         """Call an external function or intrinsic, declaring it; arguments are (type, text). The result's name, if any."""
@@ -247,3 +239,22 @@ class Builder:
             else:
                 lines += line
         return "\n".join([*lines, "}"])
+
+
+class _Elsewhere:
+    """What :meth:`Builder.at` returns: a class of its own, being entered thousands of times a program."""
+
+    __slots__ = ("_b", "_lines")
+
+    def __init__(self, b: Builder, slot: Slot) -> None:
+        self._b = b
+        self._lines: list[str | Slot] | Slot = slot
+
+    def __enter__(self) -> None:
+        self._swap()
+
+    def __exit__(self, *_: object) -> None:
+        self._swap()
+
+    def _swap(self) -> None:
+        self._b._lines, self._lines = self._lines, self._b._lines

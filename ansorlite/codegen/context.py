@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -186,12 +185,28 @@ class Context:
         """Whether something that depends on these variables differs between lanes."""
         return self.lanes is not None and self.lanes.var in expr_variables
 
-    @contextmanager
-    def within(self, lanes: Lanes | None, guard: str | None) -> Iterator[None]:
+    def within(self, lanes: Lanes | None, guard: str | None) -> _Within:
         """Other lanes and guard for the time of a ``with``."""
-        outer = self.lanes, self.guard
-        self.lanes, self.guard = lanes, guard
-        try:
-            yield
-        finally:
-            self.lanes, self.guard = outer
+        return _Within(self, lanes, guard)
+
+
+class _Within:
+    """What :meth:`Context.within` returns: a class of its own, being entered thousands of times a program."""
+
+    __slots__ = ("_c", "_guard", "_lanes")
+
+    def __init__(self, c: Context, lanes: Lanes | None, guard: str | None) -> None:
+        self._c = c
+        self._lanes = lanes
+        self._guard = guard
+
+    def __enter__(self) -> None:
+        self._swap()
+
+    def __exit__(self, *_: object) -> None:
+        self._swap()
+
+    def _swap(self) -> None:
+        c = self._c
+        c.lanes, self._lanes = self._lanes, c.lanes
+        c.guard, self._guard = self._guard, c.guard

@@ -112,8 +112,12 @@ def evaluate(c: Context, expr: Expr) -> Operand:
     found: Operand | None = c.scope.get(expr)
     if found is None:
         facts = dependence(expr)
-        with c.b.at(None if facts.memory else c.scope.home(facts)):
+        home = None if facts.memory else c.scope.home(facts)
+        if home is None:
             found = _compute(c, expr)
+        else:
+            with c.b.at(home):
+                found = _compute(c, expr)
         c.scope.keep(expr, found, c.scope.depth_of(facts))
     return found
 

@@ -15,6 +15,7 @@ from itertools import product
 from typing import Final
 
 from ansorlite.codegen import addresses, control
+from ansorlite.codegen.builder import Builder
 from ansorlite.codegen.context import Context
 from ansorlite.codegen.expressions import spread
 from ansorlite.loops import matrix_tile
@@ -26,7 +27,7 @@ from ansorlite.te.index.form import Affine, flat
 from ansorlite.te.ops import BinaryOp
 
 #: The instruction of each dot product, and the one where the words of the columns are its first operand.
-_INSTRUCTIONS: Final[Mapping[BinaryOp, tuple[str, str]]] = {
+INSTRUCTIONS: Final[Mapping[BinaryOp, tuple[str, str]]] = {
     BinaryOp.DOT_BF16: ("tdpbf16ps", "tdpbf16ps"),
     BinaryOp.DOT_U8S8: ("tdpbusd", "tdpbsud"),
     BinaryOp.DOT_U8S7: ("tdpbusd", "tdpbsud"),
@@ -117,20 +118,28 @@ def _configure(c: Context, tile: MatrixTile) -> None:
     if c.tiles is not None:
         return
     c.tiles = tiles = tile.tiles
-    module = c.b.module
-    if not module.has("allow_tiles"):
-        module.define("allow_tiles", _ALLOW)
-        module.declare("i64 @syscall(i64, ...)")
     factors = (tiles.rows, tiles.words), (tiles.words, tiles.columns)
     held, passing = factors if tile.holds_left else reversed(factors)
     shapes = [(tiles.rows, tiles.columns)] * tiles.down * tiles.across + [held] * min(tiles.down, tiles.across) + [passing]
-    name, data = "_".join(map(str, ("tiles", *astuple(tiles)))), _configuration(shapes)
-    if not module.has(name):
+    configure(c.b, "_".join(map(str, ("tiles", *astuple(tiles)))), shapes)
+
+
+def configure(b: Builder, name: str, shapes: Sequence[tuple[int, int]]) -> None:
+    """When the function is entered: its registers have these shapes, each so many rows of so many words.
+
+    Args:
+        name: of the configuration in the module.
+    """
+    if not b.module.has("allow_tiles"):
+        b.module.define("allow_tiles", _ALLOW)
+        b.module.declare("i64 @syscall(i64, ...)")
+    if not b.module.has(name):
+        data = _configuration(shapes)
         numbers = ", ".join(f"i8 {number}" for number in data)
-        module.define(name, f"@{name} = internal constant [{len(data)} x i8] [{numbers}], align 64")
-    module.declare("void @llvm.x86.ldtilecfg(ptr)")
-    c.b.at_entry("call i8 @allow_tiles()")
-    c.b.do_at_entry(f"call void @llvm.x86.ldtilecfg(ptr @{name})")
+        b.module.define(name, f"@{name} = internal constant [{len(data)} x i8] [{numbers}], align 64")
+    b.module.declare("void @llvm.x86.ldtilecfg(ptr)")
+    b.at_entry("call i8 @allow_tiles()")
+    b.do_at_entry(f"call void @llvm.x86.ldtilecfg(ptr @{name})")
 
 
 def _configuration(shapes: Sequence[tuple[int, int]]) -> bytes:
@@ -163,7 +172,7 @@ def _step(c: Context, tile: MatrixTile, blocks: Sequence[_Block], word: str, las
             _move(c, "tileloadd64", streamed, _place(c, tile, passing, block, word, last))
         left, right = (registers[kept], streamed) if held is tile.left else (streamed, registers[kept])
         operands = (("i8", str(number)) for number in (block.register, left, right))
-        c.b.call("void", f"llvm.x86.{_INSTRUCTIONS[tile.op][tile.swapped]}", *operands)
+        c.b.call("void", f"llvm.x86.{INSTRUCTIONS[tile.op][tile.swapped]}", *operands)
 
 
 def _key(tile: MatrixTile, load: Load, block: _Block) -> tuple[tuple[int, ...], int]:

@@ -10,6 +10,7 @@ vectors make a chunk: their chains are interleaved (docs/decisions/interleaved-c
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -117,13 +118,12 @@ def emit(c: Context, loop: For, body: Body) -> None:
     """Write a vectorized loop; ``body`` writes the loop's body in a context."""
     lanes = lanes_of(loop, c.target)
     extent = evaluate(c, loop.extent)
-    limits = bounds(loop.extent, c.ranges)
     if lanes == 1 or not _facts(loop).vectorizable:
-        _scalar(c, loop, extent.text, limits, body)
+        _scalar(c, loop, extent.text, bounds(loop.extent, c.ranges), body)
     elif extent.literal:
         _constant(c, loop, int(extent.text), lanes, body)
     else:
-        _dynamic(c, loop, extent.text, limits, lanes, body)
+        _dynamic(c, loop, extent.text, bounds(loop.extent, c.ranges), lanes, body)
 
 
 def _scalar(c: Context, loop: For, extent: str, limits: Interval, body: Body) -> None:
@@ -156,12 +156,17 @@ def _constant(c: Context, loop: For, extent: int, lanes: int, body: Body) -> Non
             chunk(c, loop, str(begin), (begin, begin), piece, body)
 
 
-def pieces(c: Context, loop: For, extent: int) -> list[tuple[int, Lanes | None]]:
+def pieces(c: Context, loop: For, extent: int) -> Sequence[tuple[int, Lanes | None]]:
     """The chunks of a vectorized loop of a constant extent, each with its first iteration; ``None`` for lanes: a scalar."""
-    lanes = lanes_of(loop, c.target)
+    return _pieces(loop, extent, c.target.vector_bytes, memory.least_masked(c.target))
+
+
+@once_for_each
+def _pieces(loop: For, extent: int, vector_bytes: int, least_masked: int | None) -> Sequence[tuple[int, Lanes | None]]:
+    lanes = _lanes(loop, vector_bytes, least_masked)
     whole, rest = divmod(extent, lanes)
     result: list[tuple[int, Lanes | None]] = [(number * lanes, Lanes(loop.var, lanes)) for number in range(whole)]
-    native = memory.masks_natively(c.target, _facts(loop).stored)
+    native = memory.masks(least_masked, _facts(loop).stored)
     begin = whole * lanes
     while rest:
         width = 1 << (rest - 1).bit_length() if native else 1 << (rest.bit_length() - 1)
@@ -169,7 +174,7 @@ def pieces(c: Context, loop: For, extent: int) -> list[tuple[int, Lanes | None]]
         tail = Lanes(loop.var, width, None if active == width else types.first_lanes(active, width), overrun=True, active=active)
         result.append((begin, None if width == 1 else tail))
         begin, rest = begin + active, rest - active
-    return result
+    return tuple(result)
 
 
 def _runtime_mask(c: Context, remaining: str, lanes: int) -> str:

@@ -304,6 +304,8 @@ def children(stmt: Stmt) -> tuple[Stmt, ...]:
 
 def statements(stmt: Stmt) -> Iterator[Stmt]:
     """Every statement below and including ``stmt``, in program order, parents first."""
-    yield stmt
-    for child in children(stmt):
-        yield from statements(child)
+    stack = [stmt]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack += reversed(children(node))
