@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 from ansorlite.alignment import CACHE_LINE
-from ansorlite.calibration import core, memory
+from ansorlite.calibration import core, memory, tiles
 from ansorlite.calibration.loop import Loop
 from ansorlite.calibration.stopwatch import Stopwatch
 from ansorlite.machine.constants import MachineConstants
@@ -61,7 +61,9 @@ def calibrate(target: Target, start: MachineConstants, say: Callable[[str], None
 def _core(target: Target, start: MachineConstants) -> MachineConstants:
     dots = {f"dot{n}": core.dot_product(op) for n, op in enumerate(target.dots)}
     code = {f"code{count}": core.straight(count) for count in _CODE}
-    seconds = Stopwatch(target, {**CORE, **dots, **code}, 1 << 16).seconds()
+    # Products of all kinds take as long.
+    matrix = tiles.bodies(min(target.matrix_dots, key=str)) if target.matrix_dots else {}
+    seconds = Stopwatch(target, {**CORE, **dots, **code, **matrix}, 1 << 16).seconds()
     clock = 1.0 / seconds["clock"]
     cycles = {name: taken * clock for name, taken in seconds.items()}
     beyond = core.too_many(target)
@@ -73,6 +75,7 @@ def _core(target: Target, start: MachineConstants) -> MachineConstants:
         code=kept,
         decode=decode,
         **{name: cycles[name] for name in ("arithmetic", "div", "math", "convert", "latency", "add_latency", "load", "store")},
+        **{name: cycles[name] for name in matrix},
         **{name: cycles[name] for name in ("broadcast", "gather", "scatter", "update", "move", "branch", "forwarding")},
         dot=min((cycles[name] for name in dots), default=start.dot),
         half=min(cycles["half"] / cycles["arithmetic"], 1.0),

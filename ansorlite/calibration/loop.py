@@ -33,6 +33,7 @@ class Loop:
         self._carried: list[tuple[str, str, str]] = []  # name, type, first value
         self._after: dict[str, str] = {}
         self._constants = 0
+        self._end: list[str] = []
 
     def constant(self, kind: str) -> str:
         """A value that LLVM knows nothing of, not even that it equals another: 1.0 in each lane of floats, some integer."""
@@ -82,6 +83,10 @@ class Loop:
             value = self.b.op(f"bitcast {self.vector} {value} to {words}")
         self.then(carried, self.b.op(f"xor {kind or words} {self._after.get(carried, carried)}, {value}"))
 
+    def at_end(self, text: str) -> None:
+        """An instruction that runs once, after the loop."""
+        self._end.append(f"  {text}")
+
     def define(self) -> None:
         """Put the loop into its module."""
         body = self.b.text().split("\n")
@@ -109,6 +114,7 @@ class Loop:
             "  br i1 %again, label %start, label %end",
             "end:",
             *stores,
+            *self._end,
             "  ret void",
             "}",
         ]
