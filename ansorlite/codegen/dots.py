@@ -100,6 +100,8 @@ def dot(op: BinaryOp, b: Builder, dtype: str, lanes: int, x: str, y: str) -> str
     """The dot product in every lane."""
     del dtype
     found = _found(b.module.target, op, lanes)
+    if found is None and _in_halves(b.module.target, op, lanes):
+        return _dot_of_halves(op, b, lanes, types.splat("0", "i32", lanes), x, y)
     if found is None:
         return _multiplied_floats(b, lanes, x, y) if DOTS[op][0].floats else _multiplied(b, op, lanes, x, y)
     sums = DOTS[op][0].sums
@@ -111,6 +113,8 @@ def dot_add(op: BinaryOp, b: Builder, lanes: int, total: str, x: str, y: str) ->
     """The dot product in every lane, added to ``total``; of floats, rounded as a step of a sum is."""
     found = _found(b.module.target, op, lanes)
     kind, words = types.value_type(DOTS[op][0].sums, lanes), types.vector("i32", lanes)
+    if found is None and _in_halves(b.module.target, op, lanes):
+        return _dot_of_halves(op, b, lanes, total, x, y)
     if found is None or not found.adds:
         return b.op(f"{'fadd' if DOTS[op][0].floats else 'add'} {kind} {total}, {dot(op, b, WORD, lanes, x, y)}")
     more = found.lanes or lanes
@@ -130,6 +134,27 @@ def _found(target: Target, op: BinaryOp, lanes: int) -> Instruction | None:
     while found is None and (n := next(wider, None)) is not None:
         found = instruction(target, op, n)
     return found
+
+
+def _in_halves(target: Target, op: BinaryOp, lanes: int) -> bool:
+    """Whether bytes are best multiplied as numbers of 16 bits, two words for one: as what matrix units alone multiply."""
+    return DOTS[op][0].bits == 8 and instruction(target, BinaryOp.DOT_S16S16, lanes) is not None
+
+
+def _dot_of_halves(op: BinaryOp, b: Builder, lanes: int, total: str, x: str, y: str) -> str:
+    """The dot product of bytes, added to ``total``: of the lower ones of each pair, and of the upper ones."""
+    words, pairs = types.vector("i32", lanes), types.vector("i16", 2 * lanes)
+    eight = types.splat("8", "i16", 2 * lanes)
+    halves: list[tuple[str, str]] = []
+    for word, pieces in zip((x, y), DOTS[op], strict=True):
+        down, upper = "ashr" if pieces.signed else "lshr", b.op(f"bitcast {words} {word} to {pairs}")
+        lower = b.op(f"shl {pairs} {upper}, {eight}")
+        numbers = (b.op(f"{down} {pairs} {bits}, {eight}") for bits in (lower, upper))
+        first, second = (b.op(f"bitcast {pairs} {number} to {words}") for number in numbers)
+        halves.append((first, second))
+    for operands in zip(*halves, strict=True):
+        total = dot_add(BinaryOp.DOT_S16S16, b, lanes, total, *operands)
+    return total
 
 
 def _in_more_lanes(b: Builder, kind: str, value: str, lanes: int, more: int) -> str:

@@ -14,6 +14,7 @@ from ansorlite.te import dtypes
 from ansorlite.te.ops import BinaryOp
 
 #: Which features of LLVM's give which dot products of words; of those that add up in one dtype, the one with most products first.
+#: Matrix units do some that are no instruction on vectors.
 _DOTS: Final[tuple[tuple[str, BinaryOp], ...]] = (
     ("avx512bf16", BinaryOp.DOT_BF16),
     ("bf16", BinaryOp.DOT_BF16),
@@ -21,6 +22,8 @@ _DOTS: Final[tuple[tuple[str, BinaryOp], ...]] = (
     ("avxvnni", BinaryOp.DOT_U8S8),
     ("avxvnniint8", BinaryOp.DOT_S8S8),
     ("avxvnniint8", BinaryOp.DOT_U8U8),
+    ("amx-int8", BinaryOp.DOT_S8S8),
+    ("amx-int8", BinaryOp.DOT_U8U8),
     ("dotprod", BinaryOp.DOT_S8S8),
     ("dotprod", BinaryOp.DOT_U8U8),
     ("i8mm", BinaryOp.DOT_U8S8),
@@ -97,7 +100,7 @@ class Target:
 
     @property
     def dots(self) -> tuple[BinaryOp, ...]:
-        """The dot products of words that are instructions here, the best first."""
+        """The dot products of words that are instructions here, on vectors or on matrix units, the best first."""
         features = set(self.features.split(","))
         return tuple(dict.fromkeys(op for feature, op in _DOTS if f"+{feature}" in features))
 

@@ -37,6 +37,7 @@ MACHINES: Final[Mapping[str, Target]] = {
     "bytes": replace(WIDE, features="+sse2,+avx512vnni"),
     "small bytes": replace(WIDE, features="+sse2,+ssse3,+avx2,+avx512bw"),
     "bytes of one sign": replace(NARROW, features="+dotprod"),
+    "matrix units": replace(WIDE, features="+sse2,+avx512vnni,+amx-tile,+amx-int8"),
 }
 #: Machines with dot products of bfloat16, too.
 X86, ARM = (replace(TARGETS[name], threads=2) for name in ("x86-64-v4+bf16", "aarch64+bf16"))
@@ -114,6 +115,7 @@ CASES: Final = [
     ("convolution of blocks without a border", "bytes"),
     ("product of signed bytes", "bytes of one sign"),
     ("square", "bytes of one sign"),
+    ("product of signed bytes", "matrix units"),
 ]
 machines = pytest.mark.parametrize("machine", MACHINES)
 
@@ -155,7 +157,9 @@ def test_named_computations_are_done_in_words() -> None:
         assert chosen(ComputeDAG.of(make()), MACHINES["halves"]) == {BinaryOp.DOT_S16S16}, name
     assert chosen(ComputeDAG.of(NAMED["product"]()), MACHINES["bytes"]) == {BinaryOp.DOT_U8S8}
     assert chosen(ComputeDAG.of(NAMED["product of small bytes"]()), MACHINES["small bytes"]) == {BinaryOp.DOT_U8S7}
-    assert chosen(ComputeDAG.of(NAMED["square"]()), MACHINES["bytes of one sign"]) == {BinaryOp.DOT_U8U8}
+    for machine in ("bytes of one sign", "matrix units"):
+        assert chosen(ComputeDAG.of(NAMED["square"]()), MACHINES[machine]) == {BinaryOp.DOT_U8U8}
+        assert chosen(ComputeDAG.of(NAMED["product of signed bytes"]()), MACHINES[machine]) == {BinaryOp.DOT_S8S8}
     for name, make in NAMED_FLOATS.items():
         for target in (X86, ARM):
             assert chosen(ComputeDAG.of(make()), target) == {BinaryOp.DOT_BF16}, name

@@ -31,6 +31,7 @@ SAPPHIRE: Final = resolve("sapphirerapids")
 CASES: Final[dict[str, tuple[Callable[[], list[te.Tensor]], int]]] = {
     "bytes": (lambda: workloads.quantised_matmul(64, 96, 128), 1),
     "bytes, by teams": (lambda: workloads.quantised_matmul(64, 96, 128), 2),
+    "signed bytes": (lambda: workloads.quantised_matmul(64, 96, 128, ("int8", "int8")), 1),
     "bfloat16": (lambda: workloads.widened_matmul(64, 96, 128), 1),
     "odd": (lambda: workloads.quantised_matmul(36, 50, 72), 1),
 }
