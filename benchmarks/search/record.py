@@ -25,7 +25,8 @@ from ansorlite.cost_model import CostModel
 from ansorlite.errors import TuningError
 from ansorlite.evolution import evolve, first_of_each, keys
 from ansorlite.evolution.settings import EvolutionSettings
-from ansorlite.features import NAMES, extract
+from ansorlite.features import extract
+from ansorlite.features.names import names
 from ansorlite.features.programs import ProgramSpace
 from ansorlite.measure.settings import MeasureSettings
 from ansorlite.platforms.table import platform_of
@@ -230,7 +231,10 @@ def _again(programs: Sequence[Candidate], recording: Recording, number: int) -> 
 
 
 def record_cloud(task: Task, name: str, recorder: Recorder, count: int, seed: int = 0) -> Table | None:
-    """A cloud of ``task``: so many programs, those included that there were; fewer where the time is up or the space is small."""
+    """A cloud of ``task``: so many programs, those included that there were; fewer where the time is up or the space is small.
+
+    ``None`` where none of them ran to the end of its timing: there is nothing to learn of those.
+    """
     sketches = derive(task)
     reference = default_candidate(task, sketches)
     problem = SearchProblem(tuple(map(ProgramSpace, sketches)))
@@ -240,7 +244,8 @@ def record_cloud(task: Task, name: str, recorder: Recorder, count: int, seed: in
         batch = list(_cloud_batch(problem, model, task, list(known.values()), min(_BATCH, count - begin), [seed, begin]))
         if not batch or not recorder.measure(batch, 0, reference):
             break
-    if not (known := recorder.recording.of_pass(0)):
+    known = recorder.recording.of_pass(0)
+    if not any(each.outcome == Outcome.OK.value for each in known.values()):
         return None
     rows: list[list[tuple[int, ...]]] = [[] for _ in sketches]
     traces: list[list[str]] = [[] for _ in sketches]
@@ -307,13 +312,13 @@ def _table(
     prior = platform_of(task.target).prior(task.target)
     described = [extract(sketch, whole) for sketch, whole, *_ in parts]
     knobs = [TileSpace(sketch).embed(whole) for sketch, whole, *_ in parts]
-    names = [trace for part in traces for trace in part]
+    programs = [trace for part in traces for trace in part]
     # Equal programs one after another: they are compressed to one.
     every = [(at, key) for at, (*_, part) in enumerate(parts) for key in part]
     order = np.array(sorted(range(len(every)), key=lambda place: every[place]), np.int64)
     rounds = [recording.of_pass(number) for number in range(1 if kind is Kind.CLOUD else 3)]
-    first = [rounds[0][trace] for trace in names]
-    passes = np.array([[_seconds(each.get(trace)) for each in rounds] for trace in names], np.float32)
+    first = [rounds[0][trace] for trace in programs]
+    passes = np.array([[_seconds(each.get(trace)) for each in rounds] for trace in programs], np.float32)
     ok = np.array([each.outcome == Outcome.OK.value for each in first])
     bound = np.array([np.inf if each.latency is None else each.latency for each in first])
     seconds = np.where(ok, np.nanmedian(np.where(ok[:, None], passes, 1.0), axis=1), bound)
@@ -333,7 +338,7 @@ def _table(
         task=task.key,
         dag=dump(task.dag),
         target=asdict(task.target),
-        features=NAMES,
+        features=names(task.target),
     )
     return Table(
         meta,
@@ -347,7 +352,7 @@ def _table(
         run=np.array([each.run for each in first], np.float32)[order],
         knobs=_padded(knobs, np.nan).astype(np.float16)[order],
         draft=np.concatenate([prior(each) for each in described]).astype(np.float16)[order],
-        traces=tuple(names[at] for at in order),
+        traces=tuple(programs[at] for at in order),
         features=_padded(described, 0.0).astype(np.float16)[order],
     )
 

@@ -1,7 +1,7 @@
 """The judge: what a space, a measurer, a metric and a run over a table say."""
 
 import itertools
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +9,7 @@ import pytest
 
 import ansorlite as al
 from ansorlite.cost_model import CostModel
+from ansorlite.records.measurement import Outcome
 from ansorlite.search import Strategy, asking
 from ansorlite.search.protocol import SearchProblem
 from ansorlite.sketch.candidate import Candidate
@@ -107,7 +108,8 @@ def test_every_preset_searches_tables_as_it_should(name: str, kind: Kind) -> Non
 
 def test_features_of_another_day_are_refused() -> None:
     table = small_table()
-    meta = replace(table.meta, dag=dump(al.Task(Matmul(8, 8, 8).tensors(), host(1)).dag))
+    task = al.Task(Matmul(8, 8, 8).tensors(), host(1))
+    meta = replace(table.meta, dag=dump(task.dag), target=asdict(task.target))
     with pytest.raises(TableError, match="describe"):
         Bench.of(replace(table, meta=meta))
 
@@ -170,3 +172,21 @@ def test_a_task_is_recorded_and_replayed_behind_the_tuner(tmp_path: Path) -> Non
     with Recorder(task, Recording(tmp_path / "c.jsonl"), MEASURERS["local"], settings(2), np.inf) as growing:
         assert len(record_cloud(task, "small", growing, 6) or ()) == 6
         assert len(record_cloud(task, "small", growing, 9) or ()) == 9
+
+
+def test_a_cloud_none_of_whose_programs_ran_is_no_table_yet(tmp_path: Path) -> None:
+    """Its readings are kept, and the next run goes on from them."""
+    task = al.Task(Matmul(96, 80, 64).tensors(), host(1))
+
+    def recorder(recording: Recording) -> Recorder:
+        return Recorder(task, recording, MEASURERS["local"], settings(2), np.inf)
+
+    ran, slow = Recording(tmp_path / "ran.jsonl"), Recording(tmp_path / "slow.jsonl")
+    with recorder(ran) as measuring:
+        assert record_cloud(task, "small", measuring, 3) is not None
+    reference, *others = ran.readings
+    for reading in (reference, *(replace(each, outcome=Outcome.EARLY_STOPPED.value) for each in others)):
+        slow.add(reading)
+    with recorder(slow) as known:
+        assert record_cloud(task, "small", known, 3) is None
+    assert len(Recording(slow.path).readings) == 4
