@@ -9,6 +9,8 @@ from typing import Final
 
 #: Rows of a register, and words in a row.
 ROWS: Final = 16
+#: Bytes of a register.
+BYTES: Final = 4.0 * ROWS * ROWS
 #: How many registers there are.
 REGISTERS: Final = 8
 #: Cycles from one product of tiles to the next that does not need its sums, and to the next that does.

@@ -77,6 +77,15 @@ def test_tiles_of_32_by_32_are_there_and_preferred() -> None:
     assert len(sums) == 4
 
 
+def test_rows_a_power_of_two_apart_are_no_reason_for_small_tiles() -> None:
+    """They push each other out of the first cache, but a tile takes whole lines of them."""
+    task = Task(workloads.widened_matmul(512, 512, 4096), replace(SAPPHIRE, threads=1))
+    sketch = sketch_of(task, default_candidate(task, derive(task)))
+    features = extract(sketch, np.zeros((1, 0), np.int64))[0]
+    (statement,) = features[features[:, COLUMN["tile_products"]] > 0]
+    assert 2 ** statement[COLUMN["tile_products"]] - 1 == pytest.approx(512 * 512 * 2048 / 16**3), "all of them are whole tiles"
+
+
 def test_what_processors_without_them_see_stays_the_same() -> None:
     for name in ("x86-64-v3", "icelake-server", "neoverse-n1"):
         assert len(names(resolve(name))) == NUM_FEATURES
