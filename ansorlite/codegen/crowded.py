@@ -10,7 +10,7 @@ eight, each up to three times. What one step has loaded the next ones take over,
 
 Of 16 registers, 12 are accumulators and two hold a row of B; five elements of A would wait from step to step. LLVM, for which
 equal loads are one, then stores and loads accumulators, or what it has spread. So a step does not see what another one has
-loaded: it loads through a pointer of which LLVM does not know what it is.
+loaded: it loads through a pointer of which LLVM does not know what it is. Where lanes are along the row, whole vectors wait.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class Steps:
         steps: the unrolled loops over them, outermost first.
         rows: the unrolled loops over the tile.
         lane: the vectorised one inside of all.
-        along: how many vectors an update reads at each place of the lanes.
+        along: the vectors that an update reads.
         spread: the elements that it spreads over a vector.
     """
 
     steps: tuple[For, ...]
     rows: tuple[For, ...]
     lane: For
-    along: int
+    along: tuple[Load, ...]
     spread: tuple[Load, ...]
 
 
@@ -60,9 +60,9 @@ def steps_of(nest: For) -> Steps | None:
     around, lane, update = found
     kept = frozenset(var for index in update.indices for var in free_vars(index))
     read = [load for load in loads(update.value) if load.buffer is not update.buffer]
-    spread = tuple(load for load in read if lane.var not in free_vars(load))
+    along, spread = (tuple(load for load in read if (lane.var in free_vars(load)) is moves) for moves in (True, False))
     steps, rows = (tuple(loop for loop in around if (loop.var in kept) is inside) for inside in (False, True))
-    return Steps(steps, rows, lane, len(read) - len(spread), spread)
+    return Steps(steps, rows, lane, along, spread)
 
 
 def emit(c: Context, loop: For, write: Callable[[Context, For], None]) -> None:
@@ -84,33 +84,38 @@ def emit(c: Context, loop: For, write: Callable[[Context, For], None]) -> None:
 
 
 def _crowded(c: Context, nest: For, found: Steps) -> bool:
-    """Whether the registers do not hold a tile, what an update reads along it, and the elements that wait for a later step."""
+    """Whether the registers do not hold a tile, what an update reads along it, and what waits for a later step."""
     vectors = -(-trips(found.lane) // vectorized.lanes_of(found.lane, c.target))
     tile = math.prod(map(trips, found.rows))
-    return (tile + found.along) * vectors + _waiting(nest) > c.target.vector_registers
+    elements, others = _waiting(nest)
+    return (tile + len(found.along) + others) * vectors + elements > c.target.vector_registers
 
 
 @once_for_each
-def _waiting(nest: For) -> int:
-    """How many elements that several steps of ``nest`` read wait for a later one, at most."""
+def _waiting(nest: For) -> tuple[int, int]:
+    """What several steps of ``nest`` read and waits for a later one, at most: elements that are spread, and vectors."""
     found = steps_of(nest)
     assert found is not None
-    read = [_elements(found, at) for at in product(*(range(trips(loop)) for loop in found.steps))]
-    last = {element: number for number, elements in enumerate(read) for element in elements}
+    return _most_waiting(found, found.spread), _most_waiting(found, found.along)
+
+
+def _most_waiting(found: Steps, read: Sequence[Load]) -> int:
+    by_step = [_elements(found, read, at) for at in product(*(range(trips(loop)) for loop in found.steps))]
+    last = {element: number for number, elements in enumerate(by_step) for element in elements}
     waiting: set[tuple[Buffer, int]] = set()
     most = 0
-    for number, elements in enumerate(read):
+    for number, elements in enumerate(by_step):
         waiting = {element for element in waiting | elements if last[element] > number}
         most = max(most, len(waiting))
     return most
 
 
-def _elements(found: Steps, at: Sequence[int]) -> set[tuple[Buffer, int]]:
-    """The elements that a step spreads, each by how far it is from what all loops of the nest reads at 0."""
+def _elements(found: Steps, read: Sequence[Load], at: Sequence[int]) -> set[tuple[Buffer, int]]:
+    """What of ``read`` a step reads, each by how far it is from what all loops of the nest read at 0."""
     known = {loop.var: (number, number) for loop, number in zip(found.steps, at, strict=True)}
     rows = [_needed(loop, known) for loop in found.rows]
     elements = set()
-    for load in found.spread:
+    for load in read:
         by = flat(load, load.buffer.strides).coefficients
         first = sum(by.get(loop.var, 0) * number for loop, number in zip(found.steps, at, strict=True))
         for row in product(*rows):

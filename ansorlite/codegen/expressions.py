@@ -301,7 +301,8 @@ def _load(c: Context, expr: Load) -> Operand:
     key = pointer, s.constant, s.stride, s.offsets, lanes, c.guard, c.lanes if guarded else None, c.versions[expr.buffer]
     found: Operand | None = c.scope.get(key)
     # Of a step that keeps its elements for itself, and defined throughout it.
-    step = c.step if c.step is not None and lanes is None and max(depth, c.scope.barrier) <= c.step else None
+    plain = lanes is None or (s.stride == 1 and s.offsets is None)
+    step = c.step if c.step is not None and plain and max(depth, c.scope.barrier) <= c.step else None
     again = False
     if step is not None and found is not None and (found.depth or 0) >= c.scope.barrier:
         found = c.scope.get((key, step))
@@ -317,7 +318,8 @@ def _load(c: Context, expr: Load) -> Operand:
             if lanes is None:
                 found = Operand(memory.scalar_load(c, place, expr.dtype, at, alignment), 1, depth)
             else:
-                found = memory.vector_load(c, place, expr.dtype, lanes, at, s.stride, s.offsets, alignment)
+                loaded = memory.vector_load(c, place, expr.dtype, lanes, at, s.stride, s.offsets, alignment)
+                found = loaded._replace(depth=depth)
         if not again:
             c.scope.keep(key, found, depth)
         if step is not None:

@@ -8,8 +8,16 @@ elements, vector by vector needs fewer registers beside the accumulators: the el
         vectorized(8) j in 0..48:
             tile[i, j] += A[i] * B[j]
 
-Of 16 registers, the tile of 12 leaves 4: row by row would need 7. It is straight-line code either way: no loop of the machine
-code is another one for it.
+Of 16 registers, the tile of 12 leaves 4: row by row would need 7. Where lanes are along the rows of a window, rows read different
+vectors, and channels different elements::
+
+    unrolled o in 0..2:
+        unrolled h in 0..14:
+            vectorized(16) w in 0..14:
+                tile[o, h, w] += X[h, w] * W[o]
+
+Of each row then both channels are updated: two elements are held, not fourteen vectors. It is straight-line code either way: no
+loop of the machine code is another one for it.
 """
 
 from __future__ import annotations
@@ -26,21 +34,22 @@ from ansorlite.codegen.trimmed import trimmed, written_out
 from ansorlite.loops.nodes import For, Load, LoopKind, Role, Scope, Stmt, Store
 from ansorlite.loops.visit import loads, trips
 from ansorlite.once import once_for_each
-from ansorlite.te.expr import Const
+from ansorlite.te.expr import Const, Var
 from ansorlite.te.traversal import free_vars
 
 
 @dataclass(frozen=True)
 class Tile:
-    """The update of a register tile whose vectors are more than its spread elements.
+    """The update of a register tile, in the order in which it is written out: loops around its vectors, and loops inside of them.
 
     Attributes:
-        rows: the unrolled loops, outermost first.
-        lane: the vectorized loop inside of them.
+        outer, inner: unrolled loops, outermost first.
+        lane: the vectorized loop inside of them all.
         columns: how many elements that covers.
     """
 
-    rows: tuple[For, ...]
+    outer: tuple[For, ...]
+    inner: tuple[For, ...]
     lane: For
     columns: int
 
@@ -50,22 +59,33 @@ class _Update:
     """What the update of a register tile reads, whatever the target.
 
     Attributes:
-        along: how many vectors at each place of the lanes, the same for all rows.
+        rows: the unrolled loops, outermost first.
+        moving: those of them with which vectors move; of the others it is the spread elements that do.
+        along: how many vectors at each place of the lanes, over all rows.
         spread: how many elements that are spread, over all rows.
     """
 
-    tile: Tile
+    rows: tuple[For, ...]
+    moving: tuple[For, ...]
+    lane: For
     along: int
     spread: int
 
 
 def match(c: Context, nest: For) -> Tile | None:
-    """The register tile that ``nest`` updates; ``None`` where it is none, or better written out row by row."""
+    """The register tile that ``nest`` updates; ``None`` where it is none, or is written out as well row by row."""
     found = _update(nest)
     if found is None:
         return None
-    vectors = -(-found.tile.columns // vectorized.lanes_of(found.tile.lane, c.target))
-    return found.tile if vectors >= 2 and found.along * vectors > found.spread else None
+    columns = trips(found.lane)
+    vectors = -(-columns // vectorized.lanes_of(found.lane, c.target))
+    if found.along * vectors > found.spread:
+        still = tuple(loop for loop in found.rows if loop not in found.moving)
+        return Tile(found.moving, still, found.lane, columns) if vectors >= 2 or found.moving else None
+    if found.moving:
+        still = tuple(loop for loop in found.rows if loop not in found.moving)
+        return Tile((*still, *found.moving), (), found.lane, columns)
+    return None
 
 
 def unrolled_update(nest: For) -> tuple[tuple[For, ...], For, Store] | None:
@@ -108,15 +128,29 @@ def _update(nest: For) -> _Update | None:
     operands = [load for load in read if load.buffer is not update.buffer]
     along = [load for load in operands if lane.var in free_vars(load)]
     spread = [load for load in operands if lane.var not in free_vars(load)]
-    if any(_count(load, rows) > 1 for load in along):
+    moving = tuple(loop for loop in rows if any(loop.var in free_vars(load) for load in along))
+    if moving and not _in_any_order(rows, moving, update, spread):
         return None
-    return _Update(Tile(rows, lane, trips(lane)), len(along), sum(_count(load, rows) for load in spread))
+    return _Update(rows, moving, lane, sum(_count(load, rows) for load in along), sum(_count(load, rows) for load in spread))
+
+
+def _in_any_order(rows: Sequence[For], moving: Sequence[For], update: Store, spread: Sequence[Load]) -> bool:
+    """Whether all loops are over the tile, none moves both vectors and what is spread, and what each does depends on no other."""
+    variables = {loop.var for loop in rows}
+    kept = frozenset[Var]().union(*map(free_vars, update.indices))
+    apart = all(loop.var not in free_vars(load) for loop in moving for load in spread)
+    ends = [(loop, free_vars(trimmed(loop).begin) | free_vars(trimmed(loop).end)) for loop in rows]
+    return variables <= kept and apart and all(used.isdisjoint(variables - {loop.var}) for loop, used in ends)
 
 
 def emit(c: Context, tile: Tile, body: Body) -> None:
-    """Write it vector by vector; ``body`` writes the update in a context."""
-    for begin, lanes in vectorized.pieces(c, tile.lane, tile.columns):
-        _rows(c, tile.rows, partial(vectorized.chunk, c, tile.lane, str(begin), (begin, begin), lanes, body))
+    """Write it; ``body`` writes the update in a context."""
+
+    def vectors() -> None:
+        for begin, lanes in vectorized.pieces(c, tile.lane, tile.columns):
+            _rows(c, tile.inner, partial(vectorized.chunk, c, tile.lane, str(begin), (begin, begin), lanes, body))
+
+    _rows(c, tile.outer, vectors)
 
 
 def _rows(c: Context, rows: Sequence[For], update: Callable[[], None]) -> None:

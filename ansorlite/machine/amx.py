@@ -1,7 +1,7 @@
 """Intel's AMX: registers that are tiles, and what their instructions take on Sapphire Rapids, the first processor with them.
 
-After the Intel 64 and IA-32 Architectures Optimization Reference Manual, chapter 20. What ``ansorlite calibrate`` found on a later
-Xeon is in docs/decisions/matrix-units.md: the same within a tenth, but for the latency, which is that of a product.
+After the Intel 64 and IA-32 Architectures Optimization Reference Manual, chapter 20. ``ansorlite calibrate`` found the same
+within a tenth on a later Xeon, but for the latency, which was that of a product (docs/decisions/matrix-units.md).
 """
 
 from __future__ import annotations
