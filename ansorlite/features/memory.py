@@ -78,6 +78,9 @@ class _Lines(NamedTuple):
     pages: Number
 
 
+_NONE: Final = _Lines(0, 0, 0, 1, 0)
+
+
 def memory(s: StatementFacts, looping: Numbers, target: Target) -> Memory:
     """``looping``: by loop: whether it is one in the machine code."""
     caches = tuple(zip((target.l1, target.l2), _SETS, strict=True))
@@ -108,6 +111,8 @@ def _sums(parts: Sequence[Numbers]) -> list[Number]:
 
 def _lines(access: AccessFacts, caches: Sequence[tuple[int, int]]) -> list[_Lines]:
     """By depth; ``caches``: the bytes and the sets of each."""
+    if not access.counted:
+        return [_NONE] * (len(access.moves) + 1)
     dims, share = _dims(access, caches), access.item / CACHE_LINE
     scales = [size / CACHE_LINE / max(size // (sets * CACHE_LINE) - 1, 1) if len(dims) > 1 else 0 for size, sets in caches]
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ansorlite.features.assemble import program_features
 from ansorlite.features.facts import ALWAYS, AccessFacts, MatrixFacts, StatementFacts
+from ansorlite.features.neighbours import Place, with_neighbours
 from ansorlite.features.operations import operations
 from ansorlite.loops.kernel_module import KernelModule, When
 from ansorlite.loops.matrix_tile import match
@@ -27,6 +28,7 @@ from ansorlite.loops.visit import loads, stores, trips
 from ansorlite.target import Target
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Cast, Const, Expr, Unary, Var
+from ansorlite.te.index.form import form_of
 from ansorlite.te.ops import BINARY, UNARY
 from ansorlite.te.traversal import free_vars, substitute, walk
 
@@ -182,6 +184,7 @@ def _facts(copies: Sequence[StoreCopy], every: Sequence[Store]) -> StatementFact
         _access([(copy, copy.reads[position].indices) for copy in copies], load.buffer, written, write=False)
         for position, load in enumerate(main.reads)
     ]
+    accesses = [*with_neighbours(accesses, [Place(read.buffer, tuple(map(form_of, read.indices))) for read in main.reads])]
     homes = [_home(copy.store, every) for copy in copies]
     accesses.append(_access([(c, at) for c, (_, at) in zip(copies, homes, strict=True)], homes[0][0], written, write=True))
     leaves: dict[Expr, int] = {node: position for position, node in enumerate(main.reads)}
