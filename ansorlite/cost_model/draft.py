@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ansorlite.features.names import COLUMN, NUM_FEATURES
-from ansorlite.machine import amx
 from ansorlite.machine.constants import MachineConstants
 from ansorlite.target import Target
 
@@ -186,8 +185,6 @@ class Draft:
             issue=instead(v.issue, (products + tile_loads + tile_stores) / k.issue),
             moves=v.moves + tile_stores * k.tile_store,
             spills=instead(v.spills, 0.0),
-            # Tiles take whole lines: what rows that fall into few sets push out of the cache has been used.
-            l2=instead(v.l2, np.minimum(v.l2, tile_loads * amx.BYTES / k.l2_bytes)),
         )
 
 

@@ -26,6 +26,7 @@ from ansorlite.features.facts import ALWAYS, AccessFacts, MatrixFacts, Numbers, 
 from ansorlite.features.memory import memory
 from ansorlite.features.names import ACCESSES, MATRIX_NAMES
 from ansorlite.loops.matrix_tile import fits, pays, piece
+from ansorlite.machine import amx
 from ansorlite.target import Target
 
 
@@ -62,6 +63,12 @@ def assemble(s: StatementFacts, target: Target, teams: Number = 0) -> list[Numbe
     crossing = total(_crossing(a, n, s.lanes) for a, n in zip(s.accesses, loads, strict=True) if not a.write)
     moved = memory(s, looping, target)
     sums = [total(level) for level in moved.traffic]
+    tiles: Sequence[Number] = [0] * len(MATRIX_NAMES)
+    if target.matrix_dots and s.matrix is not None:
+        tiles = _tiles(s.matrix, iterations, both(teams, equal(parallel, 1)))
+        # Tiles take whole lines: what rows that fall into few sets push out of the first cache has been used.
+        _, loaded, *_ = tiles
+        sums[0] = where(loaded > 0, minimum(sums[0], loaded * amx.BYTES), sums[0])
     # A line that is stored to is fetched, and written back; unless it goes past the caches.
     written = total(t for a, t in zip(s.accesses, moved.traffic[-1], strict=True) if a.write)
     work = total(ops)
@@ -83,10 +90,7 @@ def assemble(s: StatementFacts, target: Target, teams: Number = 0) -> list[Numbe
         result += [_log(unique), *(_log(level[number]) for level in moved.traffic), access.lane_stride, access.write]
         result += [_log(loads[number]), _log(iterations * access.item / maximum(unique, 1))]
     result += [0] * (8 * (ACCESSES - len(s.accesses)))
-    if target.matrix_dots:
-        alone = both(teams, equal(parallel, 1))
-        result += map(_log, _tiles(s.matrix, iterations, alone) if s.matrix is not None else [0] * len(MATRIX_NAMES))
-    return result
+    return [*result, *map(_log, tiles)] if target.matrix_dots else result
 
 
 def _tiles(m: MatrixFacts, iterations: Number, alone: Number) -> list[Number]:

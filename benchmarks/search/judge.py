@@ -11,7 +11,7 @@ from ansorlite.cost_model import GBDT, CostModel, RandomModel
 from ansorlite.cost_model.ranked import RankedTrees
 from ansorlite.cost_model.shared import Pool, SharedModel
 from ansorlite.cost_model.uncertain import Bagged
-from ansorlite.features.names import names
+from ansorlite.features import NAMES
 from ansorlite.records.measurement import Outcome
 from ansorlite.search import STRATEGIES, Observation, StrategyMaker
 from ansorlite.search.protocol import SearchProblem
@@ -52,12 +52,12 @@ class Bench:
     @staticmethod
     def of(table: Table) -> Bench:
         meta = table.meta
-        task = Task(load(dict(meta.dag)), Target.of(meta.target)) if meta.dag else None
-        if task is not None and meta.features != names(task.target):
+        if meta.dag and meta.features != NAMES:
             raise TableError(
                 f"the table {meta.name} was recorded with other features than today's; `python -m benchmarks.search describe` "
                 "makes them anew"
             )
+        task = Task(load(dict(meta.dag)), Target.of(meta.target)) if meta.dag else None
         return Bench(table, problem_of(table), task)
 
     def model(self, preset: Preset, rng: np.random.Generator) -> CostModel:

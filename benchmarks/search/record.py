@@ -25,8 +25,7 @@ from ansorlite.cost_model import CostModel
 from ansorlite.errors import TuningError
 from ansorlite.evolution import evolve, first_of_each, keys
 from ansorlite.evolution.settings import EvolutionSettings
-from ansorlite.features import extract
-from ansorlite.features.names import names
+from ansorlite.features import NAMES, NUM_FEATURES, extract
 from ansorlite.features.programs import ProgramSpace
 from ansorlite.measure.settings import MeasureSettings
 from ansorlite.platforms.table import platform_of
@@ -338,7 +337,7 @@ def _table(
         task=task.key,
         dag=dump(task.dag),
         target=asdict(task.target),
-        features=names(task.target),
+        features=NAMES,
     )
     return Table(
         meta,
@@ -353,7 +352,8 @@ def _table(
         knobs=_padded(knobs, np.nan).astype(np.float16)[order],
         draft=np.concatenate([prior(each) for each in described]).astype(np.float16)[order],
         traces=tuple(programs[at] for at in order),
-        features=_padded(described, 0.0).astype(np.float16)[order],
+        # Those of every CPU: what matrix units have besides would keep tables of several machines apart.
+        features=_padded(described, 0.0)[:, :, :NUM_FEATURES].astype(np.float16)[order],
     )
 
 
