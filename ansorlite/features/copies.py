@@ -9,7 +9,7 @@ from ansorlite.analysis.access import accesses
 from ansorlite.columns.arithmetic import both, either, largest, total, where
 from ansorlite.columns.tape import Number
 from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
-from ansorlite.features.neighbours import place_of, with_neighbours
+from ansorlite.features.neighbours import location_of, with_neighbours
 from ansorlite.features.nest_view import Loops, NestView, distinct, facts_of
 from ansorlite.schedule.nest import CopyLoop, Packed
 from ansorlite.te import dtypes
@@ -57,7 +57,7 @@ def copy_facts(view: NestView, pack: Packed) -> StatementFacts:
     element, lane = distinct(pack.copy), walked[-1].axis if walked and walked[-1].axis in dims else None
     found = [view.read_facts(access, loops, lane=lane) for access in accesses(element)]
     found = [replace(facts, lane_stride=where(pack.transposed, 1, facts.lane_stride)) for facts in found]
-    all_ = (*with_neighbours(found, list(map(place_of, accesses(element)))), _stored(view, pack, own, loops, further))
+    all_ = (*with_neighbours(found, list(map(location_of, accesses(element)))), _stored(view, pack, own, loops, further))
     return facts_of(pack.copy.name, element, loops, 0, False, all_)
 
 

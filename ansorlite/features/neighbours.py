@@ -13,36 +13,35 @@ from typing import NamedTuple
 from ansorlite.analysis.access import Access
 from ansorlite.columns.arithmetic import minimum
 from ansorlite.features.facts import AccessFacts
-from ansorlite.te.expr import Axis
 from ansorlite.te.index.form import Affine
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """What an access reads, and the index of each dimension."""
 
     of: Hashable
     dims: tuple[Affine, ...]
 
 
-def place_of(access: Access) -> Place | None:
-    """Of an access whose indices are all of axes."""
-    forms = [form for form in access.dims if form is not None and all(isinstance(term, Axis) for term, _ in form.terms)]
-    return Place(access.tensor, tuple(forms)) if len(forms) == len(access.dims) else None
+def location_of(access: Access) -> Location | None:
+    """Of an access all of whose indices have a form."""
+    forms = [form for form in access.dims if form is not None]
+    return Location(access.tensor, tuple(forms)) if len(forms) == len(access.dims) else None
 
 
-def with_neighbours(found: Sequence[AccessFacts], places: Sequence[Place | None]) -> tuple[AccessFacts, ...]:
+def with_neighbours(found: Sequence[AccessFacts], locations: Sequence[Location | None]) -> tuple[AccessFacts, ...]:
     """``found``, where the first of accesses that differ by neighbouring constants has the lines of all.
 
     Args:
-        places: of each access; ``None`` of one that is counted by itself whatever it reads.
+        locations: of each access; ``None`` of one that is counted by itself whatever it reads.
     """
-    groups: dict[Hashable, list[tuple[int, Place]]] = {}
-    for position, place in enumerate(places):
-        if place is not None:
-            groups.setdefault((place.of, tuple(form.terms for form in place.dims)), []).append((position, place))
+    groups: dict[Hashable, list[tuple[int, Location]]] = {}
+    for position, location in enumerate(locations):
+        if location is not None:
+            groups.setdefault((location.of, tuple(form.terms for form in location.dims)), []).append((position, location))
     result = list(found)
     for members in groups.values():
-        spreads = [_spread(forms) for forms in zip(*(place.dims for _, place in members), strict=True)]
+        spreads = [_spread(forms) for forms in zip(*(location.dims for _, location in members), strict=True)]
         known = [spread for spread in spreads if spread is not None]
         if len(known) < len(spreads) or not any(known):
             continue

@@ -12,7 +12,7 @@ from ansorlite.columns.arithmetic import along, both, either, equal, largest, ma
 from ansorlite.columns.tape import Number
 from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
 from ansorlite.features.fused import joined
-from ansorlite.features.neighbours import Place, place_of, with_neighbours
+from ansorlite.features.neighbours import Location, location_of, with_neighbours
 from ansorlite.features.operations import operations
 from ansorlite.loops.nodes import index
 from ansorlite.once import once_for_each
@@ -161,12 +161,12 @@ class NestView:
         streamed: Number = 0,
     ) -> StatementFacts:
         found: list[AccessFacts] = []
-        places: list[Place | None] = []
+        locations: list[Location | None] = []
         read: dict[Hashable, AccessFacts] = {}
         whole = distinct(tensor)
         for access in accesses(whole):
             moved = access.tensor is tile or (packs is not None and access.tensor in packs)
-            places.append(None if moved else place_of(access))
+            locations.append(None if moved else location_of(access))
             if packs and access.tensor in packs:
                 pack = packs[access.tensor]
                 uses = [loop.axis in pack.copy.axes for loop in self.loops]
@@ -181,7 +181,7 @@ class NestView:
                 if walk not in read:
                     read[walk] = self.read_facts(access, loops)
                 found.append(read[walk])
-        all_ = (*with_neighbours(found, places), home or self.write_facts(tensor, loops))
+        all_ = (*with_neighbours(found, locations), home or self.write_facts(tensor, loops))
         return facts_of(tensor.name, whole, loops, in_registers, isinstance(tensor.body, Reduce), all_, streamed)
 
     def extents(self, tensor: Tensor) -> tuple[Number, ...]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ansorlite.features.assemble import program_features
 from ansorlite.features.facts import ALWAYS, AccessFacts, MatrixFacts, StatementFacts
-from ansorlite.features.neighbours import Place, with_neighbours
+from ansorlite.features.neighbours import Location, with_neighbours
 from ansorlite.features.operations import operations
 from ansorlite.loops.kernel_module import KernelModule, When
 from ansorlite.loops.matrix_tile import match
@@ -184,7 +184,7 @@ def _facts(copies: Sequence[StoreCopy], every: Sequence[Store]) -> StatementFact
         _access([(copy, copy.reads[position].indices) for copy in copies], load.buffer, written, write=False)
         for position, load in enumerate(main.reads)
     ]
-    accesses = [*with_neighbours(accesses, [Place(read.buffer, tuple(map(form_of, read.indices))) for read in main.reads])]
+    accesses = [*with_neighbours(accesses, [Location(read.buffer, tuple(map(form_of, read.indices))) for read in main.reads])]
     homes = [_home(copy.store, every) for copy in copies]
     accesses.append(_access([(c, at) for c, (_, at) in zip(copies, homes, strict=True)], homes[0][0], written, write=True))
     leaves: dict[Expr, int] = {node: position for position, node in enumerate(main.reads)}
