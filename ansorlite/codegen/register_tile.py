@@ -79,13 +79,10 @@ def match(c: Context, nest: For) -> Tile | None:
         return None
     columns = trips(found.lane)
     vectors = -(-columns // vectorized.lanes_of(found.lane, c.target))
+    still = tuple(loop for loop in found.rows if loop not in found.moving)
     if found.along * vectors > found.spread:
-        still = tuple(loop for loop in found.rows if loop not in found.moving)
         return Tile(found.moving, still, found.lane, columns) if vectors >= 2 or found.moving else None
-    if found.moving:
-        still = tuple(loop for loop in found.rows if loop not in found.moving)
-        return Tile((*still, *found.moving), (), found.lane, columns)
-    return None
+    return Tile((*still, *found.moving), (), found.lane, columns) if found.moving else None
 
 
 def unrolled_update(nest: For) -> tuple[tuple[For, ...], For, Store] | None:

@@ -4,9 +4,9 @@ They are rounded, and after public tables: latencies and throughputs as A. Fog's
 software optimisation guides have them, rates of caches as vendors' manuals do. Rates of memory depend on the board; those of the
 Neoverse are of servers with eight channels. A multiply-add of theirs takes four cycles, but a sum that goes on in the next one
 only two; and a V1 is taken with SVE's vectors of 32 bytes, two a cycle, not with NEON's, four. Only WIDE, znver3 and znver4 were
-measured by us; ``ansorlite calibrate`` measures any. All rows have the tiles of Sapphire Rapids (``amx.py``), which count where a
-processor has such registers; nothing measures them. What no table has (overlaps, the cost of spilling) is as it was fitted to
-programs on the machine of :data:`WIDE`.
+measured by us; ``ansorlite calibrate`` measures any. All rows have the tiles of Sapphire Rapids (``amx.py``), which count where
+a processor has such registers. What no table has (overlaps, the cost of spilling) is as it was fitted to programs on the machine
+of :data:`WIDE`.
 """
 
 from __future__ import annotations
