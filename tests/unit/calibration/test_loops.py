@@ -17,7 +17,7 @@ from ansorlite.target import LEVELS, Target, process_target
 OTHERS = {"runs": memory.runs(1 << 16, 2), "pages": memory.pages(16), "code": core.straight(128)}
 
 
-def _assembly(target: Target, body: core.Body) -> str:
+def assembly(target: Target, body: core.Body) -> str:
     module = Module(target)
     loop = Loop(module, "loop")
     body(loop)
@@ -30,12 +30,12 @@ def _assembly(target: Target, body: core.Body) -> str:
 @pytest.mark.parametrize("name", [*CORE, *OTHERS])
 def test_every_loop_is_made_for_every_processor(name: str, target: str) -> None:
     body = {**CORE, **OTHERS}[name]
-    assert "loop:" in _assembly(LEVELS[target], body)
+    assert "loop:" in assembly(LEVELS[target], body)
 
 
 def test_what_is_measured_is_not_optimised_away() -> None:
     target = LEVELS["x86-64-v3"]
-    found = {name: _assembly(target, body) for name, body in {**CORE, **OTHERS}.items()}
+    found = {name: assembly(target, body) for name, body in {**CORE, **OTHERS}.items()}
     assert len(re.findall("vfmadd", found["arithmetic"])) == core.chains(_loop(target))
     assert len(re.findall(r"\tv(?:add|xor)\w+|\tadd|\txor", found["clock"])) >= 64
     assert len(re.findall("vdivps", found["div"])) == 8

@@ -8,31 +8,20 @@ from dataclasses import replace
 import pytest
 
 from ansorlite.calibration import tiles
-from ansorlite.calibration.core import Body
-from ansorlite.calibration.loop import Loop
 from ansorlite.calibration.stopwatch import Stopwatch
-from ansorlite.codegen.builder import Module
-from ansorlite.codegen.machine import machine, optimise
 from ansorlite.machine import amx
 from ansorlite.target import LEVELS, process_target
 from ansorlite.te.ops import BinaryOp
+from tests.unit.calibration.test_loops import assembly
 
 WITH_TILES = replace(LEVELS["x86-64-v4"], features=f"{LEVELS['x86-64-v4'].features},+amx-tile,+amx-int8,+amx-bf16")
-
-
-def _assembly(body: Body) -> str:
-    module = Module(WITH_TILES)
-    loop = Loop(module, "loop")
-    body(loop)
-    loop.define()
-    text: str = machine(WITH_TILES).emit_assembly(optimise(module.text(), WITH_TILES))
-    return text
 
 
 @pytest.mark.parametrize("op", sorted(WITH_TILES.matrix_dots, key=str))
 def test_products_are_of_the_operation_that_is_asked_for(op: BinaryOp) -> None:
     made = {
-        name: re.findall(r"\t(tdp\w+)\t(%tmm\d), (%tmm\d), (%tmm\d)", _assembly(body)) for name, body in tiles.bodies(op).items()
+        name: re.findall(r"\t(tdp\w+)\t(%tmm\d), (%tmm\d), (%tmm\d)", assembly(WITH_TILES, body))
+        for name, body in tiles.bodies(op).items()
     }
     assert not made["tile_load"]
     assert not made["tile_store"]
@@ -44,7 +33,7 @@ def test_products_are_of_the_operation_that_is_asked_for(op: BinaryOp) -> None:
 
 def test_tiles_are_moved_from_and_to_places_of_their_own() -> None:
     for body, instruction in ((tiles.tile_load, "tileloadd"), (tiles.tile_store, "tilestored")):
-        text = _assembly(body)
+        text = assembly(WITH_TILES, body)
         assert len(set(re.findall(r"%tmm\d", text))) == len(re.findall(rf"\t{instruction}\t", text)) == amx.REGISTERS
         assert text.index("tilerelease") > text.rindex(f"\t{instruction}\t")
 
