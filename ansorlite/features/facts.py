@@ -41,7 +41,7 @@ class AccessFacts:
         lane_stride: 0 where it does not move along the lanes (or there are none), 1 contiguous, 2 otherwise.
         write: whether it is the store. A reduction's is where its elements add up, in the tile behind any registers.
         held: whether it is read from registers: nothing is loaded.
-        counted: whether its lines count: not where those of another access are those of both, as of neighbouring elements.
+        counted: whether its lines are its own; else another access, of neighbouring elements, has the lines of both.
     """
 
     widths: tuple[Numbers, ...]

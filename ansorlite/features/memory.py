@@ -78,6 +78,7 @@ class _Lines(NamedTuple):
     pages: Number
 
 
+#: Of an access whose lines another one counts.
 _NONE: Final = _Lines(0, 0, 0, 1, 0)
 
 

@@ -311,13 +311,13 @@ def _table(
     prior = platform_of(task.target).prior(task.target)
     described = [extract(sketch, whole) for sketch, whole, *_ in parts]
     knobs = [TileSpace(sketch).embed(whole) for sketch, whole, *_ in parts]
-    programs = [trace for part in traces for trace in part]
+    names = [trace for part in traces for trace in part]
     # Equal programs one after another: they are compressed to one.
     every = [(at, key) for at, (*_, part) in enumerate(parts) for key in part]
     order = np.array(sorted(range(len(every)), key=lambda place: every[place]), np.int64)
     rounds = [recording.of_pass(number) for number in range(1 if kind is Kind.CLOUD else 3)]
-    first = [rounds[0][trace] for trace in programs]
-    passes = np.array([[_seconds(each.get(trace)) for each in rounds] for trace in programs], np.float32)
+    first = [rounds[0][trace] for trace in names]
+    passes = np.array([[_seconds(each.get(trace)) for each in rounds] for trace in names], np.float32)
     ok = np.array([each.outcome == Outcome.OK.value for each in first])
     bound = np.array([np.inf if each.latency is None else each.latency for each in first])
     seconds = np.where(ok, np.nanmedian(np.where(ok[:, None], passes, 1.0), axis=1), bound)
@@ -351,7 +351,7 @@ def _table(
         run=np.array([each.run for each in first], np.float32)[order],
         knobs=_padded(knobs, np.nan).astype(np.float16)[order],
         draft=np.concatenate([prior(each) for each in described]).astype(np.float16)[order],
-        traces=tuple(programs[at] for at in order),
+        traces=tuple(names[at] for at in order),
         # Those of every CPU: what matrix units have besides would keep tables of several machines apart.
         features=_padded(described, 0.0)[:, :, :NUM_FEATURES].astype(np.float16)[order],
     )

@@ -19,9 +19,9 @@ from ansorlite.task import Task
 from tests import workloads
 
 
-def lines(tensors: list[te.Tensor], stage: str, threads: int = 1) -> float:
+def lines(tensors: list[te.Tensor], stage: str) -> float:
     """Bytes of all cache lines that a stage's statement touches, in the default program."""
-    task = Task(tensors, replace(resolve("icelake-server"), threads=threads))
+    task = Task(tensors, replace(resolve("icelake-server"), threads=1))
     sketch = sketch_of(task, default_candidate(task, derive(task)))
     names = [facts.name for facts in population_facts(sketch.fold(()))]
     features = extract(sketch, np.zeros((1, 0), np.int64))[0, names.index(stage)]
