@@ -162,7 +162,7 @@ def _figures(target: Target, sample: Sample, searched: NDArray[np.bool_]) -> lis
 def show(path: Path, calibrated: Path | None) -> None:
     """Rank correlations and the share of the best speed that the first pick reaches, by task, for each row of constants."""
     target = host(1)
-    rows = {"shipped": shipped(target.cpu, target.vector_bytes), "in force": target.machine}
+    rows = {"shipped": shipped(target.cpu, target.features, target.vector_bytes), "in force": target.machine}
     if calibrated is not None:
         rows["given"] = MachineConstants.of(json.loads(calibrated.read_text()))
     table = Table("task", "programs")

@@ -30,7 +30,7 @@ def wanted(target: Target, trials: int, seconds: float | None) -> bool:
     if os.environ.get(CALIBRATE_VARIABLE) == "0" or trials < _TRIALS or (seconds is not None and seconds < _SECONDS):
         return False
     unknown = target.cpu not in FAMILIES and kept(target.cpu) is None
-    given = target.machine != shipped(target.cpu, target.vector_bytes)
+    given = target.machine != shipped(target.cpu, target.features, target.vector_bytes)
     return unknown and not given and target.cpu == llvm.get_host_cpu_name() and obstacle(target) is None
 
 

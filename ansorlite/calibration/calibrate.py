@@ -36,7 +36,8 @@ _CODE: Final = (512, 1024, 2048, 4096, 8192)
 _SLOWER: Final = 1.2
 #: Lines of a run when the start of one is timed.
 _RUN: Final = 2
-_PAGES: Final = (16, 32, 64, 128, 256, 512)
+#: So few that a line of each is in the first cache.
+_PAGES: Final = (16, 32, 64, 128, 256)
 #: Shares of a cache that a sweep fills.
 _SHARES: Final = (0.5, 0.75, 1.0, 1.5)
 #: Cycles of work in one iteration of a parallel loop.
@@ -103,20 +104,44 @@ def _memory(target: Target, c: MachineConstants) -> MachineConstants:
     c = _bandwidths(target, c)
     l2, l3 = target.l2 // 2, min(target.l3 // 2, 1 << 23)
     bodies: dict[str, core.Body] = {"l2_run": memory.runs(l2, _RUN), "l3_run": memory.runs(l3, _RUN)}
-    bodies |= {f"pages{count}": memory.pages(count) for count in (*_PAGES, 4 * _PAGES[-1])}
-    seconds = Stopwatch(target, bodies, max(l3, (4 * _PAGES[-1] + 1) * memory.PAGE)).seconds()
+    bodies |= {f"pages{count}": memory.pages(count) for count in _PAGES}
+    seconds = Stopwatch(target, bodies, max(l3, (_PAGES[-1] + 1) * memory.PAGE)).seconds()
     cycles = {name: taken * c.clock for name, taken in seconds.items()}
-    nearby, beyond = min(cycles[f"pages{count}"] for count in _PAGES), cycles[f"pages{4 * _PAGES[-1]}"]
-    reached = [count for count in _PAGES if cycles[f"pages{count}"] <= (nearby + max(beyond, nearby)) / 2]
-    page = max(beyond - nearby, 0.0)
+    waits = [cycles[f"pages{count}"] for count in _PAGES]
+    reached = [count for count, wait in zip(_PAGES, waits, strict=True) if wait <= (min(waits) + max(waits)) / 2]
     return replace(
         c,
+        near_overlap=_overlap(target, c, target.l1 // 4, target.l2 // 2, c.l2_bytes),
+        far_overlap=_overlap(target, c, target.l2 // 2, _third(target), c.l3_bytes),
         tlb_pages=float(max(reached)),
-        page=page,
+        page=waits[-1] - min(waits),
         l2_run=max(cycles["l2_run"] - _RUN * CACHE_LINE / c.l2_bytes, 0.0),
-        # A run in the third cache is on a page of its own.
-        l3_run=max(cycles["l3_run"] - _RUN * CACHE_LINE / c.l3_bytes - page, 0.0),
+        l3_run=max(cycles["l3_run"] - _RUN * CACHE_LINE / c.l3_bytes, 0.0),
     )
+
+
+def _overlap(target: Target, c: MachineConstants, within: int, beyond: int, rate: float) -> float:
+    """The share of reading from beyond a cache, or of the arithmetic on what is read, that the other does not hide.
+
+    Both take about as long here, so that most of it shows. What is read in order is fetched ahead, what is read in short runs is
+    not; programs do both, and the mean of the two counts.
+
+    Args:
+        within, beyond: bytes that are in the cache, and bytes that are in the next one.
+        rate: bytes a cycle that come from there.
+    """
+    products = min(max(round(target.vector_bytes / rate / c.arithmetic), 1), target.vector_registers // 2)
+    bodies: dict[str, core.Body] = {}
+    for name, nbytes, count in (("busy", within, products), ("traffic", beyond, 1), ("both", beyond, products)):
+        bodies[f"{name}_streamed"] = memory.streamed(nbytes, count)
+        bodies[f"{name}_scattered"] = memory.scattered(nbytes, _RUN, count)
+    # The last vectors of a sweep may lie behind its end.
+    seconds = Stopwatch(target, bodies, beyond + target.vector_registers * target.vector_bytes).seconds()
+    shares = []
+    for order in ("streamed", "scattered"):
+        shorter, longer = sorted((seconds[f"busy_{order}"], seconds[f"traffic_{order}"]))
+        shares.append(min(max((seconds[f"both_{order}"] - longer) / shorter, 0.0), 1.0))
+    return statistics.mean(shares)
 
 
 def _bandwidths(target: Target, c: MachineConstants) -> MachineConstants:
@@ -133,8 +158,7 @@ def _bandwidths(target: Target, c: MachineConstants) -> MachineConstants:
             slow = (cached + beyond) / 2
             return max((part for part in _SHARES if rate(int(part * size), 1) >= slow), default=_SHARES[0])
 
-        # Others may use the third cache as well: so much of it as is far beyond the second, and no more.
-        third = min(target.l3 // 2, 6 * target.l2)
+        third = _third(target)
         l1, l2, l3 = rate(target.l1 // 2, 1), rate(target.l2 // 2, 1), rate(third, 1)
         far = 4 * max(target.l3, 2 * target.threads * target.l2)
         beyond = rate(far, 1)
@@ -149,6 +173,11 @@ def _bandwidths(target: Target, c: MachineConstants) -> MachineConstants:
             l2_share=share(target.l2, l2, l3),
             l3_share=share(target.l3, l3, beyond),
         )
+
+
+def _third(target: Target) -> int:
+    """Bytes of a sweep of the third cache. Others may use it as well: so much as is far beyond the second, and no more."""
+    return min(target.l3 // 2, 6 * target.l2)
 
 
 #: A chain of dependent additions: so many cycles.

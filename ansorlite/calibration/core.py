@@ -130,9 +130,15 @@ def dot_product(op: BinaryOp) -> Body:
 
 def load(loop: Loop) -> int:
     words = f"<{loop.lanes} x i32>"
+    return _loads(loop, lambda number: loop.load(words, number * loop.target.vector_bytes))
+
+
+def _loads(loop: Loop, one: Callable[[int], str]) -> int:
+    """Two loads for each chain of integers, so that loads take longer than what uses them."""
+    words = f"<{loop.lanes} x i32>"
     for number, chain in enumerate(loop.chains(words, chains(loop))):
-        loop.depend(chain, loop.load(words, number * loop.target.vector_bytes), words)
-    return chains(loop)
+        loop.depend(chain, loop.b.op(f"xor {words} {one(2 * number)}, {one(2 * number + 1)}"), words)
+    return 2 * chains(loop)
 
 
 def broadcast(loop: Loop) -> int:
@@ -175,10 +181,12 @@ def masked(loop: Loop) -> int:
     some = loop.b.at_entry(f"icmp ne {words} {loop.constant(words)}, zeroinitializer")
     name = f"llvm.masked.load.v{loop.lanes}i32.p0"
     loop.b.module.declare(f"{words} @{name}(ptr, i32, {bits}, {words})")
-    for number, chain in enumerate(loop.chains(words, chains(loop))):
+
+    def one(number: int) -> str:
         place = loop.at(number * loop.target.vector_bytes)
-        loop.depend(chain, loop.b.op(f"call {words} @{name}(ptr {place}, i32 4, {bits} {some}, {words} zeroinitializer)"), words)
-    return chains(loop)
+        return loop.b.op(f"call {words} @{name}(ptr {place}, i32 4, {bits} {some}, {words} zeroinitializer)")
+
+    return _loads(loop, one)
 
 
 def masked_store(loop: Loop) -> int:
@@ -195,9 +203,7 @@ def masked_store(loop: Loop) -> int:
 def crossing(loop: Loop) -> int:
     """Vectors that begin in one line and end in the next."""
     words = f"<{loop.lanes} x i32>"
-    for number, chain in enumerate(loop.chains(words, chains(loop))):
-        loop.depend(chain, loop.load(words, 64 * (number + 1) - 4), words)
-    return chains(loop)
+    return _loads(loop, lambda number: loop.load(words, 64 * (number + 1) - 4))
 
 
 def store(loop: Loop) -> int:
@@ -269,14 +275,18 @@ def straight(count: int) -> Body:
 
 
 def branch(loop: Loop) -> int:
-    """A loop of few iterations inside of another."""
-    b, count = loop.b, 8
-    before = b.block
+    """Iterations of a loop inside of another, as those over reductions are: it moves two addresses, and its end is a surprise."""
+    b, count, steps = loop.b, 64, (loop.target.vector_bytes, 4)
+    before, firsts = b.block, [loop.constant("i64") for _ in steps]
     head, after = b.label("head"), b.label("after")
     b.jump(head)
     b.start(head)
     b.do(f"%i = phi i64 [ 0, %{before} ], [ %next, %{head} ]")
-    b.do('call void asm sideeffect "", "~{memory}"()')
+    for number, first in enumerate(firsts):
+        b.do(f"%place{number} = phi i64 [ {first}, %{before} ], [ %moved{number}, %{head} ]")
+    for number, step in enumerate(steps):
+        b.do(f'call void asm sideeffect "", "r,~{{memory}}"(i64 %place{number})')
+        b.do(f"%moved{number} = add i64 %place{number}, {step}")
     b.do("%next = add i64 %i, 1")
     b.do(f"%more = icmp slt i64 %next, {count}")
     b.branch("%more", head, after)

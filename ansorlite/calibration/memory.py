@@ -26,8 +26,7 @@ def runs(nbytes: int, lines: int) -> Body:
 
     def body(loop: Loop) -> int:
         words = f"<{loop.lanes} x i32>"
-        first = loop.b.op(f"mul i64 {_scattered(loop, _floor(nbytes // (CACHE_LINE * lines)))}, {CACHE_LINE * lines}")
-        place = loop.b.op(f"add i64 {first}, {HEAD}")
+        place = loop.b.op(f"add i64 {_run(loop, nbytes, lines)}, {HEAD}")
         for line, chain in enumerate(loop.chains(words, lines)):
             here = loop.b.op(f"add i64 {place}, {CACHE_LINE * line}")
             loop.depend(chain, loop.load(words, here), words)
@@ -37,7 +36,10 @@ def runs(nbytes: int, lines: int) -> Body:
 
 
 def pages(count: int) -> Body:
-    """One line of each of so many pages, a power of two; a turn is a page. Lines of neighbouring pages are in other sets."""
+    """One line of each of so many pages, a power of two; a turn is a page. Lines of neighbouring pages are in other sets.
+
+    Each load waits for the one before it: of independent ones even a distant address is found in time.
+    """
 
     def body(loop: Loop) -> int:
         page = _scattered(loop, count)
@@ -45,11 +47,57 @@ def pages(count: int) -> Body:
         inside = loop.b.op(f"mul i64 {line}, {CACHE_LINE}")
         first = loop.b.op(f"mul i64 {page}, {PAGE}")
         place = loop.b.op(f"add i64 {loop.b.op(f'add i64 {first}, {inside}')}, {HEAD}")
-        chain = loop.carried("i32")
-        loop.depend(chain, loop.load("i32", place), "i32")
+        before = loop.carried("i64")
+        # Elements are 0, as is the last bit of the first value.
+        waiting = loop.b.op(f"add i64 {place}, {loop.b.op(f'and i64 {before}, 1')}")
+        loop.then(before, loop.load("i64", waiting))
         return 1
 
     return body
+
+
+def streamed(nbytes: int, products: int) -> Body:
+    """Vectors one after another from ``nbytes``, each multiplied into so many accumulators."""
+
+    def body(loop: Loop) -> int:
+        width, vectors = loop.target.vector_bytes, _groups(loop, products)
+        first = loop.b.op(f"and i64 {loop.b.op(f'mul i64 %turn, {vectors * width}')}, {_floor(nbytes) - 1}")
+        return _multiplied(loop, first, vectors, products)
+
+    return body
+
+
+def scattered(nbytes: int, lines: int, products: int) -> Body:
+    """As :func:`streamed`, from runs of so many lines anywhere in ``nbytes``."""
+
+    def body(loop: Loop) -> int:
+        return _multiplied(loop, _run(loop, nbytes, lines), CACHE_LINE * lines // loop.target.vector_bytes, products)
+
+    return body
+
+
+def _multiplied(loop: Loop, first: str, vectors: int, products: int) -> int:
+    """So many vectors from the byte ``first`` on, each multiplied into so many accumulators, the next one into others."""
+    place, one = loop.b.op(f"add i64 {first}, {HEAD}"), loop.constant(loop.vector)
+    chains = loop.chains(loop.vector, products * min(_groups(loop, products), vectors))
+    sums = list(chains)
+    for number in range(vectors):
+        value = loop.load(loop.vector, loop.b.op(f"add i64 {place}, {loop.target.vector_bytes * number}"))
+        for each in range(products * number, products * (number + 1)):
+            sums[each % len(sums)] = loop.fma(one, value, sums[each % len(sums)])
+    for chain, total in zip(chains, sums, strict=True):
+        loop.then(chain, total)
+    return vectors
+
+
+def _groups(loop: Loop, products: int) -> int:
+    """How many groups of so many accumulators find registers."""
+    return max((loop.target.vector_registers - 4) // products, 1)
+
+
+def _run(loop: Loop, nbytes: int, lines: int) -> str:
+    """Where in ``nbytes`` a run of so many lines begins, somewhere else each turn."""
+    return loop.b.op(f"mul i64 {_scattered(loop, _floor(nbytes // (CACHE_LINE * lines)))}, {CACHE_LINE * lines}")
 
 
 def _floor(n: int) -> int:

@@ -42,7 +42,7 @@ def command(target: str, fit: bool, dry_run: bool, as_json: bool) -> None:
             raise ArgumentError("--fit is for CPUs; what is measured of a GPU is taken as it is")
         _calibrate_gpu(facts, dry_run, as_json)
         return
-    start = shipped(facts.cpu, facts.vector_bytes)
+    start = shipped(facts.cpu, facts.features, facts.vector_bytes)
     found = calibrate(facts, start, lambda what: say(f"measuring {what}", stderr=True))
     ranks: dict[str, Any] = {}
     if fit:

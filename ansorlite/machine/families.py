@@ -3,10 +3,10 @@
 They are rounded, and after public tables: latencies and throughputs as A. Fog's "Instruction tables", uops.info and Arm's
 software optimisation guides have them, rates of caches as vendors' manuals do. Rates of memory depend on the board; those of the
 Neoverse are of servers with eight channels. A multiply-add of theirs takes four cycles, but a sum that goes on in the next one
-only two; and a V1 is taken with SVE's vectors of 32 bytes, two a cycle, not with NEON's, four. Only WIDE, znver3 and znver4 were
-measured by us; ``ansorlite calibrate`` measures any. All rows have the tiles of Sapphire Rapids (``amx.py``), which count where
-a processor has such registers. What no table has (overlaps, the cost of spilling) is as it was fitted to programs on the machine
-of :data:`WIDE`.
+only two; and a V1 is taken with SVE's vectors of 32 bytes, two a cycle, not with NEON's, four. Only WIDE, znver3, znver4 and
+sapphirerapids (on a later Xeon with the same instructions) were measured by us; ``ansorlite calibrate`` measures any. All rows
+have the tiles of Sapphire Rapids (``amx.py``), which count where a processor has such registers. What no table has (overlaps, the
+cost of spilling) is as it was fitted to programs on the machine of :data:`WIDE`, but for sapphirerapids.
 """
 
 from __future__ import annotations
@@ -86,7 +86,13 @@ FAMILIES: Final[Mapping[str, MachineConstants]] = {
     "skylake-avx512": WIDE,
     "cascadelake": WIDE,
     "icelake-server": replace(WIDE, issue=5.0, store=1.0, l2_bytes=48.0, l3_bytes=10.0, code=2304.0),
-    "sapphirerapids": replace(WIDE, issue=6.0, add_latency=3.0, store=1.0, l2_bytes=48.0, l3_bytes=10.0, code=4096.0, page=7.0),
+    "sapphirerapids": replace(
+        WIDE, clock=4.1e9, issue=4.9, arithmetic=0.55, div=10.8, math=13.8, convert=0.55, latency=4.4, add_latency=3.7,
+            forwarding=10.3, load=0.55, store=1.0, broadcast=0.55, gather=1.0, scatter=1.1, masked=0.4, masked_store=0.0,
+            crossing=0.7, update=1.1, move=1.0, spill=1.2, branch=1.3, code=8192.0, decode=4.9,
+        l2_bytes=45.0, l3_bytes=7.2, memory_bytes=4.0, l3_all=14.3, memory_all=7.8, l2_share=0.75, l2_run=0.3, l3_run=0.0,
+            page=7.0, near_overlap=0.1, far_overlap=0.6, region=1500.0, half=0.9,
+    ),
     "znver2": replace(MIDDLE, issue=5.0, latency=5.0, add_latency=3.0, div=5.0, forwarding=10.0, update=1.0,
         l3_bytes=16.0, code=4096.0, masked_store=11.0),
     "znver3": replace(
@@ -128,6 +134,15 @@ FAMILIES: Final[Mapping[str, MachineConstants]] = {
 }  # fmt: skip
 
 
-def shipped(cpu: str, vector_bytes: int) -> MachineConstants:
-    """The constants of the processor that LLVM names ``cpu``; of its width of vectors where it is not listed."""
-    return FAMILIES.get(cpu) or (WIDE if vector_bytes >= 64 else MIDDLE if vector_bytes >= 32 else NARROW)
+#: Features that only some of these have: what an unknown processor with one of them is taken for.
+_LIKE: Final = (("amx-tile", "sapphirerapids"),)
+
+
+def shipped(cpu: str, features: str, vector_bytes: int) -> MachineConstants:
+    """The constants of the processor that LLVM names ``cpu``; where it is not listed, of one like it.
+
+    A virtual machine may hide the name, but not what there is: LLVM's ``features`` tell, else the width of vectors.
+    """
+    has = {feature[1:] for feature in features.split(",") if feature.startswith("+")}
+    like = next((name for feature, name in _LIKE if feature in has), "")
+    return FAMILIES.get(cpu) or FAMILIES.get(like) or (WIDE if vector_bytes >= 64 else MIDDLE if vector_bytes >= 32 else NARROW)

@@ -15,9 +15,9 @@ from ansorlite.machine.families import shipped
 _log = visible.logger(__name__)
 
 
-def machine_of(cpu: str, vector_bytes: int) -> MachineConstants:
-    """The constants of this machine as ``cpu``, LLVM's name of a processor: measured, else those that are shipped."""
-    return kept(cpu) or shipped(cpu, vector_bytes)
+def machine_of(cpu: str, features: str, vector_bytes: int) -> MachineConstants:
+    """The constants of this machine as ``cpu``, LLVM's name of a processor, with its features: measured, else shipped ones."""
+    return kept(cpu) or shipped(cpu, features, vector_bytes)
 
 
 @cache

@@ -6,6 +6,7 @@ The loops are LLVM IR: independent chains of multiply-adds in registers; a sweep
 from __future__ import annotations
 
 import ctypes
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -31,6 +32,8 @@ _WAYS: Final = range(4)
 _SECONDS: Final = 0.005
 _ATTEMPTS: Final = 60
 _FEW: Final = 10
+#: Seconds after which a few attempts are enough: one sweep of a large memory takes a tenth of a second.
+_LONG: Final = 0.5
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,11 @@ class Team:
         """
         works = [work_of(number) for number in range(self._threads)]
         turns = turns_for(partial(self._together, works), _SECONDS)
-        best = min(self._together(works, turns) for _ in range(attempts))
+        best, begin = math.inf, time.perf_counter()
+        for attempt in range(attempts):
+            if attempt >= _FEW and time.perf_counter() - begin > _LONG:
+                break
+            best = min(best, self._together(works, turns))
         return self._threads * amount * turns / best
 
     def _together(self, works: list[Callable[[int], None]], turns: int) -> float:

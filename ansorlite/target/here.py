@@ -63,7 +63,7 @@ def this_machine(threads: int | None = None) -> Target:
         l1=processor.cache_bytes(1, 32 << 10),
         l2=processor.cache_bytes(2, 1 << 20),
         l3=processor.cache_bytes(3, 8 << 20),
-        machine=machine_of(llvm.get_host_cpu_name(), vector_bytes),
+        machine=machine_of(llvm.get_host_cpu_name(), features.flatten(), vector_bytes),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from ansorlite.once import once_for_each
 from ansorlite.te.expr import Axis, Expr, Read, Select, Var
@@ -28,8 +28,22 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 def rewrite(expr: Expr, rule: Callable[[Expr], Expr | None]) -> Expr:
     """``expr`` with ``rule`` applied to every node, operands first; ``None`` keeps the node."""
+    return _rebuilt(walk(expr), rule)
+
+
+def substitute(expr: Expr, values: Mapping[Var, Expr]) -> Expr:
+    """``expr`` with variables replaced."""
+    if isinstance(expr, Var):
+        return values.get(expr, expr)
+    if free_vars(expr).isdisjoint(values):
+        return expr
+    return _rebuilt(walk(expr), lambda node: values.get(node) if isinstance(node, Var) else None)
+
+
+def _rebuilt(nodes: Iterable[Expr], rule: Callable[[Expr], Expr | None]) -> Expr:
+    """The last of ``nodes``, operands before users, after ``rule``."""
     done: dict[Expr, Expr] = {}
-    for node in walk(expr):
+    for node in nodes:
         rebuilt = node
         if children := node.children():
             fresh = tuple([done[child] for child in children])
@@ -37,12 +51,7 @@ def rewrite(expr: Expr, rule: Callable[[Expr], Expr | None]) -> Expr:
                 rebuilt = node.with_children(fresh)
         replacement = rule(rebuilt)
         done[node] = rebuilt if replacement is None else replacement
-    return done[expr]
-
-
-def substitute(expr: Expr, values: dict[Var, Expr]) -> Expr:
-    """``expr`` with variables replaced."""
-    return rewrite(expr, lambda node: values.get(node) if isinstance(node, Var) else None)
+    return done[node]
 
 
 @once_for_each

@@ -77,16 +77,16 @@ def test_what_was_measured_is_used_and_what_is_damaged_is_not(tmp_path: Path, mo
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     kept.cache_clear()
     try:
-        usual = shipped("some-cpu", 32)
-        assert machine_of("some-cpu", 32) == usual
+        usual = shipped("some-cpu", "+avx2", 32)
+        assert machine_of("some-cpu", "+avx2", 32) == usual
         measured = type(usual).of({**usual.as_dict(), "load": 0.75})
         keep("some-cpu", measured)
-        assert machine_of("some-cpu", 32) == measured
+        assert machine_of("some-cpu", "+avx2", 32) == measured
         (file,) = (tmp_path / "cache").iterdir()
         assert file.name.startswith("machine-")
         assert file.name.endswith("some-cpu")
         file.write_bytes(b"damaged")
         kept.cache_clear()
-        assert machine_of("some-cpu", 32) == usual
+        assert machine_of("some-cpu", "+avx2", 32) == usual
     finally:
         kept.cache_clear()

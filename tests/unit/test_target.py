@@ -55,7 +55,7 @@ def test_a_processor_is_found_by_llvms_name_with_its_constants() -> None:
     assert PROCESSORS.keys() == FAMILIES.keys()
     for name, target in PROCESSORS.items():
         assert target.cpu == name
-        assert target.machine == FAMILIES[name] == machine_of(name, target.vector_bytes)
+        assert target.machine == FAMILIES[name] == machine_of(name, target.features, target.vector_bytes)
         assert target.triple in {level.triple for level in LEVELS.values()}
         assert target.features.split(",") == list(dict.fromkeys(target.features.split(",")))
     assert re.search(r"fmla\s+v\d+\.4s", matmul_for(NAMED["neoverse-n1"]))

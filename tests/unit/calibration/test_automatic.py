@@ -13,7 +13,7 @@ from ansorlite.api import tune as verb
 from ansorlite.cache.disk import CACHE_VARIABLE
 from ansorlite.calibration import automatic
 from ansorlite.calibration.automatic import CALIBRATE_VARIABLE, calibrated, wanted
-from ansorlite.machine.families import MIDDLE, shipped
+from ansorlite.machine.families import FAMILIES, MIDDLE, WIDE, shipped
 from ansorlite.machine.kept import kept
 from ansorlite.target import Target, process_target
 from tests import workloads
@@ -28,7 +28,7 @@ def unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Target]
     monkeypatch.setattr(automatic.llvm, "get_host_cpu_name", lambda: "new-cpu")
     kept.cache_clear()
     here = process_target()
-    yield replace(here, cpu="new-cpu", machine=shipped("new-cpu", here.vector_bytes))
+    yield replace(here, cpu="new-cpu", machine=shipped("new-cpu", here.features, here.vector_bytes))
     kept.cache_clear()
 
 
@@ -46,6 +46,13 @@ def test_only_a_long_tuning_on_an_unknown_machine_begins_with_measuring_it(
     monkeypatch.setattr(automatic, "FAMILIES", {})
     monkeypatch.setenv(CALIBRATE_VARIABLE, "0")
     assert not wanted(unknown, 64, None)
+
+
+def test_an_unknown_processor_has_the_row_of_one_with_its_instructions() -> None:
+    assert shipped("new-cpu", "+avx512f,+amx-tile", 64) == FAMILIES["sapphirerapids"]
+    assert shipped("new-cpu", "+avx512f,-amx-tile", 64) == WIDE
+    assert shipped("new-cpu", "+avx2", 32) == MIDDLE
+    assert shipped("znver4", "+amx-tile", 64) == FAMILIES["znver4"]
 
 
 def test_what_is_measured_is_used_and_kept(unknown: Target, monkeypatch: pytest.MonkeyPatch) -> None:

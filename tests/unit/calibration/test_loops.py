@@ -14,7 +14,13 @@ from ansorlite.codegen.builder import Module
 from ansorlite.codegen.machine import machine, optimise
 from ansorlite.target import LEVELS, Target, process_target
 
-OTHERS = {"runs": memory.runs(1 << 16, 2), "pages": memory.pages(16), "code": core.straight(128)}
+OTHERS = {
+    "runs": memory.runs(1 << 16, 2),
+    "pages": memory.pages(16),
+    "streamed": memory.streamed(1 << 14, 3),
+    "scattered": memory.scattered(1 << 14, 2, 3),
+    "code": core.straight(128),
+}
 
 
 def assembly(target: Target, body: core.Body) -> str:
@@ -40,6 +46,8 @@ def test_what_is_measured_is_not_optimised_away() -> None:
     assert len(re.findall(r"\tv(?:add|xor)\w+|\tadd|\txor", found["clock"])) >= 64
     assert len(re.findall("vdivps", found["div"])) == 8
     assert len(re.findall("vfmadd", found["code"])) == 64
+    # Each of four vectors is multiplied into three accumulators.
+    assert len(re.findall("vfmadd", found["streamed"])) == len(re.findall("vfmadd", found["scattered"])) == 4 * 3
     assert len(set(re.findall(r"vbroadcastss\t(\d+)\(", found["code"]))) == 64
     # As many different loads, chains and stores as are counted: none is merged with another.
     assert len(set(re.findall(r"vxorps\t(\d+)\(", found["issue"]))) == 6

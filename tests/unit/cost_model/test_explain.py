@@ -10,6 +10,7 @@ import pytest
 
 from ansorlite import te
 from ansorlite.cost_model.explain import Explanation, Statement, explain
+from ansorlite.machine.families import WIDE
 from ansorlite.search.default import default_candidate
 from ansorlite.spaces.derivation import derive
 from ansorlite.target import PROCESSORS
@@ -93,7 +94,7 @@ def test_arithmetic_takes_as_long_as_its_units_do(threads: int) -> None:
 
 def test_tiles_of_four_sums_are_bound_by_matrix_units() -> None:
     """By public figures of Sapphire Rapids: 16 cycles a product of 16 x 16 x 16 words, of four pieces each."""
-    target = replace(PROCESSORS["sapphirerapids"], threads=1)
+    target = replace(PROCESSORS["sapphirerapids"], threads=1, machine=WIDE)
     task = Task(workloads.quantised_matmul(512, 512, 512), target)
     found = longest(explain(task, default_candidate(task, derive(task))))
     assert found.bound == "tiles", found
