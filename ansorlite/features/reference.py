@@ -21,6 +21,7 @@ from ansorlite.features.assemble import program_features
 from ansorlite.features.facts import ALWAYS, AccessFacts, MatrixFacts, StatementFacts
 from ansorlite.features.neighbours import Location, with_neighbours
 from ansorlite.features.operations import operations
+from ansorlite.features.unfused import unfused
 from ansorlite.loops.kernel_module import KernelModule, When
 from ansorlite.loops.matrix_tile import match
 from ansorlite.loops.nodes import Alloc, Block, Buffer, For, If, Load, LoopKind, Prefetch, Role, Scope, Stmt, Store, children
@@ -39,10 +40,11 @@ def reference(module: KernelModule, names: Sequence[str], target: Target) -> NDA
     These are all that a call runs; what is prepared before the first call is not among them.
     """
     (main,) = module.at(When.CALL)
-    found = [list(store_copies(main.body, name, (), {})) for name in names]
-    every = list(stores(main.body))
+    body = unfused(main.body)
+    found = [list(store_copies(body, name, (), {})) for name in names]
+    every = list(stores(body))
     assert {store.stage for store in every if _is_main(store)} == set(names)
-    asked = list(_asked(main.body, ()))
+    asked = list(_asked(body, ()))
     facts = [
         replace(
             _facts(copies, every),
