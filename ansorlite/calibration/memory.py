@@ -71,7 +71,8 @@ def scattered(nbytes: int, lines: int, products: int) -> Body:
     """As :func:`streamed`, from runs of so many lines anywhere in ``nbytes``."""
 
     def body(loop: Loop) -> int:
-        return _multiplied(loop, _run(loop, nbytes, lines), CACHE_LINE * lines // loop.target.vector_bytes, products)
+        vectors = max(CACHE_LINE * lines // loop.target.vector_bytes, 1)
+        return _multiplied(loop, _run(loop, nbytes, lines), vectors, products)
 
     return body
 

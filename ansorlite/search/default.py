@@ -18,8 +18,8 @@ from ansorlite.sketch.tile_space import TileSpace
 from ansorlite.task import Task
 
 #: Every sketch is bred for a while; then the best few of them for longer.
-_FIRST: Final = EvolutionSettings(population=1024, generations=2, keep=64)
-_THEN: Final = EvolutionSettings(population=1024, generations=7, keep=1)
+_FIRST: Final = EvolutionSettings(population=2048, generations=2, keep=256)
+_THEN: Final = EvolutionSettings(population=2048, generations=8, keep=1)
 _FINALISTS: Final = 2
 
 
