@@ -26,6 +26,9 @@ _FEWEST: Final = 3
 #: After so many pairs, a program that was so many times slower in each of them is timed no more; one pair less of long turns.
 _CLEARLY_SLOWER: Final = ((2, 1.5), (3, 1.2))
 
+#: So many repeats may pass, by its first call, until a program is known to be far slower than the best.
+_FEW_REPEATS: Final = 4
+
 #: A turn in which something else took the machine is taken again, so many times in all,
 _ATTEMPTS: Final = 3
 #: but not beyond so many seconds: on a busy machine such a turn would always be disturbed, and it is long enough for a mean.
@@ -112,12 +115,14 @@ def beside(
 
 
 def slower(program: Timed, first: float, best: float | None, settings: MeasureSettings) -> float | None:
-    """The latency of a program that is far slower than ``best``, without more calls than that needs; ``None`` if it is not."""
+    """The latency of a program that is far slower than ``best``, by no more calls than that needs; ``None`` if it is not."""
     if best is None or first <= settings.slow_factor * best:
         return None
     if first > settings.hopeless_factor * best and first > settings.repeat_seconds:
         return first
-    again = min(first, undisturbed(program, 1))
+    # A single call of a short program may wait for threads that sleep, which takes longer than the program.
+    calls = min(calls_for(best, settings.repeat_seconds) // 4, calls_for(first, _FEW_REPEATS * settings.repeat_seconds))
+    again = min(first, undisturbed(program, max(1, calls)))
     return again if again > settings.slow_factor * best else None
 
 

@@ -62,6 +62,20 @@ def test_slower(first: float, again: float, slow: float | None, calls: int) -> N
     assert program.calls == calls
 
 
+def test_a_short_program_is_not_slower_for_waking_threads() -> None:
+    """Its first call of each turn waits for them, and no other does."""
+
+    def woken() -> Iterator[float]:
+        yield 60e-6
+        yield from for_ever(15e-6)
+
+    program = Program(woken())
+    assert turns.slower(program, 100e-6, 15e-6, SETTINGS) is None
+    assert program.calls == 166  # a quarter of a repeat, if it is as fast as the best
+    slow = Program(for_ever(60e-6))
+    assert turns.slower(slow, 100e-6, 15e-6, SETTINGS) == pytest.approx(60e-6)
+
+
 def test_without_a_best_nothing_is_slower() -> None:
     assert turns.slower(Program(for_ever(1.0)), 100.0, None, SETTINGS) is None
 
