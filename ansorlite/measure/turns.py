@@ -101,8 +101,7 @@ def beside(
     """
     if rival is None or best is None:
         return latency(program, first, settings)
-    calls = max(1, calls_for(best, settings.repeat_seconds) // 4)
-    again = undisturbed(program, calls)
+    again = undisturbed(program, _for_estimate(best, settings))
     estimate = min(first, again)
     if estimate >= settings.long_seconds or best > settings.slow_factor * estimate:
         return latency(program, first, settings)
@@ -121,9 +120,14 @@ def slower(program: Timed, first: float, best: float | None, settings: MeasureSe
     if first > settings.hopeless_factor * best and first > settings.repeat_seconds:
         return first
     # A single call of a short program may wait for threads that sleep, which takes longer than the program.
-    calls = min(calls_for(best, settings.repeat_seconds) // 4, calls_for(first, _FEW_REPEATS * settings.repeat_seconds))
-    again = min(first, undisturbed(program, max(1, calls)))
+    calls = min(_for_estimate(best, settings), calls_for(first, _FEW_REPEATS * settings.repeat_seconds))
+    again = min(first, undisturbed(program, calls))
     return again if again > settings.slow_factor * best else None
+
+
+def _for_estimate(best: float, settings: MeasureSettings) -> int:
+    """Calls of a quarter of a repeat, of a program that is as fast as the best."""
+    return max(1, calls_for(best, settings.repeat_seconds) // 4)
 
 
 def relative(
