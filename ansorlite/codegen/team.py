@@ -6,9 +6,11 @@ works through the chunks itself; helper ``w`` is thread ``w``, and helps when it
 thread that has not begun: only, when no chunk is left, for those that others are working on. If another caller has the
 team, or ``threads`` is 1, the caller does everything, as thread 0.
 
-How it works. One word, the ticket, holds (threads of the job, its chunks, the next chunk). Whoever changes it from ``t`` to
-``t + 1`` by compare-and-swap owns the chunk named by ``t``, of the job that is running now: so a helper that was stopped for
-any length of time between looking and claiming claims something true, or nothing. The other facts of the job are written
+How it works. One word, the ticket, holds (threads of the job, first and end of the chunks that are left). Threads of even number
+take the first by compare-and-swap, those of odd number the last, so two threads each have one half in a row, whoever is faster more
+of it: neighbours in the iteration space rarely write to the same line at the same time, and the next loop finds in a core's
+caches what that core has left there. Who has claimed owns a chunk of the job that is running now: so a helper that was stopped
+for any length of time between looking and claiming claims something true, or nothing. The other facts of the job are written
 before the ticket, and stay until the last chunk is done. A helper without work looks at the ticket for a while, then says
 that it sleeps, looks once more, and sleeps on a semaphore of its own. The caller publishes the ticket, and only then looks
 who sleeps; one of the two sees the other (both are sequentially consistent), so no wake-up is lost.
@@ -45,6 +47,7 @@ _STACK: Final = 8 << 20
 _LOOKS: Final = 1000
 
 # The ticket: bits 0-23 the next chunk, bits 24-47 the number of chunks, bits 48-63 threads.
+# The ticket: bits 0-23 the first chunk left, bits 24-47 one past the last, bits 48-63 threads.
 _TEXT: Final = Template("""target triple = "$triple"
 
 %slot = type { i64, [56 x i8], [64 x i8] }  ; whether the helper sleeps, its semaphore
@@ -72,14 +75,36 @@ define internal void @pause() alwaysinline nounwind {
 $now
 ; Whether a ticket has a chunk left that a thread may take.
 define internal i1 @open(i64 %word, i64 %thread) alwaysinline nounwind {
-  %next = and i64 %word, 16777215
+  %front = and i64 %word, 16777215
   %shifted = lshr i64 %word, 24
-  %count = and i64 %shifted, 16777215
+  %back = and i64 %shifted, 16777215
   %threads = lshr i64 %word, 48
-  %left = icmp ult i64 %next, %count
+  %left = icmp ult i64 %front, %back
   %member = icmp ult i64 %thread, %threads
   %both = and i1 %left, %member
   ret i1 %both
+}
+
+; The chunk that is claimed by taking one from the ticket. More than two threads share the two ends, so chunks are taken in turn
+; from so many lanes of them, one for every two threads, as are next to each other: place p is row p / lanes of lane p % lanes.
+define internal i64 @chunk_of(i64 %word, i64 %chunks, i1 %odd) alwaysinline nounwind {
+  %front = and i64 %word, 16777215
+  %shifted = lshr i64 %word, 24
+  %back = and i64 %shifted, 16777215
+  %last = sub i64 %back, 1
+  %place = select i1 %odd, i64 %last, i64 %front
+  %threads = lshr i64 %word, 48
+  %even = add i64 %threads, 1
+  %lanes = lshr i64 %even, 1
+  %lane = urem i64 %place, %lanes
+  %row = udiv i64 %place, %lanes
+  %rows = udiv i64 %chunks, %lanes
+  %longer = urem i64 %chunks, %lanes          ; so many lanes, the first, have a row more
+  %before = call i64 @llvm.umin.i64(i64 %lane, i64 %longer)
+  %whole = mul i64 %lane, %rows
+  %begin = add i64 %whole, %before
+  %chunk = add i64 %begin, %row
+  ret i64 %chunk
 }
 
 ; Run chunk number %chunk: from its share of the iterations to the next one's.
@@ -96,6 +121,8 @@ define internal void @chunk(ptr %body, ptr %context, i64 %iterations, i64 %chunk
 ; Claim and run chunks until none is left; how many.
 define internal i64 @work(i64 %thread) nounwind {
 entry:
+  %odd = trunc i64 %thread to i1
+  %step = select i1 %odd, i64 -16777216, i64 1  ; of the ticket: one from the back, or from the front
   br label %look
 look:
   %mine = phi i64 [ 0, %entry ], [ %more, %run ]
@@ -106,18 +133,18 @@ try:
   %open = call i1 @open(i64 %word, i64 %thread)
   br i1 %open, label %claim, label %end
 claim:
-  %following = add i64 %word, 1
+  %following = add i64 %word, %step
   %pair = cmpxchg ptr @ticket, i64 %word, i64 %following acquire monotonic, align 8
   %seen = extractvalue { i64, i1 } %pair, 0
   %claimed = extractvalue { i64, i1 } %pair, 1
   br i1 %claimed, label %run, label %try
 run:
-  %number = and i64 %word, 16777215
   %body = load ptr, ptr @body
   %context = load ptr, ptr @context
   %iterations = load i64, ptr @iterations
   %chunks = load i64, ptr @chunks
-  call void @chunk(ptr %body, ptr %context, i64 %iterations, i64 %chunks, i64 %number, i64 %thread)
+  %chunk = call i64 @chunk_of(i64 %word, i64 %chunks, i1 %odd)
+  call void @chunk(ptr %body, ptr %context, i64 %iterations, i64 %chunks, i64 %chunk, i64 %thread)
   %more = add i64 %mine, 1
   br label %look
 end:

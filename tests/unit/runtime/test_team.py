@@ -52,6 +52,30 @@ leave:
   atomicrmw sub ptr %mine, i64 1 monotonic, align 8
   ret void
 }
+
+; Writes down which thread ran each iteration, 1 more than its number, and takes a while.
+define void @signed(ptr %context, i64 %begin, i64 %end, i64 %thread) {
+entry:
+  %mark = add i64 %thread, 1
+  br label %head
+head:
+  %i = phi i64 [ %begin, %entry ], [ %next, %step ]
+  %more = icmp slt i64 %i, %end
+  br i1 %more, label %spin, label %leave
+spin:
+  %turn = phi i64 [ 0, %head ], [ %following, %spin ]
+  call void asm sideeffect "", "~{memory}"()
+  %following = add i64 %turn, 1
+  %enough = icmp eq i64 %following, 2000
+  br i1 %enough, label %step, label %spin
+step:
+  %at = getelementptr i64, ptr %context, i64 %i
+  store i64 %mark, ptr %at
+  %next = add i64 %i, 1
+  br label %head
+leave:
+  ret void
+}
 """
 
 RUN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
@@ -79,7 +103,9 @@ def linked() -> Any:
     target = host()
     code = machine(target).emit_object(optimise(f'target triple = "{target.triple}"\n{BODY}', target))
     linker = llvm.create_lljit_compiler(machine(target), use_jit_link=True)
-    tracker: Any = llvm.JITLibraryBuilder().add_object_img(code).export_symbol("body").link(linker, "body")
+    tracker: Any = (
+        llvm.JITLibraryBuilder().add_object_img(code).export_symbol("body").export_symbol("signed").link(linker, "body")
+    )
     return tracker
 
 
@@ -101,6 +127,19 @@ def test_every_iteration_runs_once(body: int, iterations: int, threads: int) -> 
         counter.run(min(chunks, iterations))
         assert (counter.counts == (chunks > 0)).all()
         assert counter.wrong[0] == 0
+
+
+@pytest.mark.parametrize("threads", [2, 3, 4, 5])
+@pytest.mark.parametrize("chunks", [8, 17, 64])
+def test_threads_work_from_both_ends(compiled: Any, chunks: int, threads: int) -> None:
+    """Of each lane threads of even number have the beginning, those of odd number the rest: two threads a half in a row each."""
+    run = RUN(team.address())
+    for _ in range(50):
+        who = np.zeros(chunks, np.int64)
+        run(int(compiled["signed"]), who.ctypes.data, chunks, chunks, threads)
+        assert (who > 0).all()
+        for lane in np.array_split((who - 1) % 2, (threads + 1) // 2):
+            assert (np.diff(lane) >= 0).all()
 
 
 def test_regions_in_a_row_with_changing_teams(body: int) -> None:
