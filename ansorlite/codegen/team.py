@@ -7,8 +7,8 @@ thread that has not begun: only, when no chunk is left, for those that others ar
 team, or ``threads`` is 1, the caller does everything, as thread 0.
 
 How it works. One word, the ticket, holds (threads of the job, first and end of the chunks that are left). Threads of even number
-take the first by compare-and-swap, those of odd number the last, so two threads each have one half in a row, whoever is faster more
-of it: neighbours in the iteration space rarely write to the same line at the same time, and the next loop finds in a core's
+take the first by compare-and-swap, those of odd number the last, so two threads each have one half in a row, whoever is faster
+more of it: neighbours in the iteration space rarely write to the same line at the same time, and the next loop finds in a core's
 caches what that core has left there. Who has claimed owns a chunk of the job that is running now: so a helper that was stopped
 for any length of time between looking and claiming claims something true, or nothing. The other facts of the job are written
 before the ticket, and stay until the last chunk is done. A helper without work looks at the ticket for a while, then says
