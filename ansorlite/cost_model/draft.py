@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorlite.features.names import COLUMN, NUM_FEATURES
+from ansorlite.features.names import COLUMN
 from ansorlite.machine.constants import MachineConstants
 from ansorlite.target import Target
 
@@ -30,6 +30,7 @@ class Cycles(NamedTuple):
         stores, moves, spills: come on top.
         l2, runs, pages: of bytes from the second cache, of the starts of runs of them, and of the addresses of pages.
         l3, memory: of bytes from beyond, already shared by the threads.
+        coherence: of lines that another thread has written, for the thread that reads most of them.
         threads: that share the work.
     """
 
@@ -47,6 +48,7 @@ class Cycles(NamedTuple):
     pages: Numbers
     l3: Numbers
     memory: Numbers
+    coherence: Numbers
     threads: Numbers
 
     def total(self, machine: MachineConstants) -> Numbers:
@@ -55,7 +57,7 @@ class Cycles(NamedTuple):
         busy = _overlapping(units, self.issue + self.branches, machine.core_overlap)
         busy = busy + self.stores + self.moves + self.spills
         own = _overlapping(busy, self.l2 + self.runs + self.pages, machine.near_overlap)
-        return _overlapping(own / self.threads, self.l3 + self.memory, machine.far_overlap)
+        return _overlapping(own / self.threads, self.l3 + self.memory + self.coherence, machine.far_overlap)
 
 
 class Draft:
@@ -94,6 +96,9 @@ class Draft:
         f = features.transpose(2, 1, 0)
 
         def magnitude(name: str) -> Numbers:
+            # Of a table nothing is known of matrix units, nor of other threads.
+            if COLUMN[name] >= len(f):
+                return np.zeros(f.shape[1:])
             result: Numbers = np.exp2(f[COLUMN[name]])
             result -= 1.0
             return result
@@ -164,9 +169,10 @@ class Draft:
             # From one call to the next, a cache keeps what fits into it.
             l3=np.where(magnitude("bytes") > self.target.l2 * k.l2_share, l3, 0.0),
             memory=np.where(magnitude("bytes") > self.target.l3 * k.l3_share, memory, 0.0),
+            coherence=magnitude("coherence_misses") * k.coherence_miss,
             threads=threads,
         )
-        if features.shape[2] == NUM_FEATURES:
+        if not self.target.matrix_dots:
             return vectors_alone
         products, tile_loads, tile_stores = magnitude("tile_products"), magnitude("tile_loads"), magnitude("tile_stores")
         tiled = products > 0

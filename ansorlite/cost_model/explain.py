@@ -19,8 +19,8 @@ from ansorlite.sketch.sketch import Sketch
 from ansorlite.task import Task
 
 #: What of :class:`~ansorlite.cost_model.draft.Cycles` takes time that threads share, and what they have shared already.
-_OWN: Final = tuple(name for name in Cycles._fields if name not in ("l3", "memory", "threads"))
-_SHARED: Final = ("l3", "memory")
+_OWN: Final = tuple(name for name in Cycles._fields if name not in ("l3", "memory", "coherence", "threads"))
+_SHARED: Final = ("l3", "memory", "coherence")
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, fields
+from typing import Final
 
 from ansorlite.alignment import CACHE_LINE
 from ansorlite.columns.arithmetic import (
@@ -23,25 +24,28 @@ from ansorlite.columns.arithmetic import (
 )
 from ansorlite.columns.tape import Number
 from ansorlite.features.facts import ALWAYS, AccessFacts, MatrixFacts, Numbers, Operations, StatementFacts
-from ansorlite.features.memory import memory
+from ansorlite.features.memory import Memory, memory
 from ansorlite.features.names import ACCESSES, MATRIX_NAMES
 from ansorlite.loops.matrix_tile import fits, pays, piece
 from ansorlite.machine import amx
 from ansorlite.target import Target
 
+_NOBODY: Final[Mapping[str, Number]] = {}
+
 
 def program_features(statements: Sequence[StatementFacts], target: Target) -> list[list[Number]]:
     """The features of each statement of a program."""
     # Statements outside of parallel loops share the registers of a thread with those inside of them.
-    teams: Number = 0
-    if target.matrix_dots and target.threads > 1:
+    makers: dict[str, Number] = {}
+    if target.threads > 1:
         for s in statements:
-            teams = either(teams, _product(s.parallel, s.trips) > 1)
-    return [assemble(s, target, teams) for s in statements]
+            makers[s.name] = either(makers.get(s.name, 0), _product(s.parallel, s.trips) > 1)
+    return [assemble(s, target, makers) for s in statements]
 
 
-def assemble(s: StatementFacts, target: Target, teams: Number = 0) -> list[Number]:
-    """The features of a statement that :func:`~ansorlite.features.names.names` has; ``teams``: whether its program starts any."""
+def assemble(s: StatementFacts, target: Target, makers: Mapping[str, Number] = _NOBODY) -> list[Number]:
+    """The features of a statement that :func:`~ansorlite.features.names.names` has; ``makers``: by stage of its program whether
+    several threads compute it."""
     depths = range(len(s.trips))
     vector_trip = _product(s.vector, s.trips)
     vectors = ceil(vector_trip / s.lanes)
@@ -65,7 +69,7 @@ def assemble(s: StatementFacts, target: Target, teams: Number = 0) -> list[Numbe
     sums = [total(level) for level in moved.traffic]
     tiles: Sequence[Number] = [0] * len(MATRIX_NAMES)
     if target.matrix_dots and s.matrix is not None:
-        tiles = _tiles(s.matrix, iterations, both(teams, equal(parallel, 1)))
+        tiles = _tiles(s.matrix, iterations, both(_any(makers.values()), equal(parallel, 1)))
         # Tiles take whole lines: what rows that fall into few sets push out of the first cache has been used.
         _, loaded, *_ = tiles
         sums[0] = where(loaded > 0, minimum(sums[0], loaded * amx.BYTES), sums[0])
@@ -90,7 +94,36 @@ def assemble(s: StatementFacts, target: Target, teams: Number = 0) -> list[Numbe
         result += [_log(unique), *(_log(level[number]) for level in moved.traffic), access.lane_stride, access.write]
         result += [_log(loads[number]), _log(iterations * access.item / maximum(unique, 1))]
     result += [0] * (8 * (ACCESSES - len(s.accesses)))
+    if target.threads > 1:
+        return [*result, *map(_log, tiles), _log(_coherence_misses(s, parallel, moved, makers, target.threads))]
     return [*result, *map(_log, tiles)] if target.matrix_dots else result
+
+
+def _coherence_misses(s: StatementFacts, parallel: Number, moved: Memory, makers: Mapping[str, Number], threads: int) -> Number:
+    """How many lines the busiest thread reads that another one has written.
+
+    What one thread computes is another one's to all others. What all compute together is, where each of them reads all of it;
+    where they share it among them, each reads what it has computed.
+    """
+    result: Number = 0
+    for access, unique, inside in zip(s.accesses, moved.unique, moved.inside, strict=True):
+        if access.write or access.producer not in makers:
+            continue
+        of_its_own, shared = (
+            _any(both(flag, of) for flag, of in zip(s.parallel, what, strict=True)) for what in (access.renewed, access.moves)
+        )
+        lines = minimum(unique / CACHE_LINE, inside * ceil(parallel / threads))
+        together = where(both(parallel > 1, shared), 0, 1 - 1 / threads)
+        foreign = where(makers[access.producer], together, where(parallel > 1, 1, 0))
+        result = result + where(of_its_own, 0, lines * foreign)
+    return result
+
+
+def _any(flags: Iterable[Number]) -> Number:
+    result: Number = 0
+    for flag in flags:
+        result = either(result, flag)
+    return result
 
 
 def _tiles(m: MatrixFacts, iterations: Number, alone: Number) -> list[Number]:

@@ -42,6 +42,7 @@ class AccessFacts:
         write: whether it is the store. A reduction's is where its elements add up, in the tile behind any registers.
         held: whether it is read from registers: nothing is loaded.
         counted: whether its lines are its own; else another access, of neighbouring elements, has the lines of both.
+        producer: of a read, the stage that computes what is read; empty of an input.
     """
 
     widths: tuple[Numbers, ...]
@@ -55,6 +56,7 @@ class AccessFacts:
     pads: Numbers = ()
     held: Number = 0
     counted: bool = True
+    producer: str = ""
 
 
 @dataclass(frozen=True)

@@ -35,12 +35,14 @@ class Memory:
         traffic: for each cache, by access: bytes that are fetched into it.
         runs: for the first and the second cache: runs of neighbouring lines that are fetched into it.
         pages: whose addresses are looked for.
+        inside: by access: lines that one iteration of the parallel loop touches.
     """
 
     unique: Numbers
     traffic: tuple[Numbers, ...]
     runs: tuple[Number, ...]
     pages: Number
+    inside: Numbers
 
 
 class _Dim(NamedTuple):
@@ -106,6 +108,7 @@ def memory(s: StatementFacts, looping: Numbers, target: Target) -> Memory:
         traffic,
         tuple(total(t / run for t, run in zip(level, runs, strict=True)) for level in traffic[: len(caches)]),
         total(_traffic(pages, outer, _fitting(_sums(pages), together, target.machine.tlb_pages))),
+        [select(line, _inside_parallel(s)) for line in fetched] if target.threads > 1 else [0] * len(fetched),
     )
 
 
@@ -202,6 +205,14 @@ def _innermost(s: StatementFacts, looping: Numbers) -> Number:
     result: Number = 0
     for depth, (flag, parallel) in enumerate(zip(looping, s.parallel, strict=True)):
         result = where(flag, where(parallel, depth + 1, depth), result)
+    return result
+
+
+def _inside_parallel(s: StatementFacts) -> Number:
+    """The depth inside of the parallel loop; 0 where there is none."""
+    result: Number = 0
+    for depth, parallel in enumerate(s.parallel):
+        result = where(parallel, depth + 1, result)
     return result
 
 

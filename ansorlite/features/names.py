@@ -70,10 +70,15 @@ MATRIX_NAMES: Final = (
     "tile_stores",  # tiles of sums stored
     "tile_sums",  # tiles of sums that are added to in turn
 )
+#: Behind these, where there are several threads; those of matrix units are then there in any case.
+TEAM_NAMES: Final = ("coherence_misses",)  # lines that the busiest thread reads and another one has written
+_ALL: Final = (*NAMES, *MATRIX_NAMES, *TEAM_NAMES)
 #: Column of each name.
-COLUMN: Final[dict[str, int]] = {name: position for position, name in enumerate((*NAMES, *MATRIX_NAMES))}
+COLUMN: Final[dict[str, int]] = {name: position for position, name in enumerate(_ALL)}
 
 
 def names(target: Target) -> tuple[str, ...]:
     """Names of the columns of features for a CPU."""
+    if target.threads > 1:
+        return _ALL
     return (*NAMES, *MATRIX_NAMES) if target.matrix_dots else NAMES

@@ -171,11 +171,12 @@ class NestView:
                 pack = packs[access.tensor]
                 uses = [loop.axis in pack.copy.axes for loop in self.loops]
                 item = dtypes.size(pack.tensor.dtype)
-                found.append(self.loop_indexed(loops, pack.at, uses, item, write=False, pads=pack.pads))
+                packed = self.loop_indexed(loops, pack.at, uses, item, write=False, pads=pack.pads)
+                found.append(replace(packed, producer=pack.copy.name))
             elif access.tensor is tile:
                 item = dtypes.size(access.tensor.dtype)
                 taken = self.loop_indexed(loops, self.nest.epilogue_at, self.space(), item, write=False)
-                found.append(replace(taken, held=self.nest.tile_is_constant))
+                found.append(replace(taken, held=self.nest.tile_is_constant, producer=access.tensor.name))
             else:
                 walk = _walk(access)
                 if walk not in read:
@@ -274,7 +275,8 @@ class NestView:
         renewed = self.renewed(self.places[access.tensor][1] if access.tensor in self.places else (), loops)
         item = dtypes.size(access.tensor.dtype)
         pitch = access.tensor.shape[-1] * item if access.tensor.body is None and len(extents) > 1 else 0
-        return AccessFacts(tuple(widths), extents, item, pitch, moved, stride, False, renewed, pads)
+        producer = "" if access.tensor.body is None else access.tensor.name
+        return AccessFacts(tuple(widths), extents, item, pitch, moved, stride, False, renewed, pads, producer=producer)
 
     def renewed(self, outside: Numbers, loops: Loops) -> Numbers:
         """By loop: whether each iteration has a buffer of its own; ``outside``: which loops of the nest are around that."""

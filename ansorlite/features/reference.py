@@ -174,7 +174,7 @@ def _facts(copies: Sequence[StoreCopy], every: Sequence[Store]) -> StatementFact
     store = main.store
     ended = frozenset(each for copy in apart for each in copy.last)
     trips = [trip + (loop in ended) for loop, trip in zip(main.loops, main.trips, strict=True)]
-    written = frozenset(each.buffer for each in every)
+    written = {each.buffer: each.stage for each in every}
     kinds = [loop.kind for loop in main.loops]
     update = store.role is Role.UPDATE
     target_vars = frozenset().union(*(free_vars(i) for i in store.indices)) if store.indices else frozenset()
@@ -214,9 +214,9 @@ def _facts(copies: Sequence[StoreCopy], every: Sequence[Store]) -> StatementFact
 
 
 def _access(
-    where: Sequence[tuple[StoreCopy, tuple[Expr, ...]]], buffer: Buffer, written: frozenset[Buffer], write: bool
+    where: Sequence[tuple[StoreCopy, tuple[Expr, ...]]], buffer: Buffer, written: Mapping[Buffer, str], write: bool
 ) -> AccessFacts:
-    """One access, by the indices that it has in each of the copies."""
+    """One access, by the indices that it has in each of the copies; ``written``: by which stage each buffer is."""
     (main, indices), depths = where[0], range(len(where[0][0].loops))
     # A guarded read's index may stand outside of its buffer.
     dims = [[(copy, at[dim]) for copy, at in where] for dim in range(len(buffer.shape))]
@@ -229,7 +229,8 @@ def _access(
     item = dtypes.size(buffer.dtype)
     given = buffer.scope in (Scope.ARGUMENT, Scope.CONSTANT) and buffer not in written and len(buffer.shape) > 1
     pitch, held = buffer.shape[-1] * item if given else 0, not write and buffer.scope is Scope.REGISTER
-    return AccessFacts(widths, buffer.shape, item, pitch, moves, stride, write, renewed, buffer.pads, held)
+    producer = written.get(buffer, "")
+    return AccessFacts(widths, buffer.shape, item, pitch, moves, stride, write, renewed, buffer.pads, held, producer=producer)
 
 
 def _shared(a: StoreCopy, b: StoreCopy) -> int:

@@ -50,6 +50,7 @@ class MachineConstants:
         wake: what the first parallel loop takes more when the team sleeps.
         half: what a vector of at most half a register takes, as a share of a whole one; below 1 on cores that do a whole one in
             two parts.
+        coherence_miss: a line that another core has written, read in runs of two, and what writing it anew then costs that one.
         tile_product: a product of tiles on a matrix unit, where many are independent.
         tile_latency: of one whose sums the next one needs.
         tile_load, tile_store: a tile in the first cache.
@@ -97,6 +98,7 @@ class MachineConstants:
     region: float
     wake: float
     half: float = 1.0
+    coherence_miss: float = 40.0
     tile_product: float = amx.PRODUCT
     tile_latency: float = amx.LATENCY
     tile_load: float = amx.LOAD

@@ -6,7 +6,8 @@ Neoverse are of servers with eight channels. A multiply-add of theirs takes four
 only two; and a V1 is taken with SVE's vectors of 32 bytes, two a cycle, not with NEON's, four. Only WIDE, znver3, znver4 and
 sapphirerapids (on a later Xeon with the same instructions) were measured by us; ``ansorlite calibrate`` measures any. All rows
 have the tiles of Sapphire Rapids (``amx.py``), which count where a processor has such registers. What no table has (overlaps, the
-cost of spilling) is as it was fitted to programs on the machine of :data:`WIDE`, but for sapphirerapids.
+cost of spilling) is as it was fitted to programs on the machine of :data:`WIDE`, but for sapphirerapids; misses of coherence are
+as that has them.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import pytest
 from ansorlite.cost_model import draft
 from ansorlite.cost_model.draft import Draft
 from ansorlite.errors import CalibrationError
-from ansorlite.features.names import COLUMN, NUM_FEATURES
+from ansorlite.features.names import COLUMN
 from ansorlite.machine.constants import MachineConstants
 from ansorlite.machine.families import FAMILIES, WIDE
 from tests import targets
@@ -24,12 +24,13 @@ _MAGNITUDES = {
     "strided_stores": 1.0, "fixed_loads": 48.0, "inner_trip": 4.0, "vector_trip": 16.0,
     "accumulators": 40.0,
     "bytes": 2.0**34, "l1_traffic": 2.0**30, "l2_traffic": 2.0**30, "l3_traffic": 2.0**30, "l1_runs": 2.0**20, "l2_runs": 2.0**20,
+    "coherence_misses": 2.0**20,
     "written_over": 2.0**20, "pages": 2.0**20, "convert": 2.0**20, "dot": 2.0**20, "div": 2.0**20, "math": 2.0**20,
 }  # fmt: skip
 
 
-def _features(columns: int = NUM_FEATURES, **plain: float) -> np.ndarray:
-    found = np.zeros((1, 1, columns))
+def _features(**plain: float) -> np.ndarray:
+    found = np.zeros((1, 1, len(COLUMN)))
     for name, value in _MAGNITUDES.items():
         found[0, 0, COLUMN[name]] = np.log2(1 + plain.pop(name, value))
     for name, value in ({"lanes": 4.0, "lane_use": 0.5, "balance": 1.0, "parallel": 4.0} | plain).items():
@@ -53,9 +54,11 @@ PROGRAMS = (
 #: The same on matrix units: bound by products, by loads, and by sums that wait for each other.
 _TILES = {"tile_products": 2.0**20, "tile_loads": 2.0**20, "tile_stores": 2.0**10, "tile_sums": 4.0}
 PROGRAMS += tuple(
-    _features(len(COLUMN), **{name: float(np.log2(1 + value)) for name, value in (_TILES | other).items()})
+    _features(**{name: float(np.log2(1 + value)) for name, value in (_TILES | other).items()})
     for other in ({}, {"tile_loads": 2.0**24}, {"tile_sums": 1.0})
 )
+#: Two cores with such units.
+TILED = replace(targets.WIDE, cpu="sapphirerapids", features="+amx-int8,+amx-bf16,+amx-tile")
 #: Capacities decide what the features are, before the draft sees them.
 IN_FEATURES = ("l1_share", "tlb_pages")
 
@@ -64,8 +67,8 @@ IN_FEATURES = ("l1_share", "tlb_pages")
 def test_every_constant_counts(name: str) -> None:
     row = replace(WIDE, issue=1.0) if name == "issue" else replace(WIDE, l3_all=8.0) if name == "l3_all" else WIDE
     other = replace(row, **{name: 0.25 * getattr(row, name) if name != "masked" else 3.0})
-    one, two = (Draft(replace(targets.WIDE, machine=machine)) for machine in (row, other))
-    level = {"l2_share": targets.WIDE.l2, "l3_share": targets.WIDE.l3}
+    one, two = (Draft(replace(TILED, machine=machine)) for machine in (row, other))
+    level = {"l2_share": TILED.l2, "l3_share": TILED.l3}
     some = PROGRAMS if name not in level else (_features(bytes=0.5 * level[name]),)
     assert any(one.seconds(program) != two.seconds(program) for program in some)
 

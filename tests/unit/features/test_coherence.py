@@ -1,0 +1,65 @@
+"""Lines that a thread reads and another one has written."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ansorlite import te
+from ansorlite.features import NUM_FEATURES, extract
+from ansorlite.features.names import COLUMN
+from ansorlite.features.population import population_facts
+from ansorlite.sketch.candidate import Candidate
+from ansorlite.sketch.program import sketch_of
+from ansorlite.target import Target
+from ansorlite.task import Task
+from tests import targets
+
+#: A product of what a stage has computed before, 256 lines.
+TRACE = """def schedule(s):
+    C = s.stage("C")
+    i0, i1 = s.split(C["i"], ({rows}, {rest}))
+    j0, j1 = s.split(C["j"], ({columns}, {across}))
+    s.reorder(i0, j0, i1, C["k"], j1)
+    s.parallel((i0, j0), depth=2)
+    s.vectorize(j1, lanes=16)
+    B = s.stage("B")
+    s.compute_at(B, {at})
+    s.parallel((B["i"], B["k"]), depth={depth})
+    s.vectorize(B["k"], lanes=16)"""
+
+
+def misses(rows: int, columns: int, at: str, depth: int, target: Target = targets.WIDE) -> float:
+    """How many of these lines the busiest thread of the product reads."""
+    a, w = te.placeholder((64, 64), name="A"), te.placeholder((64, 64), name="W")
+    b = te.compute((64, 64), lambda i, k: te.exp(a[i, k]), name="B")
+    k = te.reduce_axis(64, name="k")
+    task = Task([a, w, te.compute((64, 64), lambda i, j: te.sum(b[i, k] * w[k, j], axis=k), name="C")], target)
+    trace = TRACE.format(rows=rows, rest=64 // rows, columns=columns, across=64 // columns, at=at, depth=depth)
+    sketch = sketch_of(task, Candidate(trace))
+    names = [facts.name for facts in population_facts(sketch.fold(()))]
+    found = extract(sketch, np.zeros((1, 0), np.int64))[0, names.index("C")]
+    if target.threads == 1:
+        assert len(found) == NUM_FEATURES
+        return 0.0
+    return float(2.0 ** found[COLUMN["coherence_misses"]] - 1.0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "at", "depth", "expected"),
+    [
+        (4, 1, "None", 0, 128),  # one thread has computed all: the other one reads half
+        (1, 4, "None", 0, 256),  # it reads all
+        (4, 1, "None", 1, 0),  # each reads what it has computed
+        (1, 4, "None", 1, 128),  # each reads all, of which it has computed half
+        (4, 1, "j0", 0, 0),  # each has its own
+        (1, 1, "None", 1, 128),  # one thread reads what both have computed
+        (1, 1, "None", 0, 0),
+    ],
+)
+def test_lines_that_another_thread_has_written(rows: int, columns: int, at: str, depth: int, expected: int) -> None:
+    assert misses(rows, columns, at, depth) == pytest.approx(expected)
+
+
+def test_one_thread_has_none() -> None:
+    assert misses(4, 1, "None", 0, replace(targets.WIDE, threads=1)) == 0
