@@ -1,4 +1,4 @@
-"""Lines of caches, and where arrays, buffers and parts of files begin."""
+"""Lines of caches, where arrays, buffers and parts of files begin, and what is loaded of them as a whole."""
 
 from typing import Final
 
@@ -8,6 +8,8 @@ CACHE_LINE: Final = 64
 ALIGNMENT: Final = CACHE_LINE
 #: Bytes: what the address of each array of a GPU's program is a multiple of, as it loads so many at once.
 DEVICE_ALIGNMENT: Final = 16
+#: Elements that are up to so many apart are loaded as whole vectors, and picked from these.
+WHOLE_STRIDE: Final = 4
 
 
 def aligned(size: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
+from ansorlite.alignment import WHOLE_STRIDE
 from ansorlite.codegen import casts, types
 from ansorlite.codegen.builder import Builder, alias
 from ansorlite.codegen.context import Context, Lanes, Storage
@@ -124,14 +125,10 @@ def vector_load(
     return Operand(casts.from_memory(b, dtype, n, loaded), n)
 
 
-#: A stride of up to so many elements is loaded as whole vectors, whose elements are then picked.
-_WHOLE_STRIDE = 4
-
-
 def _loads_whole(stride: int, lanes: Lanes) -> bool:
     """Whether whole vectors can be loaded without touching anything beyond the elements of the lanes that are on."""
     active = lanes.count if lanes.mask is None else lanes.active
-    return 2 <= stride <= _WHOLE_STRIDE and active is not None and (active - 1) * stride + 1 >= lanes.count
+    return 2 <= stride <= WHOLE_STRIDE and active is not None and (active - 1) * stride + 1 >= lanes.count
 
 
 def _strided(b: Builder, dtype: str, n: int, active: int, pointer: str, stride: int, load: Callable[[str], str]) -> str:

@@ -119,13 +119,16 @@ class Draft:
         fused, converted, dots = np.maximum(magnitude("cheap"), magnitude("mul")), magnitude("convert"), magnitude("dot")
         slow = magnitude("div") * k.div + magnitude("math") * k.math + converted * k.convert + dots * k.dot
         vectors, scalars, strided = magnitude("vector_loads"), magnitude("scalar_loads"), magnitude("strided_loads")
+        # Of those that are near each other whole vectors are loaded, and put together two by two by units of arithmetic.
+        near, whole = magnitude("near_loads"), magnitude("near_vectors")
+        gathered, picks = np.maximum(strided - near, 0.0), np.maximum(whole - near, 0.0)
         # Lanes that are no part or multiple of a register's are masked; else the last vector is, where it is not full.
         last = np.where(plain("lane_use") < 1.0, lanes / np.maximum(magnitude("vector_trip"), lanes), 0.0)
         masks = np.where(np.minimum(lanes % native, native % lanes) > 0, 1.0, last)
         share = parts / registers
         loading = (vectors * (k.load + masks * k.masked) * share + magnitude("crossing_loads") * k.crossing) * registers
-        loading += scalars * k.broadcast + strided * lanes * k.gather
-        loaded = (vectors + scalars) * registers + strided * lanes
+        loading += scalars * k.broadcast + gathered * lanes * k.gather + whole * registers * k.load
+        loaded = (vectors + scalars + whole + picks) * registers + gathered * lanes
         issued = steps * registers / done * (fused + converted + dots) + blocks * loaded
         # Straight-line code that is longer than what is kept decoded is decoded anew, all but a part of it.
         kept = np.minimum(k.code / np.maximum(issued / np.maximum(blocks, 1.0), 1.0), 1.0)
@@ -140,7 +143,8 @@ class Draft:
         # the many come one by one.
         deep, few = np.maximum(unrolled / accumulators, 1.0), np.minimum(vectors, scalars + strided)
         held = accumulators + np.where(unrolled > few, few / deep, 0.0)
-        spilled = np.maximum(held * registers + 1.0 - self.target.vector_registers, 0.0)
+        # Picking takes a register that says which elements, and one for what is put together.
+        spilled = np.maximum(held * registers + 1.0 + np.where(picks > 0, 2.0, 0.0) - self.target.vector_registers, 0.0)
         # What the innermost loop does not change is loaded before it, and stored where there are too few registers for it.
         hoisted = np.maximum(magnitude("fixed_loads") - self.target.vector_registers, 0.0)
         hoisted = hoisted * (1.0 + 1.0 / np.maximum(magnitude("inner_trip"), 1.0))
@@ -151,7 +155,7 @@ class Draft:
         l3 = magnitude("l2_traffic") / np.minimum(threads * k.l3_bytes, k.l3_all) + magnitude("l2_runs") * k.l3_run / threads
         memory = (magnitude("l3_traffic") + magnitude("written_over")) / np.minimum(threads * k.memory_bytes, k.memory_all)
         vectors_alone = Cycles(
-            arithmetic=steps * parts / done * (fused * k.arithmetic + slow),
+            arithmetic=steps * parts / done * (fused * k.arithmetic + slow) + blocks * picks * parts * k.arithmetic,
             tiles=np.zeros(iterations.shape),
             loads=blocks * loading,
             latency=np.where(in_registers, steps * latency / accumulators, 0.0),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, fields
 from typing import Final
 
-from ansorlite.alignment import CACHE_LINE
+from ansorlite.alignment import CACHE_LINE, WHOLE_STRIDE
 from ansorlite.columns.arithmetic import (
     both,
     ceil,
@@ -95,8 +95,15 @@ def assemble(s: StatementFacts, target: Target, makers: Mapping[str, Number] = _
         result += [_log(loads[number]), _log(iterations * access.item / maximum(unique, 1))]
     result += [0] * (8 * (ACCESSES - len(s.accesses)))
     if target.threads > 1:
-        return [*result, *map(_log, tiles), _log(_coherence_misses(s, parallel, moved, makers, target.threads))]
+        near = [(where(_is_near(a), n, 0), a.lane_step) for a, n in zip(s.accesses, loads, strict=True) if not a.write]
+        picked = total(n for n, _ in near), total(n * apart for n, apart in near)
+        return [*result, *map(_log, (*tiles, _coherence_misses(s, parallel, moved, makers, target.threads), *picked))]
     return [*result, *map(_log, tiles)] if target.matrix_dots else result
+
+
+def _is_near(access: AccessFacts) -> Number:
+    """Whether its lanes are so near to each other that whole vectors are loaded."""
+    return both(access.lane_step >= 2, access.lane_step <= WHOLE_STRIDE)
 
 
 def _coherence_misses(s: StatementFacts, parallel: Number, moved: Memory, makers: Mapping[str, Number], threads: int) -> Number:

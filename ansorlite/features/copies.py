@@ -56,7 +56,14 @@ def copy_facts(view: NestView, pack: Packed) -> StatementFacts:
     loops = Loops(_numbers(view, own, further), *kinds, axes, sizes, lanes, steps, fused)
     element, lane = distinct(pack.copy), walked[-1].axis if walked and walked[-1].axis in dims else None
     found = [view.read_facts(access, loops, lane=lane) for access in accesses(element)]
-    found = [replace(facts, lane_stride=where(pack.transposed, 1, facts.lane_stride)) for facts in found]
+    found = [
+        replace(
+            facts,
+            lane_stride=where(pack.transposed, 1, facts.lane_stride),
+            lane_step=where(pack.transposed, 0, facts.lane_step),
+        )
+        for facts in found
+    ]
     all_ = (*with_neighbours(found, list(map(location_of, accesses(element)))), _stored(view, pack, own, loops, further))
     return facts_of(pack.copy.name, element, loops, 0, False, all_)
 

@@ -42,6 +42,7 @@ class AccessFacts:
         write: whether it is the store. A reduction's is where its elements add up, in the tile behind any registers.
         held: whether it is read from registers: nothing is loaded.
         counted: whether its lines are its own; else another access, of neighbouring elements, has the lines of both.
+        lane_step: elements from one lane to the next, where ``lane_stride`` is 2 and they are known; else 0.
         producer: of a read, the stage that computes what is read; empty of an input.
     """
 
@@ -56,6 +57,7 @@ class AccessFacts:
     pads: Numbers = ()
     held: Number = 0
     counted: bool = True
+    lane_step: Number = 0
     producer: str = ""
 
 

@@ -70,8 +70,13 @@ MATRIX_NAMES: Final = (
     "tile_stores",  # tiles of sums stored
     "tile_sums",  # tiles of sums that are added to in turn
 )
-#: Behind these, where there are several threads; those of matrix units are then there in any case.
-TEAM_NAMES: Final = ("coherence_misses",)  # lines that the busiest thread reads and another one has written
+#: Behind these, where there are several threads; those of matrix units are then there in any case. Tables of search quality are
+#: of one thread, and were recorded without them.
+TEAM_NAMES: Final = (
+    "coherence_misses",  # lines that the busiest thread reads and another one has written
+    "near_loads",  # of the vectors gathered, those whose elements are so near that whole vectors are loaded and picked from
+    "near_vectors",  # whole vectors loaded for these
+)
 _ALL: Final = (*NAMES, *MATRIX_NAMES, *TEAM_NAMES)
 #: Column of each name.
 COLUMN: Final[dict[str, int]] = {name: position for position, name in enumerate(_ALL)}

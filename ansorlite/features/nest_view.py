@@ -243,7 +243,7 @@ class NestView:
             lane = next(iter(loops.axes[-1]), None)
         forms = access.dims if by_axes is None else tuple(Affine(((axis, 1),), 0) for axis in by_axes)
         widths: list[Numbers] = []
-        lane_moves = False
+        lane_moves, known = False, True
         pads = self.pads.get(access.tensor, ())
         between = strides(extents, pads)
         apart: Number = 0  # elements between the first two lanes
@@ -252,6 +252,7 @@ class NestView:
             if form is None:
                 widths.append([extent] * (len(loops.trips) + 1))
                 lane_moves |= lane in access.axes
+                known &= lane not in access.axes
                 here: Numbers = [bool(walked & access.axes) for walked in loops.axes]
             else:
                 sizes, beyond = self.sizes_in_box(access.tensor, position, form, loops)
@@ -276,7 +277,9 @@ class NestView:
         item = dtypes.size(access.tensor.dtype)
         pitch = access.tensor.shape[-1] * item if access.tensor.body is None and len(extents) > 1 else 0
         producer = "" if access.tensor.body is None else access.tensor.name
-        return AccessFacts(tuple(widths), extents, item, pitch, moved, stride, False, renewed, pads, producer=producer)
+        lane_step = where(equal(stride, 2), apart, 0) if known else 0
+        facts = AccessFacts(tuple(widths), extents, item, pitch, moved, stride, False, renewed, pads)
+        return replace(facts, lane_step=lane_step, producer=producer)
 
     def renewed(self, outside: Numbers, loops: Loops) -> Numbers:
         """By loop: whether each iteration has a buffer of its own; ``outside``: which loops of the nest are around that."""

@@ -223,14 +223,17 @@ def _access(
     widths = tuple([min(w, extent) for w in _widths(dim)] for dim, extent in zip(dims, buffer.shape, strict=True))
     moves = [any(changes(dim, depth) for dim in dims) for depth in depths]
     renewed = [depth < main.born.get(buffer, 0) for depth in depths]
-    stride = 0
+    stride = lane_step = 0
     if main.loops and main.loops[-1].kind is LoopKind.VECTORIZED and main.loops[-1].lanes > 1:
         stride = lane_stride(main, buffer, indices)
+        if stride == 2 and all(form_of(at) is not None for at in indices if main.loops[-1].var in free_vars(at)):
+            lane_step = _first_step(main, buffer, indices)
     item = dtypes.size(buffer.dtype)
     given = buffer.scope in (Scope.ARGUMENT, Scope.CONSTANT) and buffer not in written and len(buffer.shape) > 1
     pitch, held = buffer.shape[-1] * item if given else 0, not write and buffer.scope is Scope.REGISTER
     producer = written.get(buffer, "")
-    return AccessFacts(widths, buffer.shape, item, pitch, moves, stride, write, renewed, buffer.pads, held, producer=producer)
+    facts = AccessFacts(widths, buffer.shape, item, pitch, moves, stride, write, renewed, buffer.pads, held)
+    return replace(facts, lane_step=lane_step, producer=producer)
 
 
 def _shared(a: StoreCopy, b: StoreCopy) -> int:
@@ -283,13 +286,16 @@ def changes(where: Sequence[tuple[StoreCopy, Expr]], depth: int) -> bool:
 
 def lane_stride(copy: StoreCopy, buffer: Buffer, indices: tuple[Expr, ...]) -> int:
     """0, 1 or 2: how the address moves from the first lane to the second."""
-    lane = copy.loops[-1].var
-    at = {loop.var: np.zeros((), dtype=np.int64) for loop in copy.loops}
-    next_ = at | {lane: np.ones((), dtype=np.int64)}
-    if not any(lane in free_vars(index) for index in indices):
+    if not any(copy.loops[-1].var in free_vars(index) for index in indices):
         return 0
-    step = sum(int(value_of(i, next_) - value_of(i, at)) * s for i, s in zip(indices, buffer.strides, strict=True))
-    return 1 if step == 1 else 2
+    return 1 if _first_step(copy, buffer, indices) == 1 else 2
+
+
+def _first_step(copy: StoreCopy, buffer: Buffer, indices: tuple[Expr, ...]) -> int:
+    """Elements from the first lane to the second."""
+    at = {loop.var: np.zeros((), dtype=np.int64) for loop in copy.loops}
+    next_ = at | {copy.loops[-1].var: np.ones((), dtype=np.int64)}
+    return sum(int(value_of(i, next_) - value_of(i, at)) * s for i, s in zip(indices, buffer.strides, strict=True))
 
 
 def value_of(expr: Expr, at: dict[Var, np.ndarray]) -> np.ndarray:
