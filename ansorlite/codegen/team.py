@@ -46,7 +46,6 @@ _STACK: Final = 8 << 20
 #: How often the caller looks whether the others are done, before it offers its core to them at each look.
 _LOOKS: Final = 1000
 
-# The ticket: bits 0-23 the next chunk, bits 24-47 the number of chunks, bits 48-63 threads.
 # The ticket: bits 0-23 the first chunk left, bits 24-47 one past the last, bits 48-63 threads.
 _TEXT: Final = Template("""target triple = "$triple"
 

@@ -101,14 +101,14 @@ def memory(s: StatementFacts, looping: Numbers, target: Target) -> Memory:
     levels = zip((first, second, _sums(fetched)), target.reach, strict=True)
     depths = [_fitting(held, together, capacity / CACHE_LINE) for held, capacity in levels]
     traffic = tuple([lines * CACHE_LINE for lines in _traffic(fetched, outer, depth)] for depth in depths)
-    innermost = _innermost(s, looping)
+    innermost, inside = _innermost(s, looping), _inside_parallel(s)
     runs = [select([here.run for here in line], innermost) * CACHE_LINE for line in lines]
     return Memory(
         [line[0] * CACHE_LINE for line in fetched],
         traffic,
         tuple(total(t / run for t, run in zip(level, runs, strict=True)) for level in traffic[: len(caches)]),
         total(_traffic(pages, outer, _fitting(_sums(pages), together, target.machine.tlb_pages))),
-        [select(line, _inside_parallel(s)) for line in fetched] if target.threads > 1 else [0] * len(fetched),
+        [select(line, inside) for line in fetched] if target.threads > 1 else [0] * len(fetched),
     )
 
 
