@@ -95,7 +95,10 @@ class Module:
         width = f' "prefer-vector-width"="{8 * target.vector_bytes}"' if target.vector_bytes >= 16 else ""
         # SVE's registers are then as long as LLVM's vectors; else it would take these apart into NEON's.
         scale = "" if target.sve_bytes is None else f" vscale_range({target.sve_bytes // 16},{target.sve_bytes // 16})"
-        names = f'"target-cpu"="{target.cpu}" "target-features"="{target.features}"{width}'
+        # A stack is aligned to 16 bytes. LLVM aligns it to more where it is told so before it gives registers out: what is
+        # spilled of wider ones would else lie across cache lines, where no load gets what was just stored.
+        aligned = '"stackrealign" ' if target.vector_bytes > 16 and target.sve_bytes is None else ""
+        names = f'{aligned}"target-cpu"="{target.cpu}" "target-features"="{target.features}"{width}'
         attributes = f"attributes #0 = {{ nounwind{scale} {names} }}"
         # Functions that every back end but a CPU's wants inlined.
         inlined = attributes.replace("#0 = { nounwind", "#1 = { alwaysinline nounwind")

@@ -100,6 +100,14 @@ def every(flags: Iterable[Number]) -> Number:
     return result
 
 
+def some(flags: Iterable[Number]) -> Number:
+    """Whether one is set; of none, no."""
+    result: Number = 0
+    for flag in flags:
+        result = either(result, flag)
+    return result
+
+
 def equal(a: Number, b: Number) -> Number:
     """Whether two numbers are the same (``==`` compares columns, not what is in them)."""
     if a is b:

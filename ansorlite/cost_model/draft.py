@@ -81,7 +81,8 @@ class Draft:
     def regions(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n,) cycles of entering and leaving parallel loops."""
         parallel, machine = self.parallel(features), self.target.machine
-        result: NDArray[np.float64] = machine.wake * parallel.max(axis=1, initial=0.0) + machine.region * parallel.sum(axis=1)
+        regions = features[:, :, COLUMN["parallel_region"]].sum(axis=1)
+        result: NDArray[np.float64] = machine.wake * parallel.max(axis=1, initial=0.0) + machine.region * regions
         return result
 
     def parallel(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -96,9 +97,6 @@ class Draft:
         f = features.transpose(2, 1, 0)
 
         def magnitude(name: str) -> Numbers:
-            # Of a table nothing is known of matrix units, nor of other threads.
-            if COLUMN[name] >= len(f):
-                return np.zeros(f.shape[1:])
             result: Numbers = np.exp2(f[COLUMN[name]])
             result -= 1.0
             return result
@@ -129,22 +127,25 @@ class Draft:
         loading = (vectors * (k.load + masks * k.masked) * share + magnitude("crossing_loads") * k.crossing) * registers
         loading += scalars * k.broadcast + gathered * lanes * k.gather + whole * registers * k.load
         loaded = (vectors + scalars + whole + picks) * registers + gathered * lanes
-        issued = steps * registers / done * (fused + converted + dots) + blocks * loaded
-        # Straight-line code that is longer than what is kept decoded is decoded anew, all but a part of it.
-        kept = np.minimum(k.code / np.maximum(issued / np.maximum(blocks, 1.0), 1.0), 1.0)
-        each = kept / k.issue + (1.0 - kept) / k.decode
         accumulators = np.maximum(magnitude("accumulators"), 1.0)
         accumulates, in_registers = plain("accumulates") > 0, plain("in_registers") > 0
-        # Elements that are stored one by one; those of accumulators are loaded so, too.
-        apart, again = magnitude("strided_stores") * lanes, np.where(accumulates, k.gather, 0.0)
-        moving = k.move * parts + masks * k.masked_store + apart / accumulators * (k.scatter + again)
-        in_memory = np.where(accumulates, np.where(magnitude("inner_reduce") > 1, k.forwarding, k.update), k.store)
         # Of one step of the reduction the few operands, if they are needed more than once, are held beside the accumulators, and
         # the many come one by one.
         deep, few = np.maximum(unrolled / accumulators, 1.0), np.minimum(vectors, scalars + strided)
         held = accumulators + np.where(unrolled > few, few / deep, 0.0)
         # Picking takes a register that says which elements, and one for what is put together.
         spilled = np.maximum(held * registers + 1.0 + np.where(picks > 0, 2.0, 0.0) - self.target.vector_registers, 0.0)
+        spilled = np.where(in_registers, spilled, 0.0)
+        # Where some are spilled, others end a block in another register than they began it in, and are moved back.
+        copied = np.where(spilled > 0, float(self.target.vector_registers), 0.0)
+        issued = steps * registers / done * (fused + converted + dots) + blocks * (loaded + copied)
+        # Straight-line code that is longer than what is kept decoded is decoded anew, all but a part of it.
+        kept = np.minimum(k.code / np.maximum(issued / np.maximum(blocks, 1.0), 1.0), 1.0)
+        each = kept / k.issue + (1.0 - kept) / k.decode
+        # Elements that are stored one by one; those of accumulators are loaded so, too.
+        apart, again = magnitude("strided_stores") * lanes, np.where(accumulates, k.gather, 0.0)
+        moving = k.move * parts + masks * k.masked_store + apart / accumulators * (k.scatter + again)
+        in_memory = np.where(accumulates, np.where(magnitude("inner_reduce") > 1, k.forwarding, k.update), k.store)
         # What the innermost loop does not change is loaded before it, and stored where there are too few registers for it.
         hoisted = np.maximum(magnitude("fixed_loads") - self.target.vector_registers, 0.0)
         hoisted = hoisted * (1.0 + 1.0 / np.maximum(magnitude("inner_trip"), 1.0))

@@ -12,6 +12,7 @@ from ansorlite.cost_model.draft import Cycles, Draft
 from ansorlite.cost_model.draft_gpu import GpuDraft
 from ansorlite.features import extract
 from ansorlite.features.gpu import gpu_statements
+from ansorlite.features.names import COLUMN
 from ansorlite.features.population import population_facts
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.program import sketch_of
@@ -68,20 +69,19 @@ def explain(task: Task, candidate: Candidate) -> Explanation:
     names = [facts.name for facts in population_facts(sketch.fold(()))]
     machine = sketch.target.machine
     cycles, unit = draft.cycles(features), 1e6 / machine.clock
-    totals, parallel = cycles.total(machine), draft.parallel(features)[0]
+    totals, parallel, regions = cycles.total(machine), draft.parallel(features)[0], features[0, :, COLUMN["parallel_region"]]
     statements: list[Statement] = []
     awake = False
     for number, name in enumerate(names):
         threads = float(cycles.threads[number, 0])
         own = {cause: float(getattr(cycles, cause)[number, 0]) / threads * unit for cause in _OWN}
         own |= {cause: float(getattr(cycles, cause)[number, 0]) * unit for cause in _SHARED}
-        entered = machine.region + (0.0 if awake else machine.wake) if parallel[number] else 0.0
+        entered = machine.region * float(regions[number]) + (machine.wake if parallel[number] and not awake else 0.0)
         own["region"] = entered * unit
         awake = awake or bool(parallel[number])
         total = float(totals[number, 0]) * unit + own["region"]
         statements.append(Statement(name, own, total, max(own, key=lambda cause: own[cause])))
-    regions = float(draft.regions(features)[0]) * unit
-    return Explanation(tuple(statements), regions, float(draft.seconds(features)[0]) * 1e6)
+    return Explanation(tuple(statements), float(draft.regions(features)[0]) * unit, float(draft.seconds(features)[0]) * 1e6)
 
 
 def _on_gpu(sketch: Sketch) -> Explanation:

@@ -25,7 +25,7 @@ from ansorlite.dataset.entry import Entry, Part
 from ansorlite.errors import AnsorliteError
 from ansorlite.features.gpu import GPU_NAMES
 from ansorlite.features.loop_tree import TREE, Kind
-from ansorlite.features.names import names as feature_names
+from ansorlite.features.names import NAMES
 from ansorlite.features.tokens import TOKEN
 from ansorlite.target import Target
 from ansorlite.task import Task
@@ -144,7 +144,7 @@ def _traces(array: NDArray[Any]) -> Sequence[str]:
 
 def _columns(target: Target) -> Mapping[View, tuple[str, ...]]:
     """The names of each view's columns; ``()``: they have none."""
-    return {View.FEATURES: feature_names(target) if target.gpu is None else GPU_NAMES, **_COLUMNS}
+    return {View.FEATURES: NAMES if target.gpu is None else GPU_NAMES, **_COLUMNS}
 
 
 def _part(

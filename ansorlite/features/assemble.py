@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import astuple, fields
 from typing import Final
 
@@ -19,33 +19,47 @@ from ansorlite.columns.arithmetic import (
     minimum,
     negated,
     product,
+    some,
     total,
     where,
 )
 from ansorlite.columns.tape import Number
 from ansorlite.features.facts import ALWAYS, AccessFacts, MatrixFacts, Numbers, Operations, StatementFacts
 from ansorlite.features.memory import Memory, memory
-from ansorlite.features.names import ACCESSES, MATRIX_NAMES
+from ansorlite.features.names import ACCESSES, MATRIX
 from ansorlite.loops.matrix_tile import fits, pays, piece
 from ansorlite.machine import amx
 from ansorlite.target import Target
 
-_NOBODY: Final[Mapping[str, Number]] = {}
+_NONE: Final[Mapping[Hashable, Number]] = {}
 
 
 def program_features(statements: Sequence[StatementFacts], target: Target) -> list[list[Number]]:
     """The features of each statement of a program."""
     # Statements outside of parallel loops share the registers of a thread with those inside of them.
-    makers: dict[str, Number] = {}
+    makers: dict[Hashable, Number] = {}
     if target.threads > 1:
         for s in statements:
             makers[s.name] = either(makers.get(s.name, 0), _product(s.parallel, s.trips) > 1)
-    return [assemble(s, target, makers) for s in statements]
+    members: dict[Hashable, Number] = {}
+    for s in statements:
+        for team, inside in s.teams.items():
+            members[team] = members.get(team, 0) + inside
+    return [assemble(s, target, makers, members) for s in statements]
 
 
-def assemble(s: StatementFacts, target: Target, makers: Mapping[str, Number] = _NOBODY) -> list[Number]:
-    """The features of a statement that :func:`~ansorlite.features.names.names` has; ``makers``: by stage of its program whether
-    several threads compute it."""
+def assemble(
+    s: StatementFacts,
+    target: Target,
+    makers: Mapping[Hashable, Number] = _NONE,
+    members: Mapping[Hashable, Number] = _NONE,
+) -> list[Number]:
+    """The features of a statement, as :data:`~ansorlite.features.names.NAMES` has them.
+
+    Args:
+        makers: by stage of its program whether several threads compute it.
+        members: by parallel loop how many statements are inside of it.
+    """
     depths = range(len(s.trips))
     vector_trip = _product(s.vector, s.trips)
     vectors = ceil(vector_trip / s.lanes)
@@ -67,38 +81,42 @@ def assemble(s: StatementFacts, target: Target, makers: Mapping[str, Number] = _
     crossing = total(_crossing(a, n, s.lanes) for a, n in zip(s.accesses, loads, strict=True) if not a.write)
     moved = memory(s, looping, target)
     sums = [total(level) for level in moved.traffic]
-    tiles: Sequence[Number] = [0] * len(MATRIX_NAMES)
+    tiles: Sequence[Number] = [0] * len(MATRIX)
     if target.matrix_dots and s.matrix is not None:
-        tiles = _tiles(s.matrix, iterations, both(_any(makers.values()), equal(parallel, 1)))
+        tiles = _tiles(s.matrix, iterations, both(some(makers.values()), equal(parallel, 1)))
         # Tiles take whole lines: what rows that fall into few sets push out of the first cache has been used.
         _, loaded, *_ = tiles
         sums[0] = where(loaded > 0, minimum(sums[0], loaded * amx.BYTES), sums[0])
     # A line that is stored to is fetched, and written back; unless it goes past the caches.
     written = total(t for a, t in zip(s.accesses, moved.traffic[-1], strict=True) if a.write)
+    near = [(where(_is_near(a), n, 0), a.lane_step) for a, n in zip(s.accesses, loads, strict=True) if not a.write]
     work = total(ops)
     result = [
-        _log(iterations), _log(parallel), balance, log2(s.lanes), _log(vector_trip), vector_trip / (vectors * s.lanes),
+        _log(iterations), _log(parallel), balance, _share(s.teams, members),
+        log2(s.lanes), _log(vector_trip), vector_trip / (vectors * s.lanes),
         _log(unrolled), _log(reduce), _log(_inner_reduce(s, looping)),
         _log(_innermost(s, looping, s.trips)), _log(branches),
         *map(_log, ops),
         s.in_registers, s.accumulates,
         _log(tile * vectors if s.accumulates else 0), _log(contiguous), _log(scalar), _log(strided),
+        _log(total(n for n, _ in near)), _log(total(n * apart for n, apart in near)),
         _log(total(where(_changed(a, s, looping), 0, n) for a, n in zip(s.accesses, loads, strict=True) if not a.write)),
         _log(total(_strided_stores(a, n, s) for a, n in zip(s.accesses, loads, strict=True) if a.write)), _log(crossing),
         _log(total(moved.unique)), *map(_log, sums), _log(where(s.streamed, 0, written)),
         *(_log(work / maximum(t, 1)) for t in sums), *map(_log, moved.runs), _log(moved.pages),
-        _log(s.fetched),
+        _log(s.fetched), _log(_coherence_misses(s, parallel, moved, makers, target.threads)), *map(_log, tiles),
     ]  # fmt: skip
     for number, access in enumerate(s.accesses[:ACCESSES]):
         unique = moved.unique[number]
         result += [_log(unique), *(_log(level[number]) for level in moved.traffic), access.lane_stride, access.write]
         result += [_log(loads[number]), _log(iterations * access.item / maximum(unique, 1))]
     result += [0] * (8 * (ACCESSES - len(s.accesses)))
-    if target.threads > 1:
-        near = [(where(_is_near(a), n, 0), a.lane_step) for a, n in zip(s.accesses, loads, strict=True) if not a.write]
-        picked = total(n for n, _ in near), total(n * apart for n, apart in near)
-        return [*result, *map(_log, (*tiles, _coherence_misses(s, parallel, moved, makers, target.threads), *picked))]
-    return [*result, *map(_log, tiles)] if target.matrix_dots else result
+    return result
+
+
+def _share(teams: Mapping[Hashable, Number], members: Mapping[Hashable, Number]) -> Number:
+    """Of the parallel loop around a statement, what it pays of entering and leaving it: all inside pay the same."""
+    return total(where(inside, 1 / maximum(members[team], 1), 0) for team, inside in teams.items())
 
 
 def _is_near(access: AccessFacts) -> Number:
@@ -106,7 +124,9 @@ def _is_near(access: AccessFacts) -> Number:
     return both(access.lane_step >= 2, access.lane_step <= WHOLE_STRIDE)
 
 
-def _coherence_misses(s: StatementFacts, parallel: Number, moved: Memory, makers: Mapping[str, Number], threads: int) -> Number:
+def _coherence_misses(
+    s: StatementFacts, parallel: Number, moved: Memory, makers: Mapping[Hashable, Number], threads: int
+) -> Number:
     """How many lines the busiest thread reads that another one has written.
 
     What one thread computes is another one's to all others. What all compute together is, where each of them reads all of it;
@@ -117,7 +137,7 @@ def _coherence_misses(s: StatementFacts, parallel: Number, moved: Memory, makers
         if access.write or access.producer not in makers:
             continue
         of_its_own, shared = (
-            _any(both(flag, of) for flag, of in zip(s.parallel, what, strict=True)) for what in (access.renewed, access.moves)
+            some(both(flag, of) for flag, of in zip(s.parallel, what, strict=True)) for what in (access.renewed, access.moves)
         )
         lines = minimum(unique / CACHE_LINE, inside * ceil(parallel / threads))
         together = where(both(parallel > 1, shared), 0, 1 - 1 / threads)
@@ -126,15 +146,8 @@ def _coherence_misses(s: StatementFacts, parallel: Number, moved: Memory, makers
     return result
 
 
-def _any(flags: Iterable[Number]) -> Number:
-    result: Number = 0
-    for flag in flags:
-        result = either(result, flag)
-    return result
-
-
 def _tiles(m: MatrixFacts, iterations: Number, alone: Number) -> list[Number]:
-    """What :data:`MATRIX_NAMES` says of ``iterations`` dot products; ``alone``: whether they are outside of its teams."""
+    """What :data:`MATRIX` says of ``iterations`` dot products; ``alone``: whether they are outside of its teams."""
     rows, columns, words = piece(m.rows), piece(m.columns), piece(m.words)
     down, across = m.outer * m.rows / rows, m.columns / columns
     used = every((m.matrix, negated(alone), fits(down, across), pays(rows, words)))

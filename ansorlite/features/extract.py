@@ -11,7 +11,7 @@ from ansorlite.columns.program import ColumnProgram
 from ansorlite.columns.tape import Number
 from ansorlite.features.assemble import program_features
 from ansorlite.features.gpu import GPU_NAMES, gpu_features
-from ansorlite.features.names import names
+from ansorlite.features.names import NUM_FEATURES
 from ansorlite.features.population import population_facts
 from ansorlite.schedule.nest import Program
 from ansorlite.sketch.sketch import Sketch
@@ -20,14 +20,14 @@ _PROGRAMS: WeakKeyDictionary[Sketch, ColumnProgram] = WeakKeyDictionary()
 
 
 def extract(sketch: Sketch, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(n, statements, features) float64: one feature vector for each statement of each program, of what ``names.names`` has for
-    the target; for GPUs (n, stages, len(GPU_NAMES)), of what ``features/gpu.py`` says.
+    """(n, statements, NUM_FEATURES) float64: one feature vector for each statement of each program, of what ``features/names.py``
+    says; for GPUs (n, stages, len(GPU_NAMES)), of what ``features/gpu.py`` says.
 
     Statements and their order depend on the sketch alone. Equal to what ``features.reference`` reads off the lowered
     loop IR of each row. In memory, each feature of a statement is contiguous.
     """
     program, gpu = _PROGRAMS.get(sketch), sketch.target.gpu
-    width = len(names(sketch.target)) if gpu is None else len(GPU_NAMES)
+    width = NUM_FEATURES if gpu is None else len(GPU_NAMES)
     if program is None:
 
         def features(folded: Program) -> list[Number]:

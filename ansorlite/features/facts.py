@@ -13,8 +13,8 @@ change nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from ansorlite.columns.tape import Number
@@ -111,6 +111,7 @@ class StatementFacts:
         needed: the share of its iterations that run; the others change nothing, and are left out.
         operations: by the accesses, as positions in ``accesses``, that the operands are made of.
         matrix: of dot products that the target has matrix units for.
+        teams: by parallel loop, named by whose it is: whether that is around the statement; around each is one at most.
     """
 
     name: str
@@ -128,3 +129,4 @@ class StatementFacts:
     fetched: Number = 0
     needed: Number = 1
     matrix: MatrixFacts | None = None
+    teams: Mapping[Hashable, Number] = field(default_factory=dict)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from ansorlite.alignment import CACHE_LINE
-from ansorlite.columns.arithmetic import along, both, ceil, largest, low_bit, maximum, minimum, negated, select, total, where
+from ansorlite.columns.arithmetic import along, both, ceil, largest, low_bit, maximum, minimum, select, total, where
 from ansorlite.columns.compound import Compound
 from ansorlite.columns.tape import Number, bounds
 from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
@@ -95,11 +95,9 @@ def memory(s: StatementFacts, looping: Numbers, target: Target) -> Memory:
     fetched = [[here.fetched for here in line] for line in lines]
     pages = [[here.pages for here in line] for line in lines]
     first, second = (_sums([[here[level] for here in line] for line in lines]) for level in (1, 2))
-    # A thread takes iterations in a row, so loops that are fused to a parallel one are loops. On one thread they are one loop as
-    # yet: the tables of search quality were described so (docs/decisions/overlaps-measured.md).
-    together = s.parallel if target.threads == 1 else [0] * len(s.parallel)
+    # A thread takes iterations in a row, so loops that are fused to a parallel one are loops.
     levels = zip((first, second, _sums(fetched)), target.reach, strict=True)
-    depths = [_fitting(held, together, capacity / CACHE_LINE) for held, capacity in levels]
+    depths = [_fitting(held, capacity / CACHE_LINE) for held, capacity in levels]
     traffic = tuple([lines * CACHE_LINE for lines in _traffic(fetched, outer, depth)] for depth in depths)
     innermost, inside = _innermost(s, looping), _inside_parallel(s)
     runs = [select([here.run for here in line], innermost) * CACHE_LINE for line in lines]
@@ -107,7 +105,7 @@ def memory(s: StatementFacts, looping: Numbers, target: Target) -> Memory:
         [line[0] * CACHE_LINE for line in fetched],
         traffic,
         tuple(total(t / run for t, run in zip(level, runs, strict=True)) for level in traffic[: len(caches)]),
-        total(_traffic(pages, outer, _fitting(_sums(pages), together, target.machine.tlb_pages))),
+        total(_traffic(pages, outer, _fitting(_sums(pages), target.machine.tlb_pages))),
         [select(line, inside) for line in fetched] if target.threads > 1 else [0] * len(fetched),
     )
 
@@ -216,24 +214,17 @@ def _inside_parallel(s: StatementFacts) -> Number:
     return result
 
 
-def _fitting(held: Numbers, together: Numbers, capacity: float) -> Number:
+def _fitting(held: Numbers, capacity: float) -> Number:
     """The depth around the outermost one of which no more than ``capacity`` is held.
 
     One run of the loop around what fits fetches all of its lines once: neighbouring iterations find what they share.
-
-    Args:
-        together: by loop: whether it is a part of one loop, of which all outermost ones are that are.
     """
     last = len(held) - 1
-    around = [where(together[depth], 0, depth) for depth in range(last)]
-    result: Number = around[last - 1] if last else 0
+    result: Number = max(last - 1, 0)
     for depth in reversed(range(last)):
-        # What a loop changes nothing of fits outside of it, too; unless that is inside of one loop, and so no place.
-        if depth == 0 or held[depth] is not held[depth - 1] or largest(together[depth - 1]) > 0:
-            fits: Number = held[depth] <= capacity
-            if depth:
-                fits = both(fits, negated(both(together[depth - 1], together[depth])))
-            result = where(fits, around[depth - 1] if depth else 0, result)
+        # What a loop changes nothing of fits outside of it, too.
+        if depth == 0 or held[depth] is not held[depth - 1]:
+            result = where(held[depth] <= capacity, max(depth - 1, 0), result)
     return result
 
 

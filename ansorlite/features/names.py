@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from ansorlite.target import Target
-
 #: How many accesses have columns of their own; the rest are summed into the totals only.
 ACCESSES: Final = 4
 
@@ -17,6 +15,7 @@ _LOOPS = (
     "iterations",  # how often the statement runs
     "parallel",  # iterations of the parallel loop
     "balance",  # how evenly threads share them, 0..1, not a log
+    "parallel_region",  # its share of the statements that are in the same parallel loop, 0 outside of any, not a log
     "lanes",
     "vector_trip",
     "lane_use",  # the share of lanes that do work, 0..1, not a log
@@ -34,6 +33,8 @@ _TILE = (
     "vector_loads",  # distinct vectors loaded in straight-line code
     "scalar_loads",  # distinct scalars broadcast in straight-line code
     "strided_loads",  # distinct vectors gathered in straight-line code
+    "near_loads",  # of these, those whose elements are so near that whole vectors are loaded and picked from
+    "near_vectors",  # whole vectors loaded for these
     "fixed_loads",  # of all those, the ones that the innermost loop does not change
     "strided_stores",  # vectors stored element by element in straight-line code; part of one where neighbours are stored as one
     "crossing_loads",  # of the vectors loaded, those that begin in one cache line and end in the next
@@ -51,6 +52,14 @@ _MEMORY = (
     "l2_runs",
     "pages",  # whose addresses are looked for, because more of them are in use than a core remembers
     "prefetches",  # lines that are asked for ahead, as the schedule says
+    "coherence_misses",  # lines that the busiest thread reads and another one has written
+)
+#: Of matrix units for dot products.
+MATRIX: Final = (
+    "tile_products",  # products of tiles, each of which matrix units do at once; 0 where vectors do it
+    "tile_loads",  # tiles loaded, of factors and of sums
+    "tile_stores",  # tiles of sums stored
+    "tile_sums",  # tiles of sums that are added to in turn
 )
 _ACCESS = ("unique", "l1", "l2", "l3", "lane_stride", "write", "loads", "reuse")
 
@@ -60,30 +69,9 @@ NAMES: Final[tuple[str, ...]] = (
     *_WORK,
     *_TILE,
     *_MEMORY,
+    *MATRIX,
     *(f"{what}_{number}" for number in range(ACCESSES) for what in _ACCESS),
 )
 NUM_FEATURES: Final = len(NAMES)
-#: Behind these, where the target has matrix units for dot products.
-MATRIX_NAMES: Final = (
-    "tile_products",  # products of tiles, each of which matrix units do at once; 0 where vectors do it
-    "tile_loads",  # tiles loaded, of factors and of sums
-    "tile_stores",  # tiles of sums stored
-    "tile_sums",  # tiles of sums that are added to in turn
-)
-#: Behind these, where there are several threads; those of matrix units are then there in any case. Tables of search quality are
-#: of one thread, and were recorded without them.
-TEAM_NAMES: Final = (
-    "coherence_misses",  # lines that the busiest thread reads and another one has written
-    "near_loads",  # of the vectors gathered, those whose elements are so near that whole vectors are loaded and picked from
-    "near_vectors",  # whole vectors loaded for these
-)
-_ALL: Final = (*NAMES, *MATRIX_NAMES, *TEAM_NAMES)
 #: Column of each name.
-COLUMN: Final[dict[str, int]] = {name: position for position, name in enumerate(_ALL)}
-
-
-def names(target: Target) -> tuple[str, ...]:
-    """Names of the columns of features for a CPU."""
-    if target.threads > 1:
-        return _ALL
-    return (*NAMES, *MATRIX_NAMES) if target.matrix_dots else NAMES
+COLUMN: Final[dict[str, int]] = {name: position for position, name in enumerate(NAMES)}

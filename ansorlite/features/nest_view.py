@@ -67,6 +67,7 @@ class Around:
         walks: by loop: which of the stage's axes the region moves along.
         sizes: of the stage's axes, by depth.
         places: of the regions that can be read there: the stage, and by loop whether it is around the region's place.
+        teams: parallel loops around it, as :class:`StatementFacts` has them.
     """
 
     trips: Numbers
@@ -77,6 +78,7 @@ class Around:
     walks: Sequence[frozenset[Axis]]
     sizes: Mapping[Axis, Numbers]
     places: Mapping[Tensor, tuple[Attached, Numbers]]
+    teams: Mapping[Hashable, Number]
 
 
 class NestView:

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ansorlite.alignment import CACHE_LINE
 from ansorlite.analysis.access import accesses, axes_of, positions
 from ansorlite.analysis.branches import branch_axes, region_loops
-from ansorlite.columns.arithmetic import both, ceil, either, equal, every, floor, maximum, minimum, negated, product, total, where
+from ansorlite.columns.arithmetic import (
+    both,
+    ceil,
+    either,
+    equal,
+    every,
+    floor,
+    maximum,
+    minimum,
+    negated,
+    product,
+    some,
+    total,
+    where,
+)
 from ansorlite.columns.tape import Number
 from ansorlite.features.copies import copy_facts
 from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
@@ -53,13 +67,26 @@ class NestStatements(NestView):
             if stage.prepared:
                 continue
             if stage.nest is None:
-                yield self.attached(stage)
+                yield self.in_team(self.attached(stage), self.teams(stage.at))
             else:
                 yield from NestStatements(stage.nest, self.program, self.around_region(stage), self.matrix_dots).facts()
-        yield from (copy_facts(self, pack) for pack in self.nest.packed if not pack.prepared)
-        yield self.anchor()
+        copies = (pack for pack in self.nest.packed if not pack.prepared)
+        yield from (self.in_team(copy_facts(self, pack), self.teams(pack.at)) for pack in copies)
+        yield self.in_team(self.anchor(), {} if self.around is None else self.around.teams)
         if self.nest.epilogue is not None:
-            yield self.epilogue()
+            yield self.in_team(self.epilogue(), self.teams(self.nest.epilogue_at))
+
+    def teams(self, at: Number) -> Mapping[Hashable, Number]:
+        """The parallel loops around place ``at``."""
+        around = {} if self.around is None else self.around.teams
+        loops = zip(self.parallel, self.trips, self.outside(at), strict=True)
+        own = some(every((flag, trip > 1, here)) for flag, trip, here in loops)
+        return {**around, self.nest.anchor.name: both(own, negated(some(around.values())))}
+
+    def in_team(self, facts: StatementFacts, around: Mapping[Hashable, Number]) -> StatementFacts:
+        """The facts of a statement which these parallel loops are around; if none is, its own may be."""
+        own = some(both(flag, trip > 1) for flag, trip in zip(facts.parallel, facts.trips, strict=True))
+        return replace(facts, teams={**around, facts.name: both(own, negated(some(around.values())))})
 
     def around_region(self, stage: Attached) -> Around:
         """The loops around the region of a stage."""
@@ -69,7 +96,8 @@ class NestStatements(NestView):
         unrolled = [both(flag, here) for flag, here in zip(self.unrolled, outside, strict=True)]
         walks = [self.walked(stage, walk) for walk in self.walks]
         sizes = {axis: self.region_sizes(stage, axis, (), outside) for axis in axes_of(stage.tensor)}
-        return Around(trips, parallel, unrolled, self.steps_of_box(stage), self.fused, walks, sizes, self.places)
+        steps, teams = self.steps_of_box(stage), self.teams(stage.at)
+        return Around(trips, parallel, unrolled, steps, self.fused, walks, sizes, self.places, teams)
 
     # The anchor and its epilogue --------------------------------------------------------------------------------------
 

@@ -51,6 +51,7 @@ def reference(module: KernelModule, names: Sequence[str], target: Target) -> NDA
             fetched=sum(lines for stage, lines in asked if stage == name),
             needed=_needed(copies[0]),
             matrix=_matrix(copies[0], target),
+            teams=dict.fromkeys(_parallel(copies[0])[:1], 1),
         )
         for name, copies in zip(names, found, strict=True)
     ]
@@ -64,6 +65,12 @@ def _matrix(copy: StoreCopy, target: Target) -> MatrixFacts | None:
         if tile is not None and tile.lane.body is copy.store:
             return MatrixFacts(1, math.prod(map(trips, tile.outer)), *map(trips, (tile.row, tile.lane, tile.words)))
     return None
+
+
+def _parallel(copy: StoreCopy) -> list[For]:
+    """The parallel loops around a statement, if they are of more than one iteration."""
+    found = [(loop, trip) for loop, trip in zip(copy.loops, copy.trips, strict=True) if loop.kind is LoopKind.PARALLEL]
+    return [loop for loop, _ in found] if math.prod(trip for _, trip in found) > 1 else []
 
 
 def _needed(copy: StoreCopy) -> float:

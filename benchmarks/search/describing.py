@@ -21,7 +21,7 @@ def described(table: Table) -> Table:
     row = np.zeros((1, 0), np.int64)
     # Rows of one key are one program: a grid has seven of each.
     _, first, program = np.unique(table.key, return_index=True, return_inverse=True)
-    found = [extract(sketch_of(task, Candidate(table.traces[at])), row)[0, :, :NUM_FEATURES] for at in first.tolist()]
+    found = [extract(sketch_of(task, Candidate(table.traces[at])), row)[0] for at in first.tolist()]
     features = np.zeros((len(table), max(map(len, found)), NUM_FEATURES), np.float16)
     for number, each in enumerate(program.tolist()):
         features[number, : len(found[each])] = found[each]

@@ -25,7 +25,7 @@ from ansorlite.cost_model import CostModel
 from ansorlite.errors import TuningError
 from ansorlite.evolution import evolve, first_of_each, keys
 from ansorlite.evolution.settings import EvolutionSettings
-from ansorlite.features import NAMES, NUM_FEATURES, extract
+from ansorlite.features import NAMES, extract
 from ansorlite.features.programs import ProgramSpace
 from ansorlite.measure.settings import MeasureSettings
 from ansorlite.platforms.table import platform_of
@@ -352,8 +352,7 @@ def _table(
         knobs=_padded(knobs, np.nan).astype(np.float16)[order],
         draft=np.concatenate([prior(each) for each in described]).astype(np.float16)[order],
         traces=tuple(names[at] for at in order),
-        # Those of every CPU: what matrix units have besides would keep tables of several machines apart.
-        features=_padded(described, 0.0)[:, :, :NUM_FEATURES].astype(np.float16)[order],
+        features=_padded(described, 0.0).astype(np.float16)[order],
     )
 
 

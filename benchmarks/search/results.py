@@ -17,7 +17,7 @@ from ansorlite.search import STRATEGIES
 from ansorlite.tuner.presets import Preset
 from ansorlite.writing import replacing
 from benchmarks.search.judge import Course
-from benchmarks.search.table import features_path
+from benchmarks.search.table import features_path, programs
 
 #: The rooms whose code decides what a strategy proposes; what else it imports does not.
 _ROOMS: Final = ("ansorlite.search.", "ansorlite.evolution.", "ansorlite.cost_model.")
@@ -32,6 +32,8 @@ _ALWAYS: Final = (
 )
 #: Tables of names import all there is: what a preset uses of them is looked up.
 _TABLES: Final = ("ansorlite.search.strategies", "ansorlite.tuner.cost_models")
+#: Cost models that look at another view of programs than features: these may be described anew.
+_OTHER_VIEWS: Final = frozenset({"tlp", "mtl-tlp", "tree-lstm", "one-shot"})
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ def digest(preset: Preset, table: Path) -> str:
     whole = hashlib.sha256(repr((preset.strategy, preset.cost_model, preset.round)).encode())
     for name in sorted({*_ALWAYS, *_decide(preset)}):
         whole.update(_source(name).encode())
-    whole.update(_content(table))
+    whole.update(_content(table, features=preset.cost_model not in _OTHER_VIEWS))
     return whole.hexdigest()[:16]
 
 
@@ -139,7 +141,9 @@ def _decide(preset: Preset) -> set[str]:
 
 
 @functools.cache
-def _content(table: Path) -> bytes:
+def _content(table: Path, *, features: bool) -> bytes:
+    if not features:
+        return programs(table)
     beside = features_path(table)
     return table.read_bytes() + (beside.read_bytes() if beside.exists() else b"")
 

@@ -10,7 +10,7 @@ import json
 import lzma
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
@@ -255,6 +255,18 @@ def read(path: Path, *, features: bool = False) -> Table:
             raise _damaged(beside, "its column 'features' has fewer statements than the table says")
         return Table(meta, traces=traces, features=found, **arrays)
     return table
+
+
+def programs(path: Path) -> bytes:
+    """All that the table at ``path`` says of its programs but their features.
+
+    Raises:
+        TableError: see :func:`read`.
+    """
+    table = read(path)
+    meta = replace(table.meta, features=(), sketches=tuple(replace(sketch, statements=0) for sketch in table.meta.sketches))
+    texts = (json.dumps(_plain(meta)), *table.traces)
+    return b"".join(["\0".join(texts).encode(), *(getattr(table, name).tobytes() for name in _COLUMNS)])
 
 
 def _damaged(path: Path, why: str) -> TableError:

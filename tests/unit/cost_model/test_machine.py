@@ -33,7 +33,7 @@ def _features(**plain: float) -> np.ndarray:
     found = np.zeros((1, 1, len(COLUMN)))
     for name, value in _MAGNITUDES.items():
         found[0, 0, COLUMN[name]] = np.log2(1 + plain.pop(name, value))
-    for name, value in ({"lanes": 4.0, "lane_use": 0.5, "balance": 1.0, "parallel": 4.0} | plain).items():
+    for name, value in ({"lanes": 4.0, "lane_use": 0.5, "balance": 1.0, "parallel_region": 1.0, "parallel": 4.0} | plain).items():
         found[0, 0, COLUMN[name]] = value
     return found
 

@@ -10,8 +10,8 @@ from ansorlite import te
 from ansorlite.cost_model import GBDT, Group
 from ansorlite.cost_model.shared import Pool, SharedModel
 from ansorlite.cost_model.views import View, seen, view_of
+from ansorlite.features import NUM_FEATURES
 from ansorlite.features.loop_tree import TREE, Kind
-from ansorlite.features.names import names
 from ansorlite.features.programs import ProgramSpace
 from ansorlite.features.tokens import TOKEN
 from ansorlite.search import EvolutionarySearch, Observation, SearchProblem
@@ -43,7 +43,7 @@ def matmul(names: str = "ABC", axes: str = "ijk") -> al.Task:
 
 def test_a_search_shows_its_model_what_it_looks_at() -> None:
     problem = SearchProblem(tuple(map(ProgramSpace, derive(matmul())[:1])))
-    for view, width in ((View.FEATURES, len(names(host(1)))), (View.TOKENS, len(TOKEN)), (View.LOOPS, len(TREE))):
+    for view, width in ((View.FEATURES, NUM_FEATURES), (View.TOKENS, len(TOKEN)), (View.LOOPS, len(TREE))):
         model = Looking(view)
         search = EvolutionarySearch(problem, model, np.random.default_rng(0))
         search.observe([Observation(candidate, 1e-3) for candidate in search.propose(4)])

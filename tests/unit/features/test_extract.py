@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from ansorlite.features import NAMES, NUM_FEATURES, extract
-from ansorlite.features.names import COLUMN, MATRIX_NAMES, TEAM_NAMES
-from ansorlite.features.names import names as columns_of
+from ansorlite.features.names import COLUMN
 from ansorlite.features.population import population_facts
 from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.tile_space import TileSpace
@@ -20,7 +19,7 @@ TILES = {"C__i": (2, 2, 2, 2), "C__j": (1, 2, 1, 16), "C__k": (2, 4)}
 
 def features(sketch: Sketch, stage: str, row: np.ndarray) -> dict[str, float]:
     names = [facts.name for facts in population_facts(sketch.fold(row.tolist()))]
-    return dict(zip(columns_of(sketch.target), extract(sketch, row[None])[0, names.index(stage)].tolist(), strict=True))
+    return dict(zip(NAMES, extract(sketch, row[None])[0, names.index(stage)].tolist(), strict=True))
 
 
 def count(value: float) -> float:
@@ -29,8 +28,8 @@ def count(value: float) -> float:
 
 
 def test_names_are_columns() -> None:
-    assert len(set(NAMES)) == NUM_FEATURES == len(COLUMN) - len(MATRIX_NAMES) - len(TEAM_NAMES)
-    assert all(COLUMN[name] == column for column, name in enumerate((*NAMES, *MATRIX_NAMES, *TEAM_NAMES)))
+    assert len(set(NAMES)) == NUM_FEATURES == len(COLUMN)
+    assert all(COLUMN[name] == column for column, name in enumerate(NAMES))
 
 
 def test_a_matmul() -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ansorlite.features import extract
-from ansorlite.features.names import names
+from ansorlite.features import NAMES, extract
 from ansorlite.features.no_ops import needed_share
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.program import sketch_of
@@ -48,7 +47,7 @@ def test_the_share_of_steps_that_run(tile: str, steps: int, expected: float) -> 
     sketch = sketch_of(task, candidate)
     (nest,) = sketch.fold(()).nests
     assert needed_share(nest) == pytest.approx(expected)
-    features = dict(zip(names(sketch.target), extract(sketch, np.zeros((1, 0), np.int64))[0, -1].tolist(), strict=True))
+    features = dict(zip(NAMES, extract(sketch, np.zeros((1, 0), np.int64))[0, -1].tolist(), strict=True))
     for name in ("iterations", "mul", "cheap"):
         assert 2.0 ** features[name] - 1 == pytest.approx(8 * 7 * 7 * 2 * 3 * 3 * expected)
 
