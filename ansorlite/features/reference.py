@@ -9,7 +9,7 @@ iterations, and the last one is counted and touches memory as any.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count, takewhile
@@ -51,7 +51,7 @@ def reference(module: KernelModule, names: Sequence[str], target: Target) -> NDA
             fetched=sum(lines for stage, lines in asked if stage == name),
             needed=_needed(copies[0]),
             matrix=_matrix(copies[0], target),
-            teams=dict.fromkeys(_parallel(copies[0])[:1], 1),
+            teams=_teams(copies[0]),
         )
         for name, copies in zip(names, found, strict=True)
     ]
@@ -67,10 +67,10 @@ def _matrix(copy: StoreCopy, target: Target) -> MatrixFacts | None:
     return None
 
 
-def _parallel(copy: StoreCopy) -> list[For]:
-    """The parallel loops around a statement, if they are of more than one iteration."""
+def _teams(copy: StoreCopy) -> dict[Hashable, int]:
+    """The outermost parallel loop around a statement, if there are several iterations of all of them."""
     found = [(loop, trip) for loop, trip in zip(copy.loops, copy.trips, strict=True) if loop.kind is LoopKind.PARALLEL]
-    return [loop for loop, _ in found] if math.prod(trip for _, trip in found) > 1 else []
+    return {found[0][0]: 1} if math.prod(trip for _, trip in found) > 1 else {}
 
 
 def _needed(copy: StoreCopy) -> float:
