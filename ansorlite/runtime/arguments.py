@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Protocol, TypeAlias
@@ -38,10 +38,26 @@ def numpy_type(dtype: str) -> np.dtype[Any]:
 
 def empty(shape: tuple[int, ...], dtype: str) -> Array:
     """An uninitialised, contiguous array that begins at a cache line: a program's time does not depend on where its data fell."""
-    kind = numpy_type(dtype)
+    return at_a_line(shape, numpy_type(dtype))
+
+
+def at_a_line(shape: tuple[int, ...], kind: np.dtype[Any]) -> Array:
+    """As :func:`empty`, of numpy's dtype."""
     memory = np.empty(math.prod(shape) * kind.itemsize + ALIGNMENT, np.uint8)
-    start = -address_of(memory) % ALIGNMENT
-    return np.ndarray(shape, kind, memory, start)
+    return np.ndarray(shape, kind, memory, -address_of(memory) % ALIGNMENT)
+
+
+def maker(nbytes: int) -> Callable[[tuple[int, ...], np.dtype[Any]], Array]:
+    """What makes uninitialised results, of which the largest has so many bytes.
+
+    Where several threads write parts of rows that do not begin at cache lines, they write to the same lines, which then go back
+    and forth between them. Of small arrays that is less than the half of a microsecond that it takes to see to it.
+    """
+    return at_a_line if nbytes >= _LARGE else np.empty
+
+
+#: Bytes of a result from which on it begins at a cache line.
+_LARGE: Final = 1 << 14
 
 
 def address_of(array: Array) -> int:
@@ -103,9 +119,10 @@ class Signature:
             ArgumentError: ``out`` names something else, or has an array that does not fit, or two that overlap.
             MemoryLimitError: there is no room for them.
         """
+        make = maker(self.output_bytes)
         if not out:
             try:
-                return [np.empty(shape, dtype) for shape, dtype in self._made]
+                return [make(*facts) for facts in self._made]
             except MemoryError:
                 raise no_room("outputs", self.output_bytes) from None
         unknown = [name for name in out if name not in self.outputs]
@@ -116,7 +133,7 @@ class Signature:
         for number, (name, array) in enumerate(given):
             if any(np.may_share_memory(array, other) for _, other in given[:number]):
                 raise ArgumentError(f"out for {name!r} overlaps another output; pass separate arrays")
-        return [ready[name] if name in ready else np.empty(*facts) for name, facts in zip(self.outputs, self._made, strict=True)]
+        return [ready[name] if name in ready else make(*facts) for name, facts in zip(self.outputs, self._made, strict=True)]
 
 
 def by_name(inputs: Mapping[str, object], arrays: tuple[Any, ...], named: Mapping[str, Any]) -> Mapping[str, Any]:

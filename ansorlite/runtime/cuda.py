@@ -50,9 +50,6 @@ _TO_DEVICE, _TO_HOST, _WITHIN = 1, 2, 3
 class Cuda(DeviceSpace):
     """A :class:`~ansorlite.runtime.device.Device`: the GPU of this machine that ``target`` names."""
 
-    #: Results of calls with numpy's arrays.
-    empty: Callable[..., Array] = staticmethod(np.empty)
-
     def __init__(self, target: Target) -> None:
         super().__init__()
         self.target = target

@@ -34,9 +34,8 @@ class Memory(Protocol):
 class MemorySpace(Protocol):
     """The memory of a device."""
 
-    @property
-    def empty(self) -> Callable[[tuple[int, ...], Any], Array]:
-        """Makes an uninitialised array of a shape and dtype, for a caller to keep: a result."""
+    def maker(self, nbytes: int) -> Callable[[tuple[int, ...], Any], Array]:
+        """What makes an uninitialised array of a shape and dtype, for a caller to keep: a result, of at most ``nbytes``."""
 
     def alloc(self, nbytes: int) -> Memory:
         """A block of zero bytes that begins at a cache line.

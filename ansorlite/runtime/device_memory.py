@@ -97,6 +97,9 @@ class Guards:
 class DeviceSpace(ABC):
     """What devices with memory of their own have in common: a :class:`~ansorlite.runtime.device.MemorySpace` without views."""
 
+    #: numpy's own: what results are copied to may begin anywhere.
+    maker: Callable[[int], Callable[..., Array]] = staticmethod(lambda _: np.empty)
+
     def __init__(self) -> None:
         self._guards = Guards()
 

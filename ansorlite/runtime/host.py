@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ansorlite.runtime.arguments import Array, address_of, empty, numpy_type
+from ansorlite.runtime.arguments import Array, address_of, empty, maker, numpy_type
 from ansorlite.runtime.device import Memory
 from ansorlite.runtime.workspace import LARGE_PAGE, zeros
 
@@ -29,8 +29,7 @@ class HostMemory:
 class HostSpace:
     """Memory of this process. Nothing is copied: the host's side of a block is the block."""
 
-    #: numpy's own: no call of Python's more than there must be.
-    empty: Callable[..., Array] = staticmethod(np.empty)
+    maker: Callable[[int], Callable[..., Array]] = staticmethod(maker)
 
     def alloc(self, nbytes: int) -> HostMemory:
         """In large pages where it is large enough for one."""

@@ -107,7 +107,6 @@ class Kernel(NotCopied):
         self._compiled = compiled
         self._target = target
         self._device = device_of(target)
-        self._empty = self._device.empty
         self._loaded = self._device.load(compiled)
         self._entry = self._loaded.call
         inputs = len(params) - compiled.outputs
@@ -116,6 +115,7 @@ class Kernel(NotCopied):
         self._params = tuple(params)
         self._checks = [(buffer.shape, dtypes.NUMPY[buffer.dtype]) for buffer in params]
         self._new = self._checks[inputs:]
+        self._empty = self._device.maker(max(buffer.nbytes for buffer in self.outputs))
         self._prepare = self._loaded.prepare
         room = max(compiled.workspace, compiled.prepare_workspace) + compiled.prepared
         check_fits({**{buffer.name: buffer.nbytes for buffer in self.outputs}, "temporaries": room})
@@ -260,7 +260,7 @@ class Kernel(NotCopied):
         if len(arrays) != len(self.inputs):
             self(*arrays)
         ready = [np.array(self._checked(position, array), order="C") for position, array in enumerate(arrays)]
-        outputs = [np.empty(*check) for check in self._checks[len(arrays) :]]
+        outputs = list(starmap(self._empty, self._new))
         run = self._bound([*ready, *outputs])
         return measure(lambda calls: self._device.time(run, calls), settings, self._device.sweeper)
 

@@ -52,9 +52,6 @@ class OpenCl(DeviceSpace):
     """A :class:`~ansorlite.runtime.device.Device`: the device of this machine that ``target`` names. Calls are asked for in
     order, and only what hands numbers to the host waits."""
 
-    #: Results of calls are numpy's.
-    empty: Callable[..., Array] = staticmethod(np.empty)
-
     def __init__(self, target: Target) -> None:
         super().__init__()
         self.target = target

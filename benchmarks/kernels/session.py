@@ -17,6 +17,7 @@ from ansorlite.cache.disk import NoCache
 from ansorlite.loops.nodes import Scope
 from ansorlite.measure.check import Checker, tolerance
 from ansorlite.measure.inputs import make_inputs
+from ansorlite.runtime.arguments import empty
 from ansorlite.runtime.kernel import Kernel
 from ansorlite.target import host
 from ansorlite.tuner.result import Trial, TuneResult
@@ -148,7 +149,7 @@ def _ours(kernel: Kernel, arrays: Sequence[Array]) -> dict[str, Contender]:
     constants = {b.name: x for b, x in zip(kernel.inputs, arrays, strict=True) if b.scope is Scope.CONSTANT}
     others = [x for b, x in zip(kernel.inputs, arrays, strict=True) if b.name not in constants]
     prepared = kernel.prepare(**constants) if constants else kernel
-    out = np.empty(kernel.outputs[0].shape, kernel.outputs[0].dtype)
+    out = empty(kernel.outputs[0].shape, kernel.outputs[0].dtype)
     run = prepared.bind(*others, out)
     return {
         CALLED: Contender(lambda: prepared(*others), np.asarray),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+import ansorlite as al
 from ansorlite.best import Programs
 from ansorlite.cache.disk import NoCache
 from ansorlite.errors import ArgumentError, TargetError
@@ -172,3 +173,10 @@ def test_bytes_that_are_read_in_words_may_lie_anywhere() -> None:
     assert address_of(a) % 4
     product = Programs(None, cache=NoCache()).kernel(task)
     np.testing.assert_array_equal(product(a, b), a.astype(np.int32) @ b.astype(np.int32))
+
+
+def test_large_results_begin_at_cache_lines() -> None:
+    """Else threads that write neighbouring parts of rows write to the same lines."""
+    kernel = al.compile(Task(workloads.matmul(64, 64, 4), TARGET))
+    results = [kernel(np.ones((64, 4), np.float32), np.ones((4, 64), np.float32)) for _ in range(8)]
+    assert all(address_of(result) % 64 == 0 and (result == 4).all() for result in results)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -48,10 +49,13 @@ def model(
 def test_a_product_of_two_enormous_matrices() -> None:
     node = helper.make_node("MatMul", ["a", "b"], ["c"])
     loaded = al.from_onnx(model([node], [value("a", N, N), value("b", N, N)], value("c", N, N)))
-    # Whether the default program has copies, which are counted before the arguments are, is a matter of the machine.
-    argument, copies = r"149 GiB of memory for \w+", "(299|300|447|458) GiB of memory, (150|151|298|309) GiB of it"
-    with pytest.raises(MemoryLimitError, match=f"this needs ({argument}|{copies} for temporaries), and the machine has 16 GiB"):
+    with pytest.raises(MemoryLimitError) as error:
         al.compile(loaded)
+    # Whether the default program has copies, which are counted before the arguments are, is a matter of the machine.
+    need = r"this needs (\d+) GiB of memory( for \w+|, (\d+) GiB of it for temporaries), and the machine has 16 GiB"
+    found = re.search(need, str(error.value))
+    assert found is not None
+    assert int(found[1]) - int(found[3] or 0) == 149
 
 
 def test_a_task_of_two_enormous_matrices() -> None:
