@@ -13,11 +13,9 @@ from dataclasses import replace
 from typing import Final
 
 from ansorlite.alignment import CACHE_LINE
-from ansorlite.calibration import core, memory, tiles
-from ansorlite.calibration.loop import Loop
+from ansorlite.calibration import core, memory, parallel, tiles
 from ansorlite.calibration.stopwatch import Stopwatch
 from ansorlite.machine.constants import MachineConstants
-from ansorlite.runtime import team
 from ansorlite.runtime.peaks import Loops, Team, aligned
 from ansorlite.target import Target
 
@@ -40,12 +38,6 @@ _RUN: Final = 2
 _PAGES: Final = (16, 32, 64, 128, 256)
 #: Shares of a cache that a sweep fills.
 _SHARES: Final = (0.5, 0.75, 1.0, 1.5)
-#: Cycles of work in one iteration of a parallel loop, and of as little as lets another thread begin.
-_WORK: Final = 10_000
-_BRIEF: Final = 2_000
-#: Lines that one thread writes and another one reads, and how many runs of them are between neighbours in time.
-_LINES: Final = 1024
-_APART: Final = 205
 
 
 def calibrate(target: Target, start: MachineConstants, say: Callable[[str], None] = lambda _: None) -> MachineConstants:
@@ -188,8 +180,8 @@ def _regions(target: Target, c: MachineConstants) -> MachineConstants:
     if target.threads == 1:
         return c
     # The caller alone would do all of a loop that has no work: so there is some, for each thread as much as one has alone.
-    bodies = {"alone": _team("busy", 1), "together": _team("busy", target.threads)}
-    seconds = Stopwatch(target, bodies, 0, {"busy": _busy("busy", _WORK)}).seconds()
+    bodies = {"alone": parallel.loop_of(parallel.BUSY, 1), "together": parallel.loop_of(parallel.BUSY, target.threads)}
+    seconds = Stopwatch(target, bodies, 0, parallel.FUNCTIONS).seconds()
     return replace(c, region=max(seconds["together"] - seconds["alone"], 0.0) * c.clock)
 
 
@@ -197,94 +189,6 @@ def _coherence(target: Target, c: MachineConstants) -> MachineConstants:
     """Two threads: one writes lines, and is busy while the other one reads them; beside each of both without the other."""
     if target.threads == 1:
         return c
-
-    def writes(loop: Loop) -> int:
-        loop.b.do(f"call void @write(ptr {loop.at(0)})")
-        return _LINES
-
-    def reads(loop: Loop) -> int:
-        _team("read", 2, loop.at(0))(loop)
-        return _LINES
-
-    def both(loop: Loop) -> int:
-        writes(loop)
-        return reads(loop)
-
-    bodies: dict[str, core.Body] = {"writes": writes, "reads": reads, "both": both}
-    functions = {"write": _WRITE, "read": _READ, "brief": _busy("brief", _BRIEF), "busy": _busy("busy", 10 * _WORK)}
-    seconds = Stopwatch(target, bodies, _LINES * CACHE_LINE, functions).seconds()
+    bodies: dict[str, core.Body] = {each.__name__: each for each in (parallel.writes, parallel.reads, parallel.both)}
+    seconds = Stopwatch(target, bodies, parallel.LINES * CACHE_LINE, parallel.FUNCTIONS).seconds()
     return replace(c, coherence_miss=max(seconds["both"] - seconds["reads"] - seconds["writes"], 0.0) * c.clock)
-
-
-def _team(name: str, threads: int, context: str = "null") -> core.Body:
-    """A parallel loop of as many chunks as threads."""
-    run = f"void (ptr, ptr, i64, i64, i64) inttoptr (i64 {team.address()} to ptr)"
-
-    def body(loop: Loop) -> int:
-        loop.b.do(f"call {run}(ptr @{name}, ptr {context}, i64 {threads}, i64 {threads}, i64 {threads})")
-        return 1
-
-    return body
-
-
-def _busy(name: str, turns: int) -> str:
-    """A chain of dependent additions: so many cycles."""
-    return f"""define void @{name}(ptr %context, i64 %begin, i64 %end, i64 %thread) {{
-entry:
-  br label %loop
-loop:
-  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
-  call void asm sideeffect "", "~{{memory}}"()
-  %next = add i64 %i, 1
-  %more = icmp slt i64 %next, {turns}
-  br i1 %more, label %loop, label %out
-out:
-  ret void
-}}"""
-
-
-#: Stores to every line.
-_WRITE: Final = f"""define void @write(ptr %data) noinline {{
-entry:
-  br label %loop
-loop:
-  %line = phi i64 [ 0, %entry ], [ %next, %loop ]
-  %offset = mul i64 %line, {CACHE_LINE}
-  %at = getelementptr i8, ptr %data, i64 %offset
-  store volatile i64 %line, ptr %at, align 8
-  %next = add i64 %line, 1
-  %more = icmp slt i64 %next, {_LINES}
-  br i1 %more, label %loop, label %out
-out:
-  ret void
-}}"""
-#: The first iteration is busy for a moment; the second one loads from every line, in runs of two that are far apart. Where the
-#: first thread does that as well, there is no miss: then it takes so long that the attempt does not count.
-_READ: Final = f"""define void @read(ptr %data, i64 %begin, i64 %end, i64 %thread) {{
-entry:
-  %first = icmp eq i64 %begin, 0
-  br i1 %first, label %wait, label %lines
-wait:
-  call void @brief(ptr %data, i64 %begin, i64 %end, i64 %thread)
-  br label %out
-lines:
-  %alone = icmp eq i64 %thread, 0
-  br i1 %alone, label %late, label %loop
-late:
-  call void @busy(ptr %data, i64 %begin, i64 %end, i64 %thread)
-  br label %loop
-loop:
-  %run = phi i64 [ 0, %lines ], [ 0, %late ], [ %next, %loop ]
-  %far = mul i64 %run, {_APART}
-  %place = urem i64 %far, {_LINES // _RUN}
-  %offset = mul i64 %place, {_RUN * CACHE_LINE}
-  %at = getelementptr i8, ptr %data, i64 %offset
-  %beside = getelementptr i8, ptr %at, i64 {CACHE_LINE}
-  %one = load volatile i64, ptr %at, align 8
-  %other = load volatile i64, ptr %beside, align 8
-  %next = add i64 %run, 1
-  %more = icmp slt i64 %next, {_LINES // _RUN}
-  br i1 %more, label %loop, label %out
-out:
-  ret void
-}}"""
