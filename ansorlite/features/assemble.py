@@ -130,19 +130,26 @@ def _coherence_misses(
     """How many lines the busiest thread reads that another one has written.
 
     What one thread computes is another one's to all others. What all compute together is, where each of them reads all of it;
-    where they share it among them, each reads what it has computed.
+    where they share it among them, each reads what it has computed. A thread has iterations in a row, so it is the outermost
+    parallel loop that shares.
     """
     result: Number = 0
     for access, unique, inside in zip(s.accesses, moved.unique, moved.inside, strict=True):
         if access.write or access.producer not in makers:
             continue
-        of_its_own, shared = (
-            some(both(flag, of) for flag, of in zip(s.parallel, what, strict=True)) for what in (access.renewed, access.moves)
-        )
+        of_its_own = some(both(flag, of) for flag, of in zip(s.parallel, access.renewed, strict=True))
         lines = minimum(unique / CACHE_LINE, inside * ceil(parallel / threads))
-        together = where(both(parallel > 1, shared), 0, 1 - 1 / threads)
+        together = where(_outermost(s, access.moves), 0, 1 - 1 / threads)
         foreign = where(makers[access.producer], together, where(parallel > 1, 1, 0))
         result = result + where(of_its_own, 0, lines * foreign)
+    return result
+
+
+def _outermost(s: StatementFacts, of: Numbers) -> Number:
+    """That of the outermost parallel loop of more than one iteration; 0 where there is none."""
+    result: Number = 0
+    for flag, trip, here in reversed(list(zip(s.parallel, s.trips, of, strict=True))):
+        result = where(both(flag, trip > 1), here, result)
     return result
 
 

@@ -20,8 +20,8 @@ TRACE = """def schedule(s):
     C = s.stage("C")
     i0, i1 = s.split(C["i"], ({rows}, {rest}))
     j0, j1 = s.split(C["j"], ({columns}, {across}))
-    s.reorder(i0, j0, i1, C["k"], j1)
-    s.parallel((i0, j0), depth=2)
+    s.reorder({outer}, i1, C["k"], j1)
+    s.parallel(({outer}), depth=2)
     s.vectorize(j1, lanes=16)
     B = s.stage("B")
     s.compute_at(B, {at})
@@ -29,13 +29,13 @@ TRACE = """def schedule(s):
     s.vectorize(B["k"], lanes=16)"""
 
 
-def misses(rows: int, columns: int, at: str, depth: int, target: Target = targets.WIDE) -> float:
+def misses(rows: int, columns: int, at: str, depth: int, target: Target = targets.WIDE, outer: str = "i0, j0") -> float:
     """How many of these lines the busiest thread of the product reads."""
     a, w = te.placeholder((64, 64), name="A"), te.placeholder((64, 64), name="W")
     b = te.compute((64, 64), lambda i, k: te.exp(a[i, k]), name="B")
     k = te.reduce_axis(64, name="k")
     task = Task([a, w, te.compute((64, 64), lambda i, j: te.sum(b[i, k] * w[k, j], axis=k), name="C")], target)
-    trace = TRACE.format(rows=rows, rest=64 // rows, columns=columns, across=64 // columns, at=at, depth=depth)
+    trace = TRACE.format(rows=rows, rest=64 // rows, columns=columns, across=64 // columns, at=at, depth=depth, outer=outer)
     sketch = sketch_of(task, Candidate(trace))
     names = [facts.name for facts in population_facts(sketch.fold(()))]
     found = extract(sketch, np.zeros((1, 0), np.int64))[0, names.index("C")]
@@ -56,6 +56,12 @@ def misses(rows: int, columns: int, at: str, depth: int, target: Target = target
 )
 def test_lines_that_another_thread_has_written(rows: int, columns: int, at: str, depth: int, expected: int) -> None:
     assert misses(rows, columns, at, depth) == pytest.approx(expected)
+
+
+def test_threads_share_by_the_outermost_parallel_loop() -> None:
+    """Of four by four parts each has eight in a row: half of the rows, or half of the columns and all rows."""
+    assert misses(4, 4, "None", 1) == 0
+    assert misses(4, 4, "None", 1, outer="j0, i0") == pytest.approx(128)
 
 
 def test_one_thread_has_none() -> None:
