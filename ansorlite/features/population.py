@@ -48,6 +48,11 @@ def population_facts(program: Program, matrix_dots: frozenset[BinaryOp] = frozen
             yield from NestStatements(nest, program, matrix_dots=matrix_dots).facts()
 
 
+def _one_more(around: Mapping[Hashable, Number], name: str, own: Number) -> Mapping[Hashable, Number]:
+    """The parallel loops ``around``, and one named so, which is a parallel loop where ``own`` says so and none is around it."""
+    return {**around, name: both(own, negated(some(around.values())))}
+
+
 @dataclass(frozen=True, eq=False)
 class _OwnLoop:
     """A loop over a stage's box."""
@@ -81,12 +86,12 @@ class NestStatements(NestView):
         around = {} if self.around is None else self.around.teams
         loops = zip(self.parallel, self.trips, self.outside(at), strict=True)
         own = some(every((flag, trip > 1, here)) for flag, trip, here in loops)
-        return {**around, self.nest.anchor.name: both(own, negated(some(around.values())))}
+        return _one_more(around, self.nest.anchor.name, own)
 
     def in_team(self, facts: StatementFacts, around: Mapping[Hashable, Number]) -> StatementFacts:
         """The facts of a statement which these parallel loops are around; if none is, its own may be."""
         own = some(both(flag, trip > 1) for flag, trip in zip(facts.parallel, facts.trips, strict=True))
-        return replace(facts, teams={**around, facts.name: both(own, negated(some(around.values())))})
+        return replace(facts, teams=_one_more(around, facts.name, own))
 
     def around_region(self, stage: Attached) -> Around:
         """The loops around the region of a stage."""

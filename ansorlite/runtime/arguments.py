@@ -88,6 +88,10 @@ class Signature:
     def _made(self) -> tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]:
         return tuple((kind.shape, numpy_type(kind.dtype)) for kind in self.outputs.values())
 
+    @cached_property
+    def _empty(self) -> Callable[[tuple[int, ...], np.dtype[Any]], Array]:
+        return maker(max((math.prod(shape) * dtype.itemsize for shape, dtype in self._made), default=0))
+
     @property
     def output_bytes(self) -> int:
         """Of all outputs."""
@@ -119,10 +123,9 @@ class Signature:
             ArgumentError: ``out`` names something else, or has an array that does not fit, or two that overlap.
             MemoryLimitError: there is no room for them.
         """
-        make = maker(self.output_bytes)
         if not out:
             try:
-                return [make(*facts) for facts in self._made]
+                return [self._empty(*facts) for facts in self._made]
             except MemoryError:
                 raise no_room("outputs", self.output_bytes) from None
         unknown = [name for name in out if name not in self.outputs]
@@ -133,7 +136,8 @@ class Signature:
         for number, (name, array) in enumerate(given):
             if any(np.may_share_memory(array, other) for _, other in given[:number]):
                 raise ArgumentError(f"out for {name!r} overlaps another output; pass separate arrays")
-        return [ready[name] if name in ready else make(*facts) for name, facts in zip(self.outputs, self._made, strict=True)]
+        made = zip(self.outputs, self._made, strict=True)
+        return [ready[name] if name in ready else self._empty(*facts) for name, facts in made]
 
 
 def by_name(inputs: Mapping[str, object], arrays: tuple[Any, ...], named: Mapping[str, Any]) -> Mapping[str, Any]:
