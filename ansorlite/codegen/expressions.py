@@ -40,6 +40,7 @@ _FOLD: Final[dict[BinaryOp, Callable[[Any, Any], Any]]] = {
     BinaryOp.GT: operator.gt,
     BinaryOp.GE: operator.ge,
 }
+_COMPARISONS: Final = frozenset(_FOLD) - frozenset(INDEX_ARITHMETIC)
 
 
 class Spread(NamedTuple):
@@ -205,6 +206,10 @@ def _literal(value: Any, dtype: str) -> Operand:
 
 
 def _binary(c: Context, expr: Binary) -> Operand:
+    if expr.op in _COMPARISONS and expr.a.dtype == dtypes.INDEX and c.lanes is not None:
+        short = _compared_in_32_bits(c, expr, c.lanes.count)
+        if short is not None:
+            return short
     x = evaluate(c, expr.a)
     if expr.op in (BinaryOp.AND, BinaryOp.OR):
         return _logic(c, expr, x)
@@ -234,6 +239,28 @@ def _binary(c: Context, expr: Binary) -> Operand:
     lanes = max(x.lanes, y.lanes)
     a_text, b_text = spread_over(c, x, dtype, lanes), spread_over(c, y, dtype, lanes)
     return Operand(operators.binary(c.b, expr.op, dtype, lanes, a_text, b_text), lanes)
+
+
+def _compared_in_32_bits(c: Context, expr: Binary, lanes: int) -> Operand | None:
+    """A comparison of indices that are short and evenly spaced over the lanes, of which a register holds twice as many.
+
+    ``None`` where they are not, or where no lane differs.
+    """
+    sides = [spread(c, form_of(side)) for side in (expr.a, expr.b)]
+    reach = [abs(bound) for side in (expr.a, expr.b) for bound in bounds(side, c.ranges)]
+    if all(side.uniform for side in sides) or any(side.offsets for side in sides) or max(reach) >= 1 << 31:
+        return None
+    return Operand(operators.binary(c.b, expr.op, "int32", lanes, *(_in_32_bits(c, side, lanes) for side in sides)), lanes)
+
+
+def _in_32_bits(c: Context, side: Spread, lanes: int) -> str:
+    scalar = addresses.total(c, side.constant, side.terms)
+    if scalar[0] == "%":
+        scalar = c.b.op(f"trunc i64 {scalar} to i32")
+    text = c.b.splat(Operand(scalar), "i32", lanes)
+    if not side.stride:
+        return text
+    return c.b.op(f"add {types.vector('i32', lanes)} {text}, {types.iota(lanes, side.stride, 'i32')}")
 
 
 def _divided_in_32_bits(

@@ -56,7 +56,7 @@ class Cycles(NamedTuple):
         units = np.maximum(np.maximum(np.maximum(self.arithmetic, self.tiles), self.loads), self.latency)
         busy = _overlapping(units, self.issue + self.branches, machine.core_overlap)
         busy = busy + self.stores + self.moves + self.spills
-        own = _overlapping(busy, self.l2 + self.runs + self.pages, machine.near_overlap)
+        own = _overlapping(busy, self.l2 + self.runs + self.pages, np.where(self.tiles > 0, 1.0, machine.near_overlap))
         return _overlapping(own / self.threads, self.l3 + self.memory + self.coherence, machine.far_overlap)
 
 
@@ -114,7 +114,9 @@ class Draft:
         registers = np.maximum(np.ceil(lanes / native), 1.0)
         parts = registers - np.where(2.0 * (lanes - (registers - 1.0) * native) <= native, 1.0 - k.half, 0.0)
         done = np.maximum(iterations, 1.0)
-        fused, converted, dots = np.maximum(magnitude("cheap"), magnitude("mul")), magnitude("convert"), magnitude("dot")
+        multiplied, converted, dots = magnitude("mul"), magnitude("convert"), magnitude("dot")
+        # A multiply-add is one operation, and so is a dot product that is added to a sum.
+        fused = np.maximum(magnitude("cheap") - dots, multiplied)
         slow = magnitude("div") * k.div + magnitude("math") * k.math + converted * k.convert + dots * k.dot
         vectors, scalars, strided = magnitude("vector_loads"), magnitude("scalar_loads"), magnitude("strided_loads")
         # Of those that are near each other whole vectors are loaded, and put together two by two by units of arithmetic.
@@ -150,7 +152,7 @@ class Draft:
         hoisted = np.maximum(magnitude("fixed_loads") - self.target.vector_registers, 0.0)
         hoisted = hoisted * (1.0 + 1.0 / np.maximum(magnitude("inner_trip"), 1.0))
         # An accumulator that finds no register waits for what was just stored.
-        latency = np.where(spilled > 0, k.forwarding, np.where(magnitude("mul") > 0, k.latency, k.add_latency))
+        latency = np.where(spilled > 0, k.forwarding, np.where(multiplied + dots > 0, k.latency, k.add_latency))
         threads = np.maximum(plain("balance") * self.target.threads, 1.0)
         # Threads share what lies beyond their own caches, and one alone cannot use all of it.
         l3 = magnitude("l2_traffic") / np.minimum(threads * k.l3_bytes, k.l3_all) + magnitude("l2_runs") * k.l3_run / threads
@@ -172,7 +174,7 @@ class Draft:
             runs=magnitude("l1_runs") * k.l2_run,
             pages=magnitude("pages") * k.page,
             # From one call to the next, a cache keeps what fits into it.
-            l3=np.where(magnitude("bytes") > self.target.l2 * k.l2_share, l3, 0.0),
+            l3=np.where(magnitude("thread_bytes") > self.target.l2 * k.l2_share, l3, 0.0),
             memory=np.where(magnitude("bytes") > self.target.l3 * k.l3_share, memory, 0.0),
             coherence=magnitude("coherence_misses") * k.coherence_miss,
             threads=threads,
@@ -194,10 +196,11 @@ class Draft:
             loads=instead(v.loads, tile_loads * k.tile_load),
             latency=instead(v.latency, products * k.tile_latency / np.maximum(magnitude("tile_sums"), 1.0)),
             issue=instead(v.issue, (products + tile_loads + tile_stores) / k.issue),
+            branches=instead(v.branches, products / np.maximum(magnitude("tile_sums"), 1.0) * k.branch),
             moves=v.moves + tile_stores * k.tile_store,
             spills=instead(v.spills, 0.0),
         )
 
 
-def _overlapping(a: Numbers, b: Numbers, share: float) -> Numbers:
+def _overlapping(a: Numbers, b: Numbers, share: Numbers | float) -> Numbers:
     return np.asarray(np.maximum(a, b) + share * np.minimum(a, b))

@@ -27,6 +27,7 @@ from ansorlite.columns.tape import Number
 from ansorlite.features.facts import ALWAYS, AccessFacts, MatrixFacts, Numbers, Operations, StatementFacts
 from ansorlite.features.memory import Memory, memory
 from ansorlite.features.names import ACCESSES, MATRIX
+from ansorlite.features.straight_line import loads_of
 from ansorlite.loops.matrix_tile import fits, pays, piece
 from ansorlite.machine import amx
 from ansorlite.target import Target
@@ -73,7 +74,7 @@ def assemble(
     branches = _product(looping, s.trips)
     ops = _operations(s)
     tile = _product([both(s.unrolled[d], negated(s.reduce[d])) for d in depths], s.trips)
-    loads = [_loads(access, s, vectors) for access in s.accesses]
+    loads = loads_of(s, looping, tile, vectors, target.vector_registers)
     scalar, contiguous, strided = (
         total(where(equal(a.lane_stride, kind), n, 0) for a, n in zip(s.accesses, loads, strict=True) if not a.write)
         for kind in range(3)
@@ -102,7 +103,8 @@ def assemble(
         _log(total(n for n, _ in near)), _log(total(n * apart for n, apart in near)),
         _log(total(where(_changed(a, s, looping), 0, n) for a, n in zip(s.accesses, loads, strict=True) if not a.write)),
         _log(total(_strided_stores(a, n, s) for a, n in zip(s.accesses, loads, strict=True) if a.write)), _log(crossing),
-        _log(total(moved.unique)), *map(_log, sums), _log(where(s.streamed, 0, written)),
+        _log(total(moved.unique)), _log(_of_a_thread(moved, parallel, target.threads)),
+        *map(_log, sums), _log(where(s.streamed, 0, written)),
         *(_log(work / maximum(t, 1)) for t in sums), *map(_log, moved.runs), _log(moved.pages),
         _log(s.fetched), _log(_coherence_misses(s, parallel, moved, makers, target.threads)), *map(_log, tiles),
     ]  # fmt: skip
@@ -117,6 +119,14 @@ def assemble(
 def _share(teams: Mapping[Hashable, Number], members: Mapping[Hashable, Number]) -> Number:
     """Of the parallel loop around a statement, what it pays of entering and leaving it: all inside pay the same."""
     return total(where(inside, 1 / maximum(members[team], 1), 0) for team, inside in teams.items())
+
+
+def _of_a_thread(moved: Memory, parallel: Number, threads: int) -> Number:
+    """Bytes of the lines that the busiest thread touches."""
+    if threads == 1:
+        return total(moved.unique)
+    share = ceil(parallel / threads) * CACHE_LINE
+    return total(minimum(unique, inside * share) for unique, inside in zip(moved.unique, moved.inside, strict=True))
 
 
 def _is_near(access: AccessFacts) -> Number:
@@ -224,12 +234,6 @@ def _inner_reduce(s: StatementFacts, looping: Numbers) -> Number:
     return result
 
 
-def _loads(access: AccessFacts, s: StatementFacts, vectors: Number) -> Number:
-    """Distinct loads (or stores) of the straight-line code around the statement."""
-    moved = product(where(both(u, m), trip, 1) for u, m, trip in zip(s.unrolled, access.moves, s.trips, strict=True))
-    return where(access.held, 0, moved * where(access.lane_stride > 0, vectors, 1))
-
-
 def _strided_stores(access: AccessFacts, stores: Number, s: StatementFacts) -> Number:
     """Vectors whose elements are stored apart from each other.
 
@@ -253,7 +257,6 @@ def _strided_stores(access: AccessFacts, stores: Number, s: StatementFacts) -> N
 
 
 def _crossing(access: AccessFacts, loads: Number, lanes: Number) -> Number:
-    """Vectors loaded of rows that begin anywhere in a line: as many of them cross into the next as a vector fills of one."""
-    if access.pitch % CACHE_LINE == 0:
-        return 0
-    return where(equal(access.lane_stride, 1), loads * minimum(lanes * access.item / CACHE_LINE, 1), 0)
+    """Vectors loaded from anywhere in a line: as many of them cross into the next as a vector fills of one."""
+    across = both(equal(access.lane_stride, 1), access.unaligned)
+    return where(across, loads * minimum(lanes * access.item / CACHE_LINE, 1), 0)

@@ -41,6 +41,10 @@ def copy_facts(view: NestView, pack: Packed) -> StatementFacts:
                 # One of a single iteration may stay where one outside of it is moved.
                 walks = both(either(here, around), here == 1 or walked[position].trip > 1)
                 left[axis] = where(walks, view.nest.left(position), left[axis])
+                if axis not in view.nest.mixed and walked[position].name not in view.nest.cut:
+                    by, span = step.get(axis, (walked[position].step, walked[position].span))
+                    assert span is not None
+                    step[axis] = where(walks, walked[position].step, by), where(walks, walked[position].span, span)
         for axis, by_depth in sizes.items():
             by_depth.append(left[axis])
         steps.append(step)
@@ -109,4 +113,4 @@ def _stored(view: NestView, pack: Packed, own: Sequence[CopyLoop], loops: Loops,
     item = dtypes.size(pack.tensor.dtype)
     pads = tuple(behind[: len(extents)]) if pack.pads else ()
     renewed = view.renewed(view.outside(pack.at), loops)
-    return AccessFacts(tuple(widths), tuple(extents), item, 0, moved, stride, True, renewed, pads)
+    return AccessFacts(tuple(widths), tuple(extents), item, moved, stride, True, renewed, pads)

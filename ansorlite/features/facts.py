@@ -35,7 +35,6 @@ class AccessFacts:
         extents: for each dimension the buffer's extent.
         pads: for each dimension the elements behind a run along it that nobody uses; ``()`` where there are none.
         item: bytes of an element.
-        pitch: bytes from one row to the next of an input; 0 of any other array, whose rows begin where lines do.
         moves: by loop: whether the address depends on it.
         renewed: by loop: whether each iteration has a buffer of its own, of other data at the same address.
         lane_stride: 0 where it does not move along the lanes (or there are none), 1 contiguous, 2 otherwise.
@@ -44,12 +43,12 @@ class AccessFacts:
         counted: whether its lines are its own; else another access, of neighbouring elements, has the lines of both.
         lane_step: elements from one lane to the next, where ``lane_stride`` is 2 and they are known; else 0.
         producer: of a read, the stage that computes what is read; empty of an input.
+        unaligned: of a read along the lanes: whether a loop moves it by other than whole vectors or cache lines.
     """
 
     widths: tuple[Numbers, ...]
     extents: Numbers
     item: int
-    pitch: int
     moves: Numbers
     lane_stride: Number
     write: bool
@@ -59,6 +58,7 @@ class AccessFacts:
     counted: bool = True
     lane_step: Number = 0
     producer: str = ""
+    unaligned: Number = 0
 
 
 @dataclass(frozen=True)

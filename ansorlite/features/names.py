@@ -41,6 +41,7 @@ _TILE = (
 )
 _MEMORY = (
     "bytes",
+    "thread_bytes",  # of these what the busiest thread touches
     "l1_traffic",
     "l2_traffic",
     "l3_traffic",

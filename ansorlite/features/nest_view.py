@@ -7,8 +7,24 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, TypeAlias
 
+from ansorlite.alignment import CACHE_LINE
 from ansorlite.analysis.access import Access, accesses, axes_of
-from ansorlite.columns.arithmetic import along, both, either, equal, largest, maximum, minimum, negated, select, total, where
+from ansorlite.columns.arithmetic import (
+    along,
+    both,
+    either,
+    equal,
+    every,
+    largest,
+    maximum,
+    minimum,
+    modulo,
+    negated,
+    select,
+    some,
+    total,
+    where,
+)
 from ansorlite.columns.tape import Number
 from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
 from ansorlite.features.fused import joined
@@ -24,7 +40,7 @@ from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis, Reduce
 from ansorlite.te.index.form import Affine
 from ansorlite.te.index.simplify import IndexAlgebra
-from ansorlite.te.index.strides import moves, step, width
+from ansorlite.te.index.strides import moves, reached, step, width
 from ansorlite.te.ops import BinaryOp
 from ansorlite.te.rewriting import with_body
 from ansorlite.te.tensor import Tensor
@@ -136,7 +152,7 @@ class NestView:
         for axis in self.nest.anchor.reduce_axes:
             below: list[Number] = [self.sizes[axis][-1]]
             for loop in reversed(self.loops):
-                below.append((loop.trip - 1) * loop.step + below[-1] if loop.axis is axis else below[-1])
+                below.append(minimum((loop.trip - 1) * loop.step + below[-1], axis.extent) if loop.axis is axis else below[-1])
             found[axis] = below[::-1]
         return found
 
@@ -250,6 +266,7 @@ class NestView:
         between = strides(extents, pads)
         apart: Number = 0  # elements between the first two lanes
         moved: Numbers = [0] * len(loops.trips)
+        second: Numbers = moved  # by loop: elements from its first iteration to its second
         for position, (form, extent) in enumerate(zip(forms, extents, strict=True)):
             if form is None:
                 widths.append([extent] * (len(loops.trips) + 1))
@@ -269,6 +286,10 @@ class NestView:
                     # Seen from the corner of the box, nothing moves with the loops that move it.
                     fixed = [both(box.moves, flag) for flag in self.renewed(self.places[access.tensor][1], loops)]
                     here = [both(flag, negated(still)) for flag, still in zip(here, fixed, strict=True)]
+                if by_axes is None:
+                    far = (_second(form, walked, loops, depth) for depth, walked in enumerate(loops.axes))
+                    apart_here = (where(flag, by, 0) * between[position] for flag, by in zip(here, far, strict=True))
+                    second = [a + b for a, b in zip(second, apart_here, strict=True)]
                 if lane is not None and lane in form.variables:
                     lane_moves = True
                     apart = apart + between[position] * step(form, lane)
@@ -277,11 +298,11 @@ class NestView:
         moved = [both(flag, trip > 1) for flag, trip in zip(moved, loops.trips, strict=True)]
         renewed = self.renewed(self.places[access.tensor][1] if access.tensor in self.places else (), loops)
         item = dtypes.size(access.tensor.dtype)
-        pitch = access.tensor.shape[-1] * item if access.tensor.body is None and len(extents) > 1 else 0
         producer = "" if access.tensor.body is None else access.tensor.name
         lane_step = where(equal(stride, 2), apart, 0) if known else 0
-        facts = AccessFacts(tuple(widths), extents, item, pitch, moved, stride, False, renewed, pads)
-        return replace(facts, lane_step=lane_step, producer=producer)
+        facts = AccessFacts(tuple(widths), extents, item, moved, stride, False, renewed, pads)
+        unaligned = _unaligned(second, item, loops, moved)
+        return replace(facts, lane_step=lane_step, producer=producer, unaligned=unaligned)
 
     def renewed(self, outside: Numbers, loops: Loops) -> Numbers:
         """By loop: whether each iteration has a buffer of its own; ``outside``: which loops of the nest are around that."""
@@ -308,12 +329,14 @@ class NestView:
         stride = both(loops.lanes > 1, inside[-1]) if inside else 0
         renewed = self.renewed(self.outside(at), loops)
         if not pads:
-            return AccessFacts((below,), (below[0],), item, 0, moved, stride, write, renewed)
+            unaligned = _unaligned(below[1:], item, loops, moved)
+            return AccessFacts((below,), (below[0],), item, moved, stride, write, renewed, unaligned=unaligned)
         # A dimension for each loop: those that are not there are of one element.
         extents = [where(here, trip, 1) for here, trip in zip(inside, self.trips, strict=True)]
         widths = tuple([where(depth <= dim, extent, 1) for depth in range(len(below))] for dim, extent in enumerate(extents))
         behind = [0, *(pads.get(loop.name, 0) for loop in self.loops)][: len(extents)]
-        return AccessFacts(widths, tuple(extents), item, 0, moved, stride, write, renewed, tuple(behind))
+        unaligned = _unaligned(strides(extents, behind), item, loops, moved)
+        return AccessFacts(widths, tuple(extents), item, moved, stride, write, renewed, tuple(behind), unaligned=unaligned)
 
 
 @dataclass(frozen=True)
@@ -397,11 +420,29 @@ def reach(box: Box) -> tuple[int, int]:
 
 def _moves(form: Affine, walked: Iterable[Axis], loops: Loops, depth: int) -> Number:
     """Whether the form changes over the iterations of a loop that walks some of its axes, every other loop at its start."""
-    own, trip = loops.steps[depth], loops.trips[depth]
+    return moves(form, {axis: _steps(axis, loops, depth) for axis in walked})
 
-    def by(axis: Axis) -> tuple[Number, Number]:
-        step, span = own.get(axis, (loops.sizes[axis][depth + 1], None))
-        last = (trip - 1) * step
-        return step, last if span is None else minimum(last, span - step)
 
-    return moves(form, {axis: by(axis) for axis in walked})
+def _second(form: Affine, walked: Iterable[Axis], loops: Loops, depth: int) -> Number:
+    """How far the form moves from the first iteration of a loop to the second, every other loop at its start."""
+    return reached(form, {axis: minimum(*_steps(axis, loops, depth)) for axis in walked if axis in form.variables})
+
+
+def _steps(axis: Axis, loops: Loops, depth: int) -> tuple[Number, Number]:
+    """How far a loop's iteration moves an axis, and how far its last iteration stands from its first."""
+    step, span = loops.steps[depth].get(axis, (loops.sizes[axis][depth + 1], None))
+    last = (loops.trips[depth] - 1) * step
+    return step, last if span is None else minimum(last, span - step)
+
+
+def _unaligned(second: Numbers, item: int, loops: Loops, moved: Numbers) -> Number:
+    """Whether a loop other than the lanes' moves an access by elements that are no whole vectors or cache lines.
+
+    ``second``: by loop, elements from its first iteration to its second.
+    """
+    whole = minimum(loops.lanes, max(CACHE_LINE // item, 1))
+    found = (
+        every((flag, negated(vector), negated(equal(modulo(by, whole), 0))))
+        for flag, vector, by in zip(moved, loops.vector, second, strict=True)
+    )
+    return both(loops.lanes > 1, some(found))

@@ -264,14 +264,17 @@ class NestStatements(NestView):
 
     def steps_of_box(self, stage: Attached) -> list[Steps]:
         """By loop of the nest, how far an iteration moves the stage's box, where that is not what is left below."""
-        terms = [(axis, box.terms) for axis, box in zip(stage.tensor.axes, stage.region, strict=True) if box is not None]
+        dims = zip(stage.tensor.axes, stage.region, stage.tensor.shape, stage.lengths, strict=True)
+        boxes = [(axis, box, maximum(extent - length - box.constant, 0)) for axis, box, extent, length in dims if box is not None]
 
-        def scaled(by: int, step: Number, span: Number | None) -> tuple[Number, Number | None]:
-            # The span is that of the corner: a step more than its last place.
-            return by * step, None if span is None else by * span
+        def scaled(by: int, step: Number, span: Number | None, furthest: Number) -> tuple[Number, Number]:
+            # The span is that of the corner: a step more than its last place, beyond which the box would end.
+            end = by * step + furthest
+            return by * step, end if span is None else minimum(by * span, end)
 
+        terms = [(axis, term, abs(c), furthest) for axis, box, furthest in boxes for term, c in box.terms]
         return [
-            {axis: scaled(abs(c), *steps[term]) for axis, all_ in terms for term, c in all_ if term in steps}
+            {axis: scaled(by, *steps[term], furthest) for axis, term, by, furthest in terms if term in steps}
             for steps in self.steps
         ]
 

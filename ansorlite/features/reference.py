@@ -17,6 +17,7 @@ from itertools import count, takewhile
 import numpy as np
 from numpy.typing import NDArray
 
+from ansorlite.alignment import CACHE_LINE
 from ansorlite.features.assemble import program_features
 from ansorlite.features.facts import ALWAYS, AccessFacts, MatrixFacts, StatementFacts
 from ansorlite.features.neighbours import Location, with_neighbours
@@ -236,11 +237,11 @@ def _access(
         if stride == 2 and all(form_of(at) is not None for at in indices if main.loops[-1].var in free_vars(at)):
             lane_step = _first_step(main, buffer, indices)
     item = dtypes.size(buffer.dtype)
-    given = buffer.scope in (Scope.ARGUMENT, Scope.CONSTANT) and buffer not in written and len(buffer.shape) > 1
-    pitch, held = buffer.shape[-1] * item if given else 0, not write and buffer.scope is Scope.REGISTER
+    held = not write and buffer.scope is Scope.REGISTER
+    unaligned = not write and stride > 0 and any(_unaligned(where, buffer, depth) for depth in depths[:-1])
     producer = written.get(buffer, "")
-    facts = AccessFacts(widths, buffer.shape, item, pitch, moves, stride, write, renewed, buffer.pads, held)
-    return replace(facts, lane_step=lane_step, producer=producer)
+    facts = AccessFacts(widths, buffer.shape, item, moves, stride, write, renewed, buffer.pads, held)
+    return replace(facts, lane_step=lane_step, producer=producer, unaligned=unaligned)
 
 
 def _shared(a: StoreCopy, b: StoreCopy) -> int:
@@ -289,6 +290,22 @@ def changes(where: Sequence[tuple[StoreCopy, Expr]], depth: int) -> bool:
     values = np.asarray(value_of(index, zero | {loop.var: np.arange(main.trips[depth])}))
     apart = [value_of(at, zero) for copy, at in where[1:] if copy.last == {loop}]
     return bool((values != values.flat[0]).any()) or any(value != values.flat[0] for value in apart)
+
+
+def _unaligned(where: Sequence[tuple[StoreCopy, tuple[Expr, ...]]], buffer: Buffer, depth: int) -> bool:
+    """Whether an address moves from the first iteration of a loop to the second by no whole vectors or cache lines."""
+    main, indices = where[0]
+    zero = {other.var: np.zeros((), dtype=np.int64) for copy, _ in where for other in copy.loops}
+    whole = min(main.loops[-1].lanes, CACHE_LINE // dtypes.size(buffer.dtype))
+
+    def address(indices: tuple[Expr, ...], at: dict[Var, np.ndarray]) -> int:
+        return sum(int(value_of(i, at)) * s for i, s in zip(indices, buffer.strides, strict=True))
+
+    if main.trips[depth] > 1:
+        second = [address(indices, zero | {main.loops[depth].var: np.ones((), dtype=np.int64)})]
+    else:
+        second = [address(at, zero) for copy, at in where[1:] if copy.last == {main.loops[depth]}]
+    return any((at - address(indices, zero)) % whole for at in second)
 
 
 def lane_stride(copy: StoreCopy, buffer: Buffer, indices: tuple[Expr, ...]) -> int:

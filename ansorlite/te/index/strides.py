@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ansorlite.columns.arithmetic import both, either, equal, floor, negated
+from ansorlite.columns.arithmetic import both, either, equal, floor, modulo, negated, total
 from ansorlite.columns.tape import Number
 from ansorlite.te.expr import Axis, Expr, Var
 from ansorlite.te.index.affine import affine
@@ -77,6 +77,20 @@ def _returns(term: Expr, axis: Axis, step: Number) -> Number:
         return 0
     along = dividend.coefficients[axis] * step / divisor
     return equal(along, floor(along))
+
+
+def reached(form: Affine, walked: Mapping[Axis, Number]) -> Number:
+    """How far a form of axes is, where some of them are at ``walked`` and the others at 0, from where all are at 0."""
+    found = ((term, c) for term, c in form.terms if not walked.keys().isdisjoint(free_vars(term)))
+    return total((_value_at(term, walked) - _value_at(term, {})) * c for term, c in found)
+
+
+def _value_at(term: Expr, walked: Mapping[Axis, Number]) -> Number:
+    if isinstance(term, Axis):
+        return walked.get(term, 0)
+    op, dividend, divisor = _division(term)
+    inner = total(_value_at(each, walked) * c for each, c in dividend.terms) + dividend.constant
+    return floor(inner / divisor) if op is BinaryOp.FLOORDIV else modulo(inner, divisor)
 
 
 def step(form: Affine, var: Var) -> int:

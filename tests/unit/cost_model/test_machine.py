@@ -25,7 +25,7 @@ _MAGNITUDES = {
     "accumulators": 40.0,
     "bytes": 2.0**34, "l1_traffic": 2.0**30, "l2_traffic": 2.0**30, "l3_traffic": 2.0**30, "l1_runs": 2.0**20, "l2_runs": 2.0**20,
     "coherence_misses": 2.0**20,
-    "written_over": 2.0**20, "pages": 2.0**20, "convert": 2.0**20, "dot": 2.0**20, "div": 2.0**20, "math": 2.0**20,
+    "written_over": 2.0**20, "thread_bytes": 2.0**34, "pages": 2.0**20, "convert": 2.0**20, "dot": 2.0**20, "div": 2.0**20, "math": 2.0**20,
 }  # fmt: skip
 
 
@@ -43,7 +43,7 @@ NO_LOADS = {"vector_loads": 0.0, "scalar_loads": 0.0, "strided_loads": 0.0}
 PROGRAMS = (
     _features(accumulates=1.0, in_registers=1.0),
     _features(accumulates=1.0, in_registers=1.0, accumulators=1.0, mul=1.0, **NO_LOADS),
-    _features(accumulates=1.0, in_registers=1.0, accumulators=1.0, **NO_LOADS),
+    _features(accumulates=1.0, in_registers=1.0, accumulators=1.0, dot=0.0, **NO_LOADS),
     _features(accumulates=1.0),
     _features(accumulates=1.0, inner_reduce=0.0),
     _features(balance=0.25),
@@ -69,7 +69,7 @@ def test_every_constant_counts(name: str) -> None:
     other = replace(row, **{name: 0.25 * getattr(row, name) if name != "masked" else 3.0})
     one, two = (Draft(replace(TILED, machine=machine)) for machine in (row, other))
     level = {"l2_share": TILED.l2, "l3_share": TILED.l3}
-    some = PROGRAMS if name not in level else (_features(bytes=0.5 * level[name]),)
+    some = PROGRAMS if name not in level else (_features(bytes=0.5 * level[name], thread_bytes=0.5 * level[name]),)
     assert any(one.seconds(program) != two.seconds(program) for program in some)
 
 
@@ -80,6 +80,26 @@ def test_half_a_register_takes_less_where_a_whole_one_is_two_parts(lanes: int, p
     assert split.arithmetic == pytest.approx(whole.arithmetic * parts / np.ceil(lanes / 16))
     assert split.latency == whole.latency
     assert split.issue == whole.issue
+
+
+def test_a_dot_product_is_added_to_its_sum_at_once() -> None:
+    """What it takes is measured so; a multiply-add is one operation, too."""
+    alone = {"div": 0.0, "math": 0.0, "convert": 0.0, "lane_use": 1.0, "cheap": 2.0**20}
+    added, multiplied = _features(**alone), _features(**alone, dot=0.0, mul=float(np.log2(1 + 2.0**20)))
+    model = Draft(targets.WIDE)
+    assert model.cycles(added).arithmetic == pytest.approx(2.0**16 * WIDE.dot)
+    assert model.cycles(multiplied).arithmetic == pytest.approx(2.0**16 * WIDE.arithmetic)
+
+
+def test_products_of_tiles_wait_for_the_second_cache() -> None:
+    """Vectors hide most of it behind arithmetic."""
+    tiled = _features(**{name: float(np.log2(1 + value)) for name, value in _TILES.items()})
+    cycles = Draft(TILED).cycles(tiled)
+    quick = cycles._replace(l2=np.zeros((1, 1)), l3=np.zeros((1, 1)), memory=np.zeros((1, 1)), coherence=np.zeros((1, 1)))
+    slow = quick._replace(l2=cycles.l2)
+    assert slow.total(WIDE) - quick.total(WIDE) == pytest.approx(cycles.l2 / cycles.threads)
+    vectors = slow._replace(tiles=np.zeros((1, 1))).total(WIDE) - quick._replace(tiles=np.zeros((1, 1))).total(WIDE)
+    assert vectors < cycles.l2 / cycles.threads
 
 
 def test_no_number_of_a_machine_is_in_the_model() -> None:

@@ -20,7 +20,7 @@ def rows_of_a_matrix(
     """Features of a walk over ``rows`` by ``columns`` of a float32 matrix of ``length`` columns, ``repeats`` times."""
     never = [False] * 3
     widths = ([rows, rows, 1, 1], [columns, columns, columns, 1])
-    access = AccessFacts(widths, (rows, length), 4, 0, [False, True, True], 1, write=False, renewed=never)
+    access = AccessFacts(widths, (rows, length), 4, [False, True, True], 1, write=False, renewed=never)
     trips, vector, shared = [repeats, rows, columns], [False, False, True], [False, parallel, False]
     facts = StatementFacts(
         "walk", trips, shared, never, vector, never, 16, False, False, False, {frozenset((0,)): Operations(cheap=1)}, (access,)

@@ -1,0 +1,96 @@
+"""What straight-line code loads: what the features say, beside what LLVM makes of it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+import pytest
+
+from ansorlite import te
+from ansorlite.codegen import assembly
+from ansorlite.features import extract
+from ansorlite.features.names import COLUMN
+from ansorlite.platforms import build
+from ansorlite.sketch.candidate import Candidate
+from ansorlite.sketch.program import sketch_of
+from ansorlite.sketch.sketch import Sketch
+from ansorlite.target import Target
+from ansorlite.task import Task
+from tests import targets
+
+#: A vector that is loaded, not from the stack, to be moved to a register or multiplied.
+LOADED: Final = re.compile(r"^\s+v(?:movups|fmadd\w+)\s+\w*\(%r(?!sp)[^)]*\), .*%zmm", re.MULTILINE)
+
+
+def taps(rows: int, down: bool, length: int = 64) -> Sketch:
+    """Three taps over rows of 32 elements, ``down`` columns or along the rows; tiles are so many ``rows`` by one vector."""
+    shape = (30 + 2, length) if down else (30, length)
+    a, w = te.placeholder(shape, name="A"), te.placeholder((3,), name="W")
+    r = te.reduce_axis(3, name="r")
+
+    def element(y: te.Expr, x: te.Expr) -> te.Expr:
+        return te.sum((a[y + r, x] if down else a[y, x + r]) * w[r], axis=r)
+
+    task = Task([a, w, te.compute((30, 32), element, name="C")], replace(targets.WIDE, threads=1))
+    return sketch_of(
+        task,
+        Candidate(f"""def schedule(s):
+    C = s.stage("C")
+    y0, y1 = s.split(C["y"], ({30 // rows}, {rows}))
+    x0, x1 = s.split(C["x"], (2, 16))
+    s.reorder(y0, x0, C["r"], y1, x1)
+    s.vectorize(x1, lanes=16)
+    s.unroll((C["r"], y1, x1), max_steps=512)"""),
+    )
+
+
+def feature(sketch: Sketch, name: str) -> float:
+    return float(np.exp2(extract(sketch, np.zeros((1, 0), np.int64))[0, 0, COLUMN[name]]) - 1)
+
+
+@pytest.mark.parametrize(
+    ("rows", "down", "expected"),
+    [
+        (2, True, 4),  # four rows, of which two outputs read three each
+        (6, True, 8),
+        (30, True, 90),  # beside 30 accumulators no register is left for a row to wait in
+        (6, False, 18),  # vectors that are one element apart are different ones
+    ],
+)
+def test_what_taps_share_is_loaded_once_where_registers_are_left(rows: int, down: bool, expected: int) -> None:
+    sketch = taps(rows, down)
+    assert feature(sketch, "vector_loads") == pytest.approx(expected)
+    code = assembly(build(sketch.lower(()), sketch.target), sketch.target)
+    assert len(LOADED.findall(code)) == expected
+
+
+@pytest.mark.parametrize(
+    ("down", "length", "crossing"),
+    [
+        (True, 64, 0.0),  # rows begin where lines do
+        (True, 50, 1.0),  # they do not
+        (False, 64, 1.0),  # taps begin one element apart
+    ],
+)
+def test_vectors_that_begin_anywhere_cross_lines(down: bool, length: int, crossing: float) -> None:
+    sketch = taps(6, down, length)
+    assert feature(sketch, "crossing_loads") == pytest.approx(crossing * feature(sketch, "vector_loads"))
+
+
+def written(target: Target, depth: int) -> tuple[float, float]:
+    """Bytes that a program of 4096 elements touches, and those of its busiest thread."""
+    a = te.placeholder((64, 64), name="A")
+    task = Task([a, te.compute((64, 64), lambda i, j: a[i, j] + 1, name="C")], target)
+    trace = f'def schedule(s):\n    C = s.stage("C")\n    s.parallel((C["i"],), depth={depth})\n    s.vectorize(C["j"], lanes=16)'
+    sketch = sketch_of(task, Candidate(trace))
+    return feature(sketch, "bytes"), feature(sketch, "thread_bytes")
+
+
+@pytest.mark.parametrize(("threads", "depth", "share"), [(1, 1, 1.0), (2, 1, 0.5), (2, 0, 1.0), (3, 1, 22 / 64)])
+def test_a_thread_touches_its_share(threads: int, depth: int, share: float) -> None:
+    all_, own = written(replace(targets.WIDE, threads=threads), depth)
+    assert all_ == pytest.approx(2 * 4 * 64 * 64)
+    assert own == pytest.approx(share * all_)
