@@ -103,7 +103,7 @@ def assemble(
         _log(total(n for n, _ in near)), _log(total(n * apart for n, apart in near)),
         _log(total(where(_changed(a, s, looping), 0, n) for a, n in zip(s.accesses, loads, strict=True) if not a.write)),
         _log(total(_strided_stores(a, n, s) for a, n in zip(s.accesses, loads, strict=True) if a.write)), _log(crossing),
-        _log(total(moved.unique)), _log(_of_a_thread(moved, parallel, target.threads)),
+        _log(total(moved.unique)), _log(_of_a_thread(s, moved, parallel, target.threads)),
         *map(_log, sums), _log(where(s.streamed, 0, written)),
         *(_log(work / maximum(t, 1)) for t in sums), *map(_log, moved.runs), _log(moved.pages),
         _log(s.fetched), _log(_coherence_misses(s, parallel, moved, makers, target.threads)), *map(_log, tiles),
@@ -121,12 +121,11 @@ def _share(teams: Mapping[Hashable, Number], members: Mapping[Hashable, Number])
     return total(where(inside, 1 / maximum(members[team], 1), 0) for team, inside in teams.items())
 
 
-def _of_a_thread(moved: Memory, parallel: Number, threads: int) -> Number:
-    """Bytes of the lines that the busiest thread touches."""
-    if threads == 1:
-        return total(moved.unique)
-    share = ceil(parallel / threads) * CACHE_LINE
-    return total(minimum(unique, inside * share) for unique, inside in zip(moved.unique, moved.inside, strict=True))
+def _of_a_thread(s: StatementFacts, moved: Memory, parallel: Number, threads: int) -> Number:
+    """Bytes of the lines that the busiest thread touches: it has iterations of the outermost parallel loop in a row."""
+    share = ceil(parallel / threads) / parallel
+    parts = (where(_outermost(s, access.moves), share, 1) for access in s.accesses)
+    return total(unique * part for unique, part in zip(moved.unique, parts, strict=True))
 
 
 def _is_near(access: AccessFacts) -> Number:

@@ -152,7 +152,7 @@ class NestView:
         for axis in self.nest.anchor.reduce_axes:
             below: list[Number] = [self.sizes[axis][-1]]
             for loop in reversed(self.loops):
-                below.append(minimum((loop.trip - 1) * loop.step + below[-1], axis.extent) if loop.axis is axis else below[-1])
+                below.append((loop.trip - 1) * loop.step + below[-1] if loop.axis is axis else below[-1])
             found[axis] = below[::-1]
         return found
 
@@ -301,7 +301,7 @@ class NestView:
         producer = "" if access.tensor.body is None else access.tensor.name
         lane_step = where(equal(stride, 2), apart, 0) if known else 0
         facts = AccessFacts(tuple(widths), extents, item, moved, stride, False, renewed, pads)
-        unaligned = _unaligned(second, item, loops, moved)
+        unaligned = _unaligned(second, item, loops, moved, renewed)
         return replace(facts, lane_step=lane_step, producer=producer, unaligned=unaligned)
 
     def renewed(self, outside: Numbers, loops: Loops) -> Numbers:
@@ -329,13 +329,13 @@ class NestView:
         stride = both(loops.lanes > 1, inside[-1]) if inside else 0
         renewed = self.renewed(self.outside(at), loops)
         if not pads:
-            unaligned = _unaligned(below[1:], item, loops, moved)
+            unaligned = _unaligned(below[1:], item, loops, moved, renewed)
             return AccessFacts((below,), (below[0],), item, moved, stride, write, renewed, unaligned=unaligned)
         # A dimension for each loop: those that are not there are of one element.
         extents = [where(here, trip, 1) for here, trip in zip(inside, self.trips, strict=True)]
         widths = tuple([where(depth <= dim, extent, 1) for depth in range(len(below))] for dim, extent in enumerate(extents))
         behind = [0, *(pads.get(loop.name, 0) for loop in self.loops)][: len(extents)]
-        unaligned = _unaligned(strides(extents, behind), item, loops, moved)
+        unaligned = _unaligned(strides(extents, behind), item, loops, moved, renewed)
         return AccessFacts(widths, tuple(extents), item, moved, stride, write, renewed, tuple(behind), unaligned=unaligned)
 
 
@@ -435,14 +435,15 @@ def _steps(axis: Axis, loops: Loops, depth: int) -> tuple[Number, Number]:
     return step, last if span is None else minimum(last, span - step)
 
 
-def _unaligned(second: Numbers, item: int, loops: Loops, moved: Numbers) -> Number:
+def _unaligned(second: Numbers, item: int, loops: Loops, moved: Numbers, renewed: Numbers) -> Number:
     """Whether a loop other than the lanes' moves an access by elements that are no whole vectors or cache lines.
 
-    ``second``: by loop, elements from its first iteration to its second.
+    ``second``: by loop, elements from its first iteration to its second. A buffer of each iteration's own begins where a line
+    does, but for boxes that are shifted inwards.
     """
     whole = minimum(loops.lanes, max(CACHE_LINE // item, 1))
     found = (
-        every((flag, negated(vector), negated(equal(modulo(by, whole), 0))))
-        for flag, vector, by in zip(moved, loops.vector, second, strict=True)
+        every((flag, negated(vector), negated(own), negated(equal(modulo(by, whole), 0))))
+        for flag, own, vector, by in zip(moved, renewed, loops.vector, second, strict=True)
     )
     return both(loops.lanes > 1, some(found))

@@ -238,7 +238,8 @@ def _access(
             lane_step = _first_step(main, buffer, indices)
     item = dtypes.size(buffer.dtype)
     held = not write and buffer.scope is Scope.REGISTER
-    unaligned = not write and stride > 0 and any(_unaligned(where, buffer, depth) for depth in depths[:-1])
+    own = sum(renewed)
+    unaligned = not write and stride > 0 and any(_unaligned(where, buffer, depth) for depth in depths[own:-1])
     producer = written.get(buffer, "")
     facts = AccessFacts(widths, buffer.shape, item, moves, stride, write, renewed, buffer.pads, held)
     return replace(facts, lane_step=lane_step, producer=producer, unaligned=unaligned)

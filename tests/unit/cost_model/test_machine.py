@@ -25,7 +25,8 @@ _MAGNITUDES = {
     "accumulators": 40.0,
     "bytes": 2.0**34, "l1_traffic": 2.0**30, "l2_traffic": 2.0**30, "l3_traffic": 2.0**30, "l1_runs": 2.0**20, "l2_runs": 2.0**20,
     "coherence_misses": 2.0**20,
-    "written_over": 2.0**20, "thread_bytes": 2.0**34, "pages": 2.0**20, "convert": 2.0**20, "dot": 2.0**20, "div": 2.0**20, "math": 2.0**20,
+    "written_over": 2.0**20, "thread_bytes": 2.0**34,
+    "pages": 2.0**20, "convert": 2.0**20, "dot": 2.0**20, "div": 2.0**20, "math": 2.0**20,
 }  # fmt: skip
 
 
