@@ -43,7 +43,10 @@ def loads_of(s: StatementFacts, looping: Numbers, tile: Number, vectors: Number,
         registers: that hold vectors.
     """
     alone = [_by_steps(access, s, vectors) for access in s.accesses]
-    found = [_sharing(access, s, looping) if s.accumulates and not access.write else None for access in s.accesses]
+    inside: Number = 0  # the depth of the straight-line code
+    for depth, loop in enumerate(looping):
+        inside = where(loop, depth + 1, inside)
+    found = [_sharing(access, s, inside) if s.accumulates and not access.write else None for access in s.accesses]
     shared = [(n, each) for n, each in zip(alone, found, strict=True) if each is not None]
     if not shared:
         return alone
@@ -59,11 +62,8 @@ def _by_steps(access: AccessFacts, s: StatementFacts, vectors: Number) -> Number
     return where(access.held, 0, moved * where(access.lane_stride > 0, vectors, 1))
 
 
-def _sharing(access: AccessFacts, s: StatementFacts, looping: Numbers) -> _Sharing | None:
+def _sharing(access: AccessFacts, s: StatementFacts, inside: Number) -> _Sharing | None:
     """``None`` where no two steps read the same: no dimension is walked by steps and by the tile."""
-    inside: Number = 0  # the depth of the straight-line code
-    for depth, loop in enumerate(looping):
-        inside = where(loop, depth + 1, inside)
     distinct: Number = 1
     waiting: Number = 0
     shares = False

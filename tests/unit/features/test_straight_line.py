@@ -80,7 +80,7 @@ def test_vectors_that_begin_anywhere_cross_lines(down: bool, length: int, crossi
     assert feature(sketch, "crossing_loads") == pytest.approx(crossing * feature(sketch, "vector_loads"))
 
 
-def written(target: Target, depth: int) -> tuple[float, float]:
+def touched(target: Target, depth: int) -> tuple[float, float]:
     """Bytes that a program of 4096 elements touches, and those of its busiest thread."""
     a = te.placeholder((64, 64), name="A")
     task = Task([a, te.compute((64, 64), lambda i, j: a[i, j] + 1, name="C")], target)
@@ -91,6 +91,6 @@ def written(target: Target, depth: int) -> tuple[float, float]:
 
 @pytest.mark.parametrize(("threads", "depth", "share"), [(1, 1, 1.0), (2, 1, 0.5), (2, 0, 1.0), (3, 1, 22 / 64)])
 def test_a_thread_touches_its_share(threads: int, depth: int, share: float) -> None:
-    all_, own = written(replace(targets.WIDE, threads=threads), depth)
+    all_, own = touched(replace(targets.WIDE, threads=threads), depth)
     assert all_ == pytest.approx(2 * 4 * 64 * 64)
     assert own == pytest.approx(share * all_)
