@@ -33,6 +33,8 @@ from ansorlite.machine import amx
 from ansorlite.target import Target
 
 _NONE: Final[Mapping[Hashable, Number]] = {}
+#: Lines that a core fetches ahead of those that it walks.
+_AHEAD: Final = 2
 
 
 def program_features(statements: Sequence[StatementFacts], target: Target) -> list[list[Number]]:
@@ -136,21 +138,28 @@ def _is_near(access: AccessFacts) -> Number:
 def _coherence_misses(
     s: StatementFacts, parallel: Number, moved: Memory, makers: Mapping[Hashable, Number], threads: int
 ) -> Number:
-    """How many lines the busiest thread reads that another one has written.
+    """How many lines the busiest thread takes that another one has written: to read them, or ahead of its own.
 
     What one thread computes is another one's to all others. What all compute together is, where each of them reads all of it;
     where they share it among them, each reads what it has computed. A thread has iterations in a row, so it is the outermost
     parallel loop that shares.
+
+    Where each writes a stretch of every row, a core that walks its stretches fetches the next lines ahead, which another one
+    is about to write.
     """
     result: Number = 0
-    for access, unique, inside in zip(s.accesses, moved.unique, moved.inside, strict=True):
-        if access.write or access.producer not in makers:
-            continue
+    rounds = maximum(ceil(_outermost(s, s.trips) / threads), 1)
+    for access, unique, inside, stretch in zip(s.accesses, moved.unique, moved.inside, moved.stretch, strict=True):
         of_its_own = some(both(flag, of) for flag, of in zip(s.parallel, access.renewed, strict=True))
         lines = minimum(unique / CACHE_LINE, inside * ceil(parallel / threads))
-        together = where(_outermost(s, access.moves), 0, 1 - 1 / threads)
-        foreign = where(makers[access.producer], together, where(parallel > 1, 1, 0))
-        result = result + where(of_its_own, 0, lines * foreign)
+        if access.write:
+            part = stretch * rounds / CACHE_LINE
+            ahead = where(_outermost(s, access.moves), lines * minimum(_AHEAD / part, 1), 0)
+            result = result + where(of_its_own, 0, ahead)
+        elif access.producer in makers:
+            together = where(_outermost(s, access.moves), 0, 1 - 1 / threads)
+            foreign = where(makers[access.producer], together, where(parallel > 1, 1, 0))
+            result = result + where(of_its_own, 0, lines * foreign)
     return result
 
 

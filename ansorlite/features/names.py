@@ -53,7 +53,7 @@ _MEMORY = (
     "l2_runs",
     "pages",  # whose addresses are looked for, because more of them are in use than a core remembers
     "prefetches",  # lines that are asked for ahead, as the schedule says
-    "coherence_misses",  # lines that the busiest thread reads and another one has written
+    "coherence_misses",  # lines that the busiest thread reads, or fetches ahead, and another one has written
 )
 #: Of matrix units for dot products.
 MATRIX: Final = (

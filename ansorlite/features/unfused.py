@@ -24,8 +24,8 @@ def unfused(stmt: Stmt) -> Stmt:
 def _parts(stmt: Stmt) -> Stmt | None:
     if not isinstance(stmt, For) or stmt.kind is not LoopKind.PARALLEL or not isinstance(stmt.extent, Const):
         return None
-    sizes = [trips(stmt), *sorted(_sizes(stmt), reverse=True), 1]
-    if len(sizes) == 2 or any(size % inner for size, inner in pairwise(sizes)):
+    sizes = _sizes(stmt)
+    if len(sizes) <= 2 or any(size % inner for size, inner in pairwise(sizes)):
         return None
     loops = [(Var(f"{stmt.var.name}_{number}"), size // inner) for number, (size, inner) in enumerate(pairwise(sizes))]
     value: Expr = index(0)
@@ -37,9 +37,13 @@ def _parts(stmt: Stmt) -> Stmt | None:
     return body
 
 
-def _sizes(loop: For) -> set[int]:
-    """How many iterations in a row are one of a part, of all parts but the whole loop; none where the variable itself is used."""
-    found: set[int] = set()
+def _sizes(loop: For) -> list[int]:
+    """How many iterations in a row are one of a part, from those of the whole loop to 1.
+
+    Where the variable itself is used there are no parts. A remainder of a quotient is that of a part in the middle, or one that
+    the computation itself takes: then it may fit no parts.
+    """
+    quotients, middles = {1, trips(loop)}, set[int]()
     whole = False
 
     def collect(expr: Expr) -> Expr:
@@ -53,10 +57,14 @@ def _sizes(loop: For) -> set[int]:
             op, dividend, divisor = divided
             inner = division(dividend)
             if dividend is loop.var:
-                found.add(divisor)
+                quotients.add(divisor)
             elif inner is not None and inner[:2] == (BinaryOp.FLOORDIV, loop.var) and op is BinaryOp.MOD:
-                found.add(inner[2] * divisor)
+                middles.add(inner[2] * divisor)
         return expr
 
     map_exprs(loop.body, collect)
-    return set() if whole else found - {1, trips(loop)}
+    found = set() if whole else quotients
+    for middle in () if whole else sorted(middles):
+        if all(max(middle, size) % min(middle, size) == 0 for size in found):
+            found.add(middle)
+    return sorted(found | {1, trips(loop)}, reverse=True)

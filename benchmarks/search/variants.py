@@ -28,7 +28,7 @@ from ansorlite.search.flextensor import FlexTensorSearch, WalkSettings
 from ansorlite.search.protocol import SearchProblem
 from ansorlite.search.selectors import Spread, Submodular
 from ansorlite.tuner.presets import DEFAULT, PRESETS, Preset
-from benchmarks.search import polishing
+from benchmarks.search import persisting, polishing
 from benchmarks.search.judge import Bench, Course
 from benchmarks.search.results import digest
 
@@ -53,7 +53,9 @@ class Variant:
 
     def digest(self, table: Path) -> str:
         """Of all that a run of it over a table depends on."""
-        parts = (digest(self.preset, table), str(self.settings), Path(polishing.__file__).read_text())
+        parts = [digest(self.preset, table), str(self.settings), Path(polishing.__file__).read_text()]
+        if isinstance(self.settings.explorer, persisting.Persisting):
+            parts.append(Path(persisting.__file__).read_text())
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
     def run(self, bench: Bench, trials: int, seed: int) -> Course:
@@ -103,6 +105,7 @@ VARIANTS: Final[Mapping[str, Variant | Rival]] = {
     "what was stopped is a bound, no label": Variant(cost_model="bounded"),
     "a population of 1024": Variant(EvolutionarySettings(explorer=Evolving(EvolutionSettings(population=1024)))),
     "12 generations": Variant(EvolutionarySettings(explorer=Evolving(EvolutionSettings(generations=12)))),
+    "a population that lives on": Variant(EvolutionarySettings(explorer=persisting.Persisting())),
     "an uncertain model and its upper bound": Variant(EvolutionarySettings(acquisition=UpperBound()), cost_model="bagged"),
     RANDOM_WALK: _rival("flextensor", FlexTensorSearch, WalkSettings(learnt=False)),
     NO_BELIEF: _rival("bayesian", BayesianSearch, BayesianSettings(believes=False)),
