@@ -36,7 +36,7 @@ class Memory:
         runs: for the first and the second cache: runs of neighbouring lines that are fetched into it.
         pages: whose addresses are looked for.
         inside: by access: lines that one iteration of the parallel loop touches.
-        stretch: by access: of what one iteration of the outermost parallel loop touches, the bytes of a run of neighbours.
+        stretch: by access: of what one iteration of the outermost parallel loop writes, the bytes of a run of neighbours.
     """
 
     unique: Numbers
@@ -109,7 +109,7 @@ def memory(s: StatementFacts, looping: Numbers, target: Target) -> Memory:
         tuple(total(t / run for t, run in zip(level, runs, strict=True)) for level in traffic[: len(caches)]),
         total(_traffic(pages, outer, _fitting(_sums(pages), target.machine.tlb_pages))),
         [select(line, inside) for line in fetched] if target.threads > 1 else [0] * len(fetched),
-        [_stretch(access, outside) for access in s.accesses],
+        [_stretch(access, outside) if access.write and target.threads > 1 else access.item for access in s.accesses],
     )
 
 
