@@ -19,6 +19,7 @@ from ansorlite.columns.arithmetic import (
     minimum,
     negated,
     product,
+    select,
     some,
     total,
     where,
@@ -144,22 +145,33 @@ def _coherence_misses(
     where they share it among them, each reads what it has computed. A thread has iterations in a row, so it is the outermost
     parallel loop that shares.
 
-    Where each writes a stretch of every row, a core that walks its stretches fetches the next lines ahead, which another one
-    is about to write.
+    Where each writes a part of every row, a core that walks its parts fetches the next lines ahead, which another one is about
+    to write.
     """
     result: Number = 0
     rounds = maximum(ceil(_outermost(s, s.trips) / threads), 1)
-    for access, unique, inside, stretch in zip(s.accesses, moved.unique, moved.inside, moved.stretch, strict=True):
+    for access, unique, inside in zip(s.accesses, moved.unique, moved.inside, strict=True):
         of_its_own = some(both(flag, of) for flag, of in zip(s.parallel, access.renewed, strict=True))
         lines = minimum(unique / CACHE_LINE, inside * ceil(parallel / threads))
         if access.write:
-            part = stretch * rounds / CACHE_LINE
+            part = _run(access, _outermost(s, range(1, len(s.trips) + 1))) * rounds / CACHE_LINE
             ahead = where(_outermost(s, access.moves), lines * minimum(_AHEAD / part, 1), 0)
             result = result + where(of_its_own, 0, ahead)
         elif access.producer in makers:
             together = where(_outermost(s, access.moves), 0, 1 - 1 / threads)
             foreign = where(makers[access.producer], together, where(parallel > 1, 1, 0))
             result = result + where(of_its_own, 0, lines * foreign)
+    return result
+
+
+def _run(access: AccessFacts, depth: Number) -> Number:
+    """Bytes of a run of neighbours among the elements that the loops below ``depth`` touch."""
+    result: Number = access.item
+    full: Number = 1
+    for width, extent in zip(reversed(access.widths), reversed(access.extents), strict=True):
+        here = select(width, depth)
+        result = result * where(full, here, 1)
+        full = both(full, here >= extent)
     return result
 
 

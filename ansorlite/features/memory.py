@@ -36,7 +36,6 @@ class Memory:
         runs: for the first and the second cache: runs of neighbouring lines that are fetched into it.
         pages: whose addresses are looked for.
         inside: by access: lines that one iteration of the parallel loop touches.
-        stretch: by access: of what one iteration of the outermost parallel loop writes, the bytes of a run of neighbours.
     """
 
     unique: Numbers
@@ -44,7 +43,6 @@ class Memory:
     runs: tuple[Number, ...]
     pages: Number
     inside: Numbers
-    stretch: Numbers
 
 
 class _Dim(NamedTuple):
@@ -101,7 +99,7 @@ def memory(s: StatementFacts, looping: Numbers, target: Target) -> Memory:
     levels = zip((first, second, _sums(fetched)), target.reach, strict=True)
     depths = [_fitting(held, capacity / CACHE_LINE) for held, capacity in levels]
     traffic = tuple([lines * CACHE_LINE for lines in _traffic(fetched, outer, depth)] for depth in depths)
-    innermost, inside, outside = _innermost(s, looping), _inside_parallel(s), _inside_outermost(s)
+    innermost, inside = _innermost(s, looping), _inside_parallel(s)
     runs = [select([here.run for here in line], innermost) * CACHE_LINE for line in lines]
     return Memory(
         [line[0] * CACHE_LINE for line in fetched],
@@ -109,7 +107,6 @@ def memory(s: StatementFacts, looping: Numbers, target: Target) -> Memory:
         tuple(total(t / run for t, run in zip(level, runs, strict=True)) for level in traffic[: len(caches)]),
         total(_traffic(pages, outer, _fitting(_sums(pages), target.machine.tlb_pages))),
         [select(line, inside) for line in fetched] if target.threads > 1 else [0] * len(fetched),
-        [_stretch(access, outside) if access.write and target.threads > 1 else access.item for access in s.accesses],
     )
 
 
@@ -214,25 +211,6 @@ def _inside_parallel(s: StatementFacts) -> Number:
     result: Number = 0
     for depth, parallel in enumerate(s.parallel):
         result = where(parallel, depth + 1, result)
-    return result
-
-
-def _inside_outermost(s: StatementFacts) -> Number:
-    """The depth inside of the outermost parallel loop of more than one iteration; 0 where there is none."""
-    result: Number = 0
-    for depth, (parallel, trip) in reversed(list(enumerate(zip(s.parallel, s.trips, strict=True)))):
-        result = where(both(parallel, trip > 1), depth + 1, result)
-    return result
-
-
-def _stretch(access: AccessFacts, depth: Number) -> Number:
-    """Bytes of a run of neighbours among the elements that the loops below ``depth`` touch."""
-    result: Number = access.item
-    full: Number = 1
-    for width, extent in zip(reversed(access.widths), reversed(access.extents), strict=True):
-        here = select(width, depth)
-        result = result * where(full, here, 1)
-        full = both(full, here >= extent)
     return result
 
 

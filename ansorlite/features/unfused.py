@@ -63,8 +63,9 @@ def _sizes(loop: For) -> list[int]:
         return expr
 
     map_exprs(loop.body, collect)
-    found = set() if whole else quotients
-    for middle in () if whole else sorted(middles):
-        if all(max(middle, size) % min(middle, size) == 0 for size in found):
-            found.add(middle)
-    return sorted(found | {1, trips(loop)}, reverse=True)
+    if whole:
+        return [trips(loop), 1]
+    for middle in sorted(middles):
+        if all(max(middle, size) % min(middle, size) == 0 for size in quotients):
+            quotients.add(middle)
+    return sorted(quotients, reverse=True)
