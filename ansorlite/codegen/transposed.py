@@ -33,6 +33,12 @@ from ansorlite.te.index.ranges import Interval
 
 #: Bytes of a vector whose halves AVX works on.
 _TWO_HALVES: Final = 32
+#: What is in rows that nobody asked for.
+_POISON: Final = "poison"
+#: Elements of which LLVM has fences.
+_FENCED: Final = ("float32", "float64")
+#: Of a smaller share of the rows that there could be, LLVM finds shuffles that are needed by none.
+_MANY: Final = 0.75
 
 
 @dataclass(frozen=True)
@@ -155,9 +161,10 @@ def _store(c: Context, place: Storage, dtype: str, rows: list[str], lanes: int, 
     width = 1 << (many - 1).bit_length()
     piece = Lanes(Var("row"), width, None if many == width else types.first_lanes(many, width), active=many)
     kind, share = types.memory_type(dtype, lanes), lanes // width
-    rows = rows + ["poison"] * (width - many)
+    rows = rows + [_POISON] * (width - many)
     in_halves = width == lanes and lanes * dtypes.size(dtype) == _TWO_HALVES and not _permutes(c.target)
-    whole = _in_halves(c.b, kind, rows) if in_halves else _interleaved(c.b, kind, rows, lanes)
+    network = _Network(c.b, types.MEMORY[dtype], lanes, fenced=dtype in _FENCED and many >= _MANY * width)
+    whole = _in_halves(network, rows) if in_halves else _interleaved(network, rows)
     for lane in range(lanes):
         begin = lane % share * width
         value = _neighbours(c.b, kind, whole[lane // share], begin, width)
@@ -169,7 +176,7 @@ def _neighbours(b: Builder, kind: str, x: str, begin: int, count: int) -> str:
     """``count`` elements of ``x`` from ``begin`` on. One alone, of a row that is left over, is a scalar: see ``types.vector``."""
     if count == 1:
         return b.op(f"extractelement {kind} {x}, i64 {begin}")
-    return memory.shuffle(b, kind, x, "poison", list(range(begin, begin + count)))
+    return memory.shuffle(b, kind, x, _POISON, list(range(begin, begin + count)))
 
 
 def _permutes(target: Target) -> bool:
@@ -177,7 +184,32 @@ def _permutes(target: Target) -> bool:
     return architecture_of(target).permutes or "+avx512vl" in target.features.split(",")
 
 
-def _in_halves(b: Builder, kind: str, rows: list[str]) -> list[str]:
+@dataclass(frozen=True)
+class _Network:
+    """Shuffles of vectors, pass after pass.
+
+    Attributes:
+        fenced: whether LLVM is kept from looking back from one pass to those before.
+    """
+
+    b: Builder
+    element: str
+    lanes: int
+    fenced: bool
+
+    def shuffle(self, x: str, y: str, picks: list[int]) -> str:
+        return _POISON if x == y == _POISON else memory.shuffle(self.b, types.vector(self.element, self.lanes), x, y, picks)
+
+    def done(self, rows: list[str]) -> list[str]:
+        """The rows after a pass, fenced off: LLVM would try to make one shuffle of each and those that it is made of, in vain,
+        which took as long as all else of instruction selection. A fence of arithmetic is no instruction."""
+        return [self._fenced(row) for row in rows] if self.fenced else rows
+
+    def _fenced(self, row: str) -> str:
+        return row if row == _POISON else self.b.intrinsic("arithmetic.fence", self.element, self.lanes, row)
+
+
+def _in_halves(network: _Network, rows: list[str]) -> list[str]:
     """As :func:`_interleaved`, of as many rows as there are lanes, by half as many instructions where those work on each half of
     a vector by itself, as AVX's do.
 
@@ -188,28 +220,31 @@ def _in_halves(b: Builder, kind: str, rows: list[str]) -> list[str]:
     width = count // 2
     low = [half * count + lane for half in (0, 1) for lane in range(width)]
     pairs = list(zip(rows[:width], rows[width:], strict=True))
-    rows = [memory.shuffle(b, kind, x, y, [pick + part for pick in low]) for part in (0, width) for x, y in pairs]
+    rows = [network.shuffle(x, y, [pick + part for pick in low]) for part in (0, width) for x, y in pairs]
     low = [half * width + lane // 2 + lane % 2 * count for half in (0, 1) for lane in range(width)]
     bit = width // 2
     while bit:
+        rows = network.done(rows)
         for first in (number for number in range(count) if not number & bit):
             x, y = rows[first], rows[first + bit]
-            rows[first] = memory.shuffle(b, kind, x, y, low)
-            rows[first + bit] = memory.shuffle(b, kind, x, y, [pick + width // 2 for pick in low])
+            rows[first] = network.shuffle(x, y, low)
+            rows[first + bit] = network.shuffle(x, y, [pick + width // 2 for pick in low])
         bit //= 2
     return rows
 
 
-def _interleaved(b: Builder, kind: str, rows: list[str], lanes: int) -> list[str]:
+def _interleaved(network: _Network, rows: list[str]) -> list[str]:
     """The same elements with those of one lane, of all rows, side by side. The number of rows is a power of two.
 
     Each pass interleaves the first half of the vectors with the second: of an element's index, lane last, the leading bit goes to
     the end. After as many passes as a row's number has bits, the lane is what counts first.
     """
+    lanes = network.lanes
     low = [lane // 2 + lane % 2 * lanes for lane in range(lanes)]
     high = [pick + lanes // 2 for pick in low]
     half = len(rows) // 2
-    for _ in range(half.bit_length()):
+    for number in range(half.bit_length()):
+        rows = network.done(rows) if number else rows
         pairs = list(zip(rows[:half], rows[half:], strict=True))
-        rows = [memory.shuffle(b, kind, x, y, picks) for x, y in pairs for picks in (low, high)]
+        rows = [network.shuffle(x, y, picks) for x, y in pairs for picks in (low, high)]
     return rows

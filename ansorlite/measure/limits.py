@@ -18,10 +18,12 @@ class RunLimits:
     Attributes:
         seconds: that it may spend in each phase.
         rival: what it is stopped early against; the naive program never is.
+        once: whether a first call that is not short says enough: of the naive program, which is for comparison only.
     """
 
     seconds: Mapping[Phase, float]
     rival: Rival | None
+    once: bool
 
 
 def run_limits(settings: MeasureSettings, artifact: Artifact, rival: Rival | None) -> RunLimits:
@@ -34,4 +36,4 @@ def run_limits(settings: MeasureSettings, artifact: Artifact, rival: Rival | Non
         running = min(running, max(patience, settings.hopeless_factor * rival.now))
         checking += 2 * rival.now
     seconds = {Phase.WORKING: settings.prepare_seconds, Phase.RUNNING: running, Phase.CHECKING: checking}
-    return RunLimits(seconds, None if naive else rival)
+    return RunLimits(seconds, None if naive else rival, once=naive and rival is not None)

@@ -173,6 +173,7 @@ class LocalRunner:
             reference=str(self._references[task.key]),
             best=beat.now if beat else None,
             rival=str(self._file(task, beat.artifact)) if beat and beat.artifact.candidate != artifact.candidate else None,
+            once=limits.once,
         )
         ((_, result),) = self._processes.pool.run([Job(task, order, limits.seconds)])
         if isinstance(result, Death):

@@ -77,6 +77,7 @@ class Run:
         reference: the file that :class:`Prepare` wrote.
         best: latency in seconds beyond which (times a factor) it need not be timed to the end.
         rival: file of the best program so far, to be timed in turns with this one.
+        once: whether a first call that is not short says enough.
     """
 
     task: str
@@ -84,6 +85,7 @@ class Run:
     reference: str
     best: float | None
     rival: str | None
+    once: bool = False
 
 
 @dataclass(frozen=True)

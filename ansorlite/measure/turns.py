@@ -24,7 +24,7 @@ _SURE: Final = 0.75
 #: Of long turns, each a mean by itself, fewer pairs do, but no fewer than this.
 _FEWEST: Final = 3
 #: After so many pairs, a program that was so many times slower in each of them is timed no more; one pair less of long turns.
-_CLEARLY_SLOWER: Final = ((2, 1.5), (3, 1.2))
+_CLEARLY_SLOWER: Final = ((2, 1.3), (3, 1.05))
 
 #: So many repeats may pass, by its first call, until a program is known to be far slower than the best.
 _FEW_REPEATS: Final = 4
@@ -69,6 +69,11 @@ def undisturbed(program: Timed, calls: int) -> float:
         if program.disturbances() == before or spent + seconds > _LONG_TURN:
             break
     return shortest
+
+
+def is_long(first: float, settings: MeasureSettings) -> bool:
+    """Whether a first call took longer than all repeats of a short program do: cold caches are little of it."""
+    return first >= settings.repeats * settings.repeat_seconds
 
 
 def latency(program: Timed, first: float, settings: MeasureSettings) -> float:

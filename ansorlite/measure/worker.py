@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, cast
 
 from ansorlite.errors import DeviceLostError
+from ansorlite.garbage import without_collector
 from ansorlite.measure.backend import Backend
 from ansorlite.measure.bench import Bench
 from ansorlite.measure.protocol import (
@@ -105,8 +106,9 @@ class Worker:
 
     def _build(self, task: Task, job: Build) -> Answer:
         start = time.perf_counter()
-        candidate = self._backend.default(task) if job.candidate is None else job.candidate
-        program = self._backend.build(task, candidate)
+        with without_collector():
+            candidate = self._backend.default(task) if job.candidate is None else job.candidate
+            program = self._backend.build(task, candidate)
         Path(job.artifact).write_bytes(program.code)
         seconds = time.perf_counter() - start
         return Answer(Status.OK, seconds=seconds, candidate=candidate, key=program.key, reports=program.reports)

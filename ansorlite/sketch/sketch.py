@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Final
@@ -17,6 +15,7 @@ from numpy.typing import NDArray
 from ansorlite.columns.program import ColumnProgram
 from ansorlite.columns.tape import Number, Tape
 from ansorlite.errors import TuningError
+from ansorlite.garbage import without_collector
 from ansorlite.loops.nodes import Function
 from ansorlite.schedule.canonical import canonical
 from ansorlite.schedule.fold import fold
@@ -73,7 +72,7 @@ class Sketch:
         Keys and conditions are recorded before, if they are not yet: all are columns of one fold, which is forgotten then.
         """
         _ = self._canonical, self._conditions
-        with _FOLDS.lock, _without_collector():
+        with _FOLDS.lock, without_collector():
             tape, program = _FOLDS.taken(self)
             result = ColumnProgram(tape, numbers(program))
             # All of it is gone before the collector looks.
@@ -83,7 +82,7 @@ class Sketch:
 
     def _own(self, numbers: Callable[[Program], Sequence[Number]]) -> ColumnProgram:
         """As :meth:`columns`, with the fold kept for what is recorded next."""
-        with _FOLDS.lock, _without_collector():
+        with _FOLDS.lock, without_collector():
             tape, program = _FOLDS.taken(self)
             result = ColumnProgram(tape, numbers(program))
             _FOLDS.keep(self, tape, program)
@@ -206,15 +205,3 @@ _FOLDS: Final = _Folds(8)
 
 def _few(count: float, rows: NDArray[np.int64]) -> str:
     return "none" if not count else f"only {int(count):,} in {len(rows):,}"
-
-
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    """Recording makes a hundred thousand small objects, all of them kept: looking for garbage among them takes a third of it."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()

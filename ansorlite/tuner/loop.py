@@ -36,8 +36,10 @@ MIN_ROUND: Final = 4
 #: time limit.
 CONFIRMING: Final = 16
 
-#: The share of a time limit that the loops as written of one task may take, which are timed for comparison only.
+#: The share of a task's time that its loops as written may take, which are timed for comparison only,
 _COMPARING: Final = 1 / 20
+#: where a trial is taken for so many seconds: most take less.
+_PACE: Final = 0.1
 
 
 def round_size(left: int, most: int = MAX_ROUND, tasks: int = 1) -> int:
@@ -255,10 +257,9 @@ class Tuner:
         yield from self._to_compare_with(state)
 
     def _to_compare_with(self, state: TaskState) -> tuple[Candidate, ...]:
-        """The loops as written, unless timing them (two calls, at least) is expected to take too much of the time."""
-        if self._time_limit is None:
-            return (NAIVE,)
-        return () if 2 * state.naive_estimate() > _COMPARING * self._time_limit else (NAIVE,)
+        """The loops as written, unless a call of them is expected to take too much of the time that the task has."""
+        seconds = _PACE * self._limit if self._time_limit is None else min(self._time_limit, _PACE * self._limit)
+        return (NAIVE,) if state.naive_estimate() <= _COMPARING * seconds / len(self._states) else ()
 
     def _proposals(self, state: TaskState, trials: int | None) -> dict[str, Candidate]:
         left = self._trials_left

@@ -101,7 +101,8 @@ def test_timed_in_turns(ours: list[float], theirs: list[float], ratio: float, pa
     [
         (0.01, 0.02, 2),
         (0.01, 0.0125, 3),
-        (0.01, 0.011, 5),
+        (0.01, 0.011, 3),
+        (0.01, 0.0104, 5),
         (0.02, 0.022, 3),  # fewer turns, as they are longer
         (0.04, 0.05, 2),  # long turns are means by themselves
         (0.04, 0.08, 1),

@@ -66,13 +66,16 @@ def test_where_the_default_does_not_run_the_next_that_does_comes_before_naive(tm
     assert run([other], 3, tmp_path / "a.db").history[1].candidate == NAIVE
 
 
-@pytest.mark.parametrize(("estimate", "limit", "timed"), [(0.2, 10.0, True), (0.3, 10.0, False), (9.0, None, True)])
+@pytest.mark.parametrize(
+    ("estimate", "trials", "limit", "timed"),
+    [(0.4, 120, 10.0, True), (0.6, 120, 10.0, False), (0.4, 60, 10.0, False), (0.5, 120, None, True), (0.7, 120, None, False)],
+)
 def test_loops_as_written_take_little_of_the_time_or_none(
-    estimate: float, limit: float | None, timed: bool, tmp_path: Path
+    estimate: float, trials: int, limit: float | None, timed: bool, tmp_path: Path
 ) -> None:
     slow = state()
     slow.naive_estimate = lambda: estimate
-    result = run([slow], 12, tmp_path / "a.db", time_limit=limit)
+    result = run([slow], trials, tmp_path / "a.db", time_limit=limit)
     assert any(trial.candidate == NAIVE for trial in result.history) == math.isfinite(result.naive_latency) == timed
     assert result.best_latency < 1.0
 
