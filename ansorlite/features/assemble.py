@@ -83,14 +83,14 @@ def assemble(
         for kind in range(3)
     )
     crossing = total(_crossing(a, n, s.lanes) for a, n in zip(s.accesses, loads, strict=True) if not a.write)
-    moved = memory(s, looping, target)
-    sums = [total(level) for level in moved.traffic]
     tiles: Sequence[Number] = [0] * len(MATRIX)
     if target.matrix_dots and s.matrix is not None:
         tiles = _tiles(s.matrix, iterations, both(some(makers.values()), equal(parallel, 1)))
-        # Tiles take whole lines: what rows that fall into few sets push out of the first cache has been used.
-        _, loaded, *_ = tiles
-        sums[0] = where(loaded > 0, minimum(sums[0], loaded * amx.BYTES), sums[0])
+    _, loaded, *_ = tiles
+    moved = memory(s, looping, loaded > 0, target)
+    sums = [total(level) for level in moved.traffic]
+    # Tiles take whole lines: what rows that fall into few sets push out of the first cache has been used.
+    sums[0] = where(loaded > 0, minimum(sums[0], loaded * amx.BYTES), sums[0])
     # A line that is stored to is fetched, and written back; unless it goes past the caches.
     written = total(t for a, t in zip(s.accesses, moved.traffic[-1], strict=True) if a.write)
     near = [(where(_is_near(a), n, 0), a.lane_step) for a, n in zip(s.accesses, loads, strict=True) if not a.write]

@@ -3,7 +3,8 @@
 Traffic follows the classic argument (Halide, tiling papers): a cache of ``C`` bytes keeps the working set of the outermost
 depth at which the lines touched below fit into it, from one iteration of the loop around it to the next; everything further
 out is fetched again on every iteration. A cache has sets: rows a power of two apart fall into few of them, and fit only if
-those few have room. Addresses of pages are kept in a cache, too.
+those few have room. What barely fits is kept in part: arrays meet in some sets, and others pass through. Addresses of pages
+are kept in a cache, too.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from ansorlite.target import Target
 
 #: Sets of the first and of the second cache, as most CPUs have them. The third scatters addresses over its sets.
 _SETS: Final = (64, 1024)
+#: Ways of the first cache that are not counted on: one or two, so that what would fill the last but one is half lost. What matrix
+#: units read, whole tiles of whole lines, was found no slower where it fills all.
+_SPARE_WAYS: Final = (1, 2)
 #: Bytes of a page.
 _PAGE: Final = 4096
 
@@ -84,8 +88,8 @@ class _Lines(NamedTuple):
 _NONE: Final = _Lines(0, 0, 0, 1, 0)
 
 
-def memory(s: StatementFacts, looping: Numbers, target: Target) -> Memory:
-    """``looping``: by loop: whether it is one in the machine code."""
+def memory(s: StatementFacts, looping: Numbers, tiled: Number, target: Target) -> Memory:
+    """``looping``: by loop: whether it is one in the machine code; ``tiled``: whether matrix units do the work."""
     caches = tuple(zip((target.l1, target.l2), _SETS, strict=True))
     known = {access: _lines(access, caches) for access in dict.fromkeys(s.accesses)}
     lines = [known[access] for access in s.accesses]
@@ -96,9 +100,8 @@ def memory(s: StatementFacts, looping: Numbers, target: Target) -> Memory:
     pages = [[here.pages for here in line] for line in lines]
     first, second = (_sums([[here[level] for here in line] for line in lines]) for level in (1, 2))
     # A thread takes iterations in a row, so loops that are fused to a parallel one are loops.
-    levels = zip((first, second, _sums(fetched)), target.reach, strict=True)
-    depths = [_fitting(held, capacity / CACHE_LINE) for held, capacity in levels]
-    traffic = tuple([lines * CACHE_LINE for lines in _traffic(fetched, outer, depth)] for depth in depths)
+    levels = zip((first, second, _sums(fetched)), _capacities(target, tiled), strict=True)
+    traffic = tuple(_mean([_traffic(fetched, outer, _fitting(held, most)) for most in each]) for held, each in levels)
     innermost, inside = _innermost(s, looping), _inside_parallel(s)
     runs = [select([here.run for here in line], innermost) * CACHE_LINE for line in lines]
     return Memory(
@@ -108,6 +111,19 @@ def memory(s: StatementFacts, looping: Numbers, target: Target) -> Memory:
         total(_traffic(pages, outer, _fitting(_sums(pages), target.machine.tlb_pages))),
         [select(line, inside) for line in fetched] if target.threads > 1 else [0] * len(fetched),
     )
+
+
+def _capacities(target: Target, tiled: Number) -> tuple[Numbers, ...]:
+    """Of each cache, lines that it is taken to keep: the traffic is the mean of what each of its numbers says."""
+    first, *others = (reach / CACHE_LINE for reach in target.reach)
+    ways = max(target.l1 // (_SETS[0] * CACHE_LINE), 1)
+    kept = [where(tiled, first, first * max(ways - spare, 1) / ways) for spare in _SPARE_WAYS]
+    return kept, *([lines] for lines in others)
+
+
+def _mean(traffic: Sequence[Sequence[Number]]) -> list[Number]:
+    """By access: bytes, from lines."""
+    return [total(lines) * (CACHE_LINE / len(traffic)) for lines in zip(*traffic, strict=True)]
 
 
 def _sums(parts: Sequence[Numbers]) -> list[Number]:
@@ -214,7 +230,7 @@ def _inside_parallel(s: StatementFacts) -> Number:
     return result
 
 
-def _fitting(held: Numbers, capacity: float) -> Number:
+def _fitting(held: Numbers, capacity: Number) -> Number:
     """The depth around the outermost one of which no more than ``capacity`` is held.
 
     One run of the loop around what fits fetches all of its lines once: neighbouring iterations find what they share.

@@ -42,8 +42,12 @@ def test_rows_a_power_of_two_apart_displace_one_another() -> None:
     found = rows_of_a_matrix(10, 64, 16, 1024)
     assert found["l1_traffic"] == pytest.approx(10 * 64 * 64)
     assert found["l2_traffic"] == pytest.approx(64 * 64)
-    # Eight lines fit into the one set.
-    assert rows_of_a_matrix(10, 8, 16, 1024)["l1_traffic"] == pytest.approx(8 * 64)
+
+
+@pytest.mark.parametrize(("rows", "times"), [(6, 1), (7, (1 + 10) / 2), (8, 10)])
+def test_one_way_or_two_are_not_counted_on(rows: int, times: float) -> None:
+    """A set has room for eight lines, in which the rows begin."""
+    assert rows_of_a_matrix(10, rows, 16, 1024)["l1_traffic"] == pytest.approx(times * rows * 64)
 
 
 def test_a_run_of_lines_is_as_long_as_the_rows_are_contiguous() -> None:
