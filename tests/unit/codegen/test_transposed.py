@@ -51,6 +51,18 @@ def test_halves_of_vectors_are_transposed_by_themselves() -> None:
     assert len(re.findall(r"vunpck|vperm|vinsert|vshuf|vblend", assembly(compiled, target))) == 24
 
 
+@pytest.mark.parametrize(
+    ("rows", "dtype", "passes"), [(16, "float32", 3), (14, "float32", 3), (9, "float32", 0), (16, "int8", 0)]
+)
+def test_passes_are_fenced_where_nearly_all_rows_are_there(rows: int, dtype: str, passes: int) -> None:
+    """LLVM looks for better shuffles across all of them otherwise, in vain. A fence is no instruction."""
+    target = resolve("x86-64-v4")
+    compiled = build(across(rows, 16, 16, dtype), target)
+    assert compiled.llvm.count("call <16 x float> @llvm.arithmetic.fence") == 16 * passes
+    if rows == 16 and passes:
+        assert len(re.findall(r"vunpck|vperm|vinsert|vshuf|vblend", assembly(compiled, target))) == 64
+
+
 def test_what_is_read_where_it_is_stored_keeps_its_order() -> None:
     z = argument("Z", 16, 8)
     rows = loop("i", 8, lambda i: loop("j", 16, lambda j: store(z, (j, i), load(z, j, i) + 1.0), LoopKind.VECTORIZED, 16),
