@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ansorlite.alignment import aligned
-from ansorlite.codegen import matrix_tile, statements, streaming
+from ansorlite.codegen import matrix_tile, memory, statements, streaming
 from ansorlite.codegen.builder import Builder, Module
 from ansorlite.codegen.context import Context, Storage
 from ansorlite.codegen.cpu import CPU
@@ -21,6 +21,7 @@ from ansorlite.loops import printer
 from ansorlite.loops.kernel_module import KernelModule, When
 from ansorlite.loops.nodes import Buffer, For, Function, LoopKind, Role, Scope, Stmt, Store, children
 from ansorlite.loops.nodes import statements as statements_of
+from ansorlite.loops.visit import stores
 from ansorlite.target import Target
 from ansorlite.te.expr import Var
 from ansorlite.te.traversal import free_vars
@@ -78,6 +79,7 @@ def emit(module: Module, symbol: str, function: Function, given: Arguments) -> i
     count = len(given.positions)
     block = _argument(b, count + 1, given.prepared_bytes) if given.prepared_bytes else ""
     workspace = _argument(b, count, max(1, needed)) if given.temporary_bytes else ""
+    written = {store.buffer for store in stores(function.body)}
     for buffer in function.params:
         inside = True
         if buffer in given.prepared:
@@ -87,7 +89,9 @@ def emit(module: Module, symbol: str, function: Function, given: Arguments) -> i
         else:
             inside, pointer = False, _argument(b, given.positions[buffer], buffer.nbytes)
         words = not inside and buffer.dtype == WORD
-        c.places[buffer] = Storage(pointer, buffer.strides, 0, module.new_scope(), padded=inside, unaligned=words)
+        c.places[buffer] = place = Storage(pointer, buffer.strides, 0, module.new_scope(), padded=inside, unaligned=words)
+        if inside and buffer in written:
+            memory.zero_padding(b.op, b.do, place, buffer, buffer, target)
     if workspace:
         c.workspace = b.op(f"getelementptr i8, ptr {workspace}, i64 {given.temporary_bytes}")
     else:

@@ -25,12 +25,12 @@ class Storage:
 
     Attributes:
         pointer: SSA name of the first element's address.
-        strides: elements between neighbours, per dimension; rows of a register buffer are padded to whole vectors.
+        strides: elements between neighbours, per dimension.
         depth: the layer in which ``pointer`` was computed.
         scope: alias scope; ``None`` for stack slots, which LLVM tells apart by itself.
         padded: whether a load may run past the end by less than a vector.
-        register: whether it is to become registers,
-        row: and then, elements of a row with its padding.
+        register: whether it is to become registers.
+        row: elements of a row with its padding, of a temporary; else 0.
         unaligned: whether elements may lie at any address, as words of a caller's bytes do.
         aligned: bytes, a power of two, of which ``pointer`` is a multiple, where accesses of several elements must know; else 0.
     """

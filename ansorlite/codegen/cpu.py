@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
-from ansorlite.codegen import parallel, types
+from ansorlite.codegen import memory, parallel, types
 from ansorlite.codegen.context import Body, Context, Dialect, Storage
 from ansorlite.loops.nodes import Await, Buffer, FetchGroup, For, Intrinsic, LoopKind, Scope, Store
-from ansorlite.target import Target
 from ansorlite.te.expr import Const
 
 
 class _Cpu:
     def storage(self, c: Context, buffer: Buffer) -> Storage:
-        element, slack = types.MEMORY[buffer.dtype], c.target.lanes(buffer.dtype)
-        if buffer not in c.layout.stack:
-            return Storage(_workspace_pointer(c, buffer), buffer.strides, 0, c.b.module.new_scope(), padded=True)
-        register = buffer.scope is Scope.REGISTER
-        inside = _padded(buffer, c.target) if register else buffer
-        pointer = c.b.at_entry(f"alloca [{inside.size + slack} x {element}], align 64")
+        inside, register = c.layout.padded[buffer], buffer.scope is Scope.REGISTER
         row = inside.shape[-1] if inside.shape else 1
-        return Storage(pointer, inside.strides, 0, None, padded=True, register=register, row=row)
+        if buffer not in c.layout.stack:
+            place = Storage(_workspace_pointer(c, buffer), inside.strides, 0, c.b.module.new_scope(), padded=True, row=row)
+            memory.zero_padding(c.b.op, c.b.do, place, buffer, inside, c.target)
+            return place
+        pointer = c.b.at_entry(f"alloca [{inside.size + c.target.lanes(buffer.dtype)} x {types.MEMORY[buffer.dtype]}], align 64")
+        place = Storage(pointer, inside.strides, 0, None, padded=True, register=register, row=row)
+        if not register:
+            memory.zero_padding(c.b.at_entry, c.b.do_at_entry, place, buffer, inside, c.target)
+        return place
 
     def loop(self, c: Context, loop: For, body: Body) -> bool:
         """Parallel loops are for the team; loops bound to what a GPU has run one iteration after another."""
@@ -50,15 +51,6 @@ class _Cpu:
 
 
 CPU: Final[Dialect] = _Cpu()
-
-
-def _padded(buffer: Buffer, target: Target) -> Buffer:
-    """A register buffer with its rows padded to whole vectors, so that tails are whole vectors too."""
-    if not buffer.shape:
-        return buffer
-    row = buffer.shape[-1]
-    unit = min(target.lanes(buffer.dtype), 1 << (row - 1).bit_length())
-    return replace(buffer, shape=(*buffer.shape[:-1], -(-row // unit) * unit))
 
 
 def _workspace_pointer(c: Context, buffer: Buffer) -> str:

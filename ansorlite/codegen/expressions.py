@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from ansorlite.codegen import addresses, casts, dots, integer, memory, operators, prefetch, types
+from ansorlite.codegen import addresses, casts, dots, integer, masks, memory, operators, prefetch, types
 from ansorlite.codegen.addresses import Term
 from ansorlite.codegen.architecture import architecture_of
 from ansorlite.codegen.builder import Builder
@@ -394,7 +394,7 @@ def _cheap(arm: Expr) -> bool:
 
 
 def _masks_natively(c: Context, expr: Select) -> bool:
-    return memory.masks_natively(c.target, [node.dtype for node in walk(expr) if isinstance(node, Load)])
+    return masks.masks_natively(c.target, [node.dtype for node in walk(expr) if isinstance(node, Load)])
 
 
 def conjunction(c: Context, lanes: Lanes, condition: Operand, negate: bool = False) -> Lanes:

@@ -2,37 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 from ansorlite.alignment import WHOLE_STRIDE
 from ansorlite.codegen import casts, types
 from ansorlite.codegen.builder import Builder, alias
 from ansorlite.codegen.context import Context, Lanes, Storage
 from ansorlite.codegen.types import Operand
-from ansorlite.once import once_for_each
+from ansorlite.loops.nodes import Buffer
 from ansorlite.target import Target
 from ansorlite.te import dtypes
 
 _NOWHERE = "nowhere"
-
-
-def masks_natively(target: Target, stored: Collection[str]) -> bool:
-    """Whether masked loads and stores of these dtypes are instructions (LLVM writes branches otherwise)."""
-    return masks(least_masked(target), stored)
-
-
-def masks(least: int | None, stored: Collection[str]) -> bool:
-    """The same, given what :func:`least_masked` says of the target."""
-    return least is not None and all(dtypes.size(dtype) >= least for dtype in stored)
-
-
-@once_for_each
-def least_masked(target: Target) -> int | None:
-    """Bytes of the smallest elements of which loads and stores are masked; ``None``: none are."""
-    features = target.features.split(",")
-    if "+avx512bw" in features or target.sve_bytes is not None:
-        return 1
-    return 4 if "+avx2" in features else None
 
 
 def scalar_load(c: Context, place: Storage, dtype: str, pointer: str, alignment: int) -> str:
@@ -123,6 +104,29 @@ def vector_load(
         at = _pointers(b, dtype, n, pointer, stride, offsets)
         loaded = _masked(c, place, "gather", dtype, n, at, mask or types.splat("true", "i1", n))
     return Operand(casts.from_memory(b, dtype, n, loaded), n)
+
+
+def zero_padding(
+    op: Callable[[str], str], do: Callable[[str], None], place: Storage, buffer: Buffer, inside: Buffer, target: Target
+) -> None:
+    """Write zeros to what loads of a temporary may touch but no store writes: the ends of padded rows, a vector past the end.
+
+    What they find there is computed in lanes that are off. On a stack, or in memory that was used before, it may be denormal
+    numbers, as half of an address is one, and x86 processors take each operation on such a number in a hundred cycles or more
+    (docs/decisions/zeros-in-padding.md).
+
+    Args:
+        op: writes an instruction; its name.
+        do: writes an instruction without a result.
+        inside: ``buffer`` with the rows that it has in memory.
+    """
+    if not dtypes.is_float(buffer.dtype):
+        return
+    kind = types.memory_type(buffer.dtype, target.lanes(buffer.dtype))
+    rows = () if inside is buffer else range(0, inside.size, inside.shape[-1])
+    for start in (*rows, inside.size):
+        at = op(f"getelementptr {types.MEMORY[buffer.dtype]}, ptr {place.pointer}, i64 {start}")
+        do(f"store {kind} zeroinitializer, ptr {at}, align {place.alignment(buffer.dtype)}{alias(place.scope)}")
 
 
 def _loads_whole(stride: int, lanes: Lanes) -> bool:

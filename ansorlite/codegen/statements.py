@@ -93,11 +93,12 @@ def _store(c: Context, stmt: Store) -> None:
 
 
 def _ends_row(lanes: Lanes, buffer: Buffer, place: Storage, at: Spread) -> bool:
-    """Whether the lanes that are off fall on the padding at the end of a register buffer's row."""
-    if not place.register or lanes.active is None or at.terms or at.stride != 1 or not buffer.shape:
+    """Whether the lanes that are off fall on the padding at the end of a row."""
+    if not place.row or lanes.active is None or at.stride != 1 or at.offsets is not None or not buffer.shape:
         return False
     column = at.constant % place.row
-    return column + lanes.active == buffer.shape[-1] and column + lanes.count <= place.row
+    whole_rows = all(term.coefficient % place.row == 0 for term in at.terms)
+    return whole_rows and column + lanes.active == buffer.shape[-1] and column + lanes.count <= place.row
 
 
 def _condition(c: Context, stmt: If) -> None:

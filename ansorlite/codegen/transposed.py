@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from ansorlite.codegen import addresses, casts, control, memory, types, vectorized
+from ansorlite.codegen import addresses, casts, control, masks, memory, types, vectorized
 from ansorlite.codegen.architecture import architecture_of
 from ansorlite.codegen.builder import Builder
 from ansorlite.codegen.context import Context, Lanes, Storage
@@ -95,7 +95,7 @@ def _reads_own(store: Store) -> bool:
 
 def emit(c: Context, across: Across) -> None:
     """Write it, at most as many iterations at once as a vector has elements."""
-    native = memory.masks_natively(c.target, [across.store.buffer.dtype])
+    native = masks.masks_natively(c.target, [across.store.buffer.dtype])
     whole = across.rows // across.lanes * across.lanes
     begin = 0
     if across.loop.kind is LoopKind.SERIAL and whole > across.lanes:

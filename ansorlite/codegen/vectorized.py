@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ansorlite.codegen import control, memory, types
+from ansorlite.codegen import control, masks, types
 from ansorlite.codegen.context import Body, Context, Lanes
 from ansorlite.codegen.expressions import evaluate
 from ansorlite.codegen.scope import dependence
@@ -95,14 +95,14 @@ def lanes_of(loop: For, target: Target) -> int:
     It is a power of two: LLVM takes a vector of 14 apart into pieces of 8, 4 and 2. Where the target masks, that is one
     of 16 with two lanes off.
     """
-    return _lanes(loop, target.vector_bytes, memory.least_masked(target))
+    return _lanes(loop, target.vector_bytes, masks.least_masked(target))
 
 
 @once_for_each
 def _lanes(loop: For, vector_bytes: int, least_masked: int | None) -> int:
     facts = _facts(loop)
     wanted = max(1, min(loop.lanes, vector_bytes // facts.widest))
-    return 1 << ((wanted - 1).bit_length() if memory.masks(least_masked, facts.stored) else wanted.bit_length() - 1)
+    return 1 << ((wanted - 1).bit_length() if masks.masks(least_masked, facts.stored) else wanted.bit_length() - 1)
 
 
 def _interleaved(c: Context, loop: For, lanes: int) -> int:
@@ -158,7 +158,7 @@ def _constant(c: Context, loop: For, extent: int, lanes: int, body: Body) -> Non
 
 def pieces(c: Context, loop: For, extent: int) -> Sequence[tuple[int, Lanes | None]]:
     """The chunks of a vectorized loop of a constant extent, each with its first iteration; ``None`` for lanes: a scalar."""
-    return _pieces(loop, extent, c.target.vector_bytes, memory.least_masked(c.target))
+    return _pieces(loop, extent, c.target.vector_bytes, masks.least_masked(c.target))
 
 
 @once_for_each
@@ -166,7 +166,7 @@ def _pieces(loop: For, extent: int, vector_bytes: int, least_masked: int | None)
     lanes = _lanes(loop, vector_bytes, least_masked)
     whole, rest = divmod(extent, lanes)
     result: list[tuple[int, Lanes | None]] = [(number * lanes, Lanes(loop.var, lanes)) for number in range(whole)]
-    native = memory.masks(least_masked, _facts(loop).stored)
+    native = masks.masks(least_masked, _facts(loop).stored)
     begin = whole * lanes
     while rest:
         width = 1 << (rest - 1).bit_length() if native else 1 << (rest.bit_length() - 1)
@@ -212,7 +212,7 @@ def _dynamic(c: Context, loop: For, extent: str, limits: Interval, lanes: int, b
     if width > lanes:
         whole = chunks(whole, width)
     whole = chunks(whole, lanes)
-    if not memory.masks_natively(c.target, _facts(loop).stored):
+    if not masks.masks_natively(c.target, _facts(loop).stored):
         control.counted(c, whole, extent, 1, False, loop, lambda at: chunk(c, loop, at, all_, None, body))
         return
     with control.conditional(c, c.b.op(f"icmp slt i64 {whole}, {extent}")):
