@@ -109,7 +109,7 @@ def _in_halves(text: str, here: Target) -> str:
 
 
 _TILES: Final = re.compile(
-    r"^declare void @llvm\.x86\.(ldtilecfg|tilerelease|tileloadd64|tilestored64|tdp\w+)\(.*\)$", re.MULTILINE
+    r"^declare void @llvm\.x86\.(ldtilecfg|tilerelease|tilezero|tileloadd64|tilestored64|tdp\w+)\(.*\)$", re.MULTILINE
 )
 _FUNCTION: Final = re.compile(r"^(define .*\{\nentry:\n)((?:.*\n)*?)\}$", re.MULTILINE)
 
@@ -236,6 +236,10 @@ _TILE_MEANING: Final[dict[str, Callable[[], str]]] = {
         "  call void @llvm.memcpy.p0.p0.i64(ptr %state, ptr %p, i64 64, i1 false)\n  ret void\n}"
     ),
     "tilerelease": lambda: "define internal void @stand_in.tilerelease(ptr %state) noinline #0 {\n  ret void\n}",
+    "tilezero": lambda: (
+        f"define internal void @stand_in.tilezero(ptr %state, i8 %register) noinline #0 {{\n{_SHAPE}\n"
+        "  call void @llvm.memset.p0.i64(ptr %tile, i8 0, i64 1024, i1 false)\n  ret void\n}"
+    ),
     "tileloadd64": _tile_copy(
         "tileloadd64", "call void @llvm.memset.p0.i64(ptr %tile, i8 0, i64 1024, i1 false)", to="%a", source="%b"
     ),

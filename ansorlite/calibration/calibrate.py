@@ -35,7 +35,7 @@ _SLOWER: Final = 1.2
 #: Lines of a run when the start of one is timed.
 _RUN: Final = 2
 #: So few that a line of each is in the first cache.
-_PAGES: Final = (16, 32, 64, 128, 256)
+_PAGES: Final = (16, 32, 40, 48, 64, 72, 96, 128, 160, 192, 256)
 #: Shares of a cache that a sweep fills.
 _SHARES: Final = (0.5, 0.75, 1.0, 1.5)
 

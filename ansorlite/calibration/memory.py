@@ -36,13 +36,14 @@ def runs(nbytes: int, lines: int) -> Body:
 
 
 def pages(count: int) -> Body:
-    """One line of each of so many pages, a power of two; a turn is a page. Lines of neighbouring pages are in other sets.
+    """One line of each of so many pages; a turn is a page. Lines of neighbouring pages are in other sets.
 
     Each load waits for the one before it: of independent ones even a distant address is found in time.
     """
 
     def body(loop: Loop) -> int:
-        page = _scattered(loop, count)
+        # The upper half of a product with what is scattered over 32 bits is below the other factor, whatever that is.
+        page = loop.b.op(f"lshr i64 {loop.b.op(f'mul i64 {_scattered(loop, 1 << 32)}, {count}')}, 32")
         line = loop.b.op(f"and i64 {page}, {PAGE // CACHE_LINE - 1}")
         inside = loop.b.op(f"mul i64 {line}, {CACHE_LINE}")
         first = loop.b.op(f"mul i64 {page}, {PAGE}")

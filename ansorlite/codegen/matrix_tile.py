@@ -19,10 +19,11 @@ from ansorlite.codegen.builder import Builder
 from ansorlite.codegen.context import Context
 from ansorlite.codegen.expressions import spread
 from ansorlite.loops import matrix_tile
-from ansorlite.loops.matrix_tile import MatrixTile
-from ansorlite.loops.nodes import For, Load
+from ansorlite.loops.matrix_tile import MatrixTile, Product
+from ansorlite.loops.nodes import Alloc, For, Load
 from ansorlite.loops.visit import trips
 from ansorlite.te import dtypes
+from ansorlite.te.expr import Const
 from ansorlite.te.index.form import Affine, flat
 from ansorlite.te.ops import BinaryOp
 
@@ -81,11 +82,22 @@ class _Block:
     column: int
 
 
-def emit(c: Context, tile: MatrixTile) -> None:
-    """Write it: accumulators are loaded, the products of a piece of the words are added at a time, and they are stored."""
+def product_in(c: Context, alloc: Alloc) -> Product | None:
+    """What matrix units do in the buffer of ``alloc``, so that what is in it before and after is moved by them, too."""
+    found = matrix_tile.product_in(alloc, c.target)
+    return found if found is not None and match(c, found.tile.words) is not None else None
+
+
+def emit(c: Context, tile: MatrixTile, start: Load | Const | None = None, end: Load | None = None) -> None:
+    """Write it: accumulators are loaded, the products of a piece of the words are added at a time, and they are stored.
+
+    Args:
+        start, end: as :class:`~ansorlite.loops.matrix_tile.Product` has them.
+    """
     _configure(c, tile)
+    start, end = (tile.total if start is None else start), (tile.total if end is None else end)
     c.registers.write_back(c.places[tile.total.buffer].pointer)
-    c.versions[tile.total.buffer] += 1
+    c.versions[end.buffer] += 1
     tiles = tile.tiles
     outer = list(product(*(range(trips(loop)) for loop in tile.outer)))
     lefts = [(numbers, row) for numbers in outer for row in range(0, trips(tile.row), tiles.rows)]
@@ -93,7 +105,10 @@ def emit(c: Context, tile: MatrixTile) -> None:
     pairs = product(lefts, columns) if tile.holds_left else ((left, column) for column in columns for left in lefts)
     blocks = [_Block(register, *left, column) for register, (left, column) in enumerate(pairs)]
     for block in blocks:
-        _move(c, "tileloadd64", block.register, _place(c, tile, tile.total, block, "0", 0))
+        if isinstance(start, Const):
+            c.b.call("void", "llvm.x86.tilezero", ("i8", str(block.register)))
+        else:
+            _move(c, "tileloadd64", block.register, _place(c, tile, start, block, "0", 0))
 
     def step(word: str, last: int) -> None:
         _step(c, tile, blocks, word, last)
@@ -104,7 +119,7 @@ def emit(c: Context, tile: MatrixTile) -> None:
     else:
         control.counted(c, "0", str(extent), tiles.words, True, tile.words, lambda counter: step(counter, extent - tiles.words))
     for block in blocks:
-        _move(c, "tilestored64", block.register, _place(c, tile, tile.total, block, "0", 0))
+        _move(c, "tilestored64", block.register, _place(c, tile, end, block, "0", 0))
 
 
 def release(c: Context) -> None:

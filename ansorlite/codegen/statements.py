@@ -128,7 +128,15 @@ def _allocate(c: Context, stmt: Alloc) -> None:
     buffer = stmt.buffer
     place = c.dialect.storage(c, buffer)
     c.places[buffer] = place
-    emit(c, stmt.body)
+    product = matrix_tile.product_in(c, stmt)
+    if product is None:
+        emit(c, stmt.body)
+    else:
+        for part in product.before:
+            emit(c, part)
+        matrix_tile.emit(c, product.tile, product.start, product.end)
+        for part in product.after:
+            emit(c, part)
     c.registers.forget(place.pointer)
     del c.places[buffer]
 

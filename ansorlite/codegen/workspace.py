@@ -95,7 +95,7 @@ def _padded(function: Function, target: Target) -> dict[Buffer, Buffer]:
 
 
 def _in_whole_vectors(buffer: Buffer, target: Target) -> Buffer:
-    if not buffer.shape:
+    if not buffer.shape or buffer.pads:
         return buffer
     row, lanes = buffer.shape[-1], target.lanes(buffer.dtype)
     if buffer.scope is not Scope.REGISTER:

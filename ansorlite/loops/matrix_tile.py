@@ -23,8 +23,8 @@ from functools import cached_property
 
 from ansorlite.columns.arithmetic import equal, minimum, modulo, where
 from ansorlite.columns.tape import Number
-from ansorlite.loops.nodes import For, Load, LoopKind, Scope, Stmt, Store
-from ansorlite.loops.visit import trips
+from ansorlite.loops.nodes import Alloc, Block, For, Load, LoopKind, Scope, Stmt, Store
+from ansorlite.loops.visit import copied, trips
 from ansorlite.machine import amx
 from ansorlite.target import Target
 from ansorlite.te.expr import Binary, Const, Expr, Var
@@ -118,6 +118,77 @@ def match(loop: For, target: Target) -> MatrixTile | None:
     if found is None or not fits(found.tiles.down, found.tiles.across) or not pays(found.tiles.rows, found.tiles.words):
         return None
     return found
+
+
+@dataclass(frozen=True)
+class Product:
+    """What is done in a buffer of accumulators that holds them for one product, and for nothing else.
+
+    Attributes:
+        before: statements before it, but for what ``start`` stands for.
+        start: where the accumulators are copied from; ``None``: they are in the buffer. A constant is what all of them are.
+        end: where they are copied to, and then no one reads the buffer; ``None``: they stay in it.
+        after: statements behind it, but for what ``end`` stands for.
+    """
+
+    before: tuple[Stmt, ...]
+    start: Load | Const | None
+    tile: MatrixTile
+    end: Load | None
+    after: tuple[Stmt, ...]
+
+
+def product_in(alloc: Alloc, target: Target) -> Product | None:
+    """What the body of ``alloc`` does in its buffer, if that is a product of matrix units among other statements."""
+    if not target.matrix_dots or alloc.buffer.scope is not Scope.REGISTER or not isinstance(alloc.body, Block):
+        return None
+    parts = alloc.body.body
+    for number, part in enumerate(parts):
+        tile = match(part, target) if isinstance(part, For) else None
+        if tile is not None and tile.total.buffer is alloc.buffer:
+            before, after = parts[:number], parts[number + 1 :]
+            start = _start(before[-1], tile) if before else None
+            end = _end(after[0], tile) if len(after) == 1 else None
+            return Product(before if start is None else before[:-1], start, tile, end, after if end is None else ())
+    return None
+
+
+def _start(stmt: Stmt, tile: MatrixTile) -> Load | Const | None:
+    """What ``stmt`` sets all accumulators to: zero, or elements that lie in memory as a tile's do."""
+    store = _for_each_accumulator(stmt, tile)
+    if store is None or (store.buffer, store.indices) != (tile.total.buffer, tile.total.indices):
+        return None
+    if isinstance(store.value, Const):
+        return store.value if store.value.value == 0 else None
+    return store.value if isinstance(store.value, Load) and _lies_as_tiles(store.value, tile) else None
+
+
+def _end(stmt: Stmt, tile: MatrixTile) -> Load | None:
+    """The elements that ``stmt`` copies all accumulators to, if they lie in memory as a tile's do."""
+    store = _for_each_accumulator(stmt, tile)
+    if store is None or store.streamed or store.value is not tile.total:
+        return None
+    place = Load(store.buffer, store.indices, store.buffer.dtype)
+    return place if _lies_as_tiles(place, tile) else None
+
+
+def _for_each_accumulator(stmt: Stmt, tile: MatrixTile) -> Store | None:
+    """The store that ``stmt`` does for each accumulator, in the variables of the tile's loops."""
+    values: dict[Var, Var] = {}
+    for loop in (*tile.outer, tile.row, tile.lane):
+        if not isinstance(stmt, For) or stmt.kind is not loop.kind or stmt.extent is not loop.extent:
+            return None
+        values[stmt.var] = loop.var
+        stmt = stmt.body
+    found = copied(stmt, values)
+    return found if isinstance(found, Store) else None
+
+
+def _lies_as_tiles(load: Load, tile: MatrixTile) -> bool:
+    """Whether elements along the lanes are neighbours, and rows evenly apart."""
+    steps = _steps(load, (tile.row.var, tile.lane.var, *(loop.var for loop in tile.outer)))
+    plain = load.buffer.scope is not Scope.REGISTER and load.dtype == tile.total.dtype
+    return plain and steps is not None and steps[tile.lane.var] == 1 and steps[tile.row.var] > 0
 
 
 def _product(words: For, rows: list[For], lane: For, target: Target) -> MatrixTile | None:

@@ -24,7 +24,7 @@ from ansorlite.te.expr import Binary, Var, const
 from ansorlite.te.ops import DOTS, BinaryOp
 from tests import workloads
 from tests.contracts.test_right_numbers import compiled
-from tests.running import called
+from tests.running import called, run_compiled
 from tests.strategies import arrays_for, assert_close
 from tests.unit.loops.build import argument, load, store
 
@@ -123,6 +123,65 @@ def test_loops_around_the_rows() -> None:
     function = product(BinaryOp.DOT_U8S8, (8, 16, 40), images=3)
     assert set(instructions(function)) == {"tdpbusd"}
     check(function, BinaryOp.DOT_U8S8, swapped=False)
+
+
+def summed(start: str, *, streamed: bool = False, read_again: bool = False) -> Function:
+    """The product of :func:`product`, whose sums begin as ``start`` says, in 32 rows of 24 columns of a larger ``c``.
+
+    Args:
+        start: "zero", "one", or "c": what is there.
+        read_again: sums are read once more after they were copied to ``c``.
+    """
+    rows, columns, words = 32, 24, 16
+    a, b = argument("a", rows, words, dtype="int32"), argument("b", words, columns, dtype="int32")
+    c = argument("c", rows, 40, dtype="int32")
+    tile, k = Buffer("tile", (rows, columns), "int32", Scope.REGISTER), Var("k")
+
+    def nest(body: Callable[[Var, Var], Store]) -> Stmt:
+        i, j = Var("i"), Var("j")
+        return For(i, index(rows), LoopKind.UNROLLED, For(j, index(columns), LoopKind.VECTORIZED, body(i, j), LANES))
+
+    def begin(i: Var, j: Var) -> Store:
+        value = load(c, i, j + 8) if start == "c" else const(int(start == "one"), "int32")
+        return store(tile, (i, j), value)
+
+    def update(i: Var, j: Var) -> Store:
+        dot = Binary(BinaryOp.DOT_U8S8, load(a, i, k), load(b, k, j), "int32")
+        return Store(tile, (i, j), load(tile, i, j) + dot, "c", Role.UPDATE)
+
+    def end(i: Var, j: Var) -> Store:
+        return replace(store(c, (i, j + 8), load(tile, i, j)), streamed=streamed)
+
+    again = [nest(lambda i, j: store(c, (i, j), load(tile, i, j)))] if read_again else []
+    body = block(nest(begin), For(k, index(words), LoopKind.SERIAL, nest(update)), nest(end), *again)
+    return Function("summed", (a, b, c), 1, Alloc(tile, body))
+
+
+@pytest.mark.parametrize(
+    ("function", "zeroed", "loaded", "direct"),
+    [
+        (summed("zero"), 4, 0, True),
+        (summed("one"), 0, 4, False),
+        (summed("c"), 0, 4, True),
+        (summed("zero", streamed=True), 4, 0, False),
+        (summed("zero", read_again=True), 4, 0, False),
+    ],
+    ids=["zero", "one", "c", "streamed", "read_again"],
+)
+def test_sums_are_moved_by_the_tiles(function: Function, zeroed: int, loaded: int, direct: bool) -> None:
+    """Sums of four registers begin at zero or in memory, and end there, without a detour by way of vectors."""
+    text = build(function, SAPPHIRE).llvm
+    assert text.count("call void @llvm.x86.tilezero") == zeroed
+    assert text.count("call void @llvm.x86.tileloadd64") == loaded + 4  # two of each factor
+    assert ("store <" not in text) == direct
+    rng = np.random.default_rng(5)
+    a, b, c = function.params
+    given = [words_of(BinaryOp.DOT_U8S8, p.shape, side, rng) for p, side in ((a, 0), (b, 1))]
+    before = rng.integers(-99, 99, c.shape).astype(np.int32)
+    expected, found = before.copy(), before.copy()
+    interpret(function, [*given, expected])
+    run_compiled(build(function, SAPPHIRE), function, SAPPHIRE, *given, found)
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize(
