@@ -28,7 +28,11 @@ def calls_for(latency: float, seconds: float) -> int:
 
 
 def turns_for(taken: Callable[[int], float], seconds: float) -> int:
-    """How many turns fill half of ``seconds`` or more; ``taken`` are the seconds of so many, in all."""
+    """How many turns fill half of ``seconds`` or more; ``taken`` are the seconds of so many, in all.
+
+    What only the first turn does, such as starting threads, is not counted.
+    """
+    taken(1)
     turns = 1
     while (spent := taken(turns)) < seconds / 2:
         turns = max(2 * turns, int(0.9 * turns * seconds / max(spent, 1e-7)))

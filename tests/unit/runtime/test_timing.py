@@ -62,3 +62,14 @@ def test_cold_caches_mean_one_call_a_repeat(monkeypatch: pytest.MonkeyPatch) -> 
     machine = Machine(1e-3)
     timed(monkeypatch, machine, TimingSettings(flush_bytes=1 << 10))
     assert set(machine.counts) == {1}
+
+
+def test_a_first_turn_that_takes_long_is_not_counted() -> None:
+    """As the one that starts a team's threads does."""
+    begun: list[int] = []
+
+    def taken(turns: int) -> float:
+        begun.append(turns)
+        return 1e-6 * turns + (1e-2 if len(begun) == 1 else 0.0)
+
+    assert 0.5e-3 <= 1e-6 * turns_for(taken, 1e-3) <= 1e-3
