@@ -79,7 +79,6 @@ def emit(module: Module, symbol: str, function: Function, given: Arguments) -> i
     count = len(given.positions)
     block = _argument(b, count + 1, given.prepared_bytes) if given.prepared_bytes else ""
     workspace = _argument(b, count, max(1, needed)) if given.temporary_bytes else ""
-    written = {store.buffer for store in stores(function.body)}
     for buffer in function.params:
         inside = True
         if buffer in given.prepared:
@@ -90,7 +89,7 @@ def emit(module: Module, symbol: str, function: Function, given: Arguments) -> i
             inside, pointer = False, _argument(b, given.positions[buffer], buffer.nbytes)
         words = not inside and buffer.dtype == WORD
         c.places[buffer] = place = Storage(pointer, buffer.strides, 0, module.new_scope(), padded=inside, unaligned=words)
-        if inside and buffer in written:
+        if inside and any(store.buffer is buffer for store in stores(function.body)):
             memory.zero_padding(b.op, b.do, place, buffer, buffer, target)
     if workspace:
         c.workspace = b.op(f"getelementptr i8, ptr {workspace}, i64 {given.temporary_bytes}")

@@ -53,14 +53,23 @@ done:
 
 
 def match(c: Context, loop: For) -> MatrixTile | None:
-    """What matrix units do of ``loop`` here; ``None`` where they cannot: in lanes, or in a function whose registers hold others.
+    """What matrix units do of ``loop`` here; ``None`` where they cannot."""
+    found = matrix_tile.match(loop, c.target)
+    return found if found is not None and _runs_here(c, found) else None
+
+
+def product_in(c: Context, alloc: Alloc) -> Product | None:
+    """What matrix units do in the buffer of ``alloc``, so that what is in it before and after is moved by them, too."""
+    found = matrix_tile.product_in(alloc, c.target)
+    return found if found is not None and _runs_here(c, found.tile) else None
+
+
+def _runs_here(c: Context, tile: MatrixTile) -> bool:
+    """Whether registers are free for it: not in lanes, nor in a function whose registers hold others.
 
     Functions that a team runs use the registers of its threads, of which that which starts it is one.
     """
-    if c.lanes is not None or c.guard is not None or c.starts_teams:
-        return None
-    found = matrix_tile.match(loop, c.target)
-    return found if found is not None and c.tiles in (None, found.tiles) else None
+    return c.lanes is None and c.guard is None and not c.starts_teams and c.tiles in (None, tile.tiles)
 
 
 def _form(c: Context, load: Load) -> Affine:
@@ -80,12 +89,6 @@ class _Block:
     outer: tuple[int, ...]
     row: int
     column: int
-
-
-def product_in(c: Context, alloc: Alloc) -> Product | None:
-    """What matrix units do in the buffer of ``alloc``, so that what is in it before and after is moved by them, too."""
-    found = matrix_tile.product_in(alloc, c.target)
-    return found if found is not None and match(c, found.tile.words) is not None else None
 
 
 def emit(c: Context, tile: MatrixTile, start: Load | Const | None = None, end: Load | None = None) -> None:

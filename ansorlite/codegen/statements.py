@@ -33,6 +33,7 @@ from ansorlite.loops.nodes import (
     Role,
     Stmt,
     Store,
+    block,
 )
 from ansorlite.te import dtypes
 from ansorlite.te.index.form import flat
@@ -132,11 +133,9 @@ def _allocate(c: Context, stmt: Alloc) -> None:
     if product is None:
         emit(c, stmt.body)
     else:
-        for part in product.before:
-            emit(c, part)
+        emit(c, block(*product.before))
         matrix_tile.emit(c, product.tile, product.start, product.end)
-        for part in product.after:
-            emit(c, part)
+        emit(c, block(*product.after))
     c.registers.forget(place.pointer)
     del c.places[buffer]
 

@@ -125,7 +125,7 @@ class Product:
     """What is done in a buffer of accumulators that holds them for one product, and for nothing else.
 
     Attributes:
-        before: statements before it, but for what ``start`` stands for.
+        before: what sets all accumulators before it, but for what ``start`` stands for.
         start: where the accumulators are copied from; ``None``: they are in the buffer. A constant is what all of them are.
         end: where they are copied to, and then no one reads the buffer; ``None``: they stay in it.
         after: statements behind it, but for what ``end`` stands for.
@@ -139,18 +139,21 @@ class Product:
 
 
 def product_in(alloc: Alloc, target: Target) -> Product | None:
-    """What the body of ``alloc`` does in its buffer, if that is a product of matrix units among other statements."""
+    """What the body of ``alloc`` does in its buffer, if that is a product of matrix units, after one assignment at most."""
     if not target.matrix_dots or alloc.buffer.scope is not Scope.REGISTER or not isinstance(alloc.body, Block):
         return None
     parts = alloc.body.body
-    for number, part in enumerate(parts):
-        tile = match(part, target) if isinstance(part, For) else None
-        if tile is not None and tile.total.buffer is alloc.buffer:
-            before, after = parts[:number], parts[number + 1 :]
-            start = _start(before[-1], tile) if before else None
-            end = _end(after[0], tile) if len(after) == 1 else None
-            return Product(before if start is None else before[:-1], start, tile, end, after if end is None else ())
-    return None
+    tiles = enumerate(match(part, target) if isinstance(part, For) else None for part in parts[:2])
+    found = next(((number, tile) for number, tile in tiles if tile is not None and tile.total.buffer is alloc.buffer), None)
+    if found is None:
+        return None
+    number, tile = found
+    before, after = parts[:number], parts[number + 1 :]
+    if any(_for_each_accumulator(stmt, tile) is None for stmt in before):
+        return None
+    start = _start(before[0], tile) if before else None
+    end = _end(after[0], tile) if len(after) == 1 else None
+    return Product(before if start is None else (), start, tile, end, after if end is None else ())
 
 
 def _start(stmt: Stmt, tile: MatrixTile) -> Load | Const | None:

@@ -125,12 +125,13 @@ def test_loops_around_the_rows() -> None:
     check(function, BinaryOp.DOT_U8S8, swapped=False)
 
 
-def summed(start: str, *, streamed: bool = False, read_again: bool = False) -> Function:
+def summed(start: str, *, streamed: bool = False, read_again: bool = False, set_twice: bool = False) -> Function:
     """The product of :func:`product`, whose sums begin as ``start`` says, in 32 rows of 24 columns of a larger ``c``.
 
     Args:
         start: "zero", "one", or "c": what is there.
         read_again: sums are read once more after they were copied to ``c``.
+        set_twice: before they begin they are set to something else.
     """
     rows, columns, words = 32, 24, 16
     a, b = argument("a", rows, words, dtype="int32"), argument("b", words, columns, dtype="int32")
@@ -153,7 +154,8 @@ def summed(start: str, *, streamed: bool = False, read_again: bool = False) -> F
         return replace(store(c, (i, j + 8), load(tile, i, j)), streamed=streamed)
 
     again = [nest(lambda i, j: store(c, (i, j), load(tile, i, j)))] if read_again else []
-    body = block(nest(begin), For(k, index(words), LoopKind.SERIAL, nest(update)), nest(end), *again)
+    earlier = [nest(lambda i, j: store(tile, (i, j), const(7, "int32")))] if set_twice else []
+    body = block(*earlier, nest(begin), For(k, index(words), LoopKind.SERIAL, nest(update)), nest(end), *again)
     return Function("summed", (a, b, c), 1, Alloc(tile, body))
 
 
@@ -165,8 +167,9 @@ def summed(start: str, *, streamed: bool = False, read_again: bool = False) -> F
         (summed("c"), 0, 4, True),
         (summed("zero", streamed=True), 4, 0, False),
         (summed("zero", read_again=True), 4, 0, False),
+        (summed("zero", set_twice=True), 0, 4, False),
     ],
-    ids=["zero", "one", "c", "streamed", "read_again"],
+    ids=["zero", "one", "c", "streamed", "read_again", "set_twice"],
 )
 def test_sums_are_moved_by_the_tiles(function: Function, zeroed: int, loaded: int, direct: bool) -> None:
     """Sums of four registers begin at zero or in memory, and end there, without a detour by way of vectors."""
