@@ -23,6 +23,7 @@ from ansorlite.records import Database, Measurement, Outcome
 from ansorlite.target import process_target
 from ansorlite.task import Task
 from tests.unit.measure.fake_backend import faked
+from tests.waiting import wait_for
 from tests.workloads import matmul
 
 ray = pytest.importorskip("ray", reason="the extra ray is not installed")
@@ -142,7 +143,8 @@ def test_one_machine_is_a_cluster_and_its_object_store_does_not_grow(clusters: C
     tuned = al.tune(task, trials=24, measurer="ray", database=tmp_path / "t.db", progress=False)
     assert [trial.error for trial in tuned.history if trial.outcome.failed] == []
     assert tuned.best_latency < tuned.naive_latency
-    assert ray.available_resources()["object_store_memory"] == before
+    # Ray frees what nothing refers to any more when it comes to it, and counts later still.
+    wait_for(lambda: ray.available_resources()["object_store_memory"] == before)
     with Database(tmp_path / "t.db") as database:
         records: list[Measurement] = [record.measurement for record in database.records()]
         assert database.best(task.key, TARGET.key) is None, "it says nothing of this machine"

@@ -24,19 +24,9 @@ from tests.interrupts import interruptible
 from tests.unit.measure.fake_backend import faked
 from tests.unit.measure.tasks import matmul
 from tests.unit.measure.test_measurer import GOOD, SETTINGS
+from tests.waiting import LIMIT, wait_for
 
 WAITS = faked("waits")
-
-#: Seconds after which a test fails because what it waits for does not happen.
-LIMIT = 60.0
-
-
-def wait_for(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + LIMIT
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.01)
-
 
 @pytest.fixture(scope="module")
 def inherited_pid_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
