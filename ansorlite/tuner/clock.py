@@ -25,6 +25,11 @@ class PhaseClock:
         """Seconds since the clock was made."""
         return time.perf_counter() - self._begin
 
+    @property
+    def alone(self) -> float:
+        """Seconds in which programs ran and were checked, one by one."""
+        return self._busy["measure"] + self._busy["check"]
+
     @contextmanager
     def search(self) -> Iterator[None]:
         """The seconds inside are search."""
@@ -51,8 +56,7 @@ class PhaseClock:
 
     def phases(self, total: float) -> dict[str, float]:
         """Seconds by phase; they add up to ``total``."""
-        alone = self._busy["measure"] + self._busy["check"]
         # While no program runs the measurer waits for compilers, as long as there are any at work.
-        waited = min(self._busy["compile"], max(0.0, self._measuring - alone))
+        waited = min(self._busy["compile"], max(0.0, self._measuring - self.alone))
         spent = {**self._busy, "search": self._search, "compile": waited}
         return {phase: spent.get(phase, max(0.0, total - sum(spent.values()))) for phase in PHASES}

@@ -93,7 +93,8 @@ class Tuner:
     Args:
         states: the tasks, each with its weight and its strategy.
         trials: measurements to be made in all, those in the database included.
-        time_limit: seconds after which to stop; a batch in flight is given up.
+        time_limit: seconds after which to stop; a batch in flight is given up, and no program is begun that is expected
+            to end later.
         open_measurer: gives what measures; called only when there is something to measure.
         listener: told every event.
         elsewhere: whether programs are timed on another machine than this one: the records of such count, then, and no others.
@@ -154,7 +155,7 @@ class Tuner:
     @property
     def _finished(self) -> bool:
         """Whether all is spent, but for what is kept back until the search is over."""
-        return self._trials_left <= 0 or self._time_left <= 0
+        return self._trials_left <= 0 or self._late
 
     @property
     def _trials_left(self) -> int:
@@ -168,9 +169,15 @@ class Tuner:
         return self._time_limit * (1.0 if self._confirming else 1 - 1 / CONFIRMING) - self._clock.elapsed
 
     @property
+    def _late(self) -> bool:
+        """Whether one more program, if it runs as long as those before did, ends after the limit."""
+        fresh = len(self._history) - self._restored
+        return self._time_left <= (self._clock.alone / fresh if fresh else 0.0)
+
+    @property
     def _reason(self) -> Stop:
         """Why the search has come to an end by itself."""
-        return Stop.TRIALS if self._trials_left <= 0 else Stop.TIME if self._time_left <= 0 else Stop.GAIN
+        return Stop.TRIALS if self._trials_left <= 0 else Stop.TIME if self._late else Stop.GAIN
 
     @property
     def _unconfirmed(self) -> list[int]:
@@ -288,7 +295,7 @@ class Tuner:
                     self._database.add(state.task, measurement)
                     self._note(index, measurement, restored=False)
                 measured.append(measurement)
-                if self._time_left <= 0:
+                if self._late:
                     break
         return measured
 

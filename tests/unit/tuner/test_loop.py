@@ -14,7 +14,9 @@ from ansorlite.records.measurement import Measurement, Outcome, Record
 from ansorlite.search import Observation
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.te.serialize import dump
+from ansorlite.tuner.clock import PhaseClock
 from ansorlite.tuner.events import Event, Finished, Measured, RoundFinished, Started
+from ansorlite.tuner.result import Stop
 from ansorlite.tuner.state import TaskState
 from tests.unit.tuner.fakes import FakeMeasurer, ListStrategy, PlainKeys, candidate, formula, run, scale_task
 
@@ -151,6 +153,18 @@ def test_a_failing_naive_program_does_not_stop_the_others(tmp_path: Path) -> Non
 def test_the_time_limit_ends_the_tuning(tmp_path: Path) -> None:
     result = run([state()], 10**6, tmp_path / "a.db", time_limit=0.05)
     assert 1 <= result.trials < 10**6
+
+
+@pytest.mark.parametrize(("limit", "trials"), [(66.0, 6), (62.0, 5)])
+def test_no_program_is_begun_that_would_end_after_the_limit(
+    limit: float, trials: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measurer = FakeMeasurer()
+    # Every program runs for ten seconds and nothing else takes any; a sixteenth of the limit is kept for confirming.
+    for seconds in ("elapsed", "alone"):
+        monkeypatch.setattr(PhaseClock, seconds, property(lambda _: 10.0 * len(measurer.asked)))
+    result = run([state()], 10**6, tmp_path / "a.db", measurer, time_limit=limit)
+    assert (result.stopped, result.trials) == (Stop.TIME, trials)
 
 
 def test_the_phases_add_up_to_the_seconds(tmp_path: Path) -> None:
