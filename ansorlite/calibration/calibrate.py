@@ -16,7 +16,7 @@ from ansorlite.alignment import CACHE_LINE
 from ansorlite.calibration import core, memory, parallel, tiles
 from ansorlite.calibration.stopwatch import Stopwatch
 from ansorlite.machine.constants import MachineConstants
-from ansorlite.runtime.peaks import Loops, Team, aligned
+from ansorlite.runtime.peaks import Loops, Team
 from ansorlite.target import Target
 
 CORE: Final[Mapping[str, core.Body]] = {
@@ -36,8 +36,8 @@ _SLOWER: Final = 1.2
 _RUN: Final = 2
 #: So few that a line of each is in the first cache.
 _PAGES: Final = (16, 32, 40, 48, 64, 72, 96, 128, 160, 192, 256)
-#: Shares of a cache that a sweep fills.
-_SHARES: Final = (0.5, 0.75, 1.0, 1.5)
+#: Shares of a cache that a sweep fills; the first is all in it.
+_SHARES: Final = (0.5, 0.75, 1.0)
 
 
 def calibrate(target: Target, start: MachineConstants, say: Callable[[str], None] = lambda _: None) -> MachineConstants:
@@ -141,34 +141,32 @@ def _overlap(target: Target, c: MachineConstants, within: int, beyond: int, rate
 
 
 def _bandwidths(target: Target, c: MachineConstants) -> MachineConstants:
+    caches, third = (target.l1, target.l2, target.l3), _third(target)
+    far = 4 * max(target.l3, 2 * target.threads * target.l2)
+    sizes = dict.fromkeys([third, far, *(int(part * size) for size in caches for part in _SHARES)])
     with Loops(target) as loops, ThreadPoolExecutor(target.threads) as pool:
+        alone = Team(pool, 1).rates([loops.reads(size, 1) for size in sizes])
+        together = Team(pool, target.threads).rates([loops.reads(size, target.threads) for size in (third, far)])
+    rates = {size: rate / c.clock for size, rate in zip(sizes, alone, strict=True)}
+    l3_all, memory_all = (rate / c.clock for rate in together)
 
-        def rate(nbytes: int, threads: int) -> float:
-            """Bytes a cycle that ``threads`` cores read together, each its part of ``nbytes``."""
-            share = max(nbytes // threads // loops.block, 1) * loops.block
-            buffers = [aligned(share) for _ in range(threads)]
-            return Team(pool, threads).rate(lambda n: loops.reader(buffers[n], share), share) / c.clock
+    def share(size: int, beyond: float) -> float:
+        """The part of a cache that can be filled before it slows down half-way to what lies beyond."""
+        slow = (rates[int(_SHARES[0] * size)] + beyond) / 2
+        return max((part for part in _SHARES if rates[int(part * size)] >= slow), default=_SHARES[0])
 
-        def share(size: int, cached: float, beyond: float) -> float:
-            """The part of a cache that can be filled before it slows down half-way to what lies beyond."""
-            slow = (cached + beyond) / 2
-            return max((part for part in _SHARES if rate(int(part * size), 1) >= slow), default=_SHARES[0])
-
-        third = _third(target)
-        l1, l2, l3 = rate(target.l1 // 2, 1), rate(target.l2 // 2, 1), rate(third, 1)
-        far = 4 * max(target.l3, 2 * target.threads * target.l2)
-        beyond = rate(far, 1)
-        return replace(
-            c,
-            l2_bytes=l2,
-            l3_bytes=l3,
-            memory_bytes=beyond,
-            l3_all=max(rate(third, target.threads), l3),
-            memory_all=max(rate(far, target.threads), beyond),
-            l1_share=share(target.l1, l1, l2),
-            l2_share=share(target.l2, l2, l3),
-            l3_share=share(target.l3, l3, beyond),
-        )
+    l2, l3, memory = rates[int(_SHARES[0] * target.l2)], rates[third], rates[far]
+    return replace(
+        c,
+        l2_bytes=l2,
+        l3_bytes=l3,
+        memory_bytes=memory,
+        l3_all=max(l3_all, l3),
+        memory_all=max(memory_all, memory),
+        l1_share=share(target.l1, l2),
+        l2_share=share(target.l2, l3),
+        l3_share=share(target.l3, memory),
+    )
 
 
 def _third(target: Target) -> int:
@@ -190,5 +188,6 @@ def _coherence(target: Target, c: MachineConstants) -> MachineConstants:
     if target.threads == 1:
         return c
     bodies: dict[str, core.Body] = {each.__name__: each for each in (parallel.writes, parallel.reads, parallel.both)}
-    seconds = Stopwatch(target, bodies, parallel.LINES * CACHE_LINE, parallel.FUNCTIONS).seconds()
+    # Where a host moves virtual cores about, lines come from the same core at times, and from far away at others.
+    seconds = Stopwatch(target, bodies, parallel.LINES * CACHE_LINE, parallel.FUNCTIONS).seconds(share=0.5)
     return replace(c, coherence_miss=max(seconds["both"] - seconds["reads"] - seconds["writes"], 0.0) * c.clock)

@@ -20,6 +20,8 @@ _RUN: Final = 2
 _WORK: Final = 10_000
 _BRIEF: Final = 2_000
 _LATE: Final = 10 * _WORK
+#: Multiplications of one turn of a chain.
+_CHAIN: Final = 8
 
 
 def loop_of(function: str, threads: int, context: str = "null") -> Body:
@@ -51,18 +53,21 @@ def both(loop: Loop) -> int:
     return reads(loop)
 
 
-def _busy(name: str, turns: int) -> str:
-    """A chain of dependent additions: so many cycles."""
+def _busy(name: str, cycles: int) -> str:
+    """A chain of dependent multiplications, some three cycles each: what else runs on the same core hardly slows it."""
+    squares = "\n".join(f"  %x{n + 1} = mul i64 %x{n}, %x{n}" for n in range(_CHAIN))
     return f"""define void @{name}(ptr %context, i64 %begin, i64 %end, i64 %thread) {{
 entry:
   br label %loop
 loop:
   %i = phi i64 [ 0, %entry ], [ %next, %loop ]
-  call void asm sideeffect "", "~{{memory}}"()
+  %x0 = phi i64 [ %end, %entry ], [ %x{_CHAIN}, %loop ]
+{squares}
   %next = add i64 %i, 1
-  %more = icmp slt i64 %next, {turns}
+  %more = icmp slt i64 %next, {cycles // (3 * _CHAIN)}
   br i1 %more, label %loop, label %out
 out:
+  call void asm sideeffect "", "r"(i64 %x{_CHAIN})
   ret void
 }}"""
 

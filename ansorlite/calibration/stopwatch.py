@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import math
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -20,9 +19,11 @@ from ansorlite.runtime.peaks import aligned
 from ansorlite.runtime.timing import turns_for
 from ansorlite.target import Target
 
-#: Seconds of one attempt, and how many there are of each loop.
+#: Seconds of one attempt, and how many there are of each loop, at least.
 _SECONDS: Final = 0.0005
 _ATTEMPTS: Final = 80
+#: Seconds that all attempts take, at least: a core shares its units with another guest's thread for a second at a time.
+_LONG: Final = 2.5
 _NONE: Final[Mapping[str, str]] = {}
 
 
@@ -58,20 +59,25 @@ class Stopwatch:
         self.data.view(np.uint8)[:] = 0
         self.data[:HEAD].view(np.float32)[:] = 1.0
 
-    def seconds(self) -> dict[str, float]:
+    def seconds(self, share: float = 0.0) -> dict[str, float]:
         """Of one of the things that each loop is about, by the loop's name.
+
+        Args:
+            share: of the attempts that may take less than what counts, which is the least of all by default.
 
         The loops take turns: so each of them, the one that tells the clock among them, is tried at moments all over the
         time that this takes, and what else is going on slows none of them throughout.
         """
         turns = {name: turns_for(partial(self.once, name), _SECONDS) for name in self._functions}
-        least = dict.fromkeys(turns, math.inf)
-        for _ in range(_ATTEMPTS):
+        taken: dict[str, list[float]] = {name: [] for name in turns}
+        attempts, end = 0, time.perf_counter() + _LONG
+        while attempts < _ATTEMPTS or time.perf_counter() < end:
+            attempts += 1
             for name, count in turns.items():
                 # Caches, and helpers that have slept since, are warmed up first.
                 self.once(name, count)
-                least[name] = min(least[name], self.once(name, count))
-        return {name: least[name] / (turns[name] * self._amounts[name]) for name in turns}
+                taken[name].append(self.once(name, count))
+        return {name: float(np.quantile(taken[name], share)) / (turns[name] * self._amounts[name]) for name in turns}
 
     def once(self, name: str, turns: int) -> float:
         """Seconds of so many turns, timed once."""

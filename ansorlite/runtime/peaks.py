@@ -9,11 +9,11 @@ import ctypes
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -32,7 +32,7 @@ _WAYS: Final = range(4)
 _SECONDS: Final = 0.005
 _ATTEMPTS: Final = 60
 _FEW: Final = 10
-#: Seconds after which a few attempts are enough: one sweep of a large memory takes a tenth of a second.
+#: Seconds a work after which a few attempts are enough: one sweep of a large memory takes a tenth of a second.
 _LONG: Final = 0.5
 
 
@@ -88,28 +88,35 @@ class Peaks:
 def measure_flops(target: Target, threads: int) -> float:
     """float32 operations a second of so many cores, roughly; takes a fifth of a second."""
     with Loops(target) as loops, ThreadPoolExecutor(threads) as pool:
-        return Team(pool, threads).rate(lambda _: loops.multiply_adds, loops.flops_a_turn, _FEW)
+        return Team(pool, threads).rates([loops.flops()], _FEW)[0]
 
 
 def measure_peaks(target: Target, threads: int) -> Peaks:
     """Measure the peaks of ``threads`` cores; takes some two seconds."""
+    footprints = _footprints(target, threads)
     with Loops(target) as loops, ThreadPoolExecutor(threads) as pool:
-        team = Team(pool, threads)
-        flops = team.rate(lambda _: loops.multiply_adds, loops.flops_a_turn)
-        levels = []
-        for name, nbytes in _footprints(target, threads).items():
-            share = nbytes // threads // loops.block * loops.block
-            buffers = [aligned(share) for _ in range(threads)]
-            read = team.rate(lambda n, b=buffers, s=share: loops.reader(b[n], s), share)  # type: ignore[misc]
-            copy = team.rate(lambda n, b=buffers, s=share: loops.copier(b[n], s), share)  # type: ignore[misc]
-            levels.append(MemoryLevel(name, nbytes, read, copy))
-    return Peaks(threads, flops, tuple(levels))
+        sweeps = [sweep(nbytes, threads) for nbytes in footprints.values() for sweep in (loops.reads, loops.copies)]
+        flops, *rates = Team(pool, threads).rates([loops.flops(), *sweeps])
+    levels = zip(footprints.items(), rates[::2], rates[1::2], strict=True)
+    return Peaks(threads, flops, tuple(MemoryLevel(*level, read, copy) for level, read, copy in levels))
 
 
 def _footprints(target: Target, threads: int) -> dict[str, int]:
     private = threads * target.l2
     shared = max(target.l3, 2 * private)
     return {"L1": threads * target.l1 // 2, "L2": private // 2, "L3": shared // 2, "memory": 4 * shared}
+
+
+class Work(NamedTuple):
+    """What threads do at the same time.
+
+    Attributes:
+        of: each thread, by its number: takes so many turns.
+        amount: of what one turn of one thread is about.
+    """
+
+    of: Callable[[int], Callable[[int], None]]
+    amount: int
 
 
 class Team:
@@ -119,20 +126,20 @@ class Team:
         self._pool = pool
         self._threads = threads
 
-    def rate(self, work_of: Callable[[int], Callable[[int], None]], amount: int, attempts: int = _ATTEMPTS) -> float:
-        """The best total of ``amount`` a turn and a second.
+    def rates(self, works: Sequence[Work], attempts: int = _ATTEMPTS) -> list[float]:
+        """Of each work the best total of its amount a second.
 
-        Args:
-            work_of: for each thread, a function that takes so many turns.
+        They take turns: so each is tried at moments all over the time that this takes, and what else is going on slows none
+        throughout.
         """
-        works = [work_of(number) for number in range(self._threads)]
-        turns = turns_for(partial(self._together, works), _SECONDS)
-        best, begin = math.inf, time.perf_counter()
+        each = [[work.of(number) for number in range(self._threads)] for work in works]
+        turns = [turns_for(partial(self._together, functions), _SECONDS) for functions in each]
+        best, begin = [math.inf] * len(works), time.perf_counter()
         for attempt in range(attempts):
-            if attempt >= _FEW and time.perf_counter() - begin > _LONG:
+            if attempt >= _FEW and time.perf_counter() - begin > _LONG * len(works):
                 break
-            best = min(best, self._together(works, turns))
-        return self._threads * amount * turns / best
+            best = [min(least, self._together(f, n)) for least, f, n in zip(best, each, turns, strict=True)]
+        return [self._threads * w.amount * n / least for w, n, least in zip(works, turns, best, strict=True)]
 
     def _together(self, works: list[Callable[[int], None]], turns: int) -> float:
         barrier = threading.Barrier(self._threads)
@@ -197,6 +204,23 @@ class Loops:
         half = nbytes // self.block // 2
         start = buffer.ctypes.data
         return lambda turns: self._copy(half, start, turns, start + half * self.block)
+
+    def flops(self) -> Work:
+        """:meth:`multiply_adds` of every thread, as operations."""
+        return Work(lambda _: self.multiply_adds, self.flops_a_turn)
+
+    def reads(self, nbytes: int, threads: int) -> Work:
+        """:meth:`reader` of every thread, each of its part of ``nbytes``."""
+        return self._sweeps(self.reader, nbytes, threads)
+
+    def copies(self, nbytes: int, threads: int) -> Work:
+        """:meth:`copier` of every thread, each of its part of ``nbytes``."""
+        return self._sweeps(self.copier, nbytes, threads)
+
+    def _sweeps(self, sweep: Callable[[np.ndarray[Any, Any], int], Callable[[int], None]], nbytes: int, threads: int) -> Work:
+        part = max(nbytes // threads // self.block, 1) * self.block
+        buffers = [aligned(part) for _ in range(threads)]
+        return Work(lambda number: sweep(buffers[number], part), part)
 
 
 def aligned(nbytes: int) -> np.ndarray[Any, Any]:

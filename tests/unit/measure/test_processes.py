@@ -9,8 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,6 +26,7 @@ from tests.unit.measure.test_measurer import GOOD, SETTINGS
 from tests.waiting import LIMIT, wait_for
 
 WAITS = faked("waits")
+
 
 @pytest.fixture(scope="module")
 def inherited_pid_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
