@@ -27,10 +27,16 @@ class _Sharing(NamedTuple):
 
 
 class _Walks(NamedTuple):
-    """Iterations of the unrolled loops that move along a dimension; ``None``: there are none."""
+    """Iterations of the unrolled loops that move along a dimension; ``None``: there are none.
+
+    Attributes:
+        steps, tile: of steps of the reduction, and of the others.
+        strides: elements that an iteration of the innermost loop of either moves.
+    """
 
     steps: Number | None
     tile: Number | None
+    strides: tuple[Number, Number]
 
 
 def loads_of(s: StatementFacts, looping: Numbers, tile: Number, vectors: Number, registers: int) -> list[Number]:
@@ -68,12 +74,14 @@ def _sharing(access: AccessFacts, s: StatementFacts, inside: Number) -> _Sharing
     waiting: Number = 0
     shares = False
     for position, width in enumerate(access.widths):
-        steps, tile = _walks(width, s)
+        steps, tile, (by_step, by_tile) = _walks(width, s)
         if steps is not None and tile is not None:
             # Lanes are along the last dimension: what is shifted by less than a vector is another vector.
             whole = 1 if position < len(access.widths) - 1 else equal(access.lane_stride, 0)
             here = where(every((whole, steps > 1, tile > 1)), minimum(select(width, inside) / (steps * tile), 1), 1)
-            distinct, waiting = distinct * here, waiting + (1 - here) / maximum(steps - 1, 1)
+            # Of a convolution with a stride, not the next step reads it again, but the one that is as far as the stride.
+            later = maximum(by_tile / maximum(by_step, 1), 1)
+            distinct, waiting = distinct * here, waiting + (1 - here) * minimum(later / maximum(steps - later, 1), 1)
             shares = True
     if not shares:
         return None
@@ -84,12 +92,17 @@ def _sharing(access: AccessFacts, s: StatementFacts, inside: Number) -> _Sharing
 def _walks(width: Numbers, s: StatementFacts) -> _Walks:
     steps: Number | None = None
     tile: Number | None = None
+    by_step: Number = 0
+    by_tile: Number = 0
     for depth, (unrolled, reduce, trip) in enumerate(zip(s.unrolled, s.reduce, s.trips, strict=True)):
         if width[depth] is width[depth + 1] or largest(unrolled) == 0:
             continue
         moves = every((negated(equal(width[depth], width[depth + 1])), unrolled, negated(s.vector[depth])))
+        stride = (width[depth] - width[depth + 1]) / maximum(trip - 1, 1)
         if largest(reduce) > 0:
             steps = (1 if steps is None else steps) * where(both(moves, reduce), trip, 1)
+            by_step = where(both(moves, reduce), stride, by_step)
         if largest(negated(reduce)) > 0:
             tile = (1 if tile is None else tile) * where(both(moves, negated(reduce)), trip, 1)
-    return _Walks(steps, tile)
+            by_tile = where(both(moves, negated(reduce)), stride, by_tile)
+    return _Walks(steps, tile, (by_step, by_tile))
