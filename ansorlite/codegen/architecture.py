@@ -27,6 +27,7 @@ class Architecture:
         branches: whether a load under a condition of one thread is behind a branch; else some other readable element is loaded.
         ahead: how many bytes before they are read sums in registers ask for their operands; 0 where asking does not pay.
             Half as much and four times as much were no better.
+        overwrites: whether a multiply-add may overwrite a factor as well as the sum (:mod:`ansorlite.codegen.factors`).
         shifts_by_words: whether amounts of shifts are words of 32 bits. LLVM 22 forgets the upper half of a wider one that it
             takes to be limited by the instruction.
     """
@@ -40,6 +41,7 @@ class Architecture:
     library: bool = True
     branches: bool = False
     ahead: int = 1024
+    overwrites: bool = False
     shifts_by_words: bool = False
 
 
@@ -52,6 +54,7 @@ ARCHITECTURES: Final[Mapping[str, Architecture]] = {
         permutes=False,
         streamed=16,
         fence="llvm.x86.sse.sfence",
+        overwrites=True,
     ),
     "aarch64": Architecture(pause=("llvm.aarch64.hint", "i32", "i32 1"), half=True, saturates=True, permutes=True),
     "nvptx64": Architecture(

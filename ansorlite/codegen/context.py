@@ -154,6 +154,7 @@ class Context:
         starts_teams: whether it calls teams, so that others' functions run on its thread, too.
         crowded: within steps of a register tile that are written out: whether each loads for itself what registers are short for.
         step: within such a step: its layer.
+        holds: whether multiply-adds leave elements that were spread as they are (:mod:`ansorlite.codegen.factors`).
         tiles: what its matrix registers are configured for; ``None``: it has used none so far.
     """
 
@@ -177,6 +178,7 @@ class Context:
     tiles: Tiles | None = None
     crowded: bool | None = None
     step: int | None = None
+    holds: bool = False
 
     def __post_init__(self) -> None:
         self.registers = Registers(self.b)

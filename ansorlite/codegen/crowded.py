@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from ansorlite.codegen import vectorized
+from ansorlite.codegen import factors, vectorized
 from ansorlite.codegen.context import Context
 from ansorlite.codegen.register_tile import unrolled_update
 from ansorlite.codegen.trimmed import trimmed
@@ -50,6 +50,11 @@ class Steps:
     along: tuple[Load, ...]
     spread: tuple[Load, ...]
 
+    @property
+    def tile(self) -> int:
+        """How many rows there are."""
+        return math.prod(map(trips, self.rows))
+
 
 @once_for_each
 def steps_of(nest: For) -> Steps | None:
@@ -76,19 +81,30 @@ def emit(c: Context, loop: For, write: Callable[[Context, For], None]) -> None:
             write(c, loop)
             c.step = None
     elif c.crowded is None:
-        c.crowded = _crowded(c, loop, found)
+        c.crowded, c.holds = _crowded(c, loop, found), _wanders(c, found)
         write(c, loop)
-        c.crowded = None
+        c.crowded, c.holds = None, False
     else:
         write(c, loop)
 
 
 def _crowded(c: Context, nest: For, found: Steps) -> bool:
     """Whether the registers do not hold a tile, what an update reads along it, and what waits for a later step."""
-    vectors = -(-trips(found.lane) // vectorized.lanes_of(found.lane, c.target))
-    tile = math.prod(map(trips, found.rows))
     elements, others = _waiting(nest)
-    return (tile + len(found.along) + others) * vectors + elements > c.target.vector_registers
+    return (found.tile + len(found.along) + others) * _vectors(c, found) + elements > c.target.vector_registers
+
+
+def _wanders(c: Context, found: Steps) -> bool:
+    """Whether sums would leave their registers for those of elements, each of which one update reads, until none is left."""
+    alone = any(
+        math.prod(trips(loop) for loop in found.rows if loop.var in free_vars(load)) == found.tile for load in found.spread
+    )
+    short = 2 * found.tile + len(found.along) > c.target.vector_registers
+    return alone and short and _vectors(c, found) == 1 and factors.overwritten(c.target)
+
+
+def _vectors(c: Context, found: Steps) -> int:
+    return -(-trips(found.lane) // vectorized.lanes_of(found.lane, c.target))
 
 
 @once_for_each

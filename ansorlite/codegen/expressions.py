@@ -17,6 +17,7 @@ from ansorlite.codegen.addresses import Term
 from ansorlite.codegen.architecture import architecture_of
 from ansorlite.codegen.builder import Builder
 from ansorlite.codegen.context import Context, Lanes
+from ansorlite.codegen.factors import hold
 from ansorlite.codegen.scope import dependence
 from ansorlite.codegen.types import Operand
 from ansorlite.loops.nodes import Load
@@ -297,8 +298,13 @@ def _next_product(c: Context, expr: Binary) -> Binary | None:
 def _multiply_add(c: Context, total: Operand, product: Binary) -> Operand:
     x, y = evaluate(c, product.a), evaluate(c, product.b)
     lanes = max(total.lanes, x.lanes, y.lanes)
-    operands = (spread_over(c, value, product.dtype, lanes) for value in (total, x, y))
-    return Operand(operators.multiply_add(c.b, product.dtype, lanes, *operands), lanes)
+    before, *factors = (spread_over(c, value, product.dtype, lanes) for value in (total, x, y))
+    result = operators.multiply_add(c.b, product.dtype, lanes, before, *factors)
+    if c.holds:
+        for value, factor in zip((x, y), factors, strict=True):
+            if value.lanes < lanes and not value.literal:
+                hold(c, factor, product.dtype, lanes)
+    return Operand(result, lanes)
 
 
 def _logic(c: Context, expr: Binary, x: Operand) -> Operand:

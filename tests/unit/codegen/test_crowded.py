@@ -19,6 +19,8 @@ from tests.unit.loops.build import argument, load, loop, store
 #: With 16 and with 32 registers.
 FEW, MANY = resolve("x86-64-v3"), resolve("x86-64-v4")
 LANES = 8
+#: A vector that is stored to the stack, or read from it.
+STACK = re.compile(r"ymm\d+, .*\(%[re][sb]p\)|\(%[re][sb]p\), .*%ymm")
 
 
 def convolution(rows: int, taps: int, columns: int = 2 * LANES, channels: int = 5) -> Function:
@@ -59,7 +61,16 @@ def test_steps_share_elements_while_there_are_registers() -> None:
 
 def test_nothing_is_kept_on_the_stack() -> None:
     code = assembly(build(convolution(6, 3), FEW), FEW)
-    assert not re.findall(r"ymm\d+, .*\(%rsp\)", code)
+    assert not STACK.findall(code)
+
+
+@pytest.mark.parametrize("taps", [2, 3, 4])
+@pytest.mark.parametrize("rows", [8, 10, 13, 14])
+def test_sums_stay_in_their_registers(rows: int, taps: int) -> None:
+    """A multiply-add that overwrites a spread element leaves the sum in another register."""
+    code = assembly(build(convolution(rows, taps, LANES), FEW), FEW)
+    assert set(re.findall(r"vfmadd(\d+)ps", code)) == {"231"}
+    assert not STACK.findall(code)
 
 
 @pytest.mark.parametrize("rows", [1, 3, 6, 13])
