@@ -9,7 +9,20 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ansorlite.columns.arithmetic import both, equal, every, largest, maximum, minimum, negated, product, select, total, where
+from ansorlite.columns.arithmetic import (
+    both,
+    equal,
+    every,
+    largest,
+    maximum,
+    minimum,
+    modulo,
+    negated,
+    product,
+    select,
+    total,
+    where,
+)
 from ansorlite.columns.tape import Number
 from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
 
@@ -78,7 +91,11 @@ def _sharing(access: AccessFacts, s: StatementFacts, inside: Number) -> _Sharing
         if steps is not None and tile is not None:
             # Lanes are along the last dimension: what is shifted by less than a vector is another vector.
             whole = 1 if position < len(access.widths) - 1 else equal(access.lane_stride, 0)
-            here = where(every((whole, steps > 1, tile > 1)), minimum(select(width, inside) / (steps * tile), 1), 1)
+            # Between what a dilated one reads with a stride there are elements that nothing reads.
+            near, far = minimum(by_tile, by_step), maximum(by_tile, by_step)
+            gap = where(equal(modulo(far, maximum(near, 1)), 0), maximum(near, 1), 1)
+            touched = (select(width, inside) - 1) / gap + 1
+            here = where(every((whole, steps > 1, tile > 1)), minimum(touched / (steps * tile), 1), 1)
             # Of a convolution with a stride, not the next step reads it again, but the one that is as far as the stride.
             later = maximum(by_tile / maximum(by_step, 1), 1)
             distinct, waiting = distinct * here, waiting + (1 - here) * minimum(later / maximum(steps - later, 1), 1)

@@ -25,14 +25,14 @@ from tests import targets
 LOADED: Final = re.compile(r"^\s+v(?:movups|fmadd\w+)\s+\w*\(%r(?!sp)[^)]*\), .*%zmm", re.MULTILINE)
 
 
-def taps(rows: int, down: bool, length: int = 64, stride: int = 1) -> Sketch:
+def taps(rows: int, down: bool, length: int = 64, stride: int = 1, dilation: int = 1) -> Sketch:
     """Three taps over rows of 32 elements, ``down`` columns or along the rows; tiles are so many ``rows`` by one vector."""
-    shape = (59 * stride + 3, length) if down else (60, length)
+    shape = (59 * stride + 2 * dilation + 1, length) if down else (60, length)
     a, w = te.placeholder(shape, name="A"), te.placeholder((3,), name="W")
     r = te.reduce_axis(3, name="r")
 
     def element(y: te.Expr, x: te.Expr) -> te.Expr:
-        return te.sum((a[stride * y + r, x] if down else a[y, x + r]) * w[r], axis=r)
+        return te.sum((a[stride * y + dilation * r, x] if down else a[y, x + r]) * w[r], axis=r)
 
     task = Task([a, w, te.compute((60, 32), element, name="C")], replace(targets.WIDE, threads=1))
     return sketch_of(
@@ -52,19 +52,23 @@ def feature(sketch: Sketch, name: str) -> float:
 
 
 @pytest.mark.parametrize(
-    ("rows", "down", "stride", "expected"),
+    ("rows", "down", "stride", "dilation", "expected"),
     [
-        (2, True, 1, 4),  # four rows, of which two outputs read three each
-        (6, True, 1, 8),
-        (30, True, 1, 90),  # beside 30 accumulators no register is left for a row to wait in
-        (6, False, 1, 18),  # vectors that are one element apart are different ones
-        (15, True, 2, 31),  # the third tap reads what the first one of the next row did
-        (20, True, 2, 60),  # beside 20 accumulators not all registers are left that 19 rows wait in for two steps
-        (6, True, 3, 18),  # nothing is read twice
+        (2, True, 1, 1, 4),  # four rows, of which two outputs read three each
+        (6, True, 1, 1, 8),
+        (30, True, 1, 1, 90),  # beside 30 accumulators no register is left for a row to wait in
+        (6, False, 1, 1, 18),  # vectors that are one element apart are different ones
+        (15, True, 2, 1, 31),  # the third tap reads what the first one of the next row did
+        (20, True, 2, 1, 60),  # beside 20 accumulators not all registers are left that 19 rows wait in for two steps
+        (6, True, 3, 1, 18),  # nothing is read twice
+        (6, True, 2, 2, 8),  # as without either: every other row is read
+        (6, True, 1, 2, 10),
     ],
 )
-def test_what_taps_share_is_loaded_once_where_registers_are_left(rows: int, down: bool, stride: int, expected: int) -> None:
-    sketch = taps(rows, down, stride=stride)
+def test_what_taps_share_is_loaded_once_where_registers_are_left(
+    rows: int, down: bool, stride: int, dilation: int, expected: int
+) -> None:
+    sketch = taps(rows, down, stride=stride, dilation=dilation)
     assert feature(sketch, "vector_loads") == pytest.approx(expected)
     code = assembly(build(sketch.lower(()), sketch.target), sketch.target)
     assert len(LOADED.findall(code)) == expected
