@@ -20,8 +20,9 @@ from ansorlite.target import Target
 
 
 def overwritten(target: Target) -> bool:
-    """Whether a spread element may be; where a multiply-add spreads one that is in memory itself, it has no register."""
-    return architecture_of(target).overwrites and "+avx512f" not in target.features.split(",")
+    """Whether a spread element may be: there is a multiply-add, and it does not spread what is in memory itself."""
+    features = target.features.split(",")
+    return architecture_of(target).overwrites and "+fma" in features and "+avx512f" not in features
 
 
 def hold(c: Context, factor: str, dtype: str, lanes: int) -> None:

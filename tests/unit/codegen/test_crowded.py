@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from ansorlite.codegen import assembly
+from ansorlite.codegen import assembly, factors
 from ansorlite.codegen.crowded import steps_of
 from ansorlite.loops.nodes import Alloc, Buffer, For, Function, LoopKind, Role, Scope, Store, block, index
 from ansorlite.platforms import build
@@ -71,6 +71,13 @@ def test_sums_stay_in_their_registers(rows: int, taps: int) -> None:
     code = assembly(build(convolution(rows, taps, LANES), FEW), FEW)
     assert set(re.findall(r"vfmadd(\d+)ps", code)) == {"231"}
     assert not STACK.findall(code)
+
+
+def test_where_products_and_additions_are_two_instructions_nothing_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    old = resolve("x86-64-v2")
+    code = assembly(build(convolution(8, 3, 4), old), old)
+    monkeypatch.setattr(factors, "overwritten", lambda _: True)
+    assert len(code.splitlines()) < len(assembly(build(convolution(8, 3, 4), old), old).splitlines())
 
 
 @pytest.mark.parametrize("rows", [1, 3, 6, 13])
