@@ -16,7 +16,7 @@ from ansorlite.alignment import CACHE_LINE
 from ansorlite.calibration import core, memory, parallel, tiles
 from ansorlite.calibration.stopwatch import Stopwatch
 from ansorlite.machine.constants import MachineConstants
-from ansorlite.runtime.peaks import Loops, Team
+from ansorlite.runtime.peaks import Loops, Team, aligned
 from ansorlite.target import Target
 
 CORE: Final[Mapping[str, core.Body]] = {
@@ -145,8 +145,9 @@ def _bandwidths(target: Target, c: MachineConstants) -> MachineConstants:
     far = 4 * max(target.l3, 2 * target.threads * target.l2)
     sizes = dict.fromkeys([third, far, *(int(part * size) for size in caches for part in _SHARES)])
     with Loops(target) as loops, ThreadPoolExecutor(target.threads) as pool:
-        alone = Team(pool, 1).rates([loops.reads(size, 1) for size in sizes])
-        together = Team(pool, target.threads).rates([loops.reads(size, target.threads) for size in (third, far)])
+        data = aligned(far)
+        alone = Team(pool, 1).rates([loops.reads(data, size, 1) for size in sizes])
+        together = Team(pool, target.threads).rates([loops.reads(data, size, target.threads) for size in (third, far)])
     rates = {size: rate / c.clock for size, rate in zip(sizes, alone, strict=True)}
     l3_all, memory_all = (rate / c.clock for rate in together)
 

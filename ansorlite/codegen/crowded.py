@@ -22,7 +22,7 @@ from itertools import product
 
 from ansorlite.codegen import factors, vectorized
 from ansorlite.codegen.context import Context
-from ansorlite.codegen.register_tile import unrolled_update
+from ansorlite.codegen.register_tile import count, unrolled_update
 from ansorlite.codegen.trimmed import trimmed
 from ansorlite.loops.nodes import Buffer, For, Load
 from ansorlite.loops.visit import Ranges, loads, trips
@@ -71,7 +71,8 @@ def steps_of(nest: For) -> Steps | None:
 
 
 def emit(c: Context, loop: For, write: Callable[[Context, For], None]) -> None:
-    """Write a loop by ``write``; in steps of a crowded tile, each is told that it is one (:attr:`Context.step`)."""
+    """Write a loop by ``write``; in steps of a crowded tile, each is told that it is one (:attr:`Context.step`), and where sums
+    would wander, updates are told to hold what they spread (:attr:`Context.holds`)."""
     found = None if c.step is not None or c.target.gpu is not None else steps_of(loop)
     if found is None:
         write(c, loop)
@@ -91,20 +92,17 @@ def emit(c: Context, loop: For, write: Callable[[Context, For], None]) -> None:
 def _crowded(c: Context, nest: For, found: Steps) -> bool:
     """Whether the registers do not hold a tile, what an update reads along it, and what waits for a later step."""
     elements, others = _waiting(nest)
-    return (found.tile + len(found.along) + others) * _vectors(c, found) + elements > c.target.vector_registers
+    vectors = vectorized.vectors_of(found.lane, c.target)
+    return (found.tile + len(found.along) + others) * vectors + elements > c.target.vector_registers
 
 
 def _wanders(c: Context, found: Steps) -> bool:
     """Whether sums would leave their registers for those of elements, each of which one update reads, until none is left."""
-    alone = any(
-        math.prod(trips(loop) for loop in found.rows if loop.var in free_vars(load)) == found.tile for load in found.spread
+    alone = vectorized.vectors_of(found.lane, c.target) == 1 and any(
+        count(load, found.rows) == found.tile for load in found.spread
     )
     short = 2 * found.tile + len(found.along) > c.target.vector_registers
-    return alone and short and _vectors(c, found) == 1 and factors.overwritten(c.target)
-
-
-def _vectors(c: Context, found: Steps) -> int:
-    return -(-trips(found.lane) // vectorized.lanes_of(found.lane, c.target))
+    return alone and short and factors.overwritten(c.target)
 
 
 @once_for_each

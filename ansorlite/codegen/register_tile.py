@@ -77,8 +77,7 @@ def match(c: Context, nest: For) -> Tile | None:
     found = _update(nest)
     if found is None:
         return None
-    columns = trips(found.lane)
-    vectors = -(-columns // vectorized.lanes_of(found.lane, c.target))
+    columns, vectors = trips(found.lane), vectorized.vectors_of(found.lane, c.target)
     still = tuple(loop for loop in found.rows if loop not in found.moving)
     if found.along * vectors > found.spread:
         return Tile(found.moving, still, found.lane, columns) if vectors >= 2 or found.moving else None
@@ -128,7 +127,7 @@ def _update(nest: For) -> _Update | None:
     moving = tuple(loop for loop in rows if any(loop.var in free_vars(load) for load in along))
     if moving and not _in_any_order(rows, moving, update, spread):
         return None
-    return _Update(rows, moving, lane, sum(_count(load, rows) for load in along), sum(_count(load, rows) for load in spread))
+    return _Update(rows, moving, lane, sum(count(load, rows) for load in along), sum(count(load, rows) for load in spread))
 
 
 def _in_any_order(rows: Sequence[For], moving: Sequence[For], update: Store, spread: Sequence[Load]) -> bool:
@@ -163,7 +162,7 @@ def _rows(c: Context, rows: Sequence[For], update: Callable[[], None]) -> None:
             _rows(c, inside, update)
 
 
-def _count(load: Load, rows: Sequence[For]) -> int:
+def count(load: Load, rows: Sequence[For]) -> int:
     """How many elements, or vectors, of one row's position are read over the rows of a tile."""
     variables = free_vars(load)
     return math.prod(trips(loop) for loop in rows if loop.var in variables)

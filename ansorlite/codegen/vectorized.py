@@ -19,6 +19,7 @@ from ansorlite.codegen.context import Body, Context, Lanes
 from ansorlite.codegen.expressions import evaluate
 from ansorlite.codegen.scope import dependence
 from ansorlite.loops.nodes import Block, Buffer, For, If, Load, Scope, Store, statements
+from ansorlite.loops.visit import trips
 from ansorlite.once import once_for_each
 from ansorlite.target import Target
 from ansorlite.te import dtypes
@@ -96,6 +97,11 @@ def lanes_of(loop: For, target: Target) -> int:
     of 16 with two lanes off.
     """
     return _lanes(loop, target.vector_bytes, masks.least_masked(target))
+
+
+def vectors_of(loop: For, target: Target) -> int:
+    """In how many chunks a loop of constant extent is run."""
+    return -(-trips(loop) // lanes_of(loop, target))
 
 
 @once_for_each

@@ -44,12 +44,13 @@ class _Walks(NamedTuple):
 
     Attributes:
         steps, tile: of steps of the reduction, and of the others.
-        strides: elements that an iteration of the innermost loop of either moves.
+        by_step, by_tile: elements that an iteration of the innermost loop of either moves.
     """
 
     steps: Number | None
     tile: Number | None
-    strides: tuple[Number, Number]
+    by_step: Number
+    by_tile: Number
 
 
 def loads_of(s: StatementFacts, looping: Numbers, tile: Number, vectors: Number, registers: int) -> list[Number]:
@@ -87,7 +88,7 @@ def _sharing(access: AccessFacts, s: StatementFacts, inside: Number) -> _Sharing
     waiting: Number = 0
     shares = False
     for position, width in enumerate(access.widths):
-        steps, tile, (by_step, by_tile) = _walks(width, s)
+        steps, tile, by_step, by_tile = _walks(width, s)
         if steps is not None and tile is not None:
             # Lanes are along the last dimension: what is shifted by less than a vector is another vector.
             whole = 1 if position < len(access.widths) - 1 else equal(access.lane_stride, 0)
@@ -122,4 +123,4 @@ def _walks(width: Numbers, s: StatementFacts) -> _Walks:
         if largest(negated(reduce)) > 0:
             tile = (1 if tile is None else tile) * where(both(moves, negated(reduce)), trip, 1)
             by_tile = where(both(moves, negated(reduce)), stride, by_tile)
-    return _Walks(steps, tile, (by_step, by_tile))
+    return _Walks(steps, tile, by_step, by_tile)

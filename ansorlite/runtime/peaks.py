@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -24,10 +24,13 @@ from ansorlite.runtime.linker import Linked
 from ansorlite.runtime.timing import turns_for
 from ansorlite.target import Target
 
+_Bytes: TypeAlias = np.ndarray[Any, Any]
+
 #: Chains of multiply-adds: more than latency times units (4 x 2 on today's cores), few enough for the registers.
 _CHAINS: Final = 12
 #: Vectors in one step of a sweep.
 _WAYS: Final = range(4)
+_PAGE: Final = 4096
 #: Seconds of one attempt, and how many there are: the best counts, as nothing but other work on the machine slows one.
 _SECONDS: Final = 0.005
 _ATTEMPTS: Final = 60
@@ -95,7 +98,8 @@ def measure_peaks(target: Target, threads: int) -> Peaks:
     """Measure the peaks of ``threads`` cores; takes some two seconds."""
     footprints = _footprints(target, threads)
     with Loops(target) as loops, ThreadPoolExecutor(threads) as pool:
-        sweeps = [sweep(nbytes, threads) for nbytes in footprints.values() for sweep in (loops.reads, loops.copies)]
+        data = aligned(max(footprints.values()))
+        sweeps = [sweep(data, nbytes, threads) for nbytes in footprints.values() for sweep in (loops.reads, loops.copies)]
         flops, *rates = Team(pool, threads).rates([loops.flops(), *sweeps])
     levels = zip(footprints.items(), rates[::2], rates[1::2], strict=True)
     return Peaks(threads, flops, tuple(MemoryLevel(*level, read, copy) for level, read, copy in levels))
@@ -195,11 +199,11 @@ class Loops:
         """Take 1,000 steps in every chain a turn."""
         self._multiply_adds(1000 * turns, self.sink.ctypes.data)
 
-    def reader(self, buffer: np.ndarray[Any, Any], nbytes: int) -> Callable[[int], None]:
+    def reader(self, buffer: _Bytes, nbytes: int) -> Callable[[int], None]:
         """Reads ``nbytes`` of ``buffer`` a turn."""
         return lambda turns: self._read(nbytes // self.block, buffer.ctypes.data, turns, self.sink.ctypes.data)
 
-    def copier(self, buffer: np.ndarray[Any, Any], nbytes: int) -> Callable[[int], None]:
+    def copier(self, buffer: _Bytes, nbytes: int) -> Callable[[int], None]:
         """Copies the first half of ``buffer`` to its second: ``nbytes`` a turn, read and written."""
         half = nbytes // self.block // 2
         start = buffer.ctypes.data
@@ -209,24 +213,25 @@ class Loops:
         """:meth:`multiply_adds` of every thread, as operations."""
         return Work(lambda _: self.multiply_adds, self.flops_a_turn)
 
-    def reads(self, nbytes: int, threads: int) -> Work:
-        """:meth:`reader` of every thread, each of its part of ``nbytes``."""
-        return self._sweeps(self.reader, nbytes, threads)
+    def reads(self, data: _Bytes, nbytes: int, threads: int) -> Work:
+        """:meth:`reader` of every thread, each of its part of ``nbytes`` of ``data``."""
+        return self._sweeps(self.reader, data, nbytes, threads)
 
-    def copies(self, nbytes: int, threads: int) -> Work:
-        """:meth:`copier` of every thread, each of its part of ``nbytes``."""
-        return self._sweeps(self.copier, nbytes, threads)
+    def copies(self, data: _Bytes, nbytes: int, threads: int) -> Work:
+        """:meth:`copier` of every thread, each of its part of ``nbytes`` of ``data``."""
+        return self._sweeps(self.copier, data, nbytes, threads)
 
-    def _sweeps(self, sweep: Callable[[np.ndarray[Any, Any], int], Callable[[int], None]], nbytes: int, threads: int) -> Work:
-        part = max(nbytes // threads // self.block, 1) * self.block
-        buffers = [aligned(part) for _ in range(threads)]
-        return Work(lambda number: sweep(buffers[number], part), part)
+    def _sweeps(self, sweep: Callable[[_Bytes, int], Callable[[int], None]], data: _Bytes, nbytes: int, threads: int) -> Work:
+        # As far apart as they can be, for cores fetch what lies ahead; each begins on a page.
+        apart = len(data) // threads // _PAGE * _PAGE
+        part = max(min(nbytes // threads, apart) // self.block, 1) * self.block
+        return Work(lambda number: sweep(data[number * apart :], part), part)
 
 
-def aligned(nbytes: int) -> np.ndarray[Any, Any]:
+def aligned(nbytes: int) -> _Bytes:
     """Bytes that begin on a page; all touched."""
-    raw = np.ones(nbytes + 4096, np.uint8)
-    begin = -raw.ctypes.data % 4096
+    raw = np.ones(nbytes + _PAGE, np.uint8)
+    begin = -raw.ctypes.data % _PAGE
     return raw[begin : begin + nbytes]
 
 

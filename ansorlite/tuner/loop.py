@@ -171,8 +171,12 @@ class Tuner:
     @property
     def _late(self) -> bool:
         """Whether one more program, if it runs as long as those before did, ends after the limit."""
-        fresh = len(self._history) - self._restored
-        return self._time_left <= (self._clock.alone / fresh if fresh else 0.0)
+        return self._time_left <= (self._clock.alone / self._fresh if self._fresh else 0.0)
+
+    @property
+    def _fresh(self) -> int:
+        """Trials that were measured now."""
+        return len(self._history) - self._restored
 
     @property
     def _reason(self) -> Stop:
@@ -281,10 +285,9 @@ class Tuner:
 
     def _in_time(self) -> int:
         """How many more trials the time limit leaves room for, at the pace so far."""
-        fresh = len(self._history) - self._restored
-        if self._time_limit is None or not fresh:
+        if self._time_limit is None or not self._fresh:
             return self._most
-        return max(1, int(self._time_left * fresh / self._clock.elapsed))
+        return max(1, int(self._time_left * self._fresh / self._clock.elapsed))
 
     def _measure(self, measurer: Measures, index: int, batch: Mapping[str, Candidate]) -> list[Measurement]:
         state, candidates = self._states[index], list(batch.values())
