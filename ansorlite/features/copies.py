@@ -9,8 +9,9 @@ from ansorlite.analysis.access import accesses
 from ansorlite.columns.arithmetic import both, either, largest, total, where
 from ansorlite.columns.tape import Number
 from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
+from ansorlite.features.loops_around import Loops
 from ansorlite.features.neighbours import location_of, with_neighbours
-from ansorlite.features.nest_view import Loops, NestView, distinct, facts_of
+from ansorlite.features.nest_view import NestView, distinct, facts_of
 from ansorlite.schedule.nest import CopyLoop, Packed
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis

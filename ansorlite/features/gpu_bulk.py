@@ -14,7 +14,6 @@ from typing import Final
 from ansorlite.analysis.access import walked
 from ansorlite.columns.arithmetic import both, ceil, either, equal, every, floor, maximum, modulo, product, where
 from ansorlite.columns.tape import Number
-from ansorlite.features.nest_view import reach
 from ansorlite.features.population import NestStatements
 from ansorlite.loops.arguments import argument
 from ansorlite.machine.gpu import BANKS, SECTOR, Gpu
@@ -108,7 +107,7 @@ def _corner(view: NestStatements, stage: Attached, form: Affine, item: int) -> I
         apart = form.coefficients.get(axis, 0) * item
         if box is None or apart % _UNIT == 0:
             continue
-        low, high = reach(box)
+        low, high = box.reach
         if low < 0 or high >= extent:
             yield _even((extent - length) * apart)
         yield _even(box.constant * apart)

@@ -2,99 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, TypeAlias
+from typing import Final
 
-from ansorlite.alignment import CACHE_LINE
 from ansorlite.analysis.access import Access, accesses, axes_of
 from ansorlite.columns.arithmetic import (
-    along,
     both,
     either,
     equal,
-    every,
     largest,
     maximum,
     minimum,
-    modulo,
     negated,
     select,
-    some,
     total,
     where,
 )
 from ansorlite.columns.tape import Number
 from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
 from ansorlite.features.fused import joined
+from ansorlite.features.loops_around import Around, Loops, Steps, changes, first_step, how_wide, is_unaligned, loop_around
 from ansorlite.features.neighbours import Location, location_of, with_neighbours
 from ansorlite.features.operations import operations
 from ansorlite.loops.nodes import index
 from ansorlite.once import once_for_each
-from ansorlite.schedule.nest import Attached, Loop, Nest, Packed, Program
+from ansorlite.schedule.nest import Attached, Nest, Packed, Program
 from ansorlite.schedule.padding import strides
-from ansorlite.schedule.refs import LoopRef
-from ansorlite.schedule.regions import Box
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis, Reduce
 from ansorlite.te.index.form import Affine
 from ansorlite.te.index.simplify import IndexAlgebra
-from ansorlite.te.index.strides import moves, reached, step, width
+from ansorlite.te.index.strides import step
 from ansorlite.te.ops import BinaryOp
 from ansorlite.te.rewriting import with_body
 from ansorlite.te.tensor import Tensor
 from ansorlite.te.traversal import reads
 
-#: By axis how far an iteration of a loop moves, and the span that its last one is shifted into; ``None`` where that is not.
-Steps: TypeAlias = Mapping[Axis, tuple[Number, Number | None]]
 _NONE: Final[Mapping[str, Number]] = {}
-
-
-@dataclass(frozen=True, eq=False)
-class Loops:
-    """The loops around a statement, the axes that each walks, and by depth how much of each axis is left below.
-
-    Attributes:
-        numbers: by loop, the outermost first, as far as they are those of the nest: which of these each is.
-        steps: by loop, for axes: how far it moves; without an entry, as far as what is left below.
-        fused: by loop: the fused loop that it is a part of.
-    """
-
-    numbers: Sequence[int]
-    trips: Numbers
-    parallel: Numbers
-    unrolled: Numbers
-    vector: Numbers
-    reduce: Numbers
-    axes: tuple[frozenset[Axis], ...]
-    sizes: Mapping[Axis, Numbers]
-    lanes: Number
-    steps: Sequence[Steps]
-    fused: Sequence[LoopRef | None]
-
-
-@dataclass(frozen=True, eq=False)
-class Around:
-    """The loops around the region of a stage, as its own nest sees them.
-
-    Attributes:
-        trips, parallel, unrolled, steps, fused: by loop.
-        walks: by loop: which of the stage's axes the region moves along.
-        sizes: of the stage's axes, by depth.
-        places: of the regions that can be read there: the stage, and by loop whether it is around the region's place.
-        teams: parallel loops around it, as :class:`StatementFacts` has them.
-    """
-
-    trips: Numbers
-    parallel: Numbers
-    unrolled: Numbers
-    steps: Sequence[Steps]
-    fused: Sequence[LoopRef | None]
-    walks: Sequence[frozenset[Axis]]
-    sizes: Mapping[Axis, Numbers]
-    places: Mapping[Tensor, tuple[Attached, Numbers]]
-    teams: Mapping[Hashable, Number]
 
 
 class NestView:
@@ -112,7 +58,7 @@ class NestView:
         # A loop that is of one iteration in every program changes nothing but the time that this takes.
         own = [loop for loop in nest.loops if largest(loop.trip) > 1]
         # Those around the nest stand before all of its bands, and walk none of its axes.
-        before = [] if around is None else [_loop_around(trip) for trip in around.trips]
+        before = [] if around is None else [loop_around(trip) for trip in around.trips]
         self.loops = [*before, *own]
         self.trips = [loop.trip for loop in self.loops]
         self.bands = [loop.band for loop in self.loops]
@@ -246,7 +192,7 @@ class NestView:
         box = None if stage is None else stage.region[dim]
         if stage is None or box is None or not box.terms:
             return None
-        low, high = reach(box)
+        low, high = box.reach
         if low < 0:
             return None
         moves = both(either(stage.at > 0, self.around is not None), stage.lengths[dim] < tensor.shape[dim])
@@ -275,10 +221,10 @@ class NestView:
                 here: Numbers = [bool(walked & access.axes) for walked in loops.axes]
             else:
                 sizes, beyond = self.sizes_in_box(access.tensor, position, form, loops)
-                inside = _widths(form, sizes, len(loops.trips) + 1, extent)
+                inside = how_wide(form, sizes, len(loops.trips) + 1, extent)
                 widths.append([minimum(width + more, extent) for width, more in zip(inside, beyond, strict=True)])
                 here = [
-                    _moves(form, walked & form.variables, loops, depth) if not walked.isdisjoint(form.variables) else 0
+                    changes(form, walked & form.variables, loops, depth) if not walked.isdisjoint(form.variables) else 0
                     for depth, walked in enumerate(loops.axes)
                 ]
                 box = self.moving_box(access.tensor, position)
@@ -287,7 +233,7 @@ class NestView:
                     fixed = [both(box.moves, flag) for flag in self.renewed(self.places[access.tensor][1], loops)]
                     here = [both(flag, negated(still)) for flag, still in zip(here, fixed, strict=True)]
                 if by_axes is None:
-                    far = (_second(form, walked, loops, depth) for depth, walked in enumerate(loops.axes))
+                    far = (first_step(form, walked, loops, depth) for depth, walked in enumerate(loops.axes))
                     apart_here = (where(flag, by, 0) * between[position] for flag, by in zip(here, far, strict=True))
                     second = [a + b for a, b in zip(second, apart_here, strict=True)]
                 if lane is not None and lane in form.variables:
@@ -301,7 +247,7 @@ class NestView:
         producer = "" if access.tensor.body is None else access.tensor.name
         lane_step = where(equal(stride, 2), apart, 0) if known else 0
         facts = AccessFacts(tuple(widths), extents, item, moved, stride, False, renewed, pads)
-        unaligned = _unaligned(second, item, loops, moved, renewed)
+        unaligned = is_unaligned(second, item, loops, moved, renewed)
         return replace(facts, lane_step=lane_step, producer=producer, unaligned=unaligned)
 
     def renewed(self, outside: Numbers, loops: Loops) -> Numbers:
@@ -329,13 +275,13 @@ class NestView:
         stride = both(loops.lanes > 1, inside[-1]) if inside else 0
         renewed = self.renewed(self.outside(at), loops)
         if not pads:
-            unaligned = _unaligned(below[1:], item, loops, moved, renewed)
+            unaligned = is_unaligned(below[1:], item, loops, moved, renewed)
             return AccessFacts((below,), (below[0],), item, moved, stride, write, renewed, unaligned=unaligned)
         # A dimension for each loop: those that are not there are of one element.
         extents = [where(here, trip, 1) for here, trip in zip(inside, self.trips, strict=True)]
         widths = tuple([where(depth <= dim, extent, 1) for depth in range(len(below))] for dim, extent in enumerate(extents))
         behind = [0, *(pads.get(loop.name, 0) for loop in self.loops)][: len(extents)]
-        unaligned = _unaligned(strides(extents, behind), item, loops, moved, renewed)
+        unaligned = is_unaligned(strides(extents, behind), item, loops, moved, renewed)
         return AccessFacts(widths, tuple(extents), item, moved, stride, write, renewed, tuple(behind), unaligned=unaligned)
 
 
@@ -351,11 +297,6 @@ class _MovingBox:
     stage: Attached
     moves: Number
     shifted: bool
-
-
-def _loop_around(trip: Number) -> Loop:
-    """A loop around a nest, as one of a band before its first; it has no name there."""
-    return Loop("", Axis("around", extent=1), 0, -1, False, 1, 1, trip, 0)
 
 
 def facts_of(
@@ -395,55 +336,3 @@ def _walk(access: Access) -> Hashable:
 def _terms(form: Affine | None) -> Hashable:
     """The form without its constant, where that is of no consequence."""
     return form.terms if form is not None and all(isinstance(term, Axis) for term, _ in form.terms) else form
-
-
-def _widths(form: Affine, sizes: Mapping[Axis, Numbers], depths: int, extent: Number) -> list[Number]:
-    """By depth how many values a form takes, at most ``extent``."""
-    used = [axis for axis in sizes if axis in form.variables]
-    return by_depth(lambda left: minimum(width(form, left), extent), sizes, used, depths)
-
-
-def by_depth(
-    function: Callable[[Mapping[Axis, Number]], Number], sizes: Mapping[Axis, Numbers], axes: Sequence[Axis], depths: int
-) -> list[Number]:
-    """``function`` of how much of ``axes`` is left."""
-    if not axes:
-        return [function({})] * depths
-    return along(lambda *left: function(dict(zip(axes, left, strict=True))), *(sizes[axis] for axis in axes))
-
-
-def reach(box: Box) -> tuple[int, int]:
-    """The first element of all boxes, and the last."""
-    low = box.constant + sum(min(c, 0) * (axis.extent - 1) for axis, c in box.terms)
-    return low, box.constant + box.extra + sum(max(c, 0) * (axis.extent - 1) for axis, c in box.terms)
-
-
-def _moves(form: Affine, walked: Iterable[Axis], loops: Loops, depth: int) -> Number:
-    """Whether the form changes over the iterations of a loop that walks some of its axes, every other loop at its start."""
-    return moves(form, {axis: _steps(axis, loops, depth) for axis in walked})
-
-
-def _second(form: Affine, walked: Iterable[Axis], loops: Loops, depth: int) -> Number:
-    """How far the form moves from the first iteration of a loop to the second, every other loop at its start."""
-    return reached(form, {axis: minimum(*_steps(axis, loops, depth)) for axis in walked if axis in form.variables})
-
-
-def _steps(axis: Axis, loops: Loops, depth: int) -> tuple[Number, Number]:
-    """How far a loop's iteration moves an axis, and how far its last iteration stands from its first."""
-    step, span = loops.steps[depth].get(axis, (loops.sizes[axis][depth + 1], None))
-    last = (loops.trips[depth] - 1) * step
-    return step, last if span is None else minimum(last, span - step)
-
-
-def _unaligned(second: Numbers, item: int, loops: Loops, moved: Numbers, renewed: Numbers) -> Number:
-    """Whether a loop other than the lanes' moves an access by elements that are no whole vectors or cache lines.
-
-    ``second``: by loop, elements from its first iteration to its second. A buffer of each iteration's own begins where a line
-    does, but for boxes that are shifted inwards.
-    """
-    whole = minimum(loops.lanes, max(CACHE_LINE // item, 1))
-    found = (
-        every((flag, negated(vector), negated(own), negated(equal(modulo(by, whole), 0))))
-        for flag, own, vector, by in zip(moved, renewed, loops.vector, second, strict=True)
-    )
-    return both(loops.lanes > 1, some(found))

@@ -26,8 +26,9 @@ from ansorlite.columns.arithmetic import (
 from ansorlite.columns.tape import Number
 from ansorlite.features.copies import copy_facts
 from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
+from ansorlite.features.loops_around import Around, Loops, Steps, by_depth
 from ansorlite.features.matrix import matrix_facts
-from ansorlite.features.nest_view import Around, Loops, NestView, Steps, by_depth
+from ansorlite.features.nest_view import NestView
 from ansorlite.features.no_ops import needed_share
 from ansorlite.schedule.nest import Attached, Fetched, Program
 from ansorlite.schedule.padding import strides

@@ -44,6 +44,12 @@ class Box:
             total = total + abs(coefficient) * (sizes[axis] - 1)
         return minimum(total, extent)
 
+    @property
+    def reach(self) -> tuple[int, int]:
+        """The first element of all boxes, and the last."""
+        low = self.constant + sum(min(c, 0) * (axis.extent - 1) for axis, c in self.terms)
+        return low, self.constant + self.extra + sum(max(c, 0) * (axis.extent - 1) for axis, c in self.terms)
+
 
 #: A region: one box per dimension; ``None`` where the whole extent is needed.
 Region = tuple[Box | None, ...]

@@ -127,6 +127,7 @@ class Tuner:
         self._history: list[Trial] = []
         self._restored = 0
         self._confirming = False
+        self._longest = 0.0  # seconds of one program that ran, compiled, timed and checked
 
     def run(self) -> TuneResult:
         """Tune until the trials or the time are spent, every strategy is at its end, or Ctrl-C.
@@ -164,14 +165,22 @@ class Tuner:
 
     @property
     def _time_left(self) -> float:
+        """Seconds until the limit; of the search, until the time that is kept back."""
         if self._time_limit is None:
             return math.inf
-        return self._time_limit * (1.0 if self._confirming else 1 - 1 / CONFIRMING) - self._clock.elapsed
+        kept = 0.0
+        if not self._confirming:
+            kept = max(self._time_limit / CONFIRMING, self._longest if self._to_confirm else 0.0)
+        return self._time_limit - kept - self._clock.elapsed
 
     @property
     def _late(self) -> bool:
-        """Whether one more program, if it runs as long as those before did, ends after the limit."""
-        return self._time_left <= (self._clock.alone / self._fresh if self._fresh else 0.0)
+        """Whether one more program, if it takes as long as those before did, ends after the limit.
+
+        Comparing the best once more takes as long as the longest of them: of two that are about equal most pairs are taken.
+        """
+        mean = self._clock.alone / self._fresh if self._fresh else 0.0
+        return self._time_left <= (self._longest if self._confirming else mean)
 
     @property
     def _fresh(self) -> int:
@@ -188,6 +197,11 @@ class Tuner:
         """The tasks whose best could be compared once more, those first that matter most."""
         found = [n for n, state in enumerate(self._states) if state.first and not state.confirmed and state.rival is not None]
         return sorted(found, key=lambda n: -sum(self._states[n].uses) * (self._states[n].best_latency or 0.0))
+
+    @property
+    def _to_confirm(self) -> list[int]:
+        """Those of them that are compared once more, as many as the trials so far allow."""
+        return self._unconfirmed[: len(self._history) // (CONFIRMING - 1)]
 
     def _restore(self) -> None:
         """Take up what was measured on the machine in question: these measurements are not made again. Of others the best few are
@@ -245,7 +259,7 @@ class Tuner:
     def _confirm(self, measurer: Measures) -> None:
         """Compare the best of each task once more with its rival. A rival that is faster now is recorded as the faster one."""
         self._confirming = True
-        for index in self._unconfirmed[: len(self._history) // (CONFIRMING - 1)]:
+        for index in self._to_confirm:
             state = self._states[index]
             if not self._finished and state.rival is not None:
                 (key,) = state.keys([state.rival])
@@ -311,10 +325,12 @@ class Tuner:
 
     def _note(self, index: int, measurement: Measurement, restored: bool) -> None:
         self._states[index].add(measurement)
+        ran = measurement.outcome is Outcome.OK
         if not restored:
             seconds = measurement.seconds
             self._clock.busy(compile=seconds.build, measure=seconds.run, check=seconds.check)
-        ran = measurement.outcome is Outcome.OK
+            if ran:
+                self._longest = max(self._longest, seconds.total)
         trial = Trial(
             task=index,
             candidate=measurement.candidate,

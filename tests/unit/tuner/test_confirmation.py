@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ansorlite.records.database import Database
-from ansorlite.records.measurement import Measurement
+from ansorlite.records.measurement import Measurement, Seconds
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.task import Task
 from ansorlite.tuner.clock import PhaseClock
@@ -151,3 +151,26 @@ def test_the_time_limit_leaves_room_for_it(tmp_path: Path, monkeypatch: pytest.M
     result = run(states(), 10**6, tmp_path / "a.db", measurer, time_limit=64.0)
     assert (result.stopped, result.trials, result.tasks[0].best) == (Stop.TIME, 61, DEFAULT)
     assert len(measurer.asked) - len(set(measurer.asked)) == 1
+
+
+class SlowInTurns(DisturbedMeasurer):
+    """A program takes a second to measure, but eight in turns with one that is about as fast."""
+
+    spent = 0.0
+
+    def measure(self, task: Task, candidates: Sequence[Candidate], best: Measurement | None) -> Iterator[Measurement]:
+        for plain in super().measure(task, candidates, best):
+            near = best is not None and best.latency is not None and (plain.latency or 0.0) < 1.2 * best.latency
+            took = 8.0 if near else 1.0
+            self.spent += took
+            yield replace(plain, seconds=Seconds(0.0, took, 0.0))
+
+
+@pytest.mark.parametrize(("limit", "confirmed"), [(40.0, 0), (48.0, 0), (64.0, 0), (80.0, 1), (96.0, 1)])
+def test_it_ends_within_the_limit(limit: float, confirmed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    quiet = disturbed_measurer(0)
+    measurer = SlowInTurns(quiet.seconds, quiet.suffers, quiet.disturbed, quiet.rng)
+    monkeypatch.setattr(PhaseClock, "elapsed", property(lambda _: measurer.spent))
+    result = run(states(), 10**6, tmp_path / "a.db", measurer, time_limit=limit)
+    assert (result.stopped, measurer.spent <= limit) == (Stop.TIME, True)
+    assert len(measurer.asked) - len(set(measurer.asked)) == confirmed
