@@ -10,7 +10,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +20,7 @@ from ansorlite.errors import AnsorliteError
 from ansorlite.machine.kept_gpu import kept as measured
 from ansorlite.target import Target, check_runs, resolve
 from benchmarks.gpu import right
-from benchmarks.gpu.apart import Apart, nothing
+from benchmarks.gpu.apart import Apart, nothing, side_by_side
 from benchmarks.gpu.cases import Case, families, in_order
 from benchmarks.gpu.model_cases import ModelCase
 from benchmarks.gpu.page import page
@@ -81,22 +81,35 @@ def main(
         if page_path is not None:
             page_path.write_text(page(families(small=small), rows, target.key, commit or _commit()))
 
-    def done(order: Order, seconds: float) -> None:
-        rows[order.family, order.case] = kept(results, apart.do(order, seconds))
+    def done(row: Row) -> None:
+        rows[row.family, row.case] = kept(results, row)
         # Whatever ends this process, the page says what there is by then.
         write_page()
 
-    left = []
+    left: list[str] = []
+
+    def told(row: Row) -> None:
+        click.echo(f"{row.family} {row.case}: {row.wrong or row.reference or 'yes'}")
+
+    def asked(family: str, names: Sequence[str]) -> list[Order]:
+        """Of what is not known yet, or was wrong; what there is no time for is left."""
+        wanted = [name for name in names if not _known(rows.get((family, name)), target)]
+        for name in names:
+            if name not in wanted:
+                told(rows[family, name])
+        if time.monotonic() > end:
+            left.extend(f"{family} {name}" for name in wanted)
+            return []
+        wanted.sort(key=lambda name: (family, name) in rows)
+        return [Order(family, name, target_name, target.key, small, 0, 0.0, database) for name in wanted]
+
     with Apart(BEGIN) as apart:
-        for family, name in _first(rows):
-            known = rows.get((family, name))
-            if known is None or known.wrong or (name == CALIBRATION and not _calibrated(target)):
-                if time.monotonic() > end:
-                    left.append(f"{family} {name}")
-                    continue
-                done(Order(family, name, target_name, target.key, small, 0, 0.0, database), _CHECK)
-            told = rows[family, name]
-            click.echo(f"{family} {name}: {told.wrong or told.reference or 'yes'}")
+        for order in asked(DEVICE, tuple(ABOUT)):
+            done(row := apart.do(order, _CHECK))
+            told(row)
+        for row in side_by_side(asked(right.FAMILY, RIGHT), _CHECK, BEGIN):
+            done(row)
+            told(row)
         for case in _in_turn(in_order(families(small=small)), rows):
             if patterns and not any(text in f"{case.family} {case.name}" for text in patterns):
                 continue
@@ -109,7 +122,7 @@ def main(
                     continue
                 last = end - time.monotonic() + _BEYOND
                 order = Order(case.family, case.name, target_name, target.key, small, trials, max(limit, 1.0), database)
-                done(order, last)
+                done(apart.do(order, last))
             row = rows[case.family, case.name]
             if row.unfinished:
                 left.append(f"{case.family} {case.name}, all of its trials ({row.trials} were made)")
@@ -121,10 +134,9 @@ def main(
     sys.exit(1 if left or any(row.wrong for row in rows.values()) else 0)
 
 
-def _first(rows: Mapping[tuple[str, str], Row]) -> Iterator[tuple[str, str]]:
-    """What is asked before any case; what went wrong in a part before last of it."""
-    asked = [*((DEVICE, name) for name in ABOUT), *((right.FAMILY, name) for name in RIGHT)]
-    return iter(sorted(asked, key=lambda each: each in rows and bool(rows[each].wrong)))
+def _known(row: Row | None, target: Target) -> bool:
+    """Whether a row of what comes before the cases stands."""
+    return row is not None and not row.wrong and (row.case != CALIBRATION or _calibrated(target))
 
 
 def _calibrated(target: Target) -> bool:

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
+from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Final, Self
 
@@ -18,6 +21,8 @@ import psutil
 from benchmarks.gpu.row import Row
 from benchmarks.gpu.work import Order, work
 
+#: Processes side by side, at most: half of the processors, for each also asks the driver.
+_PROCESSES: Final = min(8, max(1, (os.cpu_count() or 1) // 2))
 #: Seconds that a process has to end by itself.
 _ENDING: Final = 5.0
 
@@ -88,6 +93,30 @@ class Apart:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._end()
+
+
+def side_by_side(orders: Sequence[Order], seconds: float, begin: Callable[[], None] = nothing) -> Iterator[Row]:
+    """The rows of orders that time nothing, as they are done: by several processes, for most of it is compiling.
+
+    Args:
+        seconds: how long each may take.
+        begin: what a process does before its first case.
+    """
+    waiting: SimpleQueue[Order] = SimpleQueue()
+    rows: SimpleQueue[Row] = SimpleQueue()
+    for order in orders:
+        waiting.put(order)
+
+    def serve() -> None:
+        with Apart(begin) as apart, contextlib.suppress(Empty):
+            while True:
+                rows.put(apart.do(waiting.get_nowait(), seconds))
+
+    with ThreadPoolExecutor(_PROCESSES) as threads:
+        for _ in range(min(_PROCESSES, len(orders))):
+            threads.submit(serve)
+        for _ in orders:
+            yield rows.get()
 
 
 def _serve(answers: Connection, begin: Callable[[], None]) -> None:

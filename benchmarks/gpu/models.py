@@ -19,7 +19,7 @@ from ansorlite.runtime.devices import device_of
 from ansorlite.runtime.timing import measure
 from ansorlite.target import Target
 from benchmarks.gpu.model_cases import ModelCase
-from benchmarks.gpu.row import Row
+from benchmarks.gpu.row import Row, reason
 from benchmarks.gpu.session import TURN, TURNS, TorchTimer, pace_of, torch_here
 
 #: Of the largest output.
@@ -58,8 +58,7 @@ def run_model(case: ModelCase, target: Target, trials: int, limit: float, databa
         key = target.key
         return Row(case.family, case.name, key, wrong, ours, theirs, 0.0, made, spent, "PyTorch", start, made < wanted, pace)
     except Exception as error:  # one case must not end the run
-        said = f"{type(error).__name__}: {error}".splitlines()[0][:300]
-        return Row(case.family, case.name, target.key, said, seconds=time.time() - start, when=start)
+        return Row(case.family, case.name, target.key, reason(error), seconds=time.time() - start, when=start)
 
 
 def _wrong(found: Array, reference: Array) -> str:

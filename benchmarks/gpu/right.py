@@ -19,7 +19,7 @@ from ansorlite.target import Target
 from ansorlite.task import Task
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.evaluate import evaluate
-from benchmarks.gpu.row import Row
+from benchmarks.gpu.row import Row, reason
 from tests import workloads
 from tests.contracts.cases import LONG, NAMED
 from tests.gpu_programs import GOLDEN, Program
@@ -58,7 +58,7 @@ def check(name: str, target: Target) -> Row:
     try:
         made, wrong = _by_hand(BY_HAND[name], target) if name in BY_HAND else _drawn(COMPUTATIONS[name](), target)
     except Exception as error:
-        made, wrong = 0, f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        made, wrong = 0, reason(error)
     return Row(FAMILY, name, target.key, wrong, trials=made, seconds=time.time() - start, reference="numpy", when=start)
 
 

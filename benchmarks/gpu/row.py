@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import traceback
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -35,6 +36,12 @@ class Row:
     when: float = 0.0
     unfinished: bool = False
     pace: float = 0.0
+
+
+def reason(error: Exception) -> str:
+    """One line of what went wrong; where it did goes to the standard error of the process."""
+    traceback.print_exception(error)
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
 
 
 def kept(results: Path, row: Row) -> Row:

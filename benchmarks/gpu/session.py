@@ -18,7 +18,7 @@ from ansorlite.runtime.timing import TimingSettings
 from ansorlite.target import Target
 from ansorlite.te.evaluate import evaluate
 from benchmarks.gpu.cases import Case, Peer
-from benchmarks.gpu.row import Row
+from benchmarks.gpu.row import Row, reason
 
 #: Turns of each side, and how long one is.
 TURNS: Final = 5
@@ -72,7 +72,7 @@ def run(case: Case, target: Target, trials: int, limit: float, database: Path | 
         ours, theirs = (statistics.median(times) for times in zip(*turns, strict=True))
         return row(wrong, ours, theirs, nbytes, reference)
     except Exception as error:  # one case must not end the run: the machine is lent for half an hour
-        return row(f"{type(error).__name__}: {error}".splitlines()[0][:300])
+        return row(reason(error))
 
 
 def pace_of(tuned: al.TuneResult) -> float:

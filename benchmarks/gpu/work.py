@@ -18,7 +18,7 @@ from benchmarks.gpu import right
 from benchmarks.gpu.cases import families
 from benchmarks.gpu.model_cases import ModelCase
 from benchmarks.gpu.models import run_model
-from benchmarks.gpu.row import Row
+from benchmarks.gpu.row import Row, reason
 from benchmarks.gpu.session import run, torch_here
 
 #: Of the rows of what the device is.
@@ -71,7 +71,7 @@ def _of_device(name: str, target: Target) -> Row:
     try:
         bandwidth, said = ABOUT[name](target)
     except Exception as error:
-        wrong = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+        wrong = reason(error)
     return Row(DEVICE, name, target.key, wrong, bandwidth=bandwidth, seconds=time.time() - start, reference=said, when=start)
 
 

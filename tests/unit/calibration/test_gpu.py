@@ -43,7 +43,8 @@ def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
     monkeypatch.setenv(ASSEMBLER_VARIABLE, "driver")
     monkeypatch.setattr(Sizes, "of", staticmethod(lambda _: SIZES))
-    monkeypatch.setattr(calibration, "_TIMING", TimingSettings(min_seconds=0.0, min_repeats=2, repeat_seconds=1e-6))
+    for name in ("_TIMING", "_WARMING"):
+        monkeypatch.setattr(calibration, name, TimingSettings(min_seconds=0.0, min_repeats=2, repeat_seconds=1e-6))
     device_of.cache_clear()
     kept.cache_clear()
     with StandIn().installed() as stand_in:
