@@ -88,7 +88,7 @@ def _seconds(
 ) -> float:
     """Of one call on an array: on ones where none is given."""
     kernel = kernel_on(build(function, target), function.params, target, None)
-    array = np.ones(function.params[0].size, np.float32) if given is None else given
+    array = np.ones(function.params[0].shape, np.float32) if given is None else given
     return kernel.benchmark(array, settings=settings or _TIMING).median
 
 

@@ -6,7 +6,7 @@ by as many blocks at once as there are, and where it is copied ahead, into a rin
 is shared by all; what each multiprocessor takes of it comes in whole sectors, however little of them its threads ask for.
 Operands beyond the registers that a thread may have are loaded and stored each time. Each stage takes the longest of them;
 launches take their time besides. What each of these costs is read from the GPU's row, ``Target.gpu``, of data sheets or measured;
-there is no number of a GPU here. It has not been held against a GPU.
+there is no number of a GPU here. Held against an H100 it ranks fairly (``docs/decisions/first-figures-of-a-gpu.md``).
 """
 
 from __future__ import annotations

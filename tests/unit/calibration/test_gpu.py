@@ -179,3 +179,8 @@ def test_what_is_damaged_or_cannot_be(caplog: pytest.LogCaptureFixture) -> None:
         calibrate_gpu(resolve("cuda"), Sizes(256, 256, 1, 1, 64))
     with pytest.raises(CalibrationError, match="is no GPU"):
         calibrate_gpu(host())
+
+
+@pytest.mark.usefixtures("gpu")
+def test_programs_of_several_dimensions_are_timed_on_arrays_of_their_shape() -> None:
+    assert calibration._seconds(resolve("cuda"), programs.copies_ahead(64, SIZES)) > 0
