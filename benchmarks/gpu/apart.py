@@ -103,20 +103,26 @@ def side_by_side(orders: Sequence[Order], seconds: float, begin: Callable[[], No
         begin: what a process does before its first case.
     """
     waiting: SimpleQueue[Order] = SimpleQueue()
-    rows: SimpleQueue[Row] = SimpleQueue()
+    # A thread that has nothing more to do, whatever the reason is, says so by None.
+    rows: SimpleQueue[Row | None] = SimpleQueue()
     for order in orders:
         waiting.put(order)
 
     def serve() -> None:
-        with Apart(begin) as apart, contextlib.suppress(Empty):
-            while True:
-                rows.put(apart.do(waiting.get_nowait(), seconds))
+        try:
+            with Apart(begin) as apart, contextlib.suppress(Empty):
+                while True:
+                    rows.put(apart.do(waiting.get_nowait(), seconds))
+        finally:
+            rows.put(None)
 
     with ThreadPoolExecutor(_PROCESSES) as threads:
-        for _ in range(min(_PROCESSES, len(orders))):
-            threads.submit(serve)
-        for _ in orders:
-            yield rows.get()
+        serving = [threads.submit(serve) for _ in range(min(_PROCESSES, len(orders)))]
+        for _ in serving:
+            while (row := rows.get()) is not None:
+                yield row
+        for each in serving:
+            each.result()
 
 
 def _serve(answers: Connection, begin: Callable[[], None]) -> None:
