@@ -21,8 +21,8 @@ import psutil
 from benchmarks.gpu.row import Row
 from benchmarks.gpu.work import Order, work
 
-#: Processes side by side, at most: half of the processors, for each also asks the driver.
-_PROCESSES: Final = min(8, max(1, (os.cpu_count() or 1) // 2))
+#: Processes side by side, at most: half of the processors that this one may use, for each also asks the driver.
+_PROCESSES: Final = min(8, max(1, len(os.sched_getaffinity(0)) // 2))
 #: Seconds that a process has to end by itself.
 _ENDING: Final = 5.0
 
