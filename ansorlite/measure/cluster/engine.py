@@ -22,6 +22,9 @@ RUNNER: Final = "ansorlite_runner"
 _ANSWER: Final = 20.0
 _CONNECT: Final = 60.0
 
+#: How often a head that answers is asked for a server of our own. On a machine with much to do the first may not start in time.
+_TRIES: Final = 3
+
 #: Without the first Ray ends the process that has lost the head: it shall wait, and say so. Ray's processes would give way to all
 #: others, those too that time programs. And nobody was asked for statistics.
 _ENVIRONMENT: Final = {
@@ -66,11 +69,15 @@ def _in_time(seconds: float, do: Callable[[], _T]) -> _T:
     thread.join(seconds)
     if results:
         return results[0]
-    raise GoneError(first_line(errors[0]) if errors else f"no answer within {seconds:.0f} s")
+    if errors:
+        raise GoneError(first_line(errors[0])) from errors[0]
+    raise GoneError(f"no answer within {seconds:.0f} s")
 
 
 def first_line(error: BaseException) -> str:
-    return next(iter(str(error).strip().splitlines()), "") or type(error).__name__
+    """What it says, in one line. Where the first only announces a traceback, the last has the reason."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return f"{lines[0]} {lines[-1]}" if lines[0].endswith(":") else lines[0]
 
 
 @dataclass(frozen=True)
@@ -117,11 +124,23 @@ class Cluster:
                 raise TuningError(f"there is no Ray cluster at {address}: {error}") from error
 
     def _connect(self) -> None:
+        """
+        Raises:
+            GoneError: no head answers, or it starts no server for us.
+        """
         for name, value in _ENVIRONMENT.items():
             os.environ.setdefault(name, value)
         # The first time, Ray may start a cluster on this machine; later, the one that was lost is looked for.
         place = self.address if "://" in self.address else None if self.generation == 0 else "auto"
-        _in_time(_CONNECT, lambda: ray.init(address=place, logging_level="ERROR", log_to_driver=False))
+        for left in reversed(range(_TRIES)):
+            try:
+                _in_time(_CONNECT, lambda: ray.init(address=place, logging_level="ERROR", log_to_driver=False))
+                break
+            except GoneError as error:
+                # Ray aborts where the head is there, but has not started the server that each client has of its own.
+                if not left or not isinstance(error.__cause__, ConnectionAbortedError):
+                    raise
+                self._disconnect()
         self.generation += 1
 
     def close(self) -> None:

@@ -189,6 +189,23 @@ def test_the_head_is_gone_and_comes_back(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "was lost while it had this program" in lost.error
 
 
+def test_a_head_that_starts_no_server_in_time_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it never does, the sentence has the last line of the head's traceback, which is the reason."""
+    aborted = ConnectionAbortedError("Initialization failure from server:\nTraceback:\n  File\nRuntimeError: no room for it\n")
+    calls: list[str] = []
+
+    def init(address: str, **_: Any) -> None:
+        calls.append(address)
+        if len(calls) % 4:
+            raise aborted
+
+    monkeypatch.setattr(engine.ray, "init", init)
+    with pytest.raises(TuningError, match="at ray://head:1: Initialization failure from server: RuntimeError: no room for it$"):
+        engine.Cluster("ray://head:1")
+    assert engine.Cluster("ray://head:1").generation == 1
+    assert calls == ["ray://head:1"] * 4
+
+
 def test_no_cluster_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "_CONNECT", 3.0)
     with pytest.raises(TuningError, match=r"there is no Ray cluster at ray://127\.0\.0\.1:1: "):
