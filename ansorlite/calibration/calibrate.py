@@ -1,4 +1,4 @@
-"""All constants of this machine that loops can tell, measured in some ten seconds.
+"""All constants of this machine that loops can tell, measured in less than half a minute.
 
 What a sleeping thread team costs the first parallel loop is not among them: it is a matter of how often the caller lets the team
 sleep (in a virtual machine, waking one takes as long as a small kernel).
@@ -6,6 +6,7 @@ sleep (in a virtual machine, waking one takes as long as a small kernel).
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -29,9 +30,12 @@ CORE: Final[Mapping[str, core.Body]] = {
     )
 }  # fmt: skip
 #: Instructions of straight-line code that are tried.
-_CODE: Final = (512, 1024, 2048, 4096, 8192)
+_CODE: Final = (512, 1024, 1536, 2048, 3072, 4096, 6144, 8192)
 #: What no longer counts as full speed.
 _SLOWER: Final = 1.2
+#: By what share of the larger two passes may differ, or else by so many cycles, which no program notices.
+_ALIKE: Final = 0.2
+_NOTHING: Final = 0.02
 #: Lines of a run when the start of one is timed.
 _RUN: Final = 2
 #: So few that a line of each is in the first cache.
@@ -41,12 +45,29 @@ _SHARES: Final = (0.5, 0.75, 1.0)
 
 
 def calibrate(target: Target, start: MachineConstants, say: Callable[[str], None] = lambda _: None) -> MachineConstants:
-    """Measure ``target``, which is the machine that this runs on.
+    """Measure ``target``, which is the machine that this runs on, in two passes: what another guest of it does comes and goes.
 
     Args:
-        start: where the constants that are fitted to programs, not measured, are taken from.
-        say: is told what is being measured.
+        start: where the constants that are fitted to programs, not measured, are taken from, and those on which passes differ.
+        say: is told what is being measured, and on what passes differ.
     """
+    found, again = (_measured(target, start, lambda what, n=n: say(f"{what}, pass {n} of 2")) for n in (1, 2))
+    row, unsteady = agreed(start, found, again)
+    if unsteady:
+        say(f"done; two passes differ on {', '.join(unsteady)}, which stay as they were")
+    return row
+
+
+def agreed(start: MachineConstants, one: MachineConstants, other: MachineConstants) -> tuple[MachineConstants, list[str]]:
+    """The mean of two measurements; of constants on which they differ, ``start``'s, and the names of these."""
+    row = {name: (value, getattr(other, name)) for name, value in one.as_dict().items()}
+    same = {name for name, both in row.items() if math.isclose(*both, rel_tol=_ALIKE, abs_tol=_NOTHING)}
+    means = {name: statistics.mean(both) for name, both in row.items() if name in same}
+    return replace(start, **means), [name for name in row if name not in same]
+
+
+def _measured(target: Target, start: MachineConstants, say: Callable[[str], None]) -> MachineConstants:
+    """One pass."""
     say("instructions")
     found = _core(target, start)
     say("caches and memory")
@@ -64,7 +85,7 @@ def _core(target: Target, start: MachineConstants) -> MachineConstants:
     clock = 1.0 / seconds["clock"]
     cycles = {name: taken * clock for name, taken in seconds.items()}
     beyond = core.too_many(target)
-    kept, decode = _straight_line({count: cycles[f"code{count}"] for count in _CODE}, cycles["issue"])
+    kept, decode = straight_line({count: cycles[f"code{count}"] for count in _CODE}, cycles["issue"])
     return replace(
         start,
         clock=clock,
@@ -83,17 +104,15 @@ def _core(target: Target, start: MachineConstants) -> MachineConstants:
     )
 
 
-def _straight_line(cycles: Mapping[int, float], issue: float) -> tuple[float, float]:
+def straight_line(cycles: Mapping[int, float], issue: float) -> tuple[float, float]:
     """How many instructions are kept decoded, and how many others come a cycle, from the cycles of each where there are so many.
 
-    Of ``n`` the share ``kept / n`` takes as long as the fastest, and the rest ``1 / decode``.
+    What is kept is what was used last: as soon as code no longer fits, hardly any of it is found when its turn comes again. So the
+    longest counts that was not slower, and nothing is made of those that were in part.
     """
     longest, fast = max(cycles), min(cycles.values())
-    slow = cycles[longest]
-    if slow <= _SLOWER * fast:
-        return float(longest), 1.0 / issue
-    kept = [count * (slow - each) / (slow - fast) for count, each in cycles.items() if _SLOWER * fast < each < slow]
-    return max(statistics.median(kept or [longest / 2]), 1.0), 1.0 / slow
+    kept = max(count for count, each in cycles.items() if each <= _SLOWER * fast)
+    return float(kept), 1.0 / (issue if kept == longest else cycles[longest])
 
 
 def _memory(target: Target, c: MachineConstants) -> MachineConstants:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from ansorlite.alignment import CACHE_LINE
 from ansorlite.calibration.loop import Loop
 from ansorlite.codegen import types
 from ansorlite.codegen.dots import dot_add
@@ -289,6 +290,8 @@ def branch(loop: Loop) -> int:
         b.do(f"%moved{number} = add i64 %place{number}, {step}")
     b.do("%next = add i64 %i, 1")
     b.do(f"%more = icmp slt i64 %next, {count}")
-    b.branch("%more", head, after)
+    # A short loop that lies in two lines of code takes a cycle more on some cores. Those of programs are longer than a line.
+    aligned = b.module.node(f'!{{!"llvm.loop.align", i32 {CACHE_LINE}}}')
+    b.do(f"br i1 %more, label %{head}, label %{after}, !llvm.loop {b.module.loop(aligned)}")
     b.start(after)
     return count

@@ -21,9 +21,9 @@ from ansorlite.target import Target
 
 #: Seconds of one attempt, and how many there are of each loop, at least.
 _SECONDS: Final = 0.0005
-_ATTEMPTS: Final = 80
+_ATTEMPTS: Final = 40
 #: Seconds that all attempts take, at least: a core shares its units with another guest's thread for a second at a time.
-_LONG: Final = 2.5
+_LONG: Final = 0.8
 _NONE: Final[Mapping[str, str]] = {}
 
 

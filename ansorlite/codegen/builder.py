@@ -72,6 +72,11 @@ class Module:
         """A metadata node, shared by all who ask for the same."""
         return f"!{_FIRST_NODE + self._nodes.setdefault(text, len(self._nodes))}"
 
+    def loop(self, *properties: str) -> str:
+        """A node that a loop's last branch names as ``!llvm.loop``: itself, as no two loops share one, and nodes that describe it."""
+        number = _FIRST_NODE + len(self._nodes)
+        return self.node(f"distinct !{{!{number}, {', '.join(properties)}}}")
+
     def annotate(self, name: str, text: str) -> None:
         """Add a node to the named metadata ``!name``."""
         self._named.setdefault(name, []).append(self.node(text))

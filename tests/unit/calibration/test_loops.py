@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from ansorlite.calibration import core, memory
-from ansorlite.calibration.calibrate import CORE
+from ansorlite.calibration.calibrate import CORE, agreed, straight_line
 from ansorlite.calibration.loop import HEAD, Loop
 from ansorlite.calibration.stopwatch import Stopwatch
 from ansorlite.codegen.builder import Module
 from ansorlite.codegen.machine import machine, optimise
+from ansorlite.machine.families import MIDDLE
 from ansorlite.target import LEVELS, Target, process_target
 
 OTHERS = {
@@ -54,6 +56,8 @@ def test_what_is_measured_is_not_optimised_away() -> None:
     assert len(re.findall(r"\txorq", found["issue"])) == 9
     assert len(re.findall(r"\t(?:vpinsrd\t\$\d, |vmovd\t)\d+\(", found["gather"])) == 4 * 8
     assert len(re.findall(r"\tv?maskmovps|\tvpmaskmovd", found["masked_store"])) == 16
+    # A short loop that lies in two lines of code would take a cycle more.
+    assert re.search(r"\.p2align\t6.*\n\.\w+:\n(?:\t#.*\n)*\taddq\t\$32", found["branch"])
     # More accumulators than registers: each is loaded and stored, in a cache line of its own.
     assert len(re.findall(r"vmovaps\t%ymm\d+, -?\d*\(%rsp\)", found["spill"])) >= core.too_many(target)
 
@@ -68,3 +72,18 @@ def test_loops_run_and_take_time() -> None:
     for name in bodies:
         assert watch.once(name, 10) > 0
     assert (watch.data[HEAD - 8 : HEAD] != 0).any()
+
+
+def test_what_two_passes_differ_on_stays_as_it_was() -> None:
+    """All but the clock are cycles, rates or shares; a hundredth of a cycle is nothing, however much of the whole it is."""
+    one = replace(MIDDLE, clock=3.0e9, div=6.0, spill=1.0, masked=0.0, near_overlap=0.2, code=2048.0)
+    other = replace(MIDDLE, clock=3.1e9, div=6.4, spill=1.5, masked=0.01, near_overlap=0.4, code=2048.0)
+    row, unsteady = agreed(MIDDLE, one, other)
+    assert unsteady == ["spill", "near_overlap"]
+    assert row == replace(MIDDLE, clock=3.05e9, div=6.2, masked=0.005, code=2048.0)
+    assert agreed(MIDDLE, one, one) == (one, [])
+
+
+def test_code_that_is_kept_decoded_is_the_longest_at_full_speed() -> None:
+    assert straight_line({512: 0.27, 2048: 0.26, 3072: 0.26, 4096: 0.40, 8192: 0.5}, 0.2) == (3072.0, 2.0)
+    assert straight_line({512: 0.27, 8192: 0.26}, 0.2) == (8192.0, 5.0)
