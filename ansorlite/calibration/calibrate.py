@@ -19,6 +19,7 @@ from ansorlite.calibration.stopwatch import Stopwatch
 from ansorlite.machine.constants import MachineConstants
 from ansorlite.runtime.peaks import Loops, Team, aligned
 from ansorlite.target import Target
+from ansorlite.te.ops import DOTS
 
 CORE: Final[Mapping[str, core.Body]] = {
     body.__name__: body
@@ -51,7 +52,8 @@ def calibrate(target: Target, start: MachineConstants, say: Callable[[str], None
         start: where the constants that are fitted to programs, not measured, are taken from, and those on which passes differ.
         say: is told what is being measured, and on what passes differ.
     """
-    found, again = (_measured(target, start, lambda what, n=n: say(f"{what}, pass {n} of 2")) for n in (1, 2))
+    found = _measured(target, start, lambda what: say(f"{what}, the first time"))
+    again = _measured(target, start, lambda what: say(f"{what}, once more"))
     row, unsteady = agreed(start, found, again)
     if unsteady:
         say(f"done; two passes differ on {', '.join(unsteady)}, which stay as they were")
@@ -77,7 +79,9 @@ def _measured(target: Target, start: MachineConstants, say: Callable[[str], None
 
 
 def _core(target: Target, start: MachineConstants) -> MachineConstants:
-    dots = {f"dot{n}": core.dot_product(op) for n, op in enumerate(target.dots)}
+    # Operations differ where they are not one instruction: that of bytes counts which is preferred, as quantised models have it.
+    preferred = min(target.dots, key=lambda op: DOTS[op][0].bits, default=None)
+    dots = {} if preferred is None else {"dot": core.dot_product(preferred)}
     code = {f"code{count}": core.straight(count) for count in _CODE}
     # Products of all kinds take as long.
     matrix = tiles.bodies(min(target.matrix_dots, key=str)) if target.matrix_dots else {}
@@ -95,7 +99,7 @@ def _core(target: Target, start: MachineConstants) -> MachineConstants:
         **{name: cycles[name] for name in ("arithmetic", "div", "math", "convert", "latency", "add_latency", "load", "store")},
         **{name: cycles[name] for name in matrix},
         **{name: cycles[name] for name in ("broadcast", "gather", "scatter", "update", "move", "branch", "forwarding")},
-        dot=min((cycles[name] for name in dots), default=start.dot),
+        dot=cycles.get("dot", start.dot),
         half=min(cycles["half"] / cycles["arithmetic"], 1.0),
         masked=max(cycles["masked"] - cycles["load"], 0.0),
         masked_store=max(cycles["masked_store"] - cycles["store"], 0.0),
@@ -105,9 +109,9 @@ def _core(target: Target, start: MachineConstants) -> MachineConstants:
 
 
 def straight_line(cycles: Mapping[int, float], issue: float) -> tuple[float, float]:
-    """How many instructions are kept decoded, and how many others come a cycle, from the cycles of each where there are so many.
+    """How many instructions are kept decoded, and others come a cycle, by the cycles of each where there are so many.
 
-    What is kept is what was used last: as soon as code no longer fits, hardly any of it is found when its turn comes again. So the
+    What is kept is what was used last: as soon as code does not fit, hardly any of it is found when its turn comes again. So the
     longest counts that was not slower, and nothing is made of those that were in part.
     """
     longest, fast = max(cycles), min(cycles.values())

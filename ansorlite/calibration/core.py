@@ -117,14 +117,15 @@ def convert(loop: Loop) -> int:
 
 
 def dot_product(op: BinaryOp) -> Body:
-    """Dot products of words by the operation ``op``."""
+    """Dot products of words by the operation ``op``, each with another operand: LLVM would make one of equal ones."""
 
     def body(loop: Loop) -> int:
         words, sums = types.vector("i32", loop.lanes), types.value_type(DOTS[op][0].sums, loop.lanes)
-        a, b = loop.constant(words), loop.constant(words)
-        for chain in loop.chains(sums, 8):
-            loop.then(chain, dot_add(op, loop.b, loop.lanes, chain, a, b))
-        return 8
+        one = loop.constant(words)
+        for chain in loop.chains(sums, chains(loop)):
+            own = chain if sums == words else loop.b.op(f"bitcast {sums} {chain} to {words}")
+            loop.then(chain, dot_add(op, loop.b, loop.lanes, chain, own, one))
+        return chains(loop)
 
     return body
 

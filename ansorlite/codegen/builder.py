@@ -73,7 +73,7 @@ class Module:
         return f"!{_FIRST_NODE + self._nodes.setdefault(text, len(self._nodes))}"
 
     def loop(self, *properties: str) -> str:
-        """A node that a loop's last branch names as ``!llvm.loop``: itself, as no two loops share one, and nodes that describe it."""
+        """A node that a loop's last branch names as ``!llvm.loop``: itself, which makes it the only one, and ``properties``."""
         number = _FIRST_NODE + len(self._nodes)
         return self.node(f"distinct !{{!{number}, {', '.join(properties)}}}")
 

@@ -3,7 +3,8 @@
 They are rounded, and after public tables: latencies and throughputs as A. Fog's "Instruction tables", uops.info and Arm's
 software optimisation guides have them, rates of caches as vendors' manuals do. Rates of memory depend on the board; those of the
 Neoverse are of servers with eight channels. A multiply-add of theirs takes four cycles, but a sum that goes on in the next one
-only two; and a V1 is taken with SVE's vectors of 32 bytes, two a cycle, not with NEON's, four. Only WIDE, znver3, znver4 and
+only two; and a V1 is taken with SVE's vectors of 32 bytes, two a cycle, not with NEON's, four. Where no instruction is a dot
+product of bytes, it takes the time of the multiplications that it stands for. Only WIDE, znver3, znver4 and
 sapphirerapids (on a later Xeon with the same instructions) were measured by us; ``ansorlite calibrate`` measures any. All rows
 have the tiles of Sapphire Rapids (``amx.py``), which count where a processor has such registers. What no table has (overlaps, the
 cost of spilling) is as it was fitted to programs on the machine of :data:`WIDE`, but for sapphirerapids; misses of coherence are
@@ -68,6 +69,7 @@ MIDDLE: Final = replace(
     clock=3.0e9,
     div=5.0,
     math=14.0,
+    dot=1.0,
     scatter=3.0,
     l2_bytes=32.0,
     l3_bytes=12.0,
@@ -77,14 +79,20 @@ MIDDLE: Final = replace(
     move=1.5,
 )
 #: A core with vectors of 16 bytes and two units for them.
-NARROW: Final = replace(MIDDLE, clock=2.5e9, div=5.0, math=15.0, load=0.5, l2_bytes=24.0, issue=4.0, code=8192.0, decode=4.0)
+NARROW: Final = replace(
+    MIDDLE, clock=2.5e9, div=5.0, math=15.0, dot=0.5, load=0.5, l2_bytes=24.0, issue=4.0, code=8192.0, decode=4.0
+)
 
 #: By LLVM's name of the processor.
 FAMILIES: Final[Mapping[str, MachineConstants]] = {
-    "haswell": replace(MIDDLE, latency=5.0, add_latency=3.0, div=13.0, update=1.0, l2_bytes=32.0, l3_bytes=10.0, page=7.0),
-    "broadwell": replace(MIDDLE, latency=5.0, add_latency=3.0, div=8.0, update=1.0, l2_bytes=32.0, l3_bytes=10.0, page=7.0),
+    "haswell": replace(
+        MIDDLE, latency=5.0, add_latency=3.0, div=13.0, dot=2.0, update=1.0, l2_bytes=32.0, l3_bytes=10.0, page=7.0,
+    ),
+    "broadwell": replace(
+        MIDDLE, latency=5.0, add_latency=3.0, div=8.0, dot=2.0, update=1.0, l2_bytes=32.0, l3_bytes=10.0, page=7.0,
+    ),
     "skylake": replace(MIDDLE, latency=4.0, add_latency=4.0, div=5.0, update=1.0, l2_bytes=43.0, page=7.0),
-    "skylake-avx512": WIDE,
+    "skylake-avx512": replace(WIDE, dot=1.5),
     "cascadelake": WIDE,
     "icelake-server": replace(WIDE, issue=5.0, store=1.0, l2_bytes=48.0, l3_bytes=10.0, code=2304.0),
     "sapphirerapids": replace(
@@ -94,10 +102,10 @@ FAMILIES: Final[Mapping[str, MachineConstants]] = {
         l2_bytes=45.0, l3_bytes=7.2, memory_bytes=4.0, l3_all=14.3, memory_all=7.8, l2_share=0.75, l2_run=0.3, l3_run=0.0,
             page=7.0, near_overlap=0.1, far_overlap=0.6, region=1500.0, half=0.9,
     ),
-    "znver2": replace(MIDDLE, issue=5.0, latency=5.0, add_latency=3.0, div=5.0, forwarding=10.0, update=1.0,
+    "znver2": replace(MIDDLE, issue=5.0, latency=5.0, add_latency=3.0, div=5.0, dot=2.0, forwarding=10.0, update=1.0,
         l3_bytes=16.0, code=4096.0, masked_store=11.0),
     "znver3": replace(
-        MIDDLE, clock=3.2e9, issue=5.1, div=3.0, math=13.0, convert=0.5, dot=0.25, latency=4.0, add_latency=3.0, forwarding=13.0,
+        MIDDLE, clock=3.2e9, issue=5.1, div=3.0, math=13.0, convert=0.5, latency=4.0, add_latency=3.0, forwarding=13.0,
             update=1.0, move=1.0, branch=1.0,
         load=0.5, store=1.0, broadcast=0.5, gather=0.5, scatter=1.8, masked_store=11.0,
             l2_bytes=32.0, l3_bytes=22.0, memory_bytes=6.0, l3_all=36.0,
@@ -124,9 +132,9 @@ FAMILIES: Final[Mapping[str, MachineConstants]] = {
         broadcast=0.5, gather=0.5, l2_bytes=24.0, l3_bytes=10.0, memory_bytes=7.0, memory_all=60.0, tlb_pages=48.0, page=5.0,
     ),
     "neoverse-v1": replace(
-        MIDDLE, clock=2.6e9, issue=8.0, arithmetic=0.5, div=7.0, math=18.0, convert=2.0, latency=2.0, add_latency=2.0, load=0.5,
-        store=1.0, broadcast=0.5, gather=0.5, l2_bytes=32.0, l3_bytes=12.0, memory_bytes=9.0, memory_all=90.0, tlb_pages=40.0,
-        page=5.0,
+        MIDDLE, clock=2.6e9, issue=8.0, arithmetic=0.5, dot=0.5, div=7.0, math=18.0, convert=2.0, latency=2.0, add_latency=2.0,
+        load=0.5, store=1.0, broadcast=0.5, gather=0.5, l2_bytes=32.0, l3_bytes=12.0, memory_bytes=9.0, memory_all=90.0,
+        tlb_pages=40.0, page=5.0,
     ),
     "apple-m1": replace(
         NARROW, clock=3.2e9, issue=8.0, arithmetic=0.25, div=4.0, math=9.0, latency=4.0, add_latency=3.0, load=0.33, store=0.5,

@@ -15,6 +15,7 @@ from ansorlite.codegen.builder import Module
 from ansorlite.codegen.machine import machine, optimise
 from ansorlite.machine.families import MIDDLE
 from ansorlite.target import LEVELS, Target, process_target
+from ansorlite.te.ops import BinaryOp
 
 OTHERS = {
     "runs": memory.runs(1 << 16, 2),
@@ -22,6 +23,7 @@ OTHERS = {
     "streamed": memory.streamed(1 << 14, 3),
     "scattered": memory.scattered(1 << 14, 2, 3),
     "code": core.straight(128),
+    **{op.value: core.dot_product(op) for op in (BinaryOp.DOT_U8S7, BinaryOp.DOT_S16S16, BinaryOp.DOT_BF16)},
 }
 
 
@@ -48,6 +50,7 @@ def test_what_is_measured_is_not_optimised_away() -> None:
     assert len(re.findall(r"\tv(?:add|xor)\w+|\tadd|\txor", found["clock"])) >= 64
     assert len(re.findall("vdivps", found["div"])) == 8
     assert len(re.findall("vfmadd", found["code"])) == 64
+    assert len(re.findall("vpmaddubsw", found["dot_u8s7"])) == len(re.findall("vpmaddwd", found["dot_s16s16"])) == 12
     # Each of four vectors is multiplied into three accumulators.
     assert len(re.findall("vfmadd", found["streamed"])) == len(re.findall("vfmadd", found["scattered"])) == 4 * 3
     assert len(set(re.findall(r"vbroadcastss\t(\d+)\(", found["code"]))) == 64

@@ -200,7 +200,7 @@ def test_a_head_that_starts_no_server_in_time_is_asked_again(monkeypatch: pytest
             raise aborted
 
     monkeypatch.setattr(engine.ray, "init", init)
-    with pytest.raises(TuningError, match="at ray://head:1: Initialization failure from server: RuntimeError: no room for it$"):
+    with pytest.raises(TuningError, match=r"at ray://head:1: Initialization failure from server: RuntimeError: no room for it$"):
         engine.Cluster("ray://head:1")
     assert engine.Cluster("ray://head:1").generation == 1
     assert calls == ["ray://head:1"] * 4
