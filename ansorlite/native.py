@@ -10,7 +10,7 @@ from typing import Any, Final
 import llvmlite.binding as llvm
 from llvmlite import ir
 
-from ansorlite.llvm_option import without_strength_reduction
+from ansorlite.llvm_option import options_for_emitted_code
 
 I32, I64, F32, F64, PTR = ir.IntType(32), ir.IntType(64), ir.FloatType(), ir.DoubleType(), ir.PointerType()
 _CTYPES: Final = {I64: ctypes.c_int64, PTR: ctypes.c_void_p}
@@ -41,7 +41,7 @@ def compiled(function: ir.Function) -> tuple[Any, Callable[..., None]]:
     passes.add_simplify_cfg_pass()
     passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2)))
     engine = llvm.create_mcjit_compiler(module, machine)
-    with without_strength_reduction():
+    with options_for_emitted_code():
         engine.finalize_object()
     types = [_CTYPES[argument.type] for argument in function.args]
     return engine, ctypes.CFUNCTYPE(None, *types)(engine.get_function_address(function.name))

@@ -16,7 +16,7 @@ from typing import Final
 from ansorlite import processor
 from ansorlite.codegen.machine import machine, optimise
 from ansorlite.codegen.object import Object
-from ansorlite.llvm_option import without_strength_reduction
+from ansorlite.llvm_option import options_for_emitted_code
 from ansorlite.target import Target
 
 _DECLARED: Final = re.compile(r"^declare (.+?) @(llvm\.x86\.(\S+?)\.(\d+))\(([^()]*)\)$", re.MULTILINE)
@@ -53,7 +53,7 @@ def compiled_here(compiled: Object, here: Target) -> Object:
             assert f"{kind}.{bits}" in _HERE, f"{name} has no stand-in"
     # Without instructions for bfloat16, LLVM may take vectors of them apart by conversions, which are functions of a library.
     text = re.sub(r"<(\d+) x bfloat>", r"<\1 x i16>", _without_tiles(_in_halves(text, here)))
-    with without_strength_reduction():
+    with options_for_emitted_code():
         code = machine(here).emit_object(optimise(text, here, compiled.promotes))
     return replace(compiled, code=code, target=here.key)
 

@@ -16,7 +16,7 @@ from ansorlite.codegen.limits import Limits
 from ansorlite.codegen.machine import machine, optimise
 from ansorlite.codegen.object import Compiled, CompiledLaunch, DeviceObject, Object
 from ansorlite.codegen.workspace import layout
-from ansorlite.llvm_option import without_strength_reduction
+from ansorlite.llvm_option import options_for_emitted_code
 from ansorlite.loops import printer
 from ansorlite.loops.kernel_module import KernelModule, When
 from ansorlite.loops.nodes import Buffer, For, Function, LoopKind, Role, Scope, Stmt, Store, children
@@ -147,7 +147,7 @@ def compile(module: KernelModule, target: Target, limits: Limits) -> Object:
     promotes = text.values <= _PROMOTED and any(adds_in_place(launch.function.body) for launch in module.launches)
     llvm = text.text()
     optimised = optimise(llvm, target, promotes)
-    with without_strength_reduction():
+    with options_for_emitted_code():
         code = machine(target).emit_object(optimised)
     return Object(
         code,
@@ -198,5 +198,5 @@ def assembly(compiled: Compiled, target: Target) -> str:
         return compiled.text
     assert isinstance(compiled, Object)
     optimised = optimise(compiled.llvm, target, compiled.promotes)
-    with without_strength_reduction():
+    with options_for_emitted_code():
         return str(machine(target).emit_assembly(optimised))

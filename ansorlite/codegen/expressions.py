@@ -21,6 +21,7 @@ from ansorlite.codegen.factors import hold
 from ansorlite.codegen.scope import dependence
 from ansorlite.codegen.types import Operand
 from ansorlite.loops.nodes import Load
+from ansorlite.once import once_for_each
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Cast, Const, Expr, Select, Unary, Var
 from ansorlite.te.float_range import ANYTHING, float_range
@@ -393,6 +394,7 @@ def _choose(c: Context, expr: Select, condition: Operand, x: Operand, y: Operand
     return Operand(c.b.select(types.value_type(expr.dtype, lanes), condition.lanes, condition.text, then, otherwise), lanes)
 
 
+@once_for_each
 def _cheap(arm: Expr) -> bool:
     """Whether an arm is little more than one load, so that running it for nothing costs less than a branch."""
     values = [node for node in walk(arm) if node.dtype != dtypes.INDEX]
@@ -400,7 +402,13 @@ def _cheap(arm: Expr) -> bool:
 
 
 def _masks_natively(c: Context, expr: Select) -> bool:
-    return masks.masks_natively(c.target, [node.dtype for node in walk(expr) if isinstance(node, Load)])
+    return masks.masks_natively(c.target, _loaded(expr))
+
+
+@once_for_each
+def _loaded(expr: Expr) -> tuple[str, ...]:
+    """The dtypes of what is loaded."""
+    return tuple(node.dtype for node in walk(expr) if isinstance(node, Load))
 
 
 def conjunction(c: Context, lanes: Lanes, condition: Operand, negate: bool = False) -> Lanes:

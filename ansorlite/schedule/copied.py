@@ -63,7 +63,7 @@ def packed(
             pads[loop.name] = where(there, modulo(offset - stride, factor), 0)
             stride = stride + pads[loop.name]
         stride = stride * where(inside, loop.trip, 1)
-    return Packed(tensor, copy, at, prepared, copied.shared, pads, *copy_loops(nest, copy, at, pads))
+    return Packed(tensor, copy, at, prepared, copied.shared, pads, *copy_loops(nest, copy, at, prepared, pads))
 
 
 def fetched(

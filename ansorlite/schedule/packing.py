@@ -60,10 +60,13 @@ class _Move:
     transposed: Number = 0
 
 
-def copy_loops(nest: Nest, copy: Tensor, at: Number, pads: Mapping[str, Number]) -> tuple[tuple[CopyLoop, ...], Number]:
+def copy_loops(
+    nest: Nest, copy: Tensor, at: Number, prepared: bool, pads: Mapping[str, Number]
+) -> tuple[tuple[CopyLoop, ...], Number]:
     """The loops of a copy made at the place ``at``, and whether it is transposed in registers.
 
     Args:
+        prepared: whether it is made once, of constants: then no loop is unrolled, which would take longer than it gains.
         pads: by loop that is a dimension of the copy: elements behind what one iteration of it has.
     """
     axes = frozenset(copy.axes)
@@ -77,6 +80,7 @@ def copy_loops(nest: Nest, copy: Tensor, at: Number, pads: Mapping[str, Number])
         lanes = where(move.transposed, 1, nest.lanes) if vector else 1
         # Written out, a loop outside of others would be as many copies of them.
         unrolled = both(nest.loops[position].unrolled, negated(move.along) if position < move.before else 1)
+        unrolled = 0 if prepared else unrolled
         result.append(CopyLoop(((position, stays),), where(stays, trip, 1), unrolled, lanes, 0))
     if move.flags:
         trip = product(where(flag, trips[position], 1) for position, flag in move.flags.items())

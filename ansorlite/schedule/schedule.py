@@ -10,6 +10,7 @@ from typing import Final, TypeVar, overload
 
 from ansorlite.analysis.access import axes_of
 from ansorlite.errors import ScheduleError
+from ansorlite.once import once_for_each
 from ansorlite.rewrites.stages import without_unit_reductions
 from ansorlite.schedule import primitives as p
 from ansorlite.schedule.refs import LoopRef, Name, StageRef
@@ -68,6 +69,18 @@ class Stage:
         return tuple(LoopRef(self.name, axis.name) for axis in axes if axis.name in known)
 
 
+@once_for_each
+def _as_written(dag: ComputeDAG) -> Structure:
+    return Structure(without_unit_reductions(with_unique_names(dag)))
+
+
+@once_for_each
+def _rewritten(structure: Structure, rewrite: p.Rewrite) -> Structure:
+    """Found once: hundreds of programs of a task begin with the same rewrites. They have expressions in common, then, of which
+    facts are found once, too."""
+    return rewrite.apply(structure)
+
+
 class Schedule:
     """A computation, and what was done to it so far.
 
@@ -87,7 +100,7 @@ class Schedule:
             target: what the program is for; where none is given, numbers of lanes have to be.
             forced: choices that are made already, by the name of the hole: positions among the choices.
         """
-        self.structure = Structure(without_unit_reductions(with_unique_names(dag)))
+        self.structure = _as_written(dag)
         self.steps: tuple[p.Step, ...] = ()
         self._made: tuple[p.Results, ...] = ()
         self._target = target
@@ -125,7 +138,7 @@ class Schedule:
             ScheduleError: it cannot be done. The schedule stays as it was.
         """
         p.check_arguments(step)
-        after = step.apply(self.structure)
+        after = _rewritten(self.structure, step) if isinstance(step, p.Rewrite) else step.apply(self.structure)
         results = step.results(after)
         self.structure, self.steps, self._made = after, (*self.steps, step), (*self._made, results)
         return tuple(Stage(made.name, self) if isinstance(made, StageRef) else made for made in results)

@@ -9,6 +9,9 @@ from typing import Final
 
 from ansorlite.target import LEVELS, TARGET_VARIABLE, obstacle
 
+#: With it a process compiles the Python files of a checkout anew; those of an installed package are compiled.
+_UNCOMPILED: Final = "PYTHONDONTWRITEBYTECODE"
+
 
 @dataclass(frozen=True)
 class Bars:
@@ -86,8 +89,8 @@ def environment(name: str, given: Mapping[str, str]) -> dict[str, str]:
     """``given``, for a process that is to run as on a machine of that kind.
 
     Where the machine is of that kind, everything is left to it. Else ours are compiled for the level, under whose name they are
-    kept apart from this machine's own programs and measurements.
+    kept apart from this machine's own programs and measurements. Workers start as fast as those of an installed package.
     """
     kind = KINDS[name]
-    plain = {variable: value for variable, value in given.items() if variable not in (TARGET_VARIABLE, *kind.held)}
+    plain = {variable: value for variable, value in given.items() if variable not in (TARGET_VARIABLE, _UNCOMPILED, *kind.held)}
     return {**plain, TARGET_VARIABLE: kind.level, **kind.held} if forced(name) else plain

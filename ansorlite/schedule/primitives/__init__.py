@@ -20,7 +20,7 @@ from ansorlite.schedule.primitives.rewrites import (
     Rfactor,
     Winograd,
 )
-from ansorlite.schedule.primitives.step import Results, Step, check_arguments
+from ansorlite.schedule.primitives.step import Results, Rewrite, Step, check_arguments
 from ansorlite.schedule.primitives.storage import StorageAlign, Swizzle
 
 #: By the method that makes it: a new primitive is a class and a line here.
@@ -79,6 +79,7 @@ __all__ = [
     "Reorder",
     "Results",
     "ReverseComputeAt",
+    "Rewrite",
     "Rfactor",
     "Split",
     "Step",

@@ -13,14 +13,14 @@ from ansorlite.machine.matrix import UNITS
 from ansorlite.rewrites.conversion import convert_once
 from ansorlite.rewrites.dot import dot_words
 from ansorlite.rewrites.matrix import FactorLayout, FactorStage, matrix_form
-from ansorlite.schedule.primitives.step import Results, Step
+from ansorlite.schedule.primitives.step import Results, Rewrite
 from ansorlite.schedule.refs import LoopRef, Name, StageRef
 from ansorlite.schedule.structure import Structure
 from ansorlite.te.ops import DOTS
 
 
 @dataclass(frozen=True)
-class Tensorize(Step):
+class Tensorize(Rewrite):
     """The products along a loop are summed by dot products of words; ``words`` are the stages that make these::
 
         C[i] = sum(A[i, k] * B[k])      ->      C[i] = sum(dot(A_w[i, w], B_w[w]), w)       # tensorize(k, "dot_u8s8")
@@ -53,7 +53,7 @@ class Tensorize(Step):
 
 
 @dataclass(frozen=True)
-class Convert(Step):
+class Convert(Rewrite):
     """The factors of a sum of products that are of a narrower dtype are converted once, into the stages ``copies``::
 
     C[i] = sum(float32(A[i, k]) * B[k])      ->      A_c[i, k] = float32(A[i, k]); C[i] = sum(A_c[i, k] * B[k])
@@ -81,7 +81,7 @@ class Convert(Step):
 
 
 @dataclass(frozen=True)
-class UseMatrixUnit(Step):
+class UseMatrixUnit(Rewrite):
     """A sum of products becomes a product of matrices that a unit of a GPU computes; ``factors`` are the stages that make these::
 
         C[i, j] = sum(float32(A[i, k]) * float32(B[k, j]), k)

@@ -20,7 +20,7 @@ from ansorlite.rewrites.stages import (
     without_unit_reductions,
 )
 from ansorlite.rewrites.winograd import winograd
-from ansorlite.schedule.primitives.step import Results, Step
+from ansorlite.schedule.primitives.step import Results, Rewrite
 from ansorlite.schedule.refs import LoopRef, Name, StageRef
 from ansorlite.schedule.structure import Location, Structure, places
 from ansorlite.te.expr import Axis
@@ -31,7 +31,7 @@ _SCOPES: Final = {"register": Scope.REGISTER, "local": Scope.LOCAL, "global": Sc
 
 
 @dataclass(frozen=True)
-class Inline(Step):
+class Inline(Rewrite):
     """The stage is computed inside of its consumers, and stored nowhere::
 
     B[i] = A[i] + 1; C[i] = B[i] * 2      ->      C[i] = (A[i] + 1) * 2       # inline(B)
@@ -55,7 +55,7 @@ class Inline(Step):
 
 
 @dataclass(frozen=True)
-class CacheWrite(Step):
+class CacheWrite(Rewrite):
     """The stage is computed into another one, ``name``, and copied from there::
 
     C[i] = sum(A[i, k])      ->      C_local[i] = sum(A[i, k]); C[i] = C_local[i]       # cache_write(C)
@@ -132,7 +132,7 @@ class CacheWrite(Step):
 
 
 @dataclass(frozen=True)
-class Rfactor(Step):
+class Rfactor(Rewrite):
     """A reduction becomes independent partial reductions over parts of a loop, and their fold::
 
         C[i] = sum(A[i, k], k)      ->      C_rf[r, i] = sum(A[i, k], k in part r); C[i] = sum(C_rf[r, i], r)       # rfactor(k)
@@ -168,7 +168,7 @@ class Rfactor(Step):
 
 
 @dataclass(frozen=True)
-class AddUnitAxis(Step):
+class AddUnitAxis(Rewrite):
     """A stage without dimensions gets one of one element, whose loop can be bound, and have others computed in it::
 
     C[] = sum(A[k], k)      ->      C[u] = sum(A[k], k)       # add_unit_axis(C)
@@ -187,7 +187,7 @@ class AddUnitAxis(Step):
 
 
 @dataclass(frozen=True)
-class Polyphase(Step):
+class Polyphase(Rewrite):
     """Of the steps of a sum over data with zeros in between only those are taken that meet data, one in ``stride``::
 
     C[y] = sum(D[y + k] * W[k], k in 0..4)      ->      C[y] = sum(D[y // 2 + k] * W[k * 2 + -y % 2], k in 0..2)
@@ -209,7 +209,7 @@ class Polyphase(Step):
 
 
 @dataclass(frozen=True)
-class Divide(Step):
+class Divide(Rewrite):
     """An axis that is read by quotient and remainder becomes two, in all stages that walk it in step::
 
     C[i] = sum(A[i // 4, k] * B[i, k])      ->      C[i_div, i_mod] = sum(A[i_div, k] * B[i_div * 4 + i_mod, k])
@@ -231,7 +231,7 @@ class Divide(Step):
 
 
 @dataclass(frozen=True)
-class FuseDimensions(Step):
+class FuseDimensions(Rewrite):
     """Dimensions that are walked in step everywhere become one, in all tensors: ``pairs`` are the first ones of each two::
 
     C[n, h, w] = A[n, h, w] + B[n]      ->      C[n, h_w] = A[n, h_w] + B[n]       # fuse_dimensions((("A", (1,)), ("C", (1,))))
@@ -251,7 +251,7 @@ class FuseDimensions(Step):
 
 
 @dataclass(frozen=True)
-class Winograd(Step):
+class Winograd(Rewrite):
     """A short convolution becomes transforms, a batched matrix product, and the inverse transform (Winograd's algorithm)::
 
         C[o, x] = sum(D[c, x + k] * W[o, c, k], c, k)

@@ -43,6 +43,10 @@ class Step:
         return ()
 
 
+class Rewrite(Step):
+    """A primitive that changes the set of stages, and has nothing to choose. Programs of a task begin with the same ones."""
+
+
 def arguments(step: Step) -> list[tuple[str, object]]:
     """The arguments of a primitive, by name."""
     return [(field.name, getattr(step, field.name)) for field in fields(cast("Any", step))]

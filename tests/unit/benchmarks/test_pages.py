@@ -50,7 +50,7 @@ def test_the_kind_is_the_most_that_the_processor_can_do(monkeypatch: pytest.Monk
 
 
 def test_a_machine_of_the_kind_is_left_as_it_is_and_a_wider_one_held_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    given = {"PATH": "/bin", TARGET_VARIABLE: "x86-64-v2", "ONEDNN_MAX_CPU_ISA": "SSE41"}
+    given = {"PATH": "/bin", TARGET_VARIABLE: "x86-64-v2", "ONEDNN_MAX_CPU_ISA": "SSE41", "PYTHONDONTWRITEBYTECODE": "1"}
     pretend(monkeypatch, "x86-64-v3")
     assert not forced("avx2")
     assert environment("avx2", given) == {"PATH": "/bin"}

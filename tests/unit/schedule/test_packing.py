@@ -34,8 +34,8 @@ def tiled(tensor: str, i: tuple[int, int], j: tuple[int, int], k: tuple[int, int
     return schedule
 
 
-def product(m: int, n: int, k: int) -> Task:
-    a, b = te.placeholder((m, k), name="A"), te.placeholder((k, n), name="B")
+def product(m: int, n: int, k: int, constant: bool = False) -> Task:
+    a, b = te.placeholder((m, k), name="A", constant=constant), te.placeholder((k, n), name="B")
     r = te.reduce_axis(k, name="k")
     c = te.compute((m, n), lambda i, j: te.sum(a[i, r] * b[r, j], axis=r), name="C")
     return Task([a, b, c], TARGET)
@@ -135,3 +135,12 @@ def test_windows_and_channels_are_one_run() -> None:
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-8, 8, shape).astype(np.float32) for shape in ((5, 8, 3), (16, 8, 3)))
     np.testing.assert_array_equal(kernel(a, b), np.einsum("icr,ocr->io", a, b))
+
+
+def test_what_is_packed_once_is_not_written_out() -> None:
+    space = tiled("A", (4, 4), (3, 8), (1, 4))
+    each_call = copy_of(product(16, 24, 20), space, "A")
+    assert each_call.splitlines()[-3] == "unrolled i1 in 0..4:"
+    once = copy_of(product(16, 24, 20, constant=True), space, "A")
+    assert once.splitlines()[-3] == "for i1 in 0..4:"
+    assert "unrolled" not in once

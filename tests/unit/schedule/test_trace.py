@@ -43,6 +43,18 @@ def test_a_sketch_prints_its_holes_and_reads_them_back() -> None:
     assert [(hole.name, hole.size) for hole in again.trace.holes] == [(hole.name, hole.size) for hole in SKETCH.holes]
 
 
+def test_programs_have_the_computation_in_common_that_they_are_rewritten_to() -> None:
+    task = Task(workloads.matmul_relu(12, 20, 9), WIDE)
+    traces = [f'''def schedule(s):
+    C = s.stage("C")
+    C_local = s.cache_write(C, name="C_local")
+    i0, i1 = s.split(C_local["i"], ({12 // n}, {n}))''' for n in (2, 3)]  # fmt: skip
+    one, other = (read(task.dag, trace) for trace in traces)
+    assert one.dag is other.dag
+    assert one.dag is not task.dag
+    assert one.structure != other.structure
+
+
 def test_a_sample_that_is_used_twice_is_named() -> None:
     s = al.Schedule(TASK.dag)
     c, tile = s.stage("C"), s.sample((2, 4), name="tile")
