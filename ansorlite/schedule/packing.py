@@ -79,8 +79,8 @@ def copy_loops(
         vector = bool(used) and position == used[-1] == len(trips) - 1
         lanes = where(move.transposed, 1, nest.lanes) if vector else 1
         # Written out, a loop outside of others would be as many copies of them.
-        unrolled = both(nest.loops[position].unrolled, negated(move.along) if position < move.before else 1)
-        unrolled = 0 if prepared else unrolled
+        inside = negated(move.along) if position < move.before else 1
+        unrolled = 0 if prepared else both(nest.loops[position].unrolled, inside)
         result.append(CopyLoop(((position, stays),), where(stays, trip, 1), unrolled, lanes, 0))
     if move.flags:
         trip = product(where(flag, trips[position], 1) for position, flag in move.flags.items())
