@@ -13,7 +13,7 @@ _OPTIONS: Final[Mapping[str, tuple[str, str]]] = {
     # Strength reduction in loops takes up to half of LLVM's time: what is emitted has cheap addresses already.
     "disable-lsr": ("true", "false"),
     # The schedulers look for what depends on what among all accesses to memory of straight-line code, two by two, until they are
-    # so many; then only among the latest.
+    # so many; then a part of them stays in front of the rest as a whole.
     "dag-maps-huge-region": ("100", "1000"),
 }
 
