@@ -11,21 +11,25 @@ from ansorlite.api import makers
 from ansorlite.api.checks import check_integer, check_positive, check_share
 from ansorlite.api.database import Given, opened
 from ansorlite.api.space import Space, space_of
+from ansorlite.best.defaults import Defaults
+from ansorlite.cache.disk import NoCache, default_cache
 from ansorlite.calibration.automatic import calibrated, wanted
 from ansorlite.errors import ArgumentError
+from ansorlite.measure.measurer import Measurer
 from ansorlite.measure.settings import MeasureSettings
 from ansorlite.records.database import Database
 from ansorlite.report.progress import listener
 from ansorlite.search import StrategyMaker
 from ansorlite.task import Task
 from ansorlite.task_scheduler import Goal, SchedulerMaker, describe, objective_of
+from ansorlite.tuner.clock import PhaseClock
 from ansorlite.tuner.cost_models import CostModelsMaker
 from ansorlite.tuner.events import Calibrating
 from ansorlite.tuner.loop import Measures, Tuner
 from ansorlite.tuner.measurers import Elsewhere, MeasurerMaker
 from ansorlite.tuner.presets import DEFAULT
 from ansorlite.tuner.result import TuneResult
-from ansorlite.tuner.start import task_state
+from ansorlite.tuner.start import build_ahead, task_state
 from ansorlite.tuner.workload import Workload, parts_of, tasks_of
 
 #: Trials for each task where the caller does not say.
@@ -68,7 +72,7 @@ def tune(
         strategy: how to search: ``ansorlite.search.STRATEGIES``.
         seed: of every random draw.
         progress: whether to show progress on stderr; ``None`` shows it on a terminal only.
-        time_limit: seconds after which to stop, whatever the trials.
+        time_limit: seconds after which to stop, whatever the trials; calibrating does not count.
         space: the programs to search: a function that schedules (of an ``al.Schedule``), several of them, an object whose
             ``spaces(task)`` gives sketches, derivation rules, or ``"file.py:NAME"`` of one of these. By default that of the
             preset, which most derive.
@@ -124,6 +128,7 @@ def tune(
             listen(Calibrating(tasks[0][0].target.cpu))
             target = calibrated(tasks[0][0].target)
             tasks = tuple((Task(task.dag, target), uses) for task, uses in tasks)
+        clock = PhaseClock()
         settings = MeasureSettings(seed=seed, timing=system.timing)
         early: Measures | None = None
 
@@ -135,10 +140,14 @@ def tune(
             # is started for it yet; and other machines are taken when they are needed.
             early = stack.enter_context(opening())
         models = makers.cost_models(modelling, [task for task, _ in tasks], stream)
-        states = [
-            task_state(task, uses, searching, model, rng, own, system.draft, records if system.transfer else None)
-            for (task, uses), model, rng in zip(tasks, models, streams, strict=True)
-        ]
+        with clock.search():
+            defaults = Defaults(default_cache() if own is None else NoCache(), own)
+            if system.draft and isinstance(early, Measurer):
+                build_ahead(defaults, [task for task, _ in tasks if not records.outcomes(task.key, task.target.key)], early)
+            states = [
+                task_state(task, uses, searching, model, rng, defaults, own, system.draft, records if system.transfer else None)
+                for (task, uses), model, rng in zip(tasks, models, streams, strict=True)
+            ]
         for state in states:
             makers.STRATEGY.checked(state.strategy)
         tuner = Tuner(
@@ -151,6 +160,7 @@ def tune(
             listener=listen,
             elsewhere=elsewhere,
             round_size=system.round,
+            clock=clock,
         )
         return tuner.run()
 

@@ -135,12 +135,12 @@ class Programs:
             return
         for (task, candidate), built in zip(missing, measure.build_all(missing, processes), strict=True):
             # What took too long there, beside the others, is compiled here.
-            if isinstance(built, measure.Built):
-                if candidate is None:
-                    self._defaults.remember(task, built.candidate)
-                self._objects.add(task, built.candidate, built.artifact)
-            elif built is not None and candidate is not None:
-                self._objects.fail(task, candidate, built.error)
+            if candidate is None and built is not None:
+                self._defaults.remember(task, built.candidate)
+            if isinstance(built, measure.Artifact):
+                self._objects.add(task, built.candidate, built.code)
+            elif isinstance(built, measure.Failure) and built.verdict.outcome is not Outcome.COMPILE_TIMEOUT:
+                self._objects.fail(task, built.candidate, built.verdict.error)
 
     def warn(self) -> None:
         """Say, once for all tasks looked up so far, which records could not be used; to who listens, where programs come from."""

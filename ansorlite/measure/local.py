@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from ansorlite.errors import TuningError
 from ansorlite.loops.arguments import argument
@@ -25,6 +26,9 @@ from ansorlite.target import Target, check_runs
 from ansorlite.task import Task
 from ansorlite.writing import make_temporary_folder
 
+#: Seconds for choosing a default program, on however busy a machine.
+_CHOOSING: Final = 60.0
+
 
 def local_workers(target: Target, settings: MeasureSettings) -> Workers:
     """A builder and a runner on this machine.
@@ -33,7 +37,8 @@ def local_workers(target: Target, settings: MeasureSettings) -> Workers:
         TargetError: code for ``target`` cannot run here.
     """
     check_runs(target)
-    return Workers(LocalBuilder(target, settings), [LocalRunner(target, settings)])
+    builder = LocalBuilder(target, settings)
+    return Workers(builder, [LocalRunner(target, settings)], builder)
 
 
 class _Processes:
@@ -97,17 +102,30 @@ class LocalBuilder:
         self._processes.close()
 
     def build(self, task: Task, candidates: Sequence[Candidate]) -> Iterator[Built]:
+        built = dict(self.each([(task, candidate) for candidate in candidates]))
+        for number in range(len(candidates)):
+            yield built[number]
+
+    def each(self, programs: Sequence[tuple[Task, Candidate | None]]) -> Iterator[tuple[int, Built]]:
+        """See :class:`~ansorlite.measure.roles.Ahead`."""
         when, settings = time.time(), self._processes.settings
-        orders = [Build(task.key, candidate, str(self._processes.new_file())) for candidate in candidates]
-        jobs = [Job(task, order, {Phase.WORKING: settings.build_seconds}) for order in orders]
+        files = [self._processes.new_file() for _ in programs]
+        numbers = {str(file): number for number, file in enumerate(files)}
+        jobs = [
+            Job(task, Build(task.key, candidate, file), {Phase.WORKING: settings.build_seconds + _CHOOSING * (candidate is None)})
+            for (task, candidate), file in zip(programs, numbers, strict=True)
+        ]
         try:
             with self._lock:
-                results = {id(job.order): result for job, result in self._processes.pool.run(jobs)}
-            for candidate, order in zip(candidates, orders, strict=True):
-                yield self._built(candidate, Path(order.artifact), results[id(order)], when)
-        finally:  # of those that nobody asked for
-            for order in orders:
-                Path(order.artifact).unlink(missing_ok=True)
+                for job, result in self._processes.pool.run(jobs):
+                    assert isinstance(job.order, Build)
+                    number = numbers[job.order.artifact]
+                    candidate = programs[number][1] or (result.candidate if isinstance(result, Answer) else None)
+                    if candidate is not None:
+                        yield number, self._built(candidate, files[number], result, when)
+        finally:
+            for file in files:
+                file.unlink(missing_ok=True)
 
     def reference(self, task: Task) -> Reference:
         """What programs of the task are to compute, for machines that do not know. It has a limit, in time and in memory.

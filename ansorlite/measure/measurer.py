@@ -105,6 +105,8 @@ class Measurer:
         self._lock = threading.Lock()
         workers = open_workers(self.target, self.settings)
         self._builder = workers.builder
+        self._ahead = workers.ahead
+        self._built: dict[tuple[str, Candidate], Built] = {}  # by task key; ahead, until they are measured
         self._lanes = [_Lane(runner) for runner in workers.runners]
         self._speeds: Speeds | None = None
         self._tried = 0.0
@@ -121,6 +123,24 @@ class Measurer:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+    def build_ahead(self, programs: Sequence[tuple[Task, Candidate | None]]) -> Iterator[tuple[Task, Candidate]]:
+        """Compile what will be measured first of many tasks side by side, where workers do that; measuring it only runs it then.
+
+        Args:
+            programs: where there is no candidate, the default one is chosen.
+
+        Returns:
+            what was compiled, as it is done.
+
+        Raises:
+            TuningError: the workers cannot start.
+        """
+        if self._ahead is not None:
+            for number, built in self._ahead.each(programs):
+                task = programs[number][0]
+                self._built[task.key, built.candidate] = built
+                yield task, built.candidate
 
     def measure(
         self,
@@ -143,7 +163,7 @@ class Measurer:
         self._know(task, best)
         size = self._builder.size * _BATCH_PER_BUILDER
         for start in range(0, len(candidates), size):
-            built = self._builder.build(task, candidates[start : start + size])
+            built = self._compiled(task, candidates[start : start + size])
             for program, ran, machine in self._timed(task, built):
                 if self._peak is None and any(not lane.runner.machine for lane in self._lanes):
                     self._peak = _peak_of(self.target)  # now: nothing compiles beside it
@@ -154,6 +174,13 @@ class Measurer:
                     self._give_up_if_hopeless(measurement)
 
     # One step each ------------------------------------------------------------------------------------------------
+
+    def _compiled(self, task: Task, candidates: Sequence[Candidate]) -> Iterator[Built]:
+        """Each candidate, built now if it was not before."""
+        known = {candidate: self._built.pop((task.key, candidate), None) for candidate in candidates}
+        built = self._builder.build(task, [candidate for candidate in candidates if known[candidate] is None])
+        for candidate in candidates:
+            yield known[candidate] or next(built)
 
     def _compare_machines(self) -> None:
         """Leave out the machines that are not like the first: what they would say of a program is not comparable."""

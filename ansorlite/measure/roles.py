@@ -113,6 +113,18 @@ class Builder(Protocol):
         """End it, whatever it does. Closing twice does nothing."""
 
 
+class Ahead(Protocol):
+    """Compiles programs of many tasks side by side, before anything is timed."""
+
+    def each(self, programs: Sequence[tuple[Task, Candidate | None]]) -> Iterator[tuple[int, Built]]:
+        """Each program, by its number, as it is done. Where there is no candidate, the default one is chosen; if that fails, its
+        number does not come.
+
+        Raises:
+            TuningError: nothing can be compiled at all.
+        """
+
+
 class Runner(Protocol):
     """One machine on which programs are checked and timed."""
 
@@ -149,10 +161,12 @@ class Workers:
 
     Attributes:
         runners: one or more, of one kind of machine; the unit of all latencies is the first one's.
+        ahead: compiles the first programs of many tasks, if something does.
     """
 
     builder: Builder
     runners: Sequence[Runner]
+    ahead: Ahead | None = None
 
 
 #: Opens the workers for programs of a target.

@@ -61,7 +61,7 @@ class LiveProgress:
         if isinstance(event, Calibrating):
             self._console.print(_calibrating_line(event), soft_wrap=True)
         if isinstance(event, Started):
-            self._begin = time.monotonic()
+            self._begin = time.monotonic() - event.elapsed
         self._board(event)
 
     def render(self) -> Group:
@@ -88,7 +88,7 @@ class LineProgress:
         if isinstance(event, Calibrating):
             self._console.print(_calibrating_line(event), soft_wrap=True)
         if isinstance(event, Started):
-            self._begin = time.monotonic()
+            self._begin = time.monotonic() - event.elapsed
         self._board(event)
         if isinstance(event, RoundFinished):
             line = self._board.lines[event.task]

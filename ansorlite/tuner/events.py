@@ -31,11 +31,13 @@ class Started:
         tasks: each with its weight.
         trials: how many measurements there will be in all, restored ones included.
         time_limit: seconds after which it stops, if any.
+        elapsed: seconds of them that are over.
     """
 
     tasks: tuple[tuple[Task, int], ...]
     trials: int
     time_limit: float | None
+    elapsed: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -99,6 +99,7 @@ class Tuner:
         listener: told every event.
         elsewhere: whether programs are timed on another machine than this one: the records of such count, then, and no others.
         round_size: the most programs of one round.
+        clock: what tells how much of the time limit is over; by default none of it.
     """
 
     def __init__(
@@ -113,6 +114,7 @@ class Tuner:
         listener: Listener,
         elsewhere: bool = False,
         round_size: int = MAX_ROUND,
+        clock: PhaseClock | None = None,
     ) -> None:
         self._states = tuple(states)
         self._limit = trials
@@ -123,7 +125,8 @@ class Tuner:
         self._listener = listener
         self._elsewhere = elsewhere
         self._most = round_size
-        self._clock = PhaseClock()
+        self._clock = clock or PhaseClock()
+        self._begun = self._clock.elapsed
         self._history: list[Trial] = []
         self._restored = 0
         self._confirming = False
@@ -136,7 +139,8 @@ class Tuner:
             TuningError: no program of any task runs, not even the loops as written.
         """
         try:
-            self._listener(Started(tuple((state.task, sum(state.uses)) for state in self._states), self._limit, self._time_limit))
+            tasks = tuple((state.task, sum(state.uses)) for state in self._states)
+            self._listener(Started(tasks, self._limit, self._time_limit, self._begun))
             self._restore()
             stopped = self._reason
             if not self._finished or (self._unconfirmed and len(self._history) < self._limit):
@@ -301,7 +305,7 @@ class Tuner:
         """How many more trials the time limit leaves room for, at the pace so far."""
         if self._time_limit is None or not self._fresh:
             return self._most
-        return max(1, int(self._time_left * self._fresh / self._clock.elapsed))
+        return max(1, int(self._time_left * self._fresh / (self._clock.elapsed - self._begun)))
 
     def _measure(self, measurer: Measures, index: int, batch: Mapping[str, Candidate]) -> list[Measurement]:
         state, candidates = self._states[index], list(batch.values())

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Final
 
 import numpy as np
 
+from ansorlite.best.defaults import Defaults
 from ansorlite.cost_model import CostModel
 from ansorlite.cost_model.protocol import Prior
 from ansorlite.features.programs import ProgramSpace
+from ansorlite.measure.measurer import Measurer
 from ansorlite.platforms.table import platform_of
 from ansorlite.records.database import Database
 from ansorlite.search import SearchProblem, StrategyMaker
-from ansorlite.search.default import default_candidate, default_candidates
+from ansorlite.search.default import default_candidates
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.sketch.program import sketch_of
 from ansorlite.sketch.sketch import Sketch
-from ansorlite.spaces.builders import Derived, SpaceBuilder, sketches_of
+from ansorlite.spaces.builders import SpaceBuilder
 from ansorlite.task import Task
 from ansorlite.tuner.keys import ProgramKeys
 from ansorlite.tuner.state import TaskState
 from ansorlite.tuner.transfer import transplanted
+
+#: The default programs of fewer tasks are chosen here sooner than processes have started that do it.
+_MANY: Final = 6
 
 
 def task_state(
@@ -30,6 +36,7 @@ def task_state(
     strategy: StrategyMaker,
     model: CostModel,
     rng: np.random.Generator,
+    defaults: Defaults,
     space: SpaceBuilder | None = None,
     draft: bool = True,
     experience: Database | None = None,
@@ -40,15 +47,16 @@ def task_state(
         uses: how often each model runs it.
         strategy: what makes the strategy of its sketches.
         model: what the strategy may ask.
+        defaults: default programs of the same space.
         space: what makes the sketches; by default the derivation rules of the target.
         draft: whether its default program is the first to be measured.
         experience: records of other tasks, whose programs are measured next, as far as they fit.
     """
-    sketches = sketches_of(task, space or Derived())
+    sketches = defaults.sketches(task)
     spaces = tuple(map(ProgramSpace, sketches))
     prior = platform_of(task.target).prior(task.target)
     problem = SearchProblem(spaces, prior)
-    default = (default_candidate(task, sketches),) if draft else ()
+    default = (defaults.of(task),) if draft else ()
     known = () if experience is None else transplanted(task, sketches, experience, space)
     return TaskState(
         task=task,
@@ -60,6 +68,13 @@ def task_state(
         naive_estimate=partial(_naive_estimate, task, prior),
         spare=partial(_other_defaults, task, sketches),
     )
+
+
+def build_ahead(defaults: Defaults, tasks: Sequence[Task], measurer: Measurer) -> None:
+    """Have the default programs of ``tasks`` chosen and compiled side by side, if there are many; ``defaults`` keeps them."""
+    if len(tasks) >= _MANY:
+        for task, default in measurer.build_ahead([(task, defaults.known(task)) for task in tasks]):
+            defaults.remember(task, default)
 
 
 def _other_defaults(task: Task, sketches: Sequence[Sketch]) -> list[Candidate]:

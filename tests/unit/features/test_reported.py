@@ -8,6 +8,8 @@ from typing import Final
 import numpy as np
 import pytest
 
+from ansorlite.best.defaults import Defaults
+from ansorlite.cache.disk import NoCache
 from ansorlite.codegen.object import Report
 from ansorlite.cost_model import RandomModel
 from ansorlite.cost_model.draft_gpu import GpuDraft
@@ -61,7 +63,15 @@ def test_reports_that_say_what_was_estimated_change_nothing() -> None:
 
 
 def test_what_a_measurement_says_reaches_the_space_of_its_program() -> None:
-    state = task_state(TASK, (1,), RandomSearch, RandomModel(np.random.default_rng(0)), np.random.default_rng(1), draft=False)
+    state = task_state(
+        TASK,
+        (1,),
+        RandomSearch,
+        RandomModel(np.random.default_rng(0)),
+        np.random.default_rng(1),
+        Defaults(NoCache(), None),
+        draft=False,
+    )
     space = state.spaces[0]
     row = tuple(_rows(space.sketch)[0].tolist())
     plain = Measurement(space.candidate(row), Outcome.OK, latency=1.0)

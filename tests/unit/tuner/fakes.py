@@ -14,6 +14,7 @@ from ansorlite.search import Observation, RoundLog
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.task import Task
 from ansorlite.task_scheduler import RoundRobin, TaskInfo
+from ansorlite.tuner.clock import PhaseClock
 from ansorlite.tuner.events import Event
 from ansorlite.tuner.loop import Tuner
 from ansorlite.tuner.result import TuneResult
@@ -123,6 +124,7 @@ def run(
     measurer: FakeMeasurer | None = None,
     events: list[Event] | None = None,
     time_limit: float | None = None,
+    clock: PhaseClock | None = None,
 ) -> TuneResult:
     """Tune the tasks in turns, with a database at ``path``."""
     with Database(path) as database:
@@ -134,4 +136,5 @@ def run(
             scheduler=RoundRobin([TaskInfo()] * len(states)),
             open_measurer=measurer or FakeMeasurer(),
             listener=(events if events is not None else []).append,
+            clock=clock,
         ).run()

@@ -19,6 +19,7 @@ from ansorlite.errors import BrokenProgramWarning, ProgramSizeError
 from ansorlite.measure.native import build
 from ansorlite.measure.referee import Referee, Turn
 from ansorlite.measure.replay import main as replay
+from ansorlite.measure.roles import Failure
 from ansorlite.measure.verdict import Verdict
 from ansorlite.programs.build import build_candidate
 from ansorlite.records.database import Database, TaskEntry
@@ -402,7 +403,9 @@ def test_what_builder_processes_cannot_compile_is_not_taken_either(monkeypatch: 
     monkeypatch.setattr("ansorlite.best.choice._MANY", 2)
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
     verdict = Verdict(Outcome.CRASH, "the worker died while it compiled: it was ended by SIGSEGV")
-    monkeypatch.setattr("ansorlite.measure.build_all", lambda programs, _: [verdict for _ in programs])
+    monkeypatch.setattr(
+        "ansorlite.measure.build_all", lambda programs, _: [Failure(made, verdict, 0.0, 0.0) for _, made in programs]
+    )
     cache, tasks = Counted(), [Task(matmul(n, 8, 8)) for n in (4, 5)]
     for task in tasks:
         Programs(None, cache=cache).candidate(task)  # chooses the default, and remembers it

@@ -155,6 +155,16 @@ def test_the_time_limit_ends_the_tuning(tmp_path: Path) -> None:
     assert 1 <= result.trials < 10**6
 
 
+@pytest.mark.parametrize(("limit", "trials"), [(50.0, 0), (80.0, 2)])
+def test_what_was_over_before_the_first_trial_counts(
+    limit: float, trials: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measurer, clock = FakeMeasurer(), PhaseClock()
+    monkeypatch.setattr(PhaseClock, "elapsed", property(lambda _: 60.0 + 10.0 * len(measurer.asked)))
+    result = run([state()], 10, tmp_path / "a.db", measurer, time_limit=limit, clock=clock)
+    assert (result.stopped, result.trials, result.seconds) == (Stop.TIME, trials, 60.0 + 10.0 * trials)
+
+
 @pytest.mark.parametrize(("limit", "trials"), [(66.0, 6), (62.0, 5)])
 def test_no_program_is_begun_that_would_end_after_the_limit(
     limit: float, trials: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
