@@ -143,11 +143,14 @@ def tune(
         with clock.search():
             defaults = Defaults(default_cache() if own is None else NoCache(), own)
             if system.draft and isinstance(early, Measurer):
-                build_ahead(defaults, [task for task, _ in tasks if not records.outcomes(task.key, task.target.key)], early)
-            states = [
-                task_state(task, uses, searching, model, rng, defaults, own, system.draft, records if system.transfer else None)
-                for (task, uses), model, rng in zip(tasks, models, streams, strict=True)
-            ]
+                fresh = [task for task, _ in tasks if not records.outcomes(task.key, task.target.key)]
+                build_ahead(defaults, fresh, early, lambda: clock.over(time_limit))
+            experience = records if system.transfer else None
+            states = []
+            for (task, uses), model, rng in zip(tasks, models, streams, strict=True):
+                # Where the time is up, nothing is measured: no program is chosen for that.
+                draft = system.draft and not clock.over(time_limit)
+                states.append(task_state(task, uses, searching, model, rng, defaults, own, draft, experience))
         for state in states:
             makers.STRATEGY.checked(state.strategy)
         tuner = Tuner(

@@ -25,6 +25,10 @@ class PhaseClock:
         """Seconds since the clock was made."""
         return time.perf_counter() - self._begin
 
+    def over(self, limit: float | None) -> bool:
+        """Whether so many seconds are over, if they are limited."""
+        return limit is not None and self.elapsed >= limit
+
     @property
     def alone(self) -> float:
         """Seconds in which programs ran and were checked, one by one."""

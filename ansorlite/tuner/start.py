@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -70,11 +70,17 @@ def task_state(
     )
 
 
-def build_ahead(defaults: Defaults, tasks: Sequence[Task], measurer: Measurer) -> None:
-    """Have the default programs of ``tasks`` chosen and compiled side by side, if there are many; ``defaults`` keeps them."""
+def build_ahead(defaults: Defaults, tasks: Sequence[Task], measurer: Measurer, late: Callable[[], bool]) -> None:
+    """Have the default programs of ``tasks`` chosen and compiled side by side, if there are many; ``defaults`` keeps them.
+
+    Args:
+        late: tells when to leave the rest.
+    """
     if len(tasks) >= _MANY:
         for task, default in measurer.build_ahead([(task, defaults.known(task)) for task in tasks]):
             defaults.remember(task, default)
+            if late():
+                break
 
 
 def _other_defaults(task: Task, sketches: Sequence[Sketch]) -> list[Candidate]:

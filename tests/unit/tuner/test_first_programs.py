@@ -20,6 +20,7 @@ from ansorlite.sketch.candidate import Candidate
 from ansorlite.spaces import derive
 from ansorlite.target import host
 from ansorlite.task import Task
+from ansorlite.tuner.result import Stop
 from ansorlite.tuner.start import build_ahead
 from benchmarks.kernels.operators.matmul import Matmul
 from tests.unit.measure.test_machines import FakeBuilder, FakeRunner
@@ -60,7 +61,7 @@ def test_what_was_built_ahead_is_not_built_again() -> None:
     ahead, builder, defaults = Ahead(), Recorded(), Defaults(NoCache(), None)
     defaults.remember(TASKS[4], Candidate("9.0"))
     with measuring(builder, ahead) as measurer:
-        build_ahead(defaults, TASKS, measurer)
+        build_ahead(defaults, TASKS, measurer, lambda: False)
         chosen = [defaults.known(task) for task in TASKS]
         assert [c and c.trace for c in chosen] == ["1.0", "2.0", None, "4.0", "9.0", "6.0"]
         for number, task in enumerate(TASKS):
@@ -81,14 +82,28 @@ def test_of_few_tasks_nothing_is_built_ahead() -> None:
     with Measurer(
         host(1), MeasureSettings(), lambda _target, _settings: Workers(Recorded(), [FakeRunner("a")], ahead)
     ) as measurer:
-        build_ahead(defaults, TASKS[:5], measurer)
+        build_ahead(defaults, TASKS[:5], measurer, lambda: False)
     assert ahead.asked == []
+
+
+def test_where_the_time_is_up_the_rest_is_left() -> None:
+    defaults = Defaults(NoCache(), None)
+    with measuring(Recorded(), Ahead()) as measurer:
+        build_ahead(defaults, TASKS, measurer, lambda: True)
+    assert [defaults.known(task) is not None for task in TASKS] == 5 * [False] + [True], "the first that was done"
+
+
+def test_a_limit_that_is_over_before_the_first_trial_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANSORLITE_CACHE_DIR", "")
+    monkeypatch.setattr("ansorlite.search.default_candidate", lambda *_: pytest.fail("nothing is measured any more"))
+    result = al.tune(TASKS, progress=False, time_limit=1e-9)
+    assert (result.stopped, result.trials) == (Stop.TIME, 0)
 
 
 def test_where_nothing_builds_ahead_nothing_is_chosen() -> None:
     defaults = Defaults(NoCache(), None)
     with measuring(Recorded(), None) as measurer:
-        build_ahead(defaults, TASKS, measurer)
+        build_ahead(defaults, TASKS, measurer, lambda: False)
     assert all(defaults.known(task) is None for task in TASKS)
 
 
