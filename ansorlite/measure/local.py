@@ -6,7 +6,7 @@ import itertools
 import shutil
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -106,7 +106,7 @@ class LocalBuilder:
         for number in range(len(candidates)):
             yield built[number]
 
-    def each(self, programs: Sequence[tuple[Task, Candidate | None]]) -> Iterator[tuple[int, Built]]:
+    def each(self, programs: Sequence[tuple[Task, Candidate | None]]) -> Generator[tuple[int, Built], None, None]:
         """See :class:`~ansorlite.measure.roles.Ahead`."""
         when, settings = time.time(), self._processes.settings
         files = [self._processes.new_file() for _ in programs]

@@ -15,8 +15,9 @@ import itertools
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Final, Self, TypeAlias, TypeVar
@@ -124,20 +125,22 @@ class Measurer:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def build_ahead(self, programs: Sequence[tuple[Task, Candidate | None]]) -> Iterator[tuple[Task, Candidate]]:
+    def build_ahead(self, programs: Sequence[tuple[Task, Candidate | None]]) -> Generator[tuple[Task, Candidate], None, None]:
         """Compile what will be measured first of many tasks side by side, where workers do that; measuring it only runs it then.
 
         Args:
             programs: where there is no candidate, the default one is chosen.
 
         Returns:
-            what was compiled, as it is done.
+            what was compiled, as it is done; closing it leaves the rest.
 
         Raises:
             TuningError: the workers cannot start.
         """
-        if self._ahead is not None:
-            for number, built in self._ahead.each(programs):
+        if self._ahead is None:
+            return
+        with closing(self._ahead.each(programs)) as each:
+            for number, built in each:
                 task = programs[number][0]
                 self._built[task.key, built.candidate] = built
                 yield task, built.candidate

@@ -7,7 +7,7 @@ code one way, numbers and words the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -116,7 +116,7 @@ class Builder(Protocol):
 class Ahead(Protocol):
     """Compiles programs of many tasks side by side, before anything is timed."""
 
-    def each(self, programs: Sequence[tuple[Task, Candidate | None]]) -> Iterator[tuple[int, Built]]:
+    def each(self, programs: Sequence[tuple[Task, Candidate | None]]) -> Generator[tuple[int, Built], None, None]:
         """Each program, by its number, as it is done. Where there is no candidate, the default one is chosen; if that fails, its
         number does not come.
 

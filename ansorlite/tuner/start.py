@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from functools import partial
 from typing import Final
 
@@ -76,8 +77,10 @@ def build_ahead(defaults: Defaults, tasks: Sequence[Task], measurer: Measurer, l
     Args:
         late: tells when to leave the rest.
     """
-    if len(tasks) >= _MANY:
-        for task, default in measurer.build_ahead([(task, defaults.known(task)) for task in tasks]):
+    if len(tasks) < _MANY:
+        return
+    with closing(measurer.build_ahead([(task, defaults.known(task)) for task in tasks])) as built:
+        for task, default in built:
             defaults.remember(task, default)
             if late():
                 break

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +17,7 @@ from ansorlite.measure.roles import Built, Workers
 from ansorlite.measure.verdict import Verdict
 from ansorlite.records import Outcome
 from ansorlite.search import default_candidate
-from ansorlite.sketch.candidate import Candidate
+from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.spaces import derive
 from ansorlite.target import host
 from ansorlite.task import Task
@@ -34,7 +35,7 @@ class Ahead:
     def __init__(self) -> None:
         self.asked: list[Sequence[tuple[Task, Candidate | None]]] = []
 
-    def each(self, programs: Sequence[tuple[Task, Candidate | None]]) -> Iterator[tuple[int, Built]]:
+    def each(self, programs: Sequence[tuple[Task, Candidate | None]]) -> Generator[tuple[int, Built], None, None]:
         self.asked.append(programs)
         for number, (_, given) in reversed(list(enumerate(programs))):
             candidate = given or Candidate(f"{number + 1}.0")
@@ -91,6 +92,14 @@ def test_where_the_time_is_up_the_rest_is_left() -> None:
     with measuring(Recorded(), Ahead()) as measurer:
         build_ahead(defaults, TASKS, measurer, lambda: True)
     assert [defaults.known(task) is not None for task in TASKS] == 5 * [False] + [True], "the first that was done"
+
+
+def test_programs_are_built_after_the_rest_was_left() -> None:
+    with Measurer(host(1)) as measurer:
+        with closing(measurer.build_ahead([(task, None) for task in TASKS])) as built:
+            task, default = next(built)
+        found = list(measurer.measure(task, [NAIVE, default]))
+    assert [m.outcome for m in found] == 2 * [Outcome.OK]
 
 
 def test_a_limit_that_is_over_before_the_first_trial_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
