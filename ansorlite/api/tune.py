@@ -12,7 +12,7 @@ from ansorlite.api.checks import check_integer, check_positive, check_share
 from ansorlite.api.database import Given, opened
 from ansorlite.api.space import Space, space_of
 from ansorlite.best.defaults import Defaults
-from ansorlite.cache.disk import NoCache, default_cache
+from ansorlite.cache.disk import default_cache
 from ansorlite.calibration.automatic import calibrated, wanted
 from ansorlite.errors import ArgumentError
 from ansorlite.measure.measurer import Measurer
@@ -141,7 +141,7 @@ def tune(
             early = stack.enter_context(opening())
         models = makers.cost_models(modelling, [task for task, _ in tasks], stream)
         with clock.search():
-            defaults = Defaults(default_cache() if own is None else NoCache(), own)
+            defaults = Defaults(default_cache(), own)
             if system.draft and isinstance(early, Measurer):
                 fresh = [task for task, _ in tasks if not records.outcomes(task.key, task.target.key)]
                 build_ahead(defaults, fresh, early, lambda: clock.over(time_limit))
@@ -150,7 +150,7 @@ def tune(
             for (task, uses), model, rng in zip(tasks, models, streams, strict=True):
                 # Where the time is up, nothing is measured: no program is chosen for that.
                 draft = system.draft and not clock.over(time_limit)
-                states.append(task_state(task, uses, searching, model, rng, defaults, own, draft, experience))
+                states.append(task_state(task, uses, searching, model, rng, defaults, draft, experience))
         for state in states:
             makers.STRATEGY.checked(state.strategy)
         tuner = Tuner(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ansorlite import search, spaces
 from ansorlite.best.keys import Identity, default_key, identity
-from ansorlite.cache.disk import Cache
+from ansorlite.cache.disk import Cache, NoCache
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.task import Task
 
@@ -16,18 +16,23 @@ if TYPE_CHECKING:
 
 
 class Defaults:
-    """Default programs of one space; ``None``: of what the rules of a task's target derive."""
+    """Default programs of one space.
+
+    Attributes:
+        space: what makes the sketches; ``None``: the rules of a task's target. Of another one nothing is kept in the cache, as
+            nothing says when it changes.
+    """
 
     def __init__(self, cache: Cache, space: SpaceBuilder | None) -> None:
-        self._cache = cache
-        self._space = space
+        self._cache = cache if space is None else NoCache()
+        self.space = space
         self._chosen: dict[Identity, Candidate] = {}
         self._derived: tuple[Task, tuple[Sketch, ...]] | None = None
 
     def sketches(self, task: Task) -> tuple[Sketch, ...]:
         """Of the task asked about last they are kept: a program is chosen, then compiled."""
         if self._derived is None or self._derived[0] is not task:
-            self._derived = task, spaces.sketches_of(task, self._space or spaces.Derived())
+            self._derived = task, spaces.sketches_of(task, self.space or spaces.Derived())
         return self._derived[1]
 
     def of(self, task: Task) -> Candidate:

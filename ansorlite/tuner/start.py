@@ -21,7 +21,6 @@ from ansorlite.search.default import default_candidates
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.sketch.program import sketch_of
 from ansorlite.sketch.sketch import Sketch
-from ansorlite.spaces.builders import SpaceBuilder
 from ansorlite.task import Task
 from ansorlite.tuner.keys import ProgramKeys
 from ansorlite.tuner.state import TaskState
@@ -38,7 +37,6 @@ def task_state(
     model: CostModel,
     rng: np.random.Generator,
     defaults: Defaults,
-    space: SpaceBuilder | None = None,
     draft: bool = True,
     experience: Database | None = None,
 ) -> TaskState:
@@ -48,8 +46,7 @@ def task_state(
         uses: how often each model runs it.
         strategy: what makes the strategy of its sketches.
         model: what the strategy may ask.
-        defaults: default programs of the same space.
-        space: what makes the sketches; by default the derivation rules of the target.
+        defaults: the default programs of its space.
         draft: whether its default program is the first to be measured.
         experience: records of other tasks, whose programs are measured next, as far as they fit.
     """
@@ -58,7 +55,7 @@ def task_state(
     prior = platform_of(task.target).prior(task.target)
     problem = SearchProblem(spaces, prior)
     default = (defaults.of(task),) if draft else ()
-    known = () if experience is None else transplanted(task, sketches, experience, space)
+    known = () if experience is None else transplanted(task, sketches, experience, defaults.space)
     return TaskState(
         task=task,
         uses=uses,

@@ -80,9 +80,7 @@ def test_what_was_built_ahead_is_not_built_again() -> None:
 
 def test_of_few_tasks_nothing_is_built_ahead() -> None:
     ahead, defaults = Ahead(), Defaults(NoCache(), None)
-    with Measurer(
-        host(1), MeasureSettings(), lambda _target, _settings: Workers(Recorded(), [FakeRunner("a")], ahead)
-    ) as measurer:
+    with measuring(Recorded(), ahead) as measurer:
         build_ahead(defaults, TASKS[:5], measurer, lambda: False)
     assert ahead.asked == []
 
