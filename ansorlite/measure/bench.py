@@ -15,7 +15,7 @@ from ansorlite.measure.backend import Backend
 from ansorlite.measure.check import Checker, Tolerance, tolerance
 from ansorlite.measure.inputs import make_inputs
 from ansorlite.measure.protocol import Answer, Compare, Phase, Prepare, Run, Status
-from ansorlite.measure.settings import MeasureSettings
+from ansorlite.measure.settings import MeasureSettings, cores
 from ansorlite.measure.timing import TIMINGS
 from ansorlite.measure.turns import OnDevice
 from ansorlite.runtime.arguments import Array, empty
@@ -73,6 +73,9 @@ _KEPT_SHARE: Final = 0.25
 #: Of the time for a comparison, what may be over before the last pair of turns begins.
 _TURNS_SHARE: Final = 0.6
 
+#: Blocks of a reference that are made side by side, at most: each takes some 100 MB.
+_BLOCKS: Final = 8
+
 #: Programs of a task that stay loaded: the best so far, and the one that may take its place.
 _LOADED: Final = 2
 
@@ -97,7 +100,7 @@ class Bench:
         with Path(job.reference).open("wb") as file:
             file.write(bytes([positive]))
             for reference in references:
-                file.write(np.ascontiguousarray(reference).tobytes())
+                file.write(np.ascontiguousarray(reference).reshape(-1).view(np.uint8).data)
         self._keep(task, _workplace(task, inputs, references))
         return Answer(Status.OK, seconds=time.perf_counter() - start)
 
@@ -216,7 +219,7 @@ def reference_of(dag: ComputeDAG, seed: int) -> Reference:
     """
     for positive in (False, True):
         inputs = make_inputs(dag, np.random.default_rng(seed), positive)
-        outputs = evaluate(dag, inputs)
+        outputs = evaluate(dag, inputs, threads=min(cores(), _BLOCKS))
         if all(np.isfinite(output).all() for output in outputs if dtypes.is_float(output.dtype.name)):
             break
     return positive, inputs, outputs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -28,6 +28,9 @@ _ROUNDING: Final = {
 
 #: Where a result may jump (floor, a comparison of floats), this fraction of the elements may land on the other side.
 _JUMPING_FRACTION: Final = 1e-3
+
+#: Elements of a part: a few arrays of it fit into the second cache.
+_PART: Final = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -115,20 +118,40 @@ def _is_float(array: Array) -> bool:
 
 
 def limit_of(reference: Array, relative: float) -> Array | None:
+    """How far an output may be from each element of ``reference``; ``None`` if it must be equal."""
     if not _is_float(reference):
         return None
-    wide = np.abs(reference, dtype=np.float64) if reference.dtype == np.float64 else np.abs(reference.astype(np.float32))
-    finite = wide[np.isfinite(wide)]
-    scale = math.sqrt(float(np.mean(np.square(finite, dtype=np.float64)))) if finite.size else 0.0
-    return np.asarray(relative * (np.where(np.isfinite(wide), wide, 0) + scale), wide.dtype)
+    limit: Array = np.empty(reference.shape, np.float64 if reference.dtype == np.float64 else np.float32)
+    limits, values = limit.reshape(-1), reference.reshape(-1)
+    count, squares = 0, []
+    for place in _parts(limit.size):
+        part = limits[place]
+        np.abs(values[place].astype(limit.dtype, copy=False), out=part)
+        finite = np.isfinite(part)
+        part[~finite] = 0
+        count += int(np.count_nonzero(finite))
+        squares.append(float(np.sum(np.square(part, dtype=np.float64))))
+    scale = math.sqrt(math.fsum(squares) / count) if count else 0.0
+    for place in _parts(limit.size):
+        limits[place] = relative * (limits[place] + scale)
+    return limit
 
 
 def _wrong(output: Array, reference: Array, limit: Array | None) -> Array:
     """Where ``output`` is further from ``reference`` than ``limit``. NaN and infinity must be where they should be."""
     if limit is None:
         return np.asarray(output != reference)
+    wrong = np.empty(reference.size, np.bool_)
     with np.errstate(invalid="ignore", over="ignore"):
-        near = np.abs(np.subtract(output, reference, dtype=limit.dtype)) <= limit
-    if not near.all():
-        near |= (output == reference) | (np.isnan(output) & np.isnan(reference))
-    return np.asarray(~near)
+        for place in _parts(reference.size):
+            ours, right, far = (array.reshape(-1)[place] for array in (output, reference, limit))
+            near = np.abs(np.subtract(ours, right, dtype=limit.dtype)) <= far
+            if not near.all():
+                near |= (ours == right) | (np.isnan(ours) & np.isnan(right))
+            np.logical_not(near, out=wrong[place])
+    return wrong.reshape(reference.shape)
+
+
+def _parts(size: int) -> Iterator[slice]:
+    """Of so many elements, one after another: what is made of a part stays in a cache, and fresh pages take long."""
+    return (slice(begin, begin + _PART) for begin in range(0, size, _PART))

@@ -21,7 +21,8 @@ def _half_of_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 
-def _cores() -> int:
+def cores() -> int:
+    """How many of this machine's cores the process may use."""
     return len(os.sched_getaffinity(0))
 
 
@@ -70,7 +71,7 @@ class MeasureSettings:
     repeat_seconds: float = 0.001
     enough_seconds: float = 0.1
     long_seconds: float = 0.5
-    builders: int = field(default_factory=_cores)
+    builders: int = field(default_factory=cores)
     recycle: int = 500
     identical_failures: int = 60
     alike: float = 1.15

@@ -99,6 +99,8 @@ def contract(a: Array, b: Array, of: Contraction, shape: tuple[int, ...]) -> Arr
         if _ease(whole, first) > _ease(whole, second):
             return matrices(x, second, first).swapaxes(1, 2)
         ordered = whole.transpose(*of.batch, *first, *second, *(d for d in range(len(shape)) if d not in own))
+        if dtypes.is_float(x.dtype.name):  # one copy, in the order and the dtype that are wanted
+            ordered = ordered.astype(np.float64, order="C", copy=False)
         return ordered.reshape([math.prod(shape[d] for d in dimensions) for dimensions in (of.batch, first, second)])
 
     product = _matmul(matrices(few[0], few[1], of.reduced), matrices(many[0], of.reduced, many[1]))
@@ -122,7 +124,7 @@ def _matmul(a: Array, b: Array) -> Array:
             return np.asarray(np.matmul(a, b))
         exact = np.matmul(a.astype(np.float64), b.astype(np.float64))
         return np.asarray(exact.astype(np.int64).astype(a.dtype))
-    return np.asarray(np.matmul(a.astype(np.float64, copy=False), b.astype(np.float64, copy=False)))
+    return np.asarray(np.matmul(a, b))
 
 
 def _magnitude(x: Array) -> int:

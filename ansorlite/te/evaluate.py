@@ -15,7 +15,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -36,12 +38,18 @@ from ansorlite.te.traversal import walk
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
+#: Calls a function with each of some arguments, in any order.
+_Map: TypeAlias = Callable[[Callable[[Any], None], Iterable[Any]], Iterable[None]]
+
 #: Elements of the arrays that one step makes of a block: 32 MB of indices.
 BLOCK_ELEMENTS: Final = 1 << 22
 
 
-def evaluate(dag: ComputeDAG, arrays: Sequence[Array]) -> list[Array]:
+def evaluate(dag: ComputeDAG, arrays: Sequence[Array], threads: int = 1) -> list[Array]:
     """The outputs of ``dag``, in call order, from its inputs, in call order.
+
+    Args:
+        threads: blocks that are evaluated side by side. The outputs are the same for any number.
 
     Raises:
         ArgumentError: an array too many or too few, or of the wrong shape or dtype.
@@ -49,9 +57,10 @@ def evaluate(dag: ComputeDAG, arrays: Sequence[Array]) -> list[Array]:
     """
     _check_arguments(dag, arrays)
     values: dict[Tensor, Array] = dict(zip(dag.inputs, map(np.asarray, arrays), strict=True))
-    with np.errstate(all="ignore"):
+    with ExitStack() as stack:
+        each: _Map = map if threads == 1 else stack.enter_context(ThreadPoolExecutor(threads)).map
         for tensor in dag.computes:
-            values[tensor] = _evaluate_tensor(tensor, values)
+            values[tensor] = _evaluate_tensor(tensor, values, each)
     return [values[tensor] for tensor in dag.outputs]
 
 
@@ -66,33 +75,57 @@ def _check_arguments(dag: ComputeDAG, arrays: Sequence[Array]) -> None:
             raise ArgumentError(f"the array for {tensor.name} is {np.asarray(array).dtype}; convert it to {tensor.dtype}")
 
 
-def _evaluate_tensor(tensor: Tensor, values: dict[Tensor, Array]) -> Array:
+def _evaluate_tensor(tensor: Tensor, values: dict[Tensor, Array], each: _Map) -> Array:
     assert tensor.body is not None
     result = np.empty(tensor.shape, dtypes.NUMPY[tensor.dtype])
     if isinstance(tensor.body, Reduce):
         for part in parts(tensor):
-            result[part.region] = _reduction(part.tensor, values).reshape(result[part.region].shape)
+            if part.tensor is tensor:
+                _reduce(tensor, values, result, each)
+            else:
+                reduced = np.empty(part.tensor.shape, result.dtype)
+                _reduce(part.tensor, values, reduced, each)
+                result[part.region] = reduced.reshape(result[part.region].shape)
         return result
-    for ranges in _blocks(tensor.shape, math.prod):
-        result[_slices(ranges)] = _Grid(tensor, tensor.axes, ranges, values).evaluate(tensor.body)[0]
+    body = tensor.body
+
+    def store(ranges: tuple[range, ...]) -> None:
+        with np.errstate(all="ignore"):
+            result[_slices(ranges)] = _Grid(tensor, tensor.axes, ranges, values).evaluate(body)[0]
+
+    _finish(each(store, _blocks(tensor.shape, math.prod)))
     return result
 
 
-def _reduction(tensor: Tensor, values: dict[Tensor, Array]) -> Array:
+def _reduce(tensor: Tensor, values: dict[Tensor, Array], result: Array, each: _Map) -> None:
+    """Store a reduction in ``result``, block by block of its space axes."""
     body = tensor.body
     assert isinstance(body, Reduce)
     axes = (*tensor.axes, *body.axes)
-    extents = tuple(axis.extent for axis in axes)
     accumulated = accumulator(body.op, body.dtype)
-    result = np.full(tensor.shape, identity(body.op, accumulated))
     product = contraction(tensor)
     combine = BINARY[COMBINE[body.op]].numpy
-    for ranges in _blocks(extents, product.elements if product else math.prod):
-        grid = _Grid(tensor, axes, ranges, values)
-        part = _contracted(grid, product) if product else _reduced(grid, body, tensor.ndim, accumulated)
-        space = _slices(ranges[: tensor.ndim])
-        result[space] = combine(result[space], part)
-    return np.asarray(convert(result, tensor.dtype))
+    blocks = _blocks(tuple(axis.extent for axis in axes), product.elements if product else math.prod)
+
+    def store(group: list[tuple[range, ...]]) -> None:
+        space = group[0][: tensor.ndim]
+        total = np.full(tuple(len(r) for r in space), identity(body.op, accumulated))
+        with np.errstate(all="ignore"):
+            for ranges in group:
+                grid = _Grid(tensor, axes, ranges, values)
+                part = _contracted(grid, product) if product else _reduced(grid, body, tensor.ndim, accumulated)
+                total[...] = combine(total, part)
+            result[_slices(space)] = convert(total, tensor.dtype)
+
+    # Blocks that differ in reduce axes alone follow one another.
+    groups = (list(group) for _, group in itertools.groupby(blocks, lambda ranges: ranges[: tensor.ndim]))
+    _finish(each(store, groups))
+
+
+def _finish(done: Iterable[None]) -> None:
+    """Wait for all of it, and raise what any of it raised."""
+    for _ in done:
+        pass
 
 
 def _contracted(grid: _Grid, product: Contraction) -> Array:

@@ -74,6 +74,18 @@ def test_nan_and_infinity_must_be_where_they_should_be() -> None:
                 assert f"the first, at ({position},)" in judge.compare([output])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_every_part_of_a_large_output_is_looked_at(dtype: str) -> None:
+    reference = np.random.default_rng(0).normal(size=(7, 20_001)).astype(dtype)
+    reference[3, 5] = np.inf
+    judge = checker([reference], 1e-2)
+    assert judge.compare([reference.copy()]) == ""
+    for place in ((0, 0), (1, 12_767), (3, 5), (6, 20_000)):
+        output = reference.copy()
+        output[place] += 0.5 if np.isfinite(output[place]) else -np.inf
+        assert f"1 of 140007 elements of out0 are wrong; the first, at {place}" in judge.compare([output])
+
+
 def test_the_second_output_is_looked_at_too() -> None:
     judge = checker([np.zeros(3, np.float32), np.ones((), np.int32)])
     assert judge.compare([np.zeros(3, np.float32), np.ones((), np.int32)]) == ""

@@ -29,14 +29,25 @@ def test_equals_plain_loops(dag, seed):
 
 
 @relaxed
-@given(dag=dags(), block=st.integers(1, 200))
-def test_blocks_do_not_matter(dag, block):
+@given(dag=dags(), block=st.integers(1, 200), threads=st.integers(1, 3))
+def test_blocks_do_not_matter(dag, block, threads):
     arrays = arrays_for(dag, np.random.default_rng(0))
     whole = evaluate(dag, arrays)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(evaluate_module, "BLOCK_ELEMENTS", max(block, points(dag) // 50))
-        cut = evaluate(dag, arrays)
+        cut = evaluate(dag, arrays, threads)
+        same = evaluate(dag, arrays)
     assert_close(dag, cut, whole)
+    for ours, theirs in zip(cut, same, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_what_is_wrong_in_a_block_is_said_by_any_thread(monkeypatch):
+    a, at = te.placeholder((64,), name="a"), te.placeholder((64,), "int32", name="at")
+    b = te.compute((64,), lambda i: a[at[i]], name="b")
+    monkeypatch.setattr(evaluate_module, "BLOCK_ELEMENTS", 8)
+    with pytest.raises(ExpressionError, match="index 0 of a is 64 in b, but its extent is 64"):
+        evaluate(ComputeDAG.of([a, at, b]), [np.zeros(64, "f4"), np.arange(1, 65, dtype="i4")], 2)
 
 
 def test_matmul(rng):
