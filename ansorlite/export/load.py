@@ -23,8 +23,8 @@ from ansorlite.runtime.builtin import Direct, builtin
 from ansorlite.runtime.host import HostSpace
 from ansorlite.runtime.model_call import ModelCall, direct_arguments
 from ansorlite.runtime.not_copied import NotCopied
+from ansorlite.runtime.pages import zeros
 from ansorlite.runtime.step_timing import step_medians
-from ansorlite.runtime.workspace import zeros
 
 _RUN: Final = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 _PROFILE: Final = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)

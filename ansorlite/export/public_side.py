@@ -15,7 +15,7 @@ from typing import Final
 
 from ansorlite.codegen import checksum, direct, entry, team
 from ansorlite.export.description import MODEL, Description
-from ansorlite.runtime.workspace import LARGE_PAGE
+from ansorlite.runtime.pages import LARGE_PAGE
 from ansorlite.target import Target
 
 #: The entry's symbol, hidden in the library.

@@ -15,6 +15,7 @@ import numpy as np
 from ansorlite.alignment import ALIGNMENT
 from ansorlite.errors import ArgumentError
 from ansorlite.runtime.memory import no_room
+from ansorlite.runtime.recycled import MAPPED, Recycled
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -51,8 +52,11 @@ def maker(nbytes: int) -> Callable[[tuple[int, ...], np.dtype[Any]], Array]:
     """What makes uninitialised results, of which the largest has so many bytes.
 
     Where several threads write parts of rows that do not begin at cache lines, they write to the same lines, which then go back
-    and forth between them. Of small arrays that is less than the half of a microsecond that it takes to see to it.
+    and forth between them. Of small arrays that is less than the half of a microsecond that it takes to see to it. The memory of
+    very large ones is used again.
     """
+    if nbytes >= MAPPED:
+        return Recycled(at_a_line)
     return at_a_line if nbytes >= _LARGE else np.empty
 
 

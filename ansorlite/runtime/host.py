@@ -11,7 +11,7 @@ import numpy as np
 
 from ansorlite.runtime.arguments import Array, address_of, empty, maker, numpy_type
 from ansorlite.runtime.device import Memory
-from ansorlite.runtime.workspace import LARGE_PAGE, zeros
+from ansorlite.runtime.pages import LARGE_PAGE, zeros
 
 _NOTHING: Final = np.empty(0, np.uint8)
 

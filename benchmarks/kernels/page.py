@@ -20,13 +20,13 @@ Made by
 which tunes, checks every output against numpy's, times, and writes this page; what is tuned already is kept in the database,
 what is timed already in the file beside it. `--suite NAME` and `--case TEXT` run a part.
 
-**How to read it.** *Call* is what a user sees: numpy arrays in, a new array out, from Python; *kernel* is the program on arrays
-bound beforehand. `÷ torch` is how many times as fast as PyTorch a call of ours is: 1.30 is faster, 0.80 slower. All systems of a
-row take short turns of 15 ms with 30 ms of rest between, in which every other thread, whosever pool it is of, is kept off the
-caller's core (`ansorlite/report/cores.py`); a ratio is taken within each round of turns, and what stands here is
-the median, with quartiles in brackets, over that half of the rounds beside which other processes took least of the machine. Of a
-turn those calls count during which no thread lost its core to another process, where there are any. On one thread the time
-is the thread's processor time.
+**How to read it.** *Call* is what a user sees: numpy arrays in, a new array out, from Python (of 32 MiB or more in memory of an
+earlier one that is gone); *kernel* is the program on arrays bound beforehand. `÷ torch` is how many times as fast as PyTorch a
+call of ours is: 1.30 is faster, 0.80 slower. All systems of a row take short turns of 15 ms with 30 ms of rest between, in which
+every other thread, whosever pool it is of, is kept off the caller's core (`ansorlite/report/cores.py`); a ratio is taken within
+each round of turns, and what stands here is the median, with quartiles in brackets, over that half of the rounds beside which
+other processes took least of the machine. Of a turn those calls count during which no thread lost its core to another process,
+where there are any. On one thread the time is the thread's processor time.
 
 PyTorch runs eagerly without gradients on tensors that are ready; onnxruntime has the weights as inputs, as ours does, or as
 constants, which it packs beforehand. *Of roofline* is the least time by the peaks below, over ours; it may exceed 100 % where

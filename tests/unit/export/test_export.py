@@ -31,7 +31,7 @@ from ansorlite.graph.model import Model
 from ansorlite.platforms import build
 from ansorlite.records import Measurement, Outcome
 from ansorlite.runtime.kernel import Kernel
-from ansorlite.runtime.workspace import LARGE_PAGE
+from ansorlite.runtime.pages import LARGE_PAGE
 from ansorlite.sketch.candidate import NAIVE
 from ansorlite.sketch.program import lower
 from ansorlite.target import Target, host, resolve

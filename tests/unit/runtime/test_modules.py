@@ -8,7 +8,7 @@ import pytest
 
 from ansorlite.cache.disk import CACHE_VARIABLE
 from ansorlite.runtime import modules
-from ansorlite.runtime.workspace import zeros
+from ansorlite.runtime.pages import zeros
 from ansorlite.target import host
 
 TEXT = "define i64 @answer() {\n  ret i64 42\n}\n"

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from ansorlite.errors import MemoryLimitError
-from ansorlite.runtime import workspace
+from ansorlite.runtime import pages, workspace
 from ansorlite.runtime.device import Memory as Block
 from ansorlite.runtime.host import HostSpace
-from ansorlite.runtime.workspace import LARGE_PAGE, zeros
+from ansorlite.runtime.pages import LARGE_PAGE, zeros
 
 LARGE = 2 * LARGE_PAGE + 12345
 
@@ -36,7 +36,7 @@ def allocated(nbytes: int) -> Block:
 
 
 def given(monkeypatch: pytest.MonkeyPatch, kind: Any) -> None:
-    monkeypatch.setattr(workspace.mmap, "mmap", kind)
+    monkeypatch.setattr(pages.mmap, "mmap", kind)
 
 
 def test_whole_large_pages_of_a_large_block_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
