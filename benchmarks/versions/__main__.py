@@ -28,6 +28,7 @@ from typing import Any, Final, Self
 
 import numpy as np
 
+from ansorlite.cache.disk import CACHE_VARIABLE
 from benchmarks.kernels.suites import SUITES
 
 ROOT: Final = Path(__file__).parents[2]
@@ -48,7 +49,7 @@ class Version:
         self.name, self.folder = name, folder
         cache = folder / f"cache-{name}"
         cache.mkdir(mode=0o700)
-        environment = {**os.environ, "PYTHONPATH": str(checkout), "ANSORLITE_CACHE": str(cache)}
+        environment = {**os.environ, "PYTHONPATH": str(checkout), CACHE_VARIABLE: str(cache)}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its byte code
         self.process = subprocess.Popen(
             [sys.executable, str(WORKER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, cwd=folder
