@@ -82,7 +82,7 @@ def test_every_part_of_a_large_output_is_looked_at(dtype: str) -> None:
     assert judge.compare([reference.copy()]) == ""
     for place in ((0, 0), (1, 12_767), (3, 5), (6, 20_000)):
         output = reference.copy()
-        output[place] += 0.5 if np.isfinite(output[place]) else -np.inf
+        output[place] = output[place] + 0.5 if np.isfinite(output[place]) else 0.0
         assert f"1 of 140007 elements of out0 are wrong; the first, at {place}" in judge.compare([output])
 
 
