@@ -142,10 +142,11 @@ def _wrong(output: Array, reference: Array, limit: Array | None) -> Array:
     if limit is None:
         return np.asarray(output != reference)
     wrong = np.empty(reference.size, np.bool_)
+    outputs, references, limits = output.reshape(-1), reference.reshape(-1), limit.reshape(-1)
     with np.errstate(invalid="ignore", over="ignore"):
         for place in _parts(reference.size):
-            ours, right, far = (array.reshape(-1)[place] for array in (output, reference, limit))
-            near = np.abs(np.subtract(ours, right, dtype=limit.dtype)) <= far
+            ours, right = outputs[place], references[place]
+            near = np.abs(np.subtract(ours, right, dtype=limit.dtype)) <= limits[place]
             if not near.all():
                 near |= (ours == right) | (np.isnan(ours) & np.isnan(right))
             np.logical_not(near, out=wrong[place])
