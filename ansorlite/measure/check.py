@@ -79,8 +79,35 @@ def _jumps(node: Expr) -> bool:
     return False
 
 
+@dataclass(frozen=True)
+class Limit:
+    """How far elements of an output may be from the reference's.
+
+    Attributes:
+        relative: as in :class:`Tolerance`.
+        scale: the root mean square of the reference, of what is finite there.
+        finite: whether all of it is.
+    """
+
+    relative: float
+    scale: float
+    finite: bool
+
+    def of(self, reference: Array) -> Array:
+        """The distance for each of these elements: float64 where they are, else float32.
+
+        It is not kept for all of them: to compute it again takes less than to read as much from memory."""
+        values = reference.astype(_wide(reference), copy=False)
+        limit: Array = np.abs(values)
+        if not self.finite:
+            limit[~np.isfinite(values)] = 0
+        limit += self.scale
+        limit *= self.relative
+        return limit
+
+
 class Checker:
-    """Compares outputs with one reference, many times: what depends on the reference alone is computed once."""
+    """Compares outputs with one reference, many times: what depends on all of the reference is computed once."""
 
     def __init__(self, names: Sequence[str], references: Sequence[Array], allowed: Tolerance) -> None:
         """
@@ -102,12 +129,11 @@ class Checker:
     def compare(self, outputs: Sequence[Array]) -> str:
         """What is wrong with ``outputs``, as one sentence; empty if nothing is."""
         for name, output, reference, limit in zip(self._names, outputs, self._references, self._limits, strict=True):
-            wrong = _wrong(output, reference, limit)
-            count = int(np.count_nonzero(wrong))
-            if count > self._allowed.jumping * wrong.size:
-                first = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
+            count, place = _wrong(output.reshape(-1), reference.reshape(-1), limit)
+            if count > self._allowed.jumping * reference.size:
+                first = tuple(int(i) for i in np.unravel_index(place, reference.shape))
                 return (
-                    f"{count} of {wrong.size} elements of {name} are wrong; the first, at {first}, "
+                    f"{count} of {reference.size} elements of {name} are wrong; the first, at {first}, "
                     f"is {output[first]} and should be {reference[first]}"
                 )
         return ""
@@ -117,40 +143,45 @@ def _is_float(array: Array) -> bool:
     return dtypes.is_float(array.dtype.name)
 
 
-def limit_of(reference: Array, relative: float) -> Array | None:
-    """How far an output may be from each element of ``reference``; ``None`` if it must be equal."""
+def _wide(array: Array) -> type[np.floating[Any]]:
+    """In which its elements are compared."""
+    return np.float64 if array.dtype == np.float64 else np.float32
+
+
+def limit_of(reference: Array, relative: float) -> Limit | None:
+    """How far an output may be from ``reference``; ``None`` if it must be equal."""
     if not _is_float(reference):
         return None
-    limit: Array = np.empty(reference.shape, np.float64 if reference.dtype == np.float64 else np.float32)
-    limits, values = limit.reshape(-1), reference.reshape(-1)
-    count, squares = 0, []
-    for place in _parts(limit.size):
-        part = limits[place]
-        np.abs(values[place].astype(limit.dtype, copy=False), out=part)
-        finite = np.isfinite(part)
-        part[~finite] = 0
-        count += int(np.count_nonzero(finite))
-        squares.append(float(np.sum(np.square(part, dtype=np.float64))))
-    scale = math.sqrt(math.fsum(squares) / count) if count else 0.0
-    for place in _parts(limit.size):
-        limits[place] = relative * (limits[place] + scale)
-    return limit
+    count, squares, values = 0, [], reference.reshape(-1)
+    for place in _parts(values.size):
+        part = values[place].astype(np.float64)
+        if not np.isfinite(part).all():
+            part = part[np.isfinite(part)]
+        count += part.size
+        squares.append(float(np.dot(part, part)))
+    return Limit(relative, math.sqrt(math.fsum(squares) / count) if count else 0.0, count == values.size)
 
 
-def _wrong(output: Array, reference: Array, limit: Array | None) -> Array:
-    """Where ``output`` is further from ``reference`` than ``limit``. NaN and infinity must be where they should be."""
-    if limit is None:
-        return np.asarray(output != reference)
-    wrong = np.empty(reference.size, np.bool_)
-    outputs, references, limits = output.reshape(-1), reference.reshape(-1), limit.reshape(-1)
+def _wrong(output: Array, reference: Array, limit: Limit | None) -> tuple[int, int]:
+    """How many elements of ``output`` are wrong, and where the first of them is; both arrays are of one dimension."""
+    count = first = 0
     with np.errstate(invalid="ignore", over="ignore"):
         for place in _parts(reference.size):
-            ours, right = outputs[place], references[place]
-            near = np.abs(np.subtract(ours, right, dtype=limit.dtype)) <= limits[place]
-            if not near.all():
-                near |= (ours == right) | (np.isnan(ours) & np.isnan(right))
-            np.logical_not(near, out=wrong[place])
-    return wrong.reshape(reference.shape)
+            right = _right(output[place], reference[place], limit)
+            if not right.all():
+                first = first if count else place.start + int(np.argmin(right))
+                count += right.size - int(np.count_nonzero(right))
+    return count, first
+
+
+def _right(output: Array, reference: Array, limit: Limit | None) -> Array:
+    """Where ``output`` is within the limit of ``reference``. NaN and infinity must be where they should be."""
+    if limit is None:
+        return np.asarray(output == reference)
+    near: Array = np.abs(np.subtract(output, reference, dtype=_wide(reference))) <= limit.of(reference)
+    if not near.all():
+        near |= (output == reference) | (np.isnan(output) & np.isnan(reference))
+    return near
 
 
 def _parts(size: int) -> Iterator[slice]:

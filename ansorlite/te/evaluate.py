@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -107,15 +108,14 @@ def _reduce(tensor: Tensor, values: dict[Tensor, Array], result: Array, each: _M
     combine = BINARY[COMBINE[body.op]].numpy
     blocks = _blocks(tuple(axis.extent for axis in axes), product.elements if product else math.prod)
 
+    def part(ranges: tuple[range, ...]) -> Array:
+        grid = _Grid(tensor, axes, ranges, values)
+        return _contracted(grid, product) if product else _reduced(grid, body, tensor.ndim, accumulated)
+
     def store(group: list[tuple[range, ...]]) -> None:
-        space = group[0][: tensor.ndim]
-        total = np.full(tuple(len(r) for r in space), identity(body.op, accumulated))
         with np.errstate(all="ignore"):
-            for ranges in group:
-                grid = _Grid(tensor, axes, ranges, values)
-                part = _contracted(grid, product) if product else _reduced(grid, body, tensor.ndim, accumulated)
-                total[...] = combine(total, part)
-            result[_slices(space)] = convert(total, tensor.dtype)
+            total = reduce(combine, map(part, group), identity(body.op, accumulated))
+            result[_slices(group[0][: tensor.ndim])] = convert(total, tensor.dtype)
 
     # Blocks that differ in reduce axes alone follow one another.
     groups = (list(group) for _, group in itertools.groupby(blocks, lambda ranges: ranges[: tensor.ndim]))

@@ -64,10 +64,10 @@ class OutputCheck:
         sample = _array(said, "sample", reference.reshape(-1)[places])
         checker = Checker([f"a sample of {name}"], [reference.reshape(-1)[places]], self._allowed)
         error = wide(sample).astype(np.float64) - wide(reference.reshape(-1)[places])
-        if not (np.abs(error) <= limit.reshape(-1)[places]).all():
+        if not (np.abs(error) <= limit.of(reference.reshape(-1)[places])).all():
             return checker.compare([sample]) or f"elements of {name} are wrong"
         expected = evidence.sums(question, wide(reference.reshape(-1)))
-        weighted = np.abs(evidence.weights(question, reference.size)) * limit.reshape(-1)
+        weighted = np.abs(evidence.weights(question, reference.size)) * limit.of(reference.reshape(-1))
         most = np.add.reduceat(weighted, np.arange(0, reference.size, question.block))
         sums = _array(said, "sums", expected)
         wrong = ~(np.abs(sums - expected) <= most)
