@@ -53,7 +53,7 @@ def compiled_here(compiled: Object, here: Target) -> Object:
             assert f"{kind}.{bits}" in _HERE, f"{name} has no stand-in"
     # Without instructions for bfloat16, LLVM may take vectors of them apart by conversions, which are functions of a library.
     text = re.sub(r"<(\d+) x bfloat>", r"<\1 x i16>", _without_tiles(_in_halves(text, here)))
-    with options_for_emitted_code():
+    with options_for_emitted_code(here.architecture):
         code = machine(here).emit_object(optimise(text, here, compiled.promotes))
     return replace(compiled, code=code, target=here.key)
 

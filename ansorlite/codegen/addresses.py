@@ -37,8 +37,12 @@ def _product(c: Context, term: Term) -> str:
     return term.text if term.coefficient == 1 else _hoisted(c, f"mul i64 {term.text}, {term.coefficient}", term.depth)
 
 
-def _walking(c: Context, pointer: str, dtype: str, term: Term, counter: Counter) -> str:
-    """``pointer`` plus ``term``, a multiple of the loop's counter, as a pointer that steps along with it."""
+def _walking(c: Context, pointer: str, dtype: str, term: Term, counter: Counter, depends: frozenset[int]) -> str:
+    """``pointer`` plus ``term``, a multiple of the loop's counter, as a pointer that steps along with it.
+
+    Args:
+        depends: layers of what ``pointer`` is made of.
+    """
     key = pointer, dtype, term
     known: str | None = c.scope.get(key)
     if known is not None:
@@ -48,7 +52,7 @@ def _walking(c: Context, pointer: str, dtype: str, term: Term, counter: Counter)
     step = f"getelementptr {types.MEMORY[dtype]}, ptr {name}, i64 {counter.step * term.coefficient}"
     counter.phis.append(f"  {name} = phi ptr [ {pointer}, %{counter.before} ], [ {following}, %{counter.latch} ]")
     counter.increments.append(f"  {following} = {step}")
-    c.streams[name] = Stream(counter, counter.step * term.coefficient * dtypes.size(dtype))
+    c.streams[name] = Stream(counter, counter.step * term.coefficient * dtypes.size(dtype), depends)
     return name
 
 
@@ -86,7 +90,7 @@ def _stepped(c: Context, place: Storage, dtype: str, terms: list[Term]) -> tuple
         outer, depth = depth, max(depth, term.depth)
         counter = c.counters.get(term.text)
         if counter is not None and outer < counter.barrier:
-            pointer = _walking(c, pointer, dtype, term, counter)
+            pointer = _walking(c, pointer, dtype, term, counter, frozenset(each.depth for each in terms if each is not term))
             continue
         pointer = _hoisted(c, f"getelementptr {types.MEMORY[dtype]}, ptr {pointer}, i64 {_product(c, term)}", depth)
     return pointer, depth

@@ -147,7 +147,7 @@ def compile(module: KernelModule, target: Target, limits: Limits) -> Object:
     promotes = text.values <= _PROMOTED and any(adds_in_place(launch.function.body) for launch in module.launches)
     llvm = text.text()
     optimised = optimise(llvm, target, promotes)
-    with options_for_emitted_code():
+    with options_for_emitted_code(target.architecture):
         code = machine(target).emit_object(optimised)
     return Object(
         code,
@@ -198,5 +198,5 @@ def assembly(compiled: Compiled, target: Target) -> str:
         return compiled.text
     assert isinstance(compiled, Object)
     optimised = optimise(compiled.llvm, target, compiled.promotes)
-    with options_for_emitted_code():
+    with options_for_emitted_code(target.architecture):
         return str(machine(target).emit_assembly(optimised))

@@ -77,6 +77,7 @@ class Counter:
         step: of the counter.
         before, latch: the blocks from which the loop's head is entered.
         barrier: the layer of the loop.
+        around: layer and iterations of each loop around it, the outermost first; infinite where these are not known.
         phis, increments: the places for what a pointer is in the head, and for its step at the end of an iteration.
     """
 
@@ -84,6 +85,7 @@ class Counter:
     before: str
     latch: str
     barrier: int
+    around: tuple[tuple[int, float], ...]
     phis: Slot
     increments: Slot
 
@@ -94,12 +96,14 @@ class Stream:
 
     Attributes:
         step: bytes from one iteration to the next.
+        depends: layers of what the pointer begins with in that loop.
         loads: first byte and end of each load, from the pointer on.
         even: whether that is known of all of them.
     """
 
     counter: Counter
     step: int
+    depends: frozenset[int]
     loads: set[tuple[int, int]] = field(default_factory=set)
     even: bool = True
 
@@ -145,6 +149,7 @@ class Context:
         guard: a scalar condition under which alone scalar loads may be executed.
         workspace: SSA name of the workspace's address.
         thread: number of the running thread: a literal or an SSA name.
+        loops: layer and iterations of each loop around this point, the outermost first.
         counters: of the loops around this point, by name, where they begin at 0.
         streams: by the name of the pointer.
         versions: how often each buffer was stored to so far: a loaded value is good for one version.
@@ -169,6 +174,7 @@ class Context:
     ranges: dict[Var, Interval] = field(default_factory=dict)
     lanes: Lanes | None = None
     guard: str | None = None
+    loops: tuple[tuple[int, float], ...] = ()
     counters: dict[str, Counter] = field(default_factory=dict)
     streams: dict[str, Stream] = field(default_factory=dict)
     versions: collections.Counter[Buffer] = field(default_factory=collections.Counter)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -40,11 +41,14 @@ def counted(c: Context, begin: str, end: str, step: int, runs: bool, loop: For, 
     phis = b.slot()
     increments: Slot = []
     with c.scope.inside(slot, written if runs else None):
+        around, trips = c.loops, -(-int(end) // step) if begin == "0" and end.isdecimal() else math.inf
+        c.loops = (*around, (c.scope.barrier, trips))
         if begin == "0":
-            c.counters[counter] = Counter(step, before, latch, c.scope.barrier, phis, increments)
+            c.counters[counter] = Counter(step, before, latch, c.scope.barrier, around, phis, increments)
         body(counter)
         if counter in c.counters:
-            prefetch.emit(c, c.counters[counter], int(end) if end.isdecimal() else 0)
+            prefetch.emit(c, c.counters[counter], trips)
+        c.loops = around
     c.registers.flush()
     b.jump(latch)
     b.start(latch)

@@ -1,17 +1,21 @@
 """What the next iterations of a sum in registers load is fetched while this one multiplies.
 
 Packed operands are read from front to back, but the machine's own prefetching ends with each page and is slow to begin again. A
-loop that computes more than it loads has room for prefetches, which take the place of a load each. Nothing is read by
-them, so they may run past the end of a buffer.
+loop that computes more than it loads has room for prefetches, which take the place of a load each. What a loop around it reads
+again in each of its iterations, a panel that many tiles have in common, is in the first cache, and is not fetched; nor is what is
+read so slowly that a line would be asked for more than once. Nothing is read by prefetches, so they may run past the end of a
+buffer.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Final
 
 from ansorlite.alignment import CACHE_LINE
 from ansorlite.codegen.architecture import architecture_of
-from ansorlite.codegen.context import Context, Counter, Lanes
+from ansorlite.codegen.context import Context, Counter, Lanes, Stream
 from ansorlite.te import dtypes
 
 #: LLVM's names for where a line is wanted.
@@ -34,27 +38,47 @@ def note(c: Context, pointer: str, dtype: str, first: int, stride: int | None, l
     stream.loads.add((first * size, (last + 1) * size))
 
 
-def emit(c: Context, counter: Counter, trips: int) -> None:
+def emit(c: Context, counter: Counter, trips: float) -> None:
     """At the end of a loop's body: prefetches of what it reads continuously, if there is room for all of them.
 
     Args:
-        trips: iterations; 0 where that is not known.
+        trips: iterations; infinite where that is not known.
     """
     distance = architecture_of(c.target).ahead
     own = {pointer: stream for pointer, stream in c.streams.items() if stream.counter is counter}
-    ahead = {
-        pointer: stream
-        for pointer, stream in own.items()
-        if stream.continuous and stream.step <= _MOST and trips * stream.step >= distance
-    }
-    lines = [(pointer, number) for pointer, stream in ahead.items() for number in range(-(-stream.step // CACHE_LINE))]
     loads = sum(len(stream.loads) for stream in own.values())
     for pointer in own:
         del c.streams[pointer]
-    if loads + len(lines) > c.registers.stores:
+    if math.isinf(trips):
+        return
+    kept = _kept(own, counter, trips, c.target.l1)
+    lines = [
+        (pointer, number)
+        for pointer, stream in own.items()
+        if pointer not in kept and stream.continuous and CACHE_LINE <= stream.step <= _MOST and trips * stream.step >= distance
+        for number in range(-(-stream.step // CACHE_LINE))
+    ]
+    if loads + len(lines) >= c.registers.stores:
         return
     for pointer, number in lines:
         line(c, c.b.op(f"getelementptr i8, ptr {pointer}, i64 {distance + number * CACHE_LINE}"), FIRST_CACHE)
+
+
+def _kept(streams: Mapping[str, Stream], counter: Counter, trips: float, room: int) -> set[str]:
+    """Those that find in a first cache of ``room`` bytes what an earlier iteration of a loop around has read."""
+    read = {pointer: trips * min(abs(each.step), CACHE_LINE * len(each.loads)) for pointer, each in streams.items()}
+    kept: set[str] = set()
+    inside = counter.barrier
+    for layer, iterations in reversed(counter.around):
+        if sum(read.values()) > room:
+            break
+        for pointer, stream in streams.items():
+            if any(layer <= depth < inside for depth in stream.depends):
+                read[pointer] *= iterations
+            else:
+                kept.add(pointer)
+        inside = layer
+    return kept
 
 
 def line(c: Context, pointer: str, cache: int) -> None:

@@ -16,12 +16,12 @@ Features see the loops that were meant; ``kernel.source("loops")`` shows the pre
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from ansorlite.alignment import CACHE_LINE
 from ansorlite.loops.copies import Copy, copy_of, most
-from ansorlite.loops.nodes import Alloc, Block, For, Function, Load, LoopKind, Prefetch, Scope, Stmt, block, index
+from ansorlite.loops.nodes import Alloc, Block, For, Function, If, Load, LoopKind, Prefetch, Scope, Stmt, block, index
 from ansorlite.loops.simplify import simplify
 from ansorlite.loops.visit import loads, map_stmt
 from ansorlite.target import Target
@@ -33,10 +33,12 @@ from ansorlite.te.index.ranges import bounds
 from ansorlite.te.index.strides import step
 from ansorlite.te.traversal import free_vars, substitute
 
-#: With fewer iterations than this to share them, more lines are asked for at once than a core waits for.
-_LEAST_SHARES: Final = 4
 #: The number of a part that is the whole.
 _FIRST: Final = index(0)
+#: With fewer iterations than this to share them, more lines are asked for at once than a core waits for.
+_LEAST_SHARES: Final = 4
+#: With fewer lines to each of them, to find out which they are takes longer than asking for them.
+_LEAST_LINES: Final = 4
 #: So many prefetches in a row are written out.
 _WRITTEN_OUT: Final = 8
 
@@ -85,9 +87,15 @@ def _worth_it(copy: Copy, loop: For, target: Target) -> bool:
 
 
 def _with_fetches(reader: Stmt, copy: Copy, loop: For) -> Stmt:
-    """``reader``, each of whose iterations asks for its share of what the next iteration of ``loop`` copies."""
-    chain = list(_chain(reader))
-    shares = math.prod(most(each.extent) for each in chain)
+    """``reader``, whose iterations each ask for their share of what the next iteration of ``loop`` copies."""
+    lines = math.prod(_lines(copy.load, copy.loops).values())
+    chain: list[For] = []
+    shares = 1
+    for each in _chain(reader):
+        if shares >= _LEAST_SHARES and lines < _LEAST_LINES * shares * most(each.extent):
+            break
+        chain.append(each)
+        shares *= most(each.extent)
     if shares < _LEAST_SHARES:
         return reader
     number: Expr = index(0)
@@ -113,30 +121,43 @@ def fetches(
 
     Args:
         loops: that the load depends on, inside of ``loop``; outermost first.
-        number, shares: which part it is, of how many.
+        number, shares: which part it is, of how many; the last ones may be empty.
     """
-    following = minimum(loop.var + distance, loop.extent - 1)
-    steps = _steps(load, loops)
-    longest = max(steps, key=lambda each: most(each.extent) // steps[each], default=None)
-    values: dict[Var, Expr] = {loop.var: following} | {each.var: index(0) for each in loops}
+    steps, lines = _steps(load, loops), _lines(load, loops)
+    cuts = _cuts(lines, shares)
+    parts, rest = math.prod(cuts.values()), number
     nest: list[tuple[Var, int]] = []
-    for each, held in steps.items():
-        # The last element's line is one more where a run does not begin with a line.
-        count = -(-most(each.extent) // held) + (held > 1)
-        var = Var(each.var.name)
-        place: Expr = var
-        if each is longest:
-            count = -(-count // shares)
-            place = number * count + var
+    values: dict[Var, Expr] = {loop.var: minimum(loop.var + distance, loop.extent - 1)} | {each.var: index(0) for each in loops}
+    for each in reversed(lines):
+        count, var = -(-lines[each] // cuts[each]), Var(each.var.name)
         nest.append((var, count))
-        values[each.var] = minimum(place * held, substitute(each.extent, values) - 1)
+        values[each.var] = rest % cuts[each] * count + var
+        rest = rest // cuts[each]
+    for each, held in steps.items():
+        values[each.var] = minimum(values[each.var] * held, substitute(each.extent, values) - 1)
     fetched = substitute(load, values)
     assert isinstance(fetched, Load)
     body: Stmt = Prefetch(fetched, stage)
-    for var, count in reversed(nest):
+    for var, count in nest:
         few = count <= _WRITTEN_OUT and isinstance(body, Prefetch)
         body = For(var, index(count), LoopKind.UNROLLED if few else LoopKind.SERIAL, body)
-    return body
+    return body if parts == shares else If(number < parts, body)
+
+
+def _lines(load: Load, loops: Sequence[For]) -> dict[For, int]:
+    """How many places in each of the loops are visited for each line of the source to be met."""
+    # The last element's line is one more where a run does not begin with a line.
+    return {each: -(-most(each.extent) // held) + (held > 1) for each, held in _steps(load, loops).items()}
+
+
+def _cuts(lines: Mapping[For, int], shares: int) -> dict[For, int]:
+    """Into how many parts the places of each loop are cut, for at most so many parts in all; the longest loop first."""
+    cuts: dict[For, int] = {}
+    for each in sorted(lines, key=lines.__getitem__, reverse=True):
+        count = -(-lines[each] // min(lines[each], shares))
+        cuts[each] = -(-lines[each] // count)
+        shares //= cuts[each]
+    return cuts
 
 
 def _steps(load: Load, loops: Sequence[For]) -> dict[For, int]:

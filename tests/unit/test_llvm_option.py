@@ -5,17 +5,35 @@ from __future__ import annotations
 import llvmlite.binding as llvm
 import pytest
 
+from ansorlite.codegen.compile import assembly
 from ansorlite.llvm_option import options_for_emitted_code
+from ansorlite.loops.nodes import Function
+from ansorlite.platforms import build
+from ansorlite.target import resolve
+from tests.unit.loops.build import argument, load, loop, store
 
 
-def test_options_are_set_back_whatever_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("architecture", "own"), [("aarch64", False), ("x86_64", True)])
+def test_options_are_set_back_whatever_happens(architecture: str, own: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     monkeypatch.setattr(llvm, "set_option", lambda _, option: said.append(option))
 
     def compile_badly() -> None:
-        with options_for_emitted_code():
+        with options_for_emitted_code(architecture):
             raise RuntimeError("LLVM gave up")
 
     with pytest.raises(RuntimeError, match="gave up"):
         compile_badly()
-    assert said == ["-disable-lsr=true", "-dag-maps-huge-region=100", "-disable-lsr=false", "-dag-maps-huge-region=1000"]
+    ours, defaults = said[: len(said) // 2], said[len(said) // 2 :]
+    assert ours[:2] == ["-disable-lsr=true", "-dag-maps-huge-region=100"]
+    assert defaults[:2] == ["-disable-lsr=false", "-dag-maps-huge-region=1000"]
+    assert [option.split("=")[0] for option in ours] == [option.split("=")[0] for option in defaults]
+    assert any("x86" in option for option in said) == own, "LLVM ends the process where it does not know an option"
+
+
+@pytest.mark.parametrize(("name", "aligned"), [("x86-64-v3", True), ("x86-64-v4", True), ("neoverse-n1", False)])
+def test_innermost_loops_of_x86_begin_with_a_cache_line(name: str, aligned: bool) -> None:
+    target, a, b = resolve(name), argument("a", 64, 64), argument("b", 64)
+    body = loop("i", 64, lambda i: loop("k", 64, lambda k: store(b, (i,), load(b, i) + load(a, i, k))))
+    code = assembly(build(Function("sums", (a, b), 1, body), target), target)
+    assert (".p2align\t6" in code) == aligned

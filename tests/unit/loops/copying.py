@@ -13,11 +13,12 @@ from ansorlite.te.expr import Expr, Var
 from .build import argument, load, loop, store
 
 
-def blocks_of_rows(rows: int, columns: int, block_rows: int, width: int, across: bool = False) -> Function:
+def blocks_of_rows(rows: int, columns: int, block_rows: int, width: int, across: bool = False, times: int = 1) -> Function:
     """``out = b``, through a copy of ``block_rows`` rows in panels of ``width`` columns; the last block of rows may be shorter.
 
     Args:
         across: whether the rows of a panel's copy are its columns.
+        times: how often each block is read.
     """
     b, out = argument("b", rows, columns), argument("out", rows, columns)
     panels = columns // width
@@ -67,7 +68,7 @@ def blocks_of_rows(rows: int, columns: int, block_rows: int, width: int, across:
                 ),
             ),
         )
-        return Alloc(packed, block(copy, use))
+        return Alloc(packed, block(copy, loop("again", times, lambda _: use) if times > 1 else use))
 
     return Function("through", (b, out), 1, loop("first", -(-rows // block_rows), of))
 
