@@ -1,0 +1,104 @@
+"""Loops over a few products take several steps at a time, and compute the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+
+from ansorlite.loops.nodes import Alloc, Buffer, For, Function, LoopKind, Role, Scope, Stmt, block, statements
+from ansorlite.loops.unroll import unroll
+from ansorlite.loops.visit import trips
+from ansorlite.target import resolve
+from ansorlite.te.expr import Const, Expr, Var, const
+from ansorlite.te.functions import minimum
+
+from .build import argument, load, loop, store
+from .strategies import assert_legal_and_the_same, functions
+
+#: 8 numbers of 32 bits to a vector.
+TARGET = resolve("x86-64-v3")
+
+
+def product(rows: int, columns: int, extent: int, shared: bool = True, end: Expr | None = None) -> Function:
+    """A tile in registers of sums over ``extent`` products.
+
+    Args:
+        shared: whether the rows have what they are multiplied by in common.
+        end: of the sum, if it is not its extent.
+    """
+    a, b = argument("A", extent, rows), argument("B", extent, rows, columns)
+    c, acc = argument("C", rows, columns), Buffer("acc", (rows, columns), "float32", Scope.REGISTER)
+
+    def term(r: Var, i: Var, j: Var) -> Expr:
+        return load(a, r, i) * load(b, r, 0 if shared else i, j)
+
+    def over_tile(body: Callable[[Var, Var], Stmt]) -> For:
+        return loop("i", rows, lambda i: loop("j", columns, lambda j: body(i, j), LoopKind.VECTORIZED, 8), LoopKind.UNROLLED)
+
+    clear = over_tile(lambda i, j: replace(store(acc, (i, j), const(0.0, "float32")), role=Role.INIT))
+    add = loop(
+        "r",
+        extent if end is None else end,
+        lambda r: over_tile(lambda i, j: replace(store(acc, (i, j), load(acc, i, j) + term(r, i, j)), role=Role.UPDATE)),
+    )
+    move = over_tile(lambda i, j: replace(store(c, (i, j), load(acc, i, j)), role=Role.MOVE))
+    return Function("product", (a, b, c), 1, Alloc(acc, block(clear, add, move)))
+
+
+def steps(function: Function) -> int:
+    """How many steps of its sum each iteration takes."""
+    inside = [stmt for stmt in statements(function.body) if isinstance(stmt, For) and stmt.var.name == "step"]
+    assert len(inside) <= 1
+    return trips(inside[0]) if inside else 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "extent", "wanted"),
+    [
+        (4, 16, 64, 4),
+        (6, 16, 12, 4),
+        (4, 16, 6, 2),  # what divides it
+        (4, 16, 7, 1),
+        (4, 32, 64, 2),  # 16 vectors
+        (6, 40, 64, 2),  # 30
+        (8, 32, 64, 1),  # 32
+        (2, 16, 64, 1),  # as many loads as products
+        (3, 8, 64, 1),
+        (4, 12, 8, 4),  # the last vector is a part
+    ],
+)
+def test_so_many_steps_that_an_iteration_does_enough(rows: int, columns: int, extent: int, wanted: int) -> None:
+    function = product(rows, columns, extent)
+    fresh = unroll(function, TARGET)
+    assert steps(fresh) == wanted
+    assert (fresh is function) == (wanted == 1)
+    assert_legal_and_the_same(fresh, function)
+
+
+def test_more_to_a_vector_is_more_steps() -> None:
+    function = product(4, 32, 64)
+    assert steps(unroll(function, resolve("x86-64-v4"))) == 4
+    assert steps(unroll(function, resolve("x86-64-v2"))) == 1
+
+
+def test_what_loads_as_much_as_it_adds_is_left_alone() -> None:
+    function = product(6, 16, 64, shared=False)
+    assert unroll(function, TARGET) is function
+
+
+def test_a_sum_whose_end_is_not_known_is_left_alone() -> None:
+    outer = Var("outer")
+    inner = product(4, 16, 64, end=minimum(const(64, "int64"), outer * 32 + 32))
+    function = replace(inner, body=For(outer, const(3, "int64"), LoopKind.SERIAL, inner.body))
+    assert isinstance(function.body, For)
+    assert isinstance(function.body.extent, Const)
+    assert unroll(function, TARGET) is function
+
+
+@given(functions())
+@settings(max_examples=50, deadline=None)
+def test_any_function_stays_legal_and_means_the_same(function: Function) -> None:
+    assert_legal_and_the_same(unroll(function, TARGET), function)
