@@ -15,6 +15,7 @@ from ansorlite.codegen.cpu import CPU
 from ansorlite.codegen.limits import Limits
 from ansorlite.codegen.machine import machine, optimise
 from ansorlite.codegen.object import Compiled, CompiledLaunch, DeviceObject, Object
+from ansorlite.codegen.unroll import unroll
 from ansorlite.codegen.workspace import layout
 from ansorlite.llvm_option import options_for_emitted_code
 from ansorlite.loops import printer
@@ -72,6 +73,7 @@ def _in_a_block(buffers: Sequence[Buffer], target: Target) -> tuple[Mapping[Buff
 def emit(module: Module, symbol: str, function: Function, given: Arguments) -> int:
     """Define ``symbol`` as ``function``; the bytes of its workspace."""
     target = module.target
+    function = unroll(function, target)
     b = Builder(module, f"void @{symbol}(ptr noalias %arguments) #0")
     plan = layout(function, target)
     c = Context(b, target, plan, "", CPU, starts_teams=target.threads > 1 and _has_parallel_loop(function))

@@ -15,7 +15,6 @@ from ansorlite.loops.nodes import Function
 from ansorlite.loops.peel import peel
 from ansorlite.loops.swizzle import swizzle
 from ansorlite.loops.through_registers import through_registers
-from ansorlite.loops.unroll import unroll
 from ansorlite.target import Target
 
 
@@ -32,7 +31,6 @@ FETCH_AHEAD: Final = LoopPass("fetch_ahead", fetch_ahead)
 SWIZZLE: Final = LoopPass("swizzle", swizzle)
 THROUGH_REGISTERS: Final = LoopPass("through_registers", through_registers)
 PEEL: Final = LoopPass("peel", lambda function, _: peel(function))
-UNROLL: Final = LoopPass("unroll", unroll)
 
 
 def run(function: Function, passes: Sequence[LoopPass], target: Target) -> Function:

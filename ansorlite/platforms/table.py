@@ -11,7 +11,7 @@ from ansorlite.codegen import compile as cpu
 from ansorlite.codegen.limits import Limits
 from ansorlite.codegen.straight_line import least_values
 from ansorlite.errors import TargetError
-from ansorlite.loops.passes import EMULATE, FETCH_AHEAD, PEEL, SWIZZLE, THROUGH_REGISTERS, UNROLL
+from ansorlite.loops.passes import EMULATE, FETCH_AHEAD, PEEL, SWIZZLE, THROUGH_REGISTERS
 from ansorlite.platforms.platform import Platform
 from ansorlite.runtime.devices import DEVICES
 from ansorlite.sketch.constraint import Constraint
@@ -43,7 +43,7 @@ _CPU: Final = Platform(
     limits=_LIMITS,
     constraints=_CONSTRAINTS,
     prior=lambda target: draft.Draft(target),
-    passes=(FETCH_AHEAD, PEEL, UNROLL),
+    passes=(FETCH_AHEAD, PEEL),
     emitter=cpu.compile,
     device=DEVICES["llvm", "x86_64"],
 )

@@ -8,21 +8,20 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
+from ansorlite.codegen.unroll import unroll
 from ansorlite.loops.nodes import Alloc, Buffer, For, Function, LoopKind, Role, Scope, Stmt, block, statements
-from ansorlite.loops.unroll import unroll
 from ansorlite.loops.visit import trips
 from ansorlite.target import resolve
 from ansorlite.te.expr import Const, Expr, Var, const
 from ansorlite.te.functions import minimum
-
-from .build import argument, load, loop, store
-from .strategies import assert_legal_and_the_same, functions
+from tests.unit.loops.build import argument, load, loop, store
+from tests.unit.loops.strategies import assert_legal_and_the_same, functions
 
 #: 8 numbers of 32 bits to a vector.
 TARGET = resolve("x86-64-v3")
 
 
-def product(rows: int, columns: int, extent: int, shared: bool = True, end: Expr | None = None) -> Function:
+def product(rows: int, columns: int, extent: int, shared: bool = True, end: Expr | None = None, lanes: int = 8) -> Function:
     """A tile in registers of sums over ``extent`` products.
 
     Args:
@@ -36,7 +35,7 @@ def product(rows: int, columns: int, extent: int, shared: bool = True, end: Expr
         return load(a, r, i) * load(b, r, 0 if shared else i, j)
 
     def over_tile(body: Callable[[Var, Var], Stmt]) -> For:
-        return loop("i", rows, lambda i: loop("j", columns, lambda j: body(i, j), LoopKind.VECTORIZED, 8), LoopKind.UNROLLED)
+        return loop("i", rows, lambda i: loop("j", columns, lambda j: body(i, j), LoopKind.VECTORIZED, lanes), LoopKind.UNROLLED)
 
     clear = over_tile(lambda i, j: replace(store(acc, (i, j), const(0.0, "float32")), role=Role.INIT))
     add = loop(
@@ -78,10 +77,9 @@ def test_so_many_steps_that_an_iteration_does_enough(rows: int, columns: int, ex
     assert_legal_and_the_same(fresh, function)
 
 
-def test_more_to_a_vector_is_more_steps() -> None:
-    function = product(4, 32, 64)
-    assert steps(unroll(function, resolve("x86-64-v4"))) == 4
-    assert steps(unroll(function, resolve("x86-64-v2"))) == 1
+@pytest.mark.parametrize(("name", "lanes", "wanted"), [("x86-64-v2", 4, 1), ("x86-64-v3", 8, 2), ("x86-64-v4", 16, 4)])
+def test_vectors_count_not_numbers(name: str, lanes: int, wanted: int) -> None:
+    assert steps(unroll(product(4, 32, 64, lanes=lanes), resolve(name))) == wanted
 
 
 def test_what_loads_as_much_as_it_adds_is_left_alone() -> None:

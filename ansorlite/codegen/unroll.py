@@ -10,8 +10,7 @@ five are not hidden behind the multiply-adds::
                 c[i, j] += A[k, i] * B[k, j]                            vectorized(8) j in 0..16:
                                                                             c[i, j] += A[k * 4 + step, i] * B[k * 4 + step, j]
 
-A sum that loads as much as it adds waits for memory, and is left alone. Sums are made in the same order. Features see the loops
-that were meant; ``kernel.source("loops")`` shows the steps.
+A sum that loads as much as it adds waits for memory, and is left alone. Sums are made in the same order.
 """
 
 from __future__ import annotations
@@ -19,7 +18,9 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from ansorlite.loops.nodes import For, Function, LoopKind, Role, Scope, Stmt, Store, index
+from ansorlite.codegen import vectorized
+from ansorlite.codegen.register_tile import count, unrolled_update
+from ansorlite.loops.nodes import For, Function, LoopKind, Stmt, index
 from ansorlite.loops.simplify import simplify
 from ansorlite.loops.visit import copied, loads, map_stmt, trips
 from ansorlite.target import Target
@@ -48,24 +49,15 @@ def unroll(function: Function, target: Target) -> Function:
     return function if body is function.body else simplify(Function(function.name, function.params, function.outputs, body))
 
 
-def _updates(nest: Stmt, target: Target) -> int:
-    """How many vectors of registers are updated by a nest that is written out, does nothing else, and loads less than that; 0 for
-    another one."""
-    rows: list[For] = []
-    while isinstance(nest, For) and nest.kind is LoopKind.UNROLLED and isinstance(nest.extent, Const):
-        rows.append(nest)
-        nest = nest.body
-    if not isinstance(nest, For) or nest.kind is not LoopKind.VECTORIZED or not isinstance(nest.extent, Const):
+def _updates(body: Stmt, target: Target) -> int:
+    """How many vectors of registers are updated by what does nothing else, and loads less than that; 0 where it is not so."""
+    found = unrolled_update(body) if isinstance(body, For) else None
+    if found is None:
         return 0
-    update = nest.body
-    if not isinstance(update, Store) or update.role is not Role.UPDATE or update.buffer.scope is not Scope.REGISTER:
-        return 0
-    vectors = math.ceil(trips(nest) / target.lanes(update.buffer.dtype))
-    loaded = 0
-    for load in loads(update.value):
-        if load.buffer is not update.buffer:
-            used = free_vars(load)
-            loaded += math.prod(trips(row) for row in rows if row.var in used) * (vectors if nest.var in used else 1)
+    rows, lane, update = found
+    vectors = vectorized.vectors_of(lane, target)
+    read = [load for load in loads(update.value) if load.buffer is not update.buffer]
+    loaded = sum(count(load, rows) * (vectors if lane.var in free_vars(load) else 1) for load in read)
     updates = math.prod(map(trips, rows)) * vectors
     return updates if loaded < updates else 0
 
