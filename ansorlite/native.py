@@ -41,7 +41,7 @@ def compiled(function: ir.Function) -> tuple[Any, Callable[..., None]]:
     passes.add_simplify_cfg_pass()
     passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2)))
     engine = llvm.create_mcjit_compiler(module, machine)
-    with options_for_emitted_code(backend.name.replace("-", "_")):
+    with options_for_emitted_code(llvm.get_process_triple().split("-")[0]):
         engine.finalize_object()
     types = [_CTYPES[argument.type] for argument in function.args]
     return engine, ctypes.CFUNCTYPE(None, *types)(engine.get_function_address(function.name))

@@ -41,7 +41,7 @@ def _walking(c: Context, pointer: str, dtype: str, term: Term, counter: Counter,
     """``pointer`` plus ``term``, a multiple of the loop's counter, as a pointer that steps along with it.
 
     Args:
-        depends: layers of what ``pointer`` is made of.
+        depends: layers of what the address is made of.
     """
     key = pointer, dtype, term
     known: str | None = c.scope.get(key)
@@ -90,7 +90,7 @@ def _stepped(c: Context, place: Storage, dtype: str, terms: list[Term]) -> tuple
         outer, depth = depth, max(depth, term.depth)
         counter = c.counters.get(term.text)
         if counter is not None and outer < counter.barrier:
-            pointer = _walking(c, pointer, dtype, term, counter, frozenset(each.depth for each in terms if each is not term))
+            pointer = _walking(c, pointer, dtype, term, counter, frozenset(map(_by_depth, terms)))
             continue
         pointer = _hoisted(c, f"getelementptr {types.MEMORY[dtype]}, ptr {pointer}, i64 {_product(c, term)}", depth)
     return pointer, depth

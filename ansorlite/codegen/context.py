@@ -77,7 +77,6 @@ class Counter:
         step: of the counter.
         before, latch: the blocks from which the loop's head is entered.
         barrier: the layer of the loop.
-        around: layer and iterations of each loop around it, the outermost first; infinite where these are not known.
         phis, increments: the places for what a pointer is in the head, and for its step at the end of an iteration.
     """
 
@@ -85,7 +84,6 @@ class Counter:
     before: str
     latch: str
     barrier: int
-    around: tuple[tuple[int, float], ...]
     phis: Slot
     increments: Slot
 
@@ -96,7 +94,7 @@ class Stream:
 
     Attributes:
         step: bytes from one iteration to the next.
-        depends: layers of what the pointer begins with in that loop.
+        depends: layers of what its address is made of.
         loads: first byte and end of each load, from the pointer on.
         even: whether that is known of all of them.
     """
@@ -149,7 +147,7 @@ class Context:
         guard: a scalar condition under which alone scalar loads may be executed.
         workspace: SSA name of the workspace's address.
         thread: number of the running thread: a literal or an SSA name.
-        loops: layer and iterations of each loop around this point, the outermost first.
+        loops: layer and iterations of each loop around this point, the outermost first; infinite where these are not known.
         counters: of the loops around this point, by name, where they begin at 0.
         streams: by the name of the pointer.
         versions: how often each buffer was stored to so far: a loaded value is good for one version.

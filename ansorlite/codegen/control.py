@@ -44,10 +44,10 @@ def counted(c: Context, begin: str, end: str, step: int, runs: bool, loop: For, 
         around, trips = c.loops, -(-int(end) // step) if begin == "0" and end.isdecimal() else math.inf
         c.loops = (*around, (c.scope.barrier, trips))
         if begin == "0":
-            c.counters[counter] = Counter(step, before, latch, c.scope.barrier, around, phis, increments)
+            c.counters[counter] = Counter(step, before, latch, c.scope.barrier, phis, increments)
         body(counter)
         if counter in c.counters:
-            prefetch.emit(c, c.counters[counter], trips)
+            prefetch.emit(c, c.counters[counter])
         c.loops = around
     c.registers.flush()
     b.jump(latch)

@@ -10,7 +10,7 @@ buffer.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ansorlite.alignment import CACHE_LINE
@@ -38,12 +38,9 @@ def note(c: Context, pointer: str, dtype: str, first: int, stride: int | None, l
     stream.loads.add((first * size, (last + 1) * size))
 
 
-def emit(c: Context, counter: Counter, trips: float) -> None:
-    """At the end of a loop's body: prefetches of what it reads continuously, if there is room for all of them.
-
-    Args:
-        trips: iterations; infinite where that is not known.
-    """
+def emit(c: Context, counter: Counter) -> None:
+    """At the end of a loop's body: prefetches of what it reads continuously, if there is room for all of them."""
+    _, trips = c.loops[-1]
     distance = architecture_of(c.target).ahead
     own = {pointer: stream for pointer, stream in c.streams.items() if stream.counter is counter}
     loads = sum(len(stream.loads) for stream in own.values())
@@ -51,7 +48,7 @@ def emit(c: Context, counter: Counter, trips: float) -> None:
         del c.streams[pointer]
     if math.isinf(trips):
         return
-    kept = _kept(own, counter, trips, c.target.l1)
+    kept = _kept(own, c.loops, c.target.l1)
     lines = [
         (pointer, number)
         for pointer, stream in own.items()
@@ -64,12 +61,12 @@ def emit(c: Context, counter: Counter, trips: float) -> None:
         line(c, c.b.op(f"getelementptr i8, ptr {pointer}, i64 {distance + number * CACHE_LINE}"), FIRST_CACHE)
 
 
-def _kept(streams: Mapping[str, Stream], counter: Counter, trips: float, room: int) -> set[str]:
-    """Those that find in a first cache of ``room`` bytes what an earlier iteration of a loop around has read."""
-    read = {pointer: trips * min(abs(each.step), CACHE_LINE * len(each.loads)) for pointer, each in streams.items()}
+def _kept(streams: Mapping[str, Stream], loops: Sequence[tuple[int, float]], room: int) -> set[str]:
+    """Those that find in a first cache of ``room`` bytes what an earlier iteration of one of ``loops`` has read."""
+    read: dict[str, float] = {pointer: min(abs(each.step), CACHE_LINE * len(each.loads)) for pointer, each in streams.items()}
     kept: set[str] = set()
-    inside = counter.barrier
-    for layer, iterations in reversed(counter.around):
+    inside = math.inf
+    for layer, iterations in reversed(loops):
         if sum(read.values()) > room:
             break
         for pointer, stream in streams.items():

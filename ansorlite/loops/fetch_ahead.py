@@ -88,7 +88,7 @@ def _worth_it(copy: Copy, loop: For, target: Target) -> bool:
 
 def _with_fetches(reader: Stmt, copy: Copy, loop: For) -> Stmt:
     """``reader``, whose iterations each ask for their share of what the next iteration of ``loop`` copies."""
-    lines = math.prod(_lines(copy.load, copy.loops).values())
+    lines = math.prod(_lines(_steps(copy.load, copy.loops)).values())
     chain: list[For] = []
     shares = 1
     for each in _chain(reader):
@@ -123,7 +123,8 @@ def fetches(
         loops: that the load depends on, inside of ``loop``; outermost first.
         number, shares: which part it is, of how many; the last ones may be empty.
     """
-    steps, lines = _steps(load, loops), _lines(load, loops)
+    steps = _steps(load, loops)
+    lines = _lines(steps)
     cuts = _cuts(lines, shares)
     parts, rest = math.prod(cuts.values()), number
     nest: list[tuple[Var, int]] = []
@@ -144,10 +145,10 @@ def fetches(
     return body if parts == shares else If(number < parts, body)
 
 
-def _lines(load: Load, loops: Sequence[For]) -> dict[For, int]:
-    """How many places in each of the loops are visited for each line of the source to be met."""
+def _lines(steps: Mapping[For, int]) -> dict[For, int]:
+    """How many places in each loop are visited for each line of the source to be met."""
     # The last element's line is one more where a run does not begin with a line.
-    return {each: -(-most(each.extent) // held) + (held > 1) for each, held in _steps(load, loops).items()}
+    return {each: -(-most(each.extent) // held) + (held > 1) for each, held in steps.items()}
 
 
 def _cuts(lines: Mapping[For, int], shares: int) -> dict[For, int]:
