@@ -9,12 +9,12 @@ import pytest
 
 from ansorlite.codegen import assembly, factors
 from ansorlite.codegen.crowded import steps_of
-from ansorlite.loops.nodes import Alloc, Buffer, For, Function, LoopKind, Role, Scope, Store, block, index
+from ansorlite.loops.nodes import Buffer, For, Function, LoopKind, Stmt, index
 from ansorlite.platforms import build
 from ansorlite.target import Target, host, resolve
-from ansorlite.te.expr import Var, const
+from ansorlite.te.expr import Var
 from tests.running import called
-from tests.unit.loops.build import argument, load, loop, store
+from tests.unit.loops.build import add, argument, load, loop, over_tile, store, summed_tile
 
 #: With 16 and with 32 registers.
 FEW, MANY = resolve("x86-64-v3"), resolve("x86-64-v4")
@@ -26,24 +26,14 @@ STACK = re.compile(r"ymm\d+, .*\(%[re][sb]p\)|\(%[re][sb]p\), .*%ymm")
 def convolution(rows: int, taps: int, columns: int = 2 * LANES, channels: int = 5) -> Function:
     """``c[i, j] = sum over k and t of a[k, i + t] * b[k, t, j]``, in one register tile, with the taps written out."""
     a, b, c = argument("a", channels, rows + taps - 1), argument("b", channels, taps, columns), argument("c", rows, columns)
-    tile = Buffer("tile", (rows, columns), "float32", Scope.REGISTER)
 
-    def update(k: Var, t: Var, i: Var, j: Var) -> Store:
-        return Store(tile, (i, j), load(tile, i, j) + load(a, k, i + t) * load(b, k, t, j), "c", Role.UPDATE)
+    def tap(tile: Buffer, k: Var, t: Var) -> Stmt:
+        return over_tile(rows, columns, LANES, lambda i, j: add(tile, i, j, load(a, k, i + t) * load(b, k, t, j)))
 
-    def over_tile(body: object) -> For:
-        i, j = Var("i"), Var("j")
-        return For(i, index(rows), LoopKind.UNROLLED, For(j, index(columns), LoopKind.VECTORIZED, body(i, j), LANES))  # type: ignore[operator]
+    def sums(tile: Buffer) -> Stmt:
+        return loop("k", channels, lambda k: loop("t", taps, lambda t: tap(tile, k, t), LoopKind.UNROLLED))
 
-    def channel(k: Var) -> For:
-        return loop("t", taps, lambda t: over_tile(lambda i, j: update(k, t, i, j)), LoopKind.UNROLLED)
-
-    body = block(
-        over_tile(lambda i, j: store(tile, (i, j), const(0.0, "float32"))),
-        loop("k", channels, channel),
-        over_tile(lambda i, j: store(c, (i, j), load(tile, i, j))),
-    )
-    return Function("convolution", (a, b, c), 1, Alloc(tile, body))
+    return Function("convolution", (a, b, c), 1, summed_tile(c, LANES, sums))
 
 
 def broadcasts(rows: int, taps: int, target: Target) -> int:

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from ansorlite.codegen import assembly
-from ansorlite.loops.nodes import Alloc, Buffer, For, Function, LoopKind, Role, Scope, Store, block, index
+from ansorlite.loops.nodes import Alloc, Buffer, For, Function, LoopKind, Role, Scope, Stmt, Store, block, index
 from ansorlite.platforms import build
 from ansorlite.target import host, resolve
 from ansorlite.te.expr import Var, const
 from tests.running import called
-from tests.unit.loops.build import argument, load, loop, store
+from tests.unit.loops.build import argument, load, loop, over_tile, store, summed_tile
 
 #: With 16 registers of 8 elements.
 AVX = resolve("x86-64-v3")
@@ -24,23 +24,15 @@ LANES = 8
 def product(rows: int, columns: int, *, other_row: bool = False) -> Function:
     """``c[i, j] = sum over k of a[k, i] * b[k, j]``, in one register tile."""
     a, b, c = argument("a", 5, rows), argument("b", 5, columns), argument("c", rows, columns)
-    tile = Buffer("tile", (rows, columns), "float32", Scope.REGISTER)
-    k = Var("k")
 
-    def nest(body: Callable[[Var, Var], Store]) -> For:
-        i, j = Var("i"), Var("j")
-        return For(i, index(rows), LoopKind.UNROLLED, For(j, index(columns), LoopKind.VECTORIZED, body(i, j), LANES))
+    def step(tile: Buffer, k: Var) -> Stmt:
+        def update(i: Var, j: Var) -> Store:
+            before = load(tile, 0 if other_row else i, j)
+            return Store(tile, (i, j), before + load(a, k, i) * load(b, k, j), "c", Role.UPDATE)
 
-    def update(i: Var, j: Var) -> Store:
-        term = load(tile, 0 if other_row else i, j) + load(a, k, i) * load(b, k, j)
-        return Store(tile, (i, j), term, "c", Role.UPDATE)
+        return over_tile(rows, columns, LANES, update)
 
-    body = block(
-        nest(lambda i, j: store(tile, (i, j), const(0.0, "float32"))),
-        For(k, index(5), LoopKind.SERIAL, nest(update)),
-        nest(lambda i, j: store(c, (i, j), load(tile, i, j))),
-    )
-    return Function("product", (a, b, c), 1, Alloc(tile, body))
+    return Function("product", (a, b, c), 1, summed_tile(c, LANES, lambda tile: loop("k", 5, lambda k: step(tile, k))))
 
 
 def on_the_stack(function: Function) -> int:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 
 from ansorlite.codegen.unroll import unroll
-from ansorlite.loops.nodes import Alloc, Buffer, For, Function, LoopKind, Role, Scope, Stmt, block, statements
+from ansorlite.loops.nodes import Buffer, For, Function, LoopKind, Stmt, statements
 from ansorlite.loops.visit import trips
 from ansorlite.target import resolve
 from ansorlite.te.expr import Const, Expr, Var, const
 from ansorlite.te.functions import minimum
-from tests.unit.loops.build import argument, load, loop, store
+from tests.unit.loops.build import add, argument, load, loop, over_tile, summed_tile
 from tests.unit.loops.strategies import assert_legal_and_the_same, functions
 
 #: 8 numbers of 32 bits to a vector.
@@ -29,22 +28,18 @@ def product(rows: int, columns: int, extent: int, shared: bool = True, end: Expr
         end: of the sum, if it is not its extent.
     """
     a, b = argument("A", extent, rows), argument("B", extent, rows, columns)
-    c, acc = argument("C", rows, columns), Buffer("acc", (rows, columns), "float32", Scope.REGISTER)
+    c = argument("C", rows, columns)
 
-    def term(r: Var, i: Var, j: Var) -> Expr:
-        return load(a, r, i) * load(b, r, 0 if shared else i, j)
+    def step(tile: Buffer, r: Var) -> Stmt:
+        def term(i: Var, j: Var) -> Expr:
+            return load(a, r, i) * load(b, r, 0 if shared else i, j)
 
-    def over_tile(body: Callable[[Var, Var], Stmt]) -> For:
-        return loop("i", rows, lambda i: loop("j", columns, lambda j: body(i, j), LoopKind.VECTORIZED, lanes), LoopKind.UNROLLED)
+        return over_tile(rows, columns, lanes, lambda i, j: add(tile, i, j, term(i, j)))
 
-    clear = over_tile(lambda i, j: replace(store(acc, (i, j), const(0.0, "float32")), role=Role.INIT))
-    add = loop(
-        "r",
-        extent if end is None else end,
-        lambda r: over_tile(lambda i, j: replace(store(acc, (i, j), load(acc, i, j) + term(r, i, j)), role=Role.UPDATE)),
-    )
-    move = over_tile(lambda i, j: replace(store(c, (i, j), load(acc, i, j)), role=Role.MOVE))
-    return Function("product", (a, b, c), 1, Alloc(acc, block(clear, add, move)))
+    def sums(tile: Buffer) -> Stmt:
+        return loop("r", extent if end is None else end, lambda r: step(tile, r))
+
+    return Function("product", (a, b, c), 1, summed_tile(c, lanes, sums))
 
 
 def steps(function: Function) -> int:

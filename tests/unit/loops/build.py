@@ -1,6 +1,7 @@
 """Short ways to write loop functions by hand."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from ansorlite.loops.nodes import (
     Alloc,
@@ -11,6 +12,7 @@ from ansorlite.loops.nodes import (
     Load,
     LoopKind,
     Multiply,
+    Role,
     Scope,
     Stmt,
     Store,
@@ -37,6 +39,25 @@ def store(buffer: Buffer, indices: tuple[Expr | int, ...], value: Expr) -> Store
 def loop(name: str, extent: Expr | int, body: Callable[[Var], Stmt], kind: LoopKind = LoopKind.SERIAL, lanes: int = 1) -> For:
     var = Var(name)
     return For(var, extent if isinstance(extent, Expr) else index(extent), kind, body(var), lanes)
+
+
+def over_tile(rows: int, columns: int, lanes: int, body: Callable[[Var, Var], Stmt]) -> For:
+    """``body`` for each element of a register tile: rows are written out, columns are in vectors."""
+    return loop("i", rows, lambda i: loop("j", columns, lambda j: body(i, j), LoopKind.VECTORIZED, lanes), LoopKind.UNROLLED)
+
+
+def summed_tile(c: Buffer, lanes: int, sums: Callable[[Buffer], Stmt], *at: Var) -> Alloc:
+    """A register tile of all of ``c``, or of ``c[at]``: cleared, updated by ``sums``, and moved there."""
+    rows, columns = c.shape[len(at) :]
+    tile = Buffer("tile", (rows, columns), c.dtype, Scope.REGISTER)
+    clear = over_tile(rows, columns, lanes, lambda i, j: Store(tile, (i, j), const(0, c.dtype), c.name, Role.INIT))
+    move = over_tile(rows, columns, lanes, lambda i, j: Store(c, (*at, i, j), load(tile, i, j), c.name, Role.MOVE))
+    return Alloc(tile, block(clear, sums(tile), move))
+
+
+def add(tile: Buffer, i: Expr | int, j: Expr | int, term: Expr) -> Store:
+    """``tile[i, j] += term``."""
+    return replace(store(tile, (i, j), load(tile, i, j) + term), role=Role.UPDATE)
 
 
 def tiled_matmul(n: int, m: int, k: int, tile: int) -> Function:
