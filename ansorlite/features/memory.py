@@ -23,7 +23,7 @@ from ansorlite.target import Target
 
 #: Sets of the first and of the second cache, as most CPUs have them. The third scatters addresses over its sets.
 _SETS: Final = (64, 1024)
-#: Ways of the first cache that are not counted on: one or two, so that what would fill the last but one is half lost. What matrix
+#: Ways of a core's caches that are not counted on: one or two, so that what would fill the last but one is half lost. What matrix
 #: units read, whole tiles of whole lines, was found no slower where it fills all.
 _SPARE_WAYS: Final = (1, 2)
 #: Bytes of a page.
@@ -115,10 +115,12 @@ def memory(s: StatementFacts, looping: Numbers, tiled: Number, target: Target) -
 
 def _capacities(target: Target, tiled: Number) -> tuple[Numbers, ...]:
     """Of each cache, lines that it is taken to keep: the traffic is the mean of what each of its numbers says."""
-    first, *others = (reach / CACHE_LINE for reach in target.reach)
-    ways = max(target.l1 // (_SETS[0] * CACHE_LINE), 1)
-    kept = [where(tiled, first, first * max(ways - spare, 1) / ways) for spare in _SPARE_WAYS]
-    return kept, *([lines] for lines in others)
+    *own, third = (reach / CACHE_LINE for reach in target.reach)
+    ways = [max(nbytes // (sets * CACHE_LINE), 1) for nbytes, sets in zip((target.l1, target.l2), _SETS, strict=True)]
+    return *(
+        [where(tiled, lines, lines * max(count - spare, 1) / count) for spare in _SPARE_WAYS]
+        for lines, count in zip(own, ways, strict=True)
+    ), [third]
 
 
 def _mean(traffic: Sequence[Sequence[Number]]) -> list[Number]:

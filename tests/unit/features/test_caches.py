@@ -44,10 +44,12 @@ def test_rows_a_power_of_two_apart_displace_one_another() -> None:
     assert found["l2_traffic"] == pytest.approx(64 * 64)
 
 
-@pytest.mark.parametrize(("rows", "times"), [(6, 1), (7, (1 + 10) / 2), (8, 10)])
-def test_one_way_or_two_are_not_counted_on(rows: int, times: float) -> None:
-    """A set has room for eight lines, in which the rows begin."""
-    assert rows_of_a_matrix(10, rows, 16, 1024)["l1_traffic"] == pytest.approx(times * rows * 64)
+@pytest.mark.parametrize(("rows", "times"), [(0, 1), (1, (1 + 10) / 2), (2, 10)])
+@pytest.mark.parametrize(("cache", "ways", "length"), [("l1", 8, 1 << 10), ("l2", 16, 1 << 14)])
+def test_one_way_or_two_are_not_counted_on(cache: str, ways: int, length: int, rows: int, times: float) -> None:
+    """All rows begin in one set, and are two fewer than it has room for, or more."""
+    rows += ways - 2
+    assert rows_of_a_matrix(10, rows, 16, length)[f"{cache}_traffic"] == pytest.approx(times * rows * 64)
 
 
 def test_a_run_of_lines_is_as_long_as_the_rows_are_contiguous() -> None:
@@ -70,7 +72,7 @@ def test_runs_are_those_of_one_iteration_of_the_parallel_loop() -> None:
 
 @pytest.mark.parametrize(
     ("constant", "feature", "rows", "columns"),
-    [("l1_share", "l1_traffic", 64, 100), ("l2_share", "l2_traffic", 4096, 60), ("tlb_pages", "pages", 60, 16)],
+    [("l1_share", "l1_traffic", 64, 100), ("l2_share", "l2_traffic", 3072, 60), ("tlb_pages", "pages", 60, 16)],
 )
 def test_what_the_machine_holds_decides(constant: str, feature: str, rows: int, columns: int) -> None:
     machine = replace(WIDE.machine, **{constant: 0.25 * getattr(WIDE.machine, constant)})
