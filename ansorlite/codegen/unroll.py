@@ -59,10 +59,10 @@ def unroll(function: Function, target: Target) -> Function:
         found = _step(stmt, target)
         if found is None:
             return None
-        if stmt.kind is LoopKind.UNROLLED:
-            return _in_steps(stmt, _fewer(trips(stmt), found.updates))
         if stmt.kind is LoopKind.SERIAL and found.loaded < found.updates:
             return _in_steps(stmt, _more(trips(stmt), found.updates))
+        if stmt.kind is LoopKind.UNROLLED and found.even:
+            return _in_steps(stmt, _fewer(trips(stmt), found.updates))
         return None
 
     body = map_stmt(function.body, rule)
@@ -76,27 +76,26 @@ class _Step:
     Attributes:
         updates: of registers.
         loaded: vectors, and elements that are spread over one.
+        even: whether each iteration updates the same registers, and reads what is equally far from what the one before has read.
     """
 
     updates: int
     loaded: int
+    even: bool
 
 
 def _step(loop: For, target: Target) -> _Step | None:
-    """What an iteration of ``loop`` does; ``None`` if that is not one step of a sum in registers, or not the same each time."""
+    """What an iteration of ``loop`` does, if that is a step of a sum in registers."""
     found = unrolled_update(loop.body) if isinstance(loop.body, For) else None
     if found is None:
         return None
     rows, lane, update = found
-    read = [load for load in loads(update.value) if load.buffer is not update.buffer]
-    ends = [end for row in rows for end in (trimmed(row).begin, trimmed(row).end)]
-    if any(loop.var in free_vars(each) for each in (*update.indices, *ends)):
-        return None
-    if not all(_moves(load, loop.var) for load in read):
-        return None
     vectors = vectorized.vectors_of(lane, target)
+    read = [load for load in loads(update.value) if load.buffer is not update.buffer]
     loaded = sum(count(load, rows) * (vectors if lane.var in free_vars(load) else 1) for load in read)
-    return _Step(math.prod(map(trips, rows)) * vectors, loaded)
+    which = (*update.indices, *(end for row in rows for end in (trimmed(row).begin, trimmed(row).end)))
+    even = not any(loop.var in free_vars(each) for each in which) and all(_moves(load, loop.var) for load in read)
+    return _Step(math.prod(map(trips, rows)) * vectors, loaded, even)
 
 
 def _moves(load: Load, var: Var) -> bool:
