@@ -14,7 +14,7 @@ A sum that loads as much as it adds waits for memory, and is left alone.
 
 *Many steps are too many.* Where a long sum was asked to be written out, each of its loads is an instruction of its own that runs
 once a tile. What fetches ahead in hardware learns nothing from it, software cannot ask ahead, and two threads of a core have less
-room for instructions that are decoded. It becomes a loop again::
+room for instructions that are decoded. It is rerolled::
 
     unrolled k in 0..32:                                    for k in 0..4:
         unrolled i in 0..8:                                     unrolled step in 0..8:
