@@ -61,7 +61,7 @@ def unroll(function: Function, target: Target) -> Function:
             return None
         if stmt.kind is LoopKind.SERIAL and found.loaded < found.updates:
             return _in_steps(stmt, _more(trips(stmt), found.updates))
-        if stmt.kind is LoopKind.UNROLLED and found.even:
+        if stmt.kind is LoopKind.UNROLLED and trips(stmt) * found.updates > _LONG and _is_even(stmt):
             return _in_steps(stmt, _fewer(trips(stmt), found.updates))
         return None
 
@@ -76,12 +76,10 @@ class _Step:
     Attributes:
         updates: of registers.
         loaded: vectors, and elements that are spread over one.
-        even: whether each iteration updates the same registers, and reads what is equally far from what the one before has read.
     """
 
     updates: int
     loaded: int
-    even: bool
 
 
 def _step(loop: For, target: Target) -> _Step | None:
@@ -93,9 +91,16 @@ def _step(loop: For, target: Target) -> _Step | None:
     vectors = vectorized.vectors_of(lane, target)
     read = [load for load in loads(update.value) if load.buffer is not update.buffer]
     loaded = sum(count(load, rows) * (vectors if lane.var in free_vars(load) else 1) for load in read)
+    return _Step(math.prod(map(trips, rows)) * vectors, loaded)
+
+
+def _is_even(loop: For) -> bool:
+    """Whether each iteration updates the same registers, and reads what is equally far from what the one before has read."""
+    found = unrolled_update(loop.body) if isinstance(loop.body, For) else None
+    assert found is not None
+    rows, _, update = found
     which = (*update.indices, *(end for row in rows for end in (trimmed(row).begin, trimmed(row).end)))
-    even = not any(loop.var in free_vars(each) for each in which) and all(_moves(load, loop.var) for load in read)
-    return _Step(math.prod(map(trips, rows)) * vectors, loaded, even)
+    return not any(loop.var in free_vars(each) for each in which) and all(_moves(load, loop.var) for load in loads(update.value))
 
 
 def _moves(load: Load, var: Var) -> bool:
@@ -113,8 +118,6 @@ def _more(steps: int, updates: int) -> int:
 
 def _fewer(steps: int, updates: int) -> int:
     """Of so many steps that were to be written out, how many an iteration takes."""
-    if steps * updates <= _LONG:
-        return steps
     return next((taken for taken in range(1, steps) if steps % taken == 0 and 2 * taken * updates >= _LONG), steps)
 
 

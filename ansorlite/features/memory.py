@@ -100,7 +100,7 @@ def memory(s: StatementFacts, looping: Numbers, tiled: Number, target: Target) -
     pages = [[here.pages for here in line] for line in lines]
     first, second = (_sums([[here[level] for here in line] for line in lines]) for level in (1, 2))
     # A thread takes iterations in a row, so loops that are fused to a parallel one are loops.
-    levels = zip((first, second, _sums(fetched)), _capacities(target, tiled), strict=True)
+    levels = zip((first, second, _sums(fetched)), _capacities(target, caches, tiled), strict=True)
     traffic = tuple(_mean([_traffic(fetched, outer, _fitting(held, most)) for most in each]) for held, each in levels)
     innermost, inside = _innermost(s, looping), _inside_parallel(s)
     runs = [select([here.run for here in line], innermost) * CACHE_LINE for line in lines]
@@ -113,14 +113,18 @@ def memory(s: StatementFacts, looping: Numbers, tiled: Number, target: Target) -
     )
 
 
-def _capacities(target: Target, tiled: Number) -> tuple[Numbers, ...]:
-    """Of each cache, lines that it is taken to keep: the traffic is the mean of what each of its numbers says."""
+def _capacities(target: Target, caches: Sequence[tuple[int, int]], tiled: Number) -> tuple[Numbers, ...]:
+    """Of each cache, lines that it is taken to keep: the traffic is the mean of what each of its numbers says.
+
+    Args:
+        caches: the bytes and the sets of a core's own.
+    """
     *own, third = (reach / CACHE_LINE for reach in target.reach)
-    ways = [max(nbytes // (sets * CACHE_LINE), 1) for nbytes, sets in zip((target.l1, target.l2), _SETS, strict=True)]
-    return *(
-        [where(tiled, lines, lines * max(count - spare, 1) / count) for spare in _SPARE_WAYS]
-        for lines, count in zip(own, ways, strict=True)
-    ), [third]
+    kept = []
+    for lines, (nbytes, sets) in zip(own, caches, strict=True):
+        ways = max(nbytes // (sets * CACHE_LINE), 1)
+        kept.append([where(tiled, lines, lines * max(ways - spare, 1) / ways) for spare in _SPARE_WAYS])
+    return *kept, [third]
 
 
 def _mean(traffic: Sequence[Sequence[Number]]) -> list[Number]:

@@ -1,7 +1,6 @@
 """Short ways to write loop functions by hand."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from ansorlite.loops.nodes import (
     Alloc,
@@ -55,9 +54,9 @@ def summed_tile(c: Buffer, lanes: int, sums: Callable[[Buffer], Stmt], *at: Var)
     return Alloc(tile, block(clear, sums(tile), move))
 
 
-def add(tile: Buffer, i: Expr | int, j: Expr | int, term: Expr) -> Store:
+def add(tile: Buffer, i: Var, j: Var, term: Expr) -> Store:
     """``tile[i, j] += term``."""
-    return replace(store(tile, (i, j), load(tile, i, j) + term), role=Role.UPDATE)
+    return Store(tile, (i, j), load(tile, i, j) + term, role=Role.UPDATE)
 
 
 def tiled_matmul(n: int, m: int, k: int, tile: int) -> Function:
