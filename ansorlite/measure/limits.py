@@ -33,7 +33,7 @@ def run_limits(settings: MeasureSettings, artifact: Artifact, rival: Rival | Non
     checking = settings.check_seconds
     if rival is not None:
         patience = settings.naive_patience if naive else settings.patience
-        running = min(running, max(patience, settings.hopeless_factor * rival.now))
+        running = min(running, max(patience, settings.slow_factor * rival.now))
         checking += 2 * rival.now
     seconds = {Phase.WORKING: settings.prepare_seconds, Phase.RUNNING: running, Phase.CHECKING: checking}
     return RunLimits(seconds, None if naive else rival, once=naive and rival is not None)

@@ -38,8 +38,9 @@ class MeasureSettings:
         prepare_seconds: limit on making a task's inputs and reference outputs.
         check_seconds: limit on all that follows the first call: comparing the output, and the calls that are timed.
         memory_bytes: limit on the memory of one worker.
-        slow_factor: a candidate whose first calls take so many times the best latency is not timed further.
-        hopeless_factor: a call that has taken so many times the best latency (and :attr:`patience`) is not waited for.
+        slow_factor: a candidate whose first calls take so many times the best latency is not timed further, and a call that has
+            taken as long (and :attr:`patience`) is not waited for.
+        hopeless_factor: a candidate whose very first call took so many times the best latency is called no more.
         patience: no call is given up as slow before this time.
         repeats: how many times a candidate is timed, in turns with the best where it comes near it; the median counts.
         repeat_seconds: how long one repeat lasts at least, in as many calls as that takes.

@@ -120,14 +120,14 @@ def test_the_loops_as_written_are_timed_however_slow_they_are(impatient: Measure
 
 
 def test_the_loops_as_written_are_not_waited_for_if_they_only_serve_to_compare() -> None:
-    with Measurer(settings=replace(SETTINGS, hopeless_factor=10.0, naive_patience=0.05)) as measurer:
+    with Measurer(settings=replace(SETTINGS, slow_factor=10.0, naive_patience=0.05)) as measurer:
         (alone,) = measurer.measure(matmul(16), [NAIVE])
         _, naive = measurer.measure(matmul(17), [GOOD, NAIVE])
     assert alone.outcome is Outcome.OK
     assert (naive.outcome, naive.latency) == (Outcome.RUN_TIMEOUT, None)
 
 
-def test_hopeless_calls_are_not_waited_for(impatient: Measurer) -> None:
+def test_calls_that_are_clearly_slow_are_not_waited_for(impatient: Measurer) -> None:
     _, slow = impatient.measure(matmul(), [GOOD, *candidates("run hangs")])
     assert slow.outcome is Outcome.RUN_TIMEOUT
     assert "not done after 0.5 s" in slow.error
