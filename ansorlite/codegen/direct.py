@@ -1,19 +1,23 @@
-"""The way from Python's arrays to a native function, as LLVM IR: checks and call without any Python in between.
+"""The way from Python's arrays to a native function, as LLVM IR: checks, results and call without any Python in between.
 
 ``PyObject *ansorlite_direct(PyObject *table, PyObject *const *arguments, Py_ssize_t count)`` is what CPython calls a builtin
-function. It looks whether each argument is a numpy array just as the table says; if all are, it puts their addresses in a row,
-calls the native function on that row while other Python threads run, and returns ``True``. If not, it has done nothing, and
-returns ``False``. Arrays that are written must not overlap any other.
+function. It looks whether each argument is a numpy array just as the table says; if all are, it makes the arrays that the table
+asks for, puts the addresses of all in a row, calls the native function on that row while other Python threads run, and returns
+the new arrays as a tuple. If not, it has done nothing, and returns ``None``. Arrays that are written must not overlap any other.
+Where there is no room for a new array, numpy's ``MemoryError`` is raised.
 
 The table is a ``bytes`` of 64-bit words:
 
-    function, number of slots, number of arrays, a word for each of PYTHON: where that is in this process
+    function, number of slots, of arguments, of new arrays
+    a word for each of PYTHON and NUMPY, and for numpy's dtype of bytes: where that is in this process
     a word a slot: what the function gets there, unless an array's address goes there
-    RECORD words an array: its type, its dtype, dimensions, flags, slot, bytes, whether it is written, where its shape is
+    RECORD words an array, arguments first: its type, its dtype, dimensions, flags, slot, bytes, a word of its kind, where its
+        shape is (in words from the start of the table)
     the shapes
 
-(The last but one in words from the start of the table.) What is read of an array are the fields of numpy's
-``PyArrayObject``, whose order is part of numpy's binary interface.
+The word of its kind: of an argument, whether it is written; of a new array, how many bytes it gets more than it has, to begin at
+a cache line. What is read of an array are the fields of numpy's ``PyArrayObject``, whose order is part of numpy's binary
+interface.
 """
 
 from __future__ import annotations
@@ -21,17 +25,33 @@ from __future__ import annotations
 from string import Template
 from typing import TYPE_CHECKING, Final
 
+from ansorlite.alignment import CACHE_LINE
+
 if TYPE_CHECKING:
     from ansorlite.target import Target
 
 #: The function's symbol.
 DIRECT: Final = "ansorlite_direct"
 
-#: What it calls of Python.
-PYTHON: Final = ("PyBool_FromLong", "PyEval_SaveThread", "PyEval_RestoreThread")
+#: What it needs of Python: functions, but for the object that says that nothing was done.
+PYTHON: Final = (
+    "_Py_NoneStruct",
+    "Py_IncRef",
+    "Py_DecRef",
+    "PyTuple_New",
+    "PyTuple_SetItem",
+    "PyEval_SaveThread",
+    "PyEval_RestoreThread",
+)
+
+#: What it needs of numpy's functions, and where they are in the table that numpy gives to extensions: no place there changes.
+NUMPY: Final = {"PyArray_NewFromDescr": 94, "PyArray_SetBaseObject": 282}
+
+#: Where in the table each of them is, and behind them numpy's dtype of bytes.
+_PLACES: Final = {name: 4 + number for number, name in enumerate((*PYTHON, *NUMPY, "bytes_dtype"))}
 
 #: Words before the slots.
-HEADER: Final = 3 + len(PYTHON)
+HEADER: Final = 4 + len(_PLACES)
 
 #: Words that describe an array.
 RECORD: Final = 8
@@ -41,12 +61,17 @@ _TEXT: Final = Template("""target triple = "$triple"
 define ptr @$direct(ptr %self, ptr %arguments, i64 %count) nounwind {
 entry:
   %table = getelementptr i8, ptr %self, i64 $bytes
-  %bool_at = getelementptr ptr, ptr %table, i64 3
-  %bool = load ptr, ptr %bool_at
   %slots_at = getelementptr i64, ptr %table, i64 1
   %slots = load i64, ptr %slots_at
   %arrays_at = getelementptr i64, ptr %table, i64 2
   %arrays = load i64, ptr %arrays_at
+  %made_at = getelementptr i64, ptr %table, i64 3
+  %made = load i64, ptr %made_at
+  %none_at = getelementptr ptr, ptr %table, i64 $_Py_NoneStruct
+  %none = load ptr, ptr %none_at
+  %retain_at = getelementptr ptr, ptr %table, i64 $Py_IncRef
+  %retain = load ptr, ptr %retain_at
+  %room = alloca i64
   %row = alloca i64, i64 %slots, align 64
   %fixed = getelementptr i64, ptr %table, i64 $header
   %fixed_bytes = mul i64 %slots, 8
@@ -125,7 +150,7 @@ fits:
 outer:
   %first = phi i64 [ 0, %look ], [ %first_next, %outer_next ]
   %first_left = icmp ult i64 %first, %arrays
-  br i1 %first_left, label %inner_begin, label %run
+  br i1 %first_left, label %inner_begin, label %tuple
 inner_begin:
   %first_words = mul i64 %first, $record
   %first_record = getelementptr i64, ptr %records, i64 %first_words
@@ -167,20 +192,107 @@ outer_next:
   %first_next = add i64 %first, 1
   br label %outer
 
+; Make the results.
+tuple:
+  %release_at = getelementptr ptr, ptr %table, i64 $Py_DecRef
+  %release = load ptr, ptr %release_at
+  %new_tuple_at = getelementptr ptr, ptr %table, i64 $PyTuple_New
+  %new_tuple = load ptr, ptr %new_tuple_at
+  %set_item_at = getelementptr ptr, ptr %table, i64 $PyTuple_SetItem
+  %set_item = load ptr, ptr %set_item_at
+  %new_array_at = getelementptr ptr, ptr %table, i64 $PyArray_NewFromDescr
+  %new_array = load ptr, ptr %new_array_at
+  %set_base_at = getelementptr ptr, ptr %table, i64 $PyArray_SetBaseObject
+  %set_base = load ptr, ptr %set_base_at
+  %bytes_dtype_at = getelementptr ptr, ptr %table, i64 $bytes_dtype
+  %bytes_dtype = load ptr, ptr %bytes_dtype_at
+  %results = call ptr %new_tuple(i64 %made)
+  %no_results = icmp eq ptr %results, null
+  br i1 %no_results, label %raise, label %make
+make:
+  %made_so_far = phi i64 [ 0, %tuple ], [ %made_next, %keep ]
+  %unmade = icmp ult i64 %made_so_far, %made
+  br i1 %unmade, label %make_one, label %run
+make_one:
+  %made_number = add i64 %arrays, %made_so_far
+  %made_words = mul i64 %made_number, $record
+  %made_record = getelementptr i64, ptr %records, i64 %made_words
+  %class = load ptr, ptr %made_record
+  %kind_at = getelementptr ptr, ptr %made_record, i64 1
+  %kind = load ptr, ptr %kind_at
+  %dims_at = getelementptr i64, ptr %made_record, i64 2
+  %dims_word = load i64, ptr %dims_at
+  %dims = trunc i64 %dims_word to i32
+  %made_flags_at = getelementptr i64, ptr %made_record, i64 3
+  %made_flags_word = load i64, ptr %made_flags_at
+  %made_flags = trunc i64 %made_flags_word to i32
+  %made_slot_at = getelementptr i64, ptr %made_record, i64 4
+  %made_slot = load i64, ptr %made_slot_at
+  %made_bytes_at = getelementptr i64, ptr %made_record, i64 5
+  %made_bytes = load i64, ptr %made_bytes_at
+  %more_at = getelementptr i64, ptr %made_record, i64 6
+  %more_bytes = load i64, ptr %more_at
+  %made_shape_at = getelementptr i64, ptr %made_record, i64 7
+  %made_shape_word = load i64, ptr %made_shape_at
+  %made_shape = getelementptr i64, ptr %table, i64 %made_shape_word
+  %anywhere = icmp eq i64 %more_bytes, 0
+  br i1 %anywhere, label %make_anywhere, label %make_block
+make_anywhere:
+  call void %retain(ptr %kind)                   ; a new array keeps a reference that it is given
+  %own = call ptr %new_array(ptr %class, ptr %kind, i32 %dims, ptr %made_shape, ptr null, ptr null, i32 0, ptr null)
+  %no_own = icmp eq ptr %own, null
+  br i1 %no_own, label %drop, label %keep
+make_block:
+  %block_bytes = add i64 %made_bytes, %more_bytes
+  store i64 %block_bytes, ptr %room
+  call void %retain(ptr %bytes_dtype)
+  %block = call ptr %new_array(ptr %class, ptr %bytes_dtype, i32 1, ptr %room, ptr null, ptr null, i32 0, ptr null)
+  %no_block = icmp eq ptr %block, null
+  br i1 %no_block, label %drop, label %make_view
+make_view:
+  %block_data_at = getelementptr i8, ptr %block, i64 $data
+  %block_data = load i64, ptr %block_data_at
+  %beyond = add i64 %block_data, $line_less_one
+  %at_line = and i64 %beyond, -$line
+  %line = inttoptr i64 %at_line to ptr
+  call void %retain(ptr %kind)
+  %view = call ptr %new_array(ptr %class, ptr %kind, i32 %dims, ptr %made_shape, ptr null, ptr %line, i32 %made_flags, ptr null)
+  %no_view = icmp eq ptr %view, null
+  br i1 %no_view, label %drop_block, label %base
+drop_block:
+  call void %release(ptr %block)
+  br label %drop
+base:
+  %status = call i32 %set_base(ptr %view, ptr %block)
+  br label %keep
+keep:
+  %result = phi ptr [ %own, %make_anywhere ], [ %view, %base ]
+  %set = call i32 %set_item(ptr %results, i64 %made_so_far, ptr %result)
+  %result_data_at = getelementptr i8, ptr %result, i64 $data
+  %result_data = load i64, ptr %result_data_at
+  %result_place = getelementptr i64, ptr %row, i64 %made_slot
+  store i64 %result_data, ptr %result_place
+  %made_next = add i64 %made_so_far, 1
+  br label %make
+drop:
+  call void %release(ptr %results)
+  br label %raise
+raise:                                           ; Python's exception is set
+  ret ptr null
+
 run:
   %function = load ptr, ptr %table
-  %save_at = getelementptr ptr, ptr %table, i64 4
+  %save_at = getelementptr ptr, ptr %table, i64 $PyEval_SaveThread
   %save = load ptr, ptr %save_at
-  %restore_at = getelementptr ptr, ptr %table, i64 5
+  %restore_at = getelementptr ptr, ptr %table, i64 $PyEval_RestoreThread
   %restore = load ptr, ptr %restore_at
   %state = call ptr %save()
   call void %function(ptr %row)
   call void %restore(ptr %state)
-  %true = call ptr %bool(i64 1)
-  ret ptr %true
+  ret ptr %results
 no:
-  %false = call ptr %bool(i64 0)
-  ret ptr %false
+  call void %retain(ptr %none)
+  ret ptr %none
 }
 
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
@@ -205,4 +317,7 @@ def text(target: Target, head: int) -> str:
         shape=head + 16,
         dtype=head + 40,
         flags=head + 48,
+        line=CACHE_LINE,
+        line_less_one=CACHE_LINE - 1,
+        **_PLACES,
     )

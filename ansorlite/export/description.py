@@ -12,7 +12,7 @@ from ansorlite.errors import ModelError
 MODEL: Final = "ansorlite_model"
 
 #: Changes when a library of the one version cannot be loaded by the other.
-FORMAT: Final = 6
+FORMAT: Final = 7
 
 
 @dataclass(frozen=True)

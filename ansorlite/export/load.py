@@ -19,7 +19,7 @@ from ansorlite.export.description import MODEL, Description, Parameter, parse
 from ansorlite.export.load_gpu import GpuSymbols, LoadedGpuModel
 from ansorlite.export.opened import open_library
 from ansorlite.runtime.arguments import Array, Signature
-from ansorlite.runtime.builtin import Direct, builtin
+from ansorlite.runtime.builtin import DirectCalls, builtins
 from ansorlite.runtime.host import HostSpace
 from ansorlite.runtime.model_call import ModelCall, direct_arguments
 from ansorlite.runtime.not_copied import NotCopied
@@ -160,9 +160,9 @@ class LoadedModel(NotCopied):
         address = symbols.weights if weights is None else weights.ctypes.data
         signature = Signature(self.inputs, self.outputs)
         self._call = ModelCall(HostSpace(), signature, description.temporaries, address)
-        self._direct: Direct | None = None
+        self._direct: DirectCalls | None = None
         if description.object_head == object.__basicsize__:  # else it is another Python's
-            self._direct = builtin(symbols.direct, symbols.entry, *direct_arguments(signature, description.temporaries, address))
+            self._direct = builtins(symbols.direct, symbols.entry, *direct_arguments(signature, description.temporaries, address))
 
     def __call__(self, /, *arrays: Any, **named: Any) -> dict[str, Array]:
         """Run the model: see :class:`ansorlite.graph.executable.Executable`.

@@ -22,7 +22,7 @@ from ansorlite.graph.shared import SharedWeights, Weights
 from ansorlite.graph.steps import Bindable, PythonStep, bound_steps, needs_of, prepare, symbol
 from ansorlite.runtime.abroad import check_exported
 from ansorlite.runtime.arguments import Signature
-from ansorlite.runtime.builtin import Direct
+from ansorlite.runtime.builtin import DirectCalls
 from ansorlite.runtime.device import LoadedSteps
 from ansorlite.runtime.device_model_call import model_call
 from ansorlite.runtime.devices import device_of
@@ -216,7 +216,7 @@ class Executable(NotCopied):
         for segment in self._segments:
             segment(bases)
 
-    def _directly(self) -> Direct | None:
+    def _directly(self) -> DirectCalls | None:
         """The call of a model that is native from end to end, for its temporaries, inputs and outputs."""
         match self._segments:
             case (_NativeSteps() as native,):

@@ -49,19 +49,12 @@ def at_a_line(shape: tuple[int, ...], kind: np.dtype[Any]) -> Array:
 
 
 def maker(nbytes: int) -> Callable[[tuple[int, ...], np.dtype[Any]], Array]:
-    """What makes uninitialised results, of which the largest has so many bytes.
+    """What makes uninitialised results, of which the largest has so many bytes: the memory of very large ones is used again.
 
-    Where several threads write parts of rows that do not begin at cache lines, they write to the same lines, which then go back
-    and forth between them. Of small arrays that is less than the half of a microsecond that it takes to see to it. The memory of
-    very large ones is used again.
+    They begin at cache lines: where several threads write parts of rows that do not, they write to the same lines, which then go
+    back and forth between them.
     """
-    if nbytes >= MAPPED:
-        return Recycled(at_a_line)
-    return at_a_line if nbytes >= _LARGE else np.empty
-
-
-#: Bytes of a result from which on it begins at a cache line.
-_LARGE: Final = 1 << 14
+    return Recycled(at_a_line) if nbytes >= MAPPED else at_a_line
 
 
 def address_of(array: Array) -> int:

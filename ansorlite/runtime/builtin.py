@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import ctypes
+import enum
 import math
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from importlib import import_module
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from ansorlite.alignment import CACHE_LINE
 from ansorlite.codegen import direct
+from ansorlite.runtime.recycled import MAPPED
 
-#: Takes arrays. Whether they were as announced, and the function has run; if not, nothing has happened.
-Direct: TypeAlias = Callable[..., bool]
+#: Takes arrays. The new ones, if the arrays were as announced, and the function has run; if not, ``None``: nothing has happened.
+Direct: TypeAlias = Callable[..., "tuple[np.ndarray[Any, Any], ...] | None"]
 
 # numpy's flag bits.
 _CONTIGUOUS: Final = 0x1
@@ -25,19 +29,59 @@ _WRITEABLE: Final = 0x400
 _METH_FASTCALL: Final = 0x80
 
 
+class Role(enum.Enum):
+    """What becomes of an array.
+
+    A written one must be writeable, and overlap no other.
+    """
+
+    READ = enum.auto()
+    WRITTEN = enum.auto()
+    MADE = enum.auto()
+
+
 @dataclass(frozen=True)
 class Argument:
-    """An array that a native function is called with.
+    """An array that a native function works on.
 
     Attributes:
         slot: which of the function's addresses is its.
-        written: it must be writeable, and overlap no other argument.
+        role: whether the caller gives it, to be read or written, or gets it.
     """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     slot: int
-    written: bool
+    role: Role
+
+    @property
+    def nbytes(self) -> int:
+        """Of the array."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+@dataclass(frozen=True)
+class DirectCalls:
+    """A native function for arrays that the caller has.
+
+    Attributes:
+        given: takes all arrays, those that are written last.
+        making: takes the others, and makes those; ``None`` where one is so large that its memory is to be used again.
+    """
+
+    given: Direct
+    making: Direct | None
+
+
+def builtins(code: int, function: int, fixed: Sequence[int], arguments: Sequence[Argument]) -> DirectCalls:
+    """Both forms of :func:`builtin`.
+
+    Args:
+        arguments: those that are written last; none that is made.
+    """
+    made = [replace(each, role=Role.MADE) if each.role is Role.WRITTEN else each for each in arguments]
+    large = any(each.role is Role.MADE and each.nbytes >= MAPPED for each in made)
+    return DirectCalls(builtin(code, function, fixed, arguments), None if large else builtin(code, function, fixed, made))
 
 
 def builtin(code: int, function: int, fixed: Sequence[int], arguments: Sequence[Argument]) -> Direct:
@@ -47,19 +91,31 @@ def builtin(code: int, function: int, fixed: Sequence[int], arguments: Sequence[
         code: where that of ``codegen/direct.py`` is in this process, until the end.
         function: where it is in this process; the caller keeps it there, and the dtypes alive.
         fixed: all addresses that it gets; those of ``arguments`` are replaced.
-        arguments: what the result takes, in order: contiguous arrays of numpy's own class.
+        arguments: what the result takes, in order, contiguous arrays of numpy's own class; and behind these what it makes.
     """
-    words = [function, len(fixed), len(arguments), *map(_of_python, direct.PYTHON), *fixed]
+    given = sum(argument.role is not Role.MADE for argument in arguments)
+    words = [function, len(fixed), given, len(arguments) - given, *map(_of_python, direct.PYTHON)]
+    words += [*map(_of_numpy, direct.NUMPY.values()), id(_BYTE), *fixed]
     shapes: list[int] = []
     first_shape = len(words) + direct.RECORD * len(arguments)
     for argument in arguments:
-        flags = _CONTIGUOUS | _ALIGNED | (_WRITEABLE if argument.written else 0)
-        nbytes = math.prod(argument.shape) * argument.dtype.itemsize
-        words += [id(np.ndarray), id(argument.dtype), len(argument.shape), flags, argument.slot, nbytes, argument.written]
-        words.append(first_shape + len(shapes))
+        flags = _CONTIGUOUS | _ALIGNED | (0 if argument.role is Role.READ else _WRITEABLE)
+        words += [id(np.ndarray), id(argument.dtype), len(argument.shape), flags, argument.slot, argument.nbytes]
+        words += [_word(argument), first_shape + len(shapes)]
         shapes += argument.shape
     made: Direct = _new_function(ctypes.byref(_method(code)), struct.pack(f"{len(words) + len(shapes)}q", *words, *shapes), None)
     return made
+
+
+#: The dtype of memory for an array that begins at a cache line.
+_BYTE: Final = np.dtype(np.uint8)
+
+
+def _word(argument: Argument) -> int:
+    """The word of its kind."""
+    if argument.role is Role.MADE:
+        return CACHE_LINE if argument.nbytes > CACHE_LINE else 0
+    return int(argument.role is Role.WRITTEN)
 
 
 class _MethodDef(ctypes.Structure):
@@ -89,7 +145,22 @@ def _method(code: int) -> _MethodDef:
 
 @cache
 def _of_python(name: str) -> int:
-    """Where a function of Python's is."""
+    """Where something of Python's is."""
     address = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
     assert address is not None
     return address
+
+
+@cache
+def _of_numpy(place: int) -> int:
+    """Where a function is that numpy gives to extensions."""
+    capsule = import_module("numpy._core._multiarray_umath")._ARRAY_API
+    table = _pointer(capsule, None)
+    address = ctypes.c_void_p.from_address(table + place * ctypes.sizeof(ctypes.c_void_p)).value
+    assert address is not None
+    return address
+
+
+_pointer: Final = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)

@@ -21,7 +21,7 @@ from ansorlite.errors import ArgumentError, DeviceLostError, MemoryLimitError, T
 from ansorlite.loops.kernel_module import When
 from ansorlite.machine import cuda
 from ansorlite.runtime.arguments import Array, numpy_type
-from ansorlite.runtime.builtin import Argument, Direct
+from ansorlite.runtime.builtin import Argument, DirectCalls
 from ansorlite.runtime.cuda_steps import CudaSteps
 from ansorlite.runtime.device import LoadedKernel, Memory
 from ansorlite.runtime.device_memory import DeviceMemory, DeviceSpace
@@ -266,7 +266,7 @@ class LoadedModule:
             for _ in range(count % calls):
                 self._launch(self._call, packed, stream)
 
-    def direct(self, fixed: Sequence[int], arguments: Sequence[Argument]) -> Direct | None:
+    def direct(self, fixed: Sequence[int], arguments: Sequence[Argument]) -> DirectCalls | None:
         """There is no shortcut."""
         del fixed, arguments
         return None

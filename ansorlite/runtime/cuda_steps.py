@@ -11,7 +11,7 @@ from threading import Lock
 from typing import Any, Final, Protocol
 
 from ansorlite.codegen.entry import Call, EntryStep
-from ansorlite.runtime.builtin import Argument, Direct
+from ansorlite.runtime.builtin import Argument, DirectCalls
 from ansorlite.runtime.device import LoadedKernel
 from ansorlite.runtime.device_steps import run_step
 
@@ -107,7 +107,7 @@ class CudaSteps:
             pairs = pairwise(events)
             return [round(1e6 * float(cp.cuda.get_elapsed_time(start, end))) for start, end in pairs]
 
-    def direct(self, fixed: Sequence[int], arguments: Sequence[Argument]) -> Direct | None:
+    def direct(self, fixed: Sequence[int], arguments: Sequence[Argument]) -> DirectCalls | None:
         """There is no shortcut."""
         del fixed, arguments
         return None

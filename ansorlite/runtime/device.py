@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ansorlite.runtime.arguments import Array
-from ansorlite.runtime.builtin import Argument, Direct
+from ansorlite.runtime.builtin import Argument, DirectCalls
 
 if TYPE_CHECKING:
     from ansorlite.codegen.entry import EntryStep
@@ -80,8 +80,8 @@ class LoadedKernel(Protocol):
     def prepare(self) -> Callable[[bytes], None]:
         """Make the launches that come before the first of the calls with these constants."""
 
-    def direct(self, fixed: Sequence[int], arguments: Sequence[Argument]) -> Direct | None:
-        """``call`` as a builtin function of arrays; ``None`` where there is no such shortcut.
+    def direct(self, fixed: Sequence[int], arguments: Sequence[Argument]) -> DirectCalls | None:
+        """``call`` as builtin functions of arrays; ``None`` where there is no such shortcut.
 
         Args:
             fixed: all addresses; those of ``arguments`` are replaced.
@@ -98,7 +98,7 @@ class LoadedSteps(Protocol):
     def profile(self, bases: bytes) -> list[int]:
         """Run them; the nanoseconds that each step took."""
 
-    def direct(self, fixed: Sequence[int], arguments: Sequence[Argument]) -> Direct | None:
+    def direct(self, fixed: Sequence[int], arguments: Sequence[Argument]) -> DirectCalls | None:
         """As a kernel's."""
 
 

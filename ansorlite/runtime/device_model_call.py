@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from ansorlite.errors import ArgumentError
 from ansorlite.runtime.arguments import ArrayType, Signature, by_name
+from ansorlite.runtime.builtin import DirectCalls
 from ansorlite.runtime.cuda import Cuda, device_type
 from ansorlite.runtime.device import Device, Memory
 from ansorlite.runtime.device_arrays import DeviceArray, DeviceArrays, apart, contiguous, in_place, on_gpu, overlap
@@ -66,7 +67,7 @@ class DeviceModelCall(ModelCall):
         arrays: tuple[Any, ...],
         named: Mapping[str, Any],
         out: Mapping[str, Any] | None,
-        direct: Callable[..., bool] | None = None,
+        direct: DirectCalls | None = None,
     ) -> dict[str, Any]:
         """As :meth:`ModelCall.__call__`.
 

@@ -9,15 +9,15 @@ from functools import cache
 import llvmlite.binding as llvm
 
 from ansorlite.codegen import direct
-from ansorlite.runtime.builtin import Argument, Direct, builtin
+from ansorlite.runtime.builtin import Argument, DirectCalls, builtins
 from ansorlite.runtime.linker import linker
 from ansorlite.runtime.modules import object_code
 from ansorlite.target import process_target
 
 
-def direct_call(function: int, fixed: Sequence[int], arguments: Sequence[Argument]) -> Direct:
-    """A builtin function that calls a native one: see :func:`ansorlite.runtime.builtin.builtin`."""
-    return builtin(_code(), function, fixed, arguments)
+def direct_calls(function: int, fixed: Sequence[int], arguments: Sequence[Argument]) -> DirectCalls:
+    """Builtin functions that call a native one: see :func:`ansorlite.runtime.builtin.builtins`."""
+    return builtins(_code(), function, fixed, arguments)
 
 
 @cache

@@ -13,10 +13,10 @@ import numpy as np
 from ansorlite import codegen
 from ansorlite.alignment import aligned
 from ansorlite.codegen.object import Compiled, DeviceObject
-from ansorlite.errors import ArgumentError
+from ansorlite.errors import ArgumentError, MemoryLimitError
 from ansorlite.loops.nodes import Buffer, Scope
 from ansorlite.runtime.arguments import Array
-from ansorlite.runtime.builtin import Argument, Direct
+from ansorlite.runtime.builtin import Argument, Direct, DirectCalls, Role
 from ansorlite.runtime.device import LoadedKernel
 from ansorlite.runtime.devices import device_of
 from ansorlite.runtime.memory import check_fits, no_room
@@ -147,25 +147,35 @@ class Kernel(NotCopied):
             ArgumentError: a wrong number of arrays, or one of another shape, dtype or layout.
             MemoryLimitError: there is no room for the outputs or temporaries.
         """
+        direct = self._direct
+        if out is None and direct is not None and direct.making is not None:
+            made = self._called(direct.making, arrays)
+            if made is not None:
+                return made[0] if len(made) == 1 else made
         if out is None:
             try:
                 outputs = list(starmap(self._empty, self._new))
             except MemoryError:
-                raise no_room("outputs", sum(buffer.nbytes for buffer in self.outputs)) from None
+                raise self._no_room() from None
         else:
             outputs = list(out) if isinstance(out, Sequence) else [out]
-        if self._direct is None or len(arrays) != len(self.inputs) or not self._called(self._direct, arrays, outputs):
+        if direct is None or len(arrays) != len(self.inputs) or self._called(direct.given, (*arrays, *outputs)) is None:
             self._call(arrays, outputs, given=out is not None)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
-    def _called(self, direct: Direct, arrays: Sequence[Array], outputs: Sequence[Array]) -> bool:
-        """Whether all arrays are such that nothing must be refused or copied; then it has run."""
-        if not self._workspace_bytes:
-            return direct(*arrays, *outputs)
-        block = self._workspaces.take()
-        done = direct(*arrays, *outputs, block.array)
-        self._workspaces.give(block)
-        return done
+    def _called(self, direct: Direct, arrays: Sequence[Array]) -> tuple[Array, ...] | None:
+        """What ``direct`` makes; ``None``: some of ``arrays`` must be refused or copied, and it has not run."""
+        block = self._workspaces.take() if self._workspace_bytes else None
+        try:
+            made = direct(*arrays) if block is None else direct(block.array, *arrays)
+        except MemoryError:
+            raise self._no_room() from None
+        if block is not None:
+            self._workspaces.give(block)
+        return made
+
+    def _no_room(self) -> MemoryLimitError:
+        return no_room("outputs", sum(buffer.nbytes for buffer in self.outputs))
 
     def _call(self, arrays: Sequence[Array], outputs: Sequence[Array], given: bool) -> None:
         """Run it on arrays of any kind: refuse some, copy others."""
@@ -356,16 +366,17 @@ class Kernel(NotCopied):
             if any(np.may_share_memory(output, other) for other in outputs[:number]):
                 raise ArgumentError(f"out for {name} overlaps another output; pass separate arrays")
 
-    def _directly(self, fixed: Sequence[int], slots: Sequence[int]) -> Direct | None:
-        """A call of the entry for arrays that fit, and a workspace if it needs one.
+    def _directly(self, fixed: Sequence[int], slots: Sequence[int]) -> DirectCalls | None:
+        """Calls of the entry for a workspace, if it needs one, and arrays that fit.
 
         Args:
             fixed: the addresses that it gets, but for these.
             slots: which of them are the parameters' places; the workspace's is last but one.
         """
-        inputs = len(self.inputs)
-        arguments = [Argument(*check, slot, n >= inputs) for n, (check, slot) in enumerate(zip(self._checks, slots, strict=True))]
+        arguments = []
         if self._workspace_bytes:
             block = workspace_shape(self._workspace_bytes)
-            arguments.append(Argument(block, dtypes.NUMPY["uint8"], len(fixed) - 2, False))
+            arguments.append(Argument(block, dtypes.NUMPY["uint8"], len(fixed) - 2, Role.READ))
+        roles = [Role.READ] * len(self.inputs) + [Role.WRITTEN] * len(self.outputs)
+        arguments += [Argument(*check, slot, role) for check, slot, role in zip(self._checks, slots, roles, strict=True)]
         return self._loaded.direct(fixed, arguments)

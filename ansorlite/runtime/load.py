@@ -12,8 +12,8 @@ import llvmlite.binding as llvm
 from ansorlite.codegen import entry, team
 from ansorlite.codegen.object import Object
 from ansorlite.errors import TargetError
-from ansorlite.runtime.builtin import Argument, Direct
-from ansorlite.runtime.direct import direct_call
+from ansorlite.runtime.builtin import Argument, DirectCalls
+from ansorlite.runtime.direct import direct_calls
 from ansorlite.runtime.linker import Linked
 from ansorlite.runtime.modules import object_code
 from ansorlite.runtime.team import address
@@ -62,9 +62,9 @@ class Loaded:
         self.repeat = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int64)(linked[compiled.repeat])
         self.prepare = _Entry(linked[compiled.prepare]) if compiled.prepared else _nothing
 
-    def direct(self, fixed: Sequence[int], arguments: Sequence[Argument]) -> Direct:
-        """The entry as a builtin function of arrays."""
-        return direct_call(self.address, fixed, arguments)
+    def direct(self, fixed: Sequence[int], arguments: Sequence[Argument]) -> DirectCalls:
+        """The entry as builtin functions of arrays."""
+        return direct_calls(self.address, fixed, arguments)
 
 
 class LoadedEntry:
@@ -101,9 +101,9 @@ class LoadedEntry:
         self._profile(bases, nanoseconds)
         return list(nanoseconds)
 
-    def direct(self, fixed: Sequence[int], arguments: Sequence[Argument]) -> Direct:
-        """``run`` as a builtin function of arrays."""
-        return direct_call(self.address, fixed, arguments)
+    def direct(self, fixed: Sequence[int], arguments: Sequence[Argument]) -> DirectCalls:
+        """``run`` as builtin functions of arrays."""
+        return direct_calls(self.address, fixed, arguments)
 
 
 def _nothing(_: bytes) -> None:

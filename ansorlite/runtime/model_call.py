@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ansorlite.runtime.arguments import Array, Signature, by_name, numpy_type
-from ansorlite.runtime.builtin import Argument
+from ansorlite.runtime.builtin import Argument, DirectCalls, Role
 from ansorlite.runtime.device import MemorySpace
-from ansorlite.runtime.memory import check_fits
+from ansorlite.runtime.memory import check_fits, no_room
 from ansorlite.runtime.workspace import WorkspacePool, workspace_shape
 
 #: Runs the model once on the addresses of its blocks (``codegen/entry.py``).
@@ -20,18 +20,18 @@ Run: TypeAlias = Callable[[Sequence[int]], None]
 def direct_arguments(
     signature: Signature, temporaries: int, weights: int, *more_weights: int
 ) -> tuple[list[int], list[Argument]]:
-    """What a builtin function needs to know to run a model: the addresses of its blocks as far as they are fixed, and the arrays
+    """What builtin functions need to know to run a model: the addresses of its blocks as far as they are fixed, and the arrays
     that the others are of: temporaries, inputs, outputs.
 
     Args:
         temporaries: bytes that one call needs.
         weights, more_weights: where blocks of weights are.
     """
-    arguments = [Argument(workspace_shape(temporaries), np.dtype(np.uint8), 0, False)]
-    for values, written in ((signature.inputs, False), (signature.outputs, True)):
+    arguments = [Argument(workspace_shape(temporaries), np.dtype(np.uint8), 0, Role.READ)]
+    for values, role in ((signature.inputs, Role.READ), (signature.outputs, Role.WRITTEN)):
         for value in values.values():
             # Behind the weights.
-            arguments.append(Argument(value.shape, numpy_type(value.dtype), len(arguments) + 1, written))
+            arguments.append(Argument(value.shape, numpy_type(value.dtype), len(arguments) + 1, role))
     return [0, weights, *[0] * (len(arguments) - 1), *more_weights], arguments
 
 
@@ -61,26 +61,25 @@ class ModelCall:
         arrays: tuple[Any, ...],
         named: Mapping[str, Any],
         out: Mapping[str, Any] | None,
-        direct: Callable[..., bool] | None = None,
+        direct: DirectCalls | None = None,
     ) -> dict[str, Array]:
         """``run`` on inputs given by place or name; the outputs by name.
 
         Args:
-            direct: does the same for a block of temporaries, inputs and outputs that can be used in place, or nothing; false
-                then. It is tried first.
+            direct: does the same for a block of temporaries, inputs and outputs that can be used in place, or nothing. It is
+                tried first.
 
         Raises:
             ArgumentError: an input that is missing, unknown, given twice, or of another shape or dtype; ``out`` that does
                 not fit.
+            MemoryLimitError: there is no room for outputs or temporaries.
         """
-        results = self.signature.results(out)
         if direct is not None:
             found = by_name(self.signature.inputs, arrays, named)
-            block = self._blocks.take()
-            done = direct(block.array, *[found[name] for name in self.signature.inputs], *results)
-            self._blocks.give(block)
-            if done:
-                return dict(zip(self.signature.outputs, results, strict=True))
+            done = self._directly(direct, [found[name] for name in self.signature.inputs], out)
+            if done is not None:
+                return dict(zip(self.signature.outputs, done, strict=True))
+        results = self.signature.results(out)
         inputs = self.signature.given(arrays, named)
         if out:
             # An output may be written before an input that lies there is read for the last time.
@@ -92,3 +91,17 @@ class ModelCall:
             self._space.copy_out(memory)
         self._blocks.give(block)
         return dict(zip(self.signature.outputs, results, strict=True))
+
+    def _directly(self, direct: DirectCalls, inputs: Sequence[Any], out: Mapping[str, Any] | None) -> Sequence[Array] | None:
+        """The outputs of a call without any Python in between; ``None`` where an array cannot be used in place."""
+        block, results = self._blocks.take(), None
+        if out or direct.making is None:
+            results = self.signature.results(out)
+            done = direct.given(block.array, *inputs, *results)
+        else:
+            try:
+                done = direct.making(block.array, *inputs)
+            except MemoryError:
+                raise no_room("outputs", self.signature.output_bytes) from None
+        self._blocks.give(block)
+        return None if done is None else done or results

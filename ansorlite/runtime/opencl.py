@@ -24,7 +24,7 @@ from ansorlite.errors import DeviceLostError, MemoryLimitError, TargetError
 from ansorlite.loops.kernel_module import When
 from ansorlite.machine import opencl
 from ansorlite.runtime.arguments import Array
-from ansorlite.runtime.builtin import Argument, Direct
+from ansorlite.runtime.builtin import Argument, DirectCalls
 from ansorlite.runtime.device import LoadedKernel, Memory
 from ansorlite.runtime.device_memory import DeviceSpace
 from ansorlite.runtime.device_peaks import measured_peaks
@@ -236,7 +236,7 @@ class LoadedProgram:
         """Ask for those that come before."""
         self._launch(self._once, packed)
 
-    def direct(self, fixed: Sequence[int], arguments: Sequence[Argument]) -> Direct | None:
+    def direct(self, fixed: Sequence[int], arguments: Sequence[Argument]) -> DirectCalls | None:
         """There is no shortcut."""
         del fixed, arguments
         return None
@@ -275,7 +275,7 @@ class ClSteps:
         """Run them, each waited for; the nanoseconds of each."""
         return [round(1e9 * self._device.time(lambda _, s=step: self._step(s, bases), 1)) for step in self._steps]  # type: ignore[misc]
 
-    def direct(self, fixed: Sequence[int], arguments: Sequence[Argument]) -> Direct | None:
+    def direct(self, fixed: Sequence[int], arguments: Sequence[Argument]) -> DirectCalls | None:
         """There is no shortcut."""
         del fixed, arguments
         return None

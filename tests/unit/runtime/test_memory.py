@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -98,8 +99,10 @@ def test_where_the_memory_is_taken_the_sentence_is_the_same_kind(monkeypatch: py
     a = te.placeholder((64,), name="a")
     kernel = al.compile(al.Task([a, te.compute((64,), lambda i: a[i] + 1.0, name="b")]))
     monkeypatch.setattr(kernel, "_empty", full)
-    with pytest.raises(MemoryLimitError, match="no memory left for outputs, which needs 256 bytes"):
-        kernel(np.zeros(64, np.float32))
+    for direct in (replace(kernel._direct, making=full), None):
+        monkeypatch.setattr(kernel, "_direct", direct)
+        with pytest.raises(MemoryLimitError, match="no memory left for outputs, which needs 256 bytes"):
+            kernel(np.zeros(64, np.float32))
     monkeypatch.setattr(host, "zeros", full)
     with pytest.raises(MemoryLimitError, match="no memory left for temporaries, which needs 2 GiB"):
         WorkspacePool(HostSpace(), 2 * GIB).take()
