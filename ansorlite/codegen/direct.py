@@ -9,7 +9,7 @@ Where there is no room for a new array, numpy's ``MemoryError`` is raised.
 The table is a ``bytes`` of 64-bit words:
 
     function, number of slots, of arguments, of new arrays
-    a word for each of PYTHON and NUMPY, and for numpy's dtype of bytes: where that is in this process
+    where in this process each of PYTHON and NUMPY is, ``None``, and numpy's dtype of bytes
     a word a slot: what the function gets there, unless an array's address goes there
     RECORD words an array, arguments first: its type, its dtype, dimensions, flags, slot, bytes, a word of its kind, where its
         shape is (in words from the start of the table)
@@ -33,9 +33,8 @@ if TYPE_CHECKING:
 #: The function's symbol.
 DIRECT: Final = "ansorlite_direct"
 
-#: What it needs of Python: functions, but for the object that says that nothing was done.
+#: What it calls of Python.
 PYTHON: Final = (
-    "_Py_NoneStruct",
     "Py_IncRef",
     "Py_DecRef",
     "PyTuple_New",
@@ -44,11 +43,11 @@ PYTHON: Final = (
     "PyEval_RestoreThread",
 )
 
-#: What it needs of numpy's functions, and where they are in the table that numpy gives to extensions: no place there changes.
+#: What it calls of numpy, and where that is in the table that numpy gives to extensions: no place there changes.
 NUMPY: Final = {"PyArray_NewFromDescr": 94, "PyArray_SetBaseObject": 282}
 
-#: Where in the table each of them is, and behind them numpy's dtype of bytes.
-_PLACES: Final = {name: 4 + number for number, name in enumerate((*PYTHON, *NUMPY, "bytes_dtype"))}
+#: Where in the table each of them is, and the two objects behind them.
+_PLACES: Final = {name: 4 + number for number, name in enumerate((*PYTHON, *NUMPY, "none", "bytes_dtype"))}
 
 #: Words before the slots.
 HEADER: Final = 4 + len(_PLACES)
@@ -67,7 +66,7 @@ entry:
   %arrays = load i64, ptr %arrays_at
   %made_at = getelementptr i64, ptr %table, i64 3
   %made = load i64, ptr %made_at
-  %none_at = getelementptr ptr, ptr %table, i64 $_Py_NoneStruct
+  %none_at = getelementptr ptr, ptr %table, i64 $none
   %none = load ptr, ptr %none_at
   %retain_at = getelementptr ptr, ptr %table, i64 $Py_IncRef
   %retain = load ptr, ptr %retain_at

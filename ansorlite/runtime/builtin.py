@@ -95,7 +95,7 @@ def builtin(code: int, function: int, fixed: Sequence[int], arguments: Sequence[
     """
     given = sum(argument.role is not Role.MADE for argument in arguments)
     words = [function, len(fixed), given, len(arguments) - given, *map(_of_python, direct.PYTHON)]
-    words += [*map(_of_numpy, direct.NUMPY.values()), id(_BYTE), *fixed]
+    words += [*map(_of_numpy, direct.NUMPY.values()), id(None), id(_BYTE), *fixed]
     shapes: list[int] = []
     first_shape = len(words) + direct.RECORD * len(arguments)
     for argument in arguments:
@@ -145,7 +145,7 @@ def _method(code: int) -> _MethodDef:
 
 @cache
 def _of_python(name: str) -> int:
-    """Where something of Python's is."""
+    """Where a function of Python's is."""
     address = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
     assert address is not None
     return address
