@@ -11,17 +11,17 @@ The table is a ``bytes`` of 64-bit words:
     function, number of slots, of arguments, of new arrays
     where in this process each of PYTHON and NUMPY is, ``None``, and numpy's dtype of bytes
     a word a slot: what the function gets there, unless an array's address goes there
-    RECORD words an array, arguments first: its type, its dtype, dimensions, flags, slot, bytes, a word of its kind, where its
+    RECORD words an array, arguments first: its type, its dtype, dimensions, flags, slot, bytes, whether it is written, where its
         shape is (in words from the start of the table)
     the shapes
 
-The word of its kind: of an argument, whether it is written; of a new array, how many bytes it gets more than it has, to begin at
-a cache line. What is read of an array are the fields of numpy's ``PyArrayObject``, whose order is part of numpy's binary
-interface.
+A new array of more than a cache line begins at one. What is read of an array are the fields of numpy's ``PyArrayObject``, whose
+order is part of numpy's binary interface.
 """
 
 from __future__ import annotations
 
+from itertools import starmap
 from string import Template
 from typing import TYPE_CHECKING, Final
 
@@ -66,10 +66,7 @@ entry:
   %arrays = load i64, ptr %arrays_at
   %made_at = getelementptr i64, ptr %table, i64 3
   %made = load i64, ptr %made_at
-  %none_at = getelementptr ptr, ptr %table, i64 $none
-  %none = load ptr, ptr %none_at
-  %retain_at = getelementptr ptr, ptr %table, i64 $Py_IncRef
-  %retain = load ptr, ptr %retain_at
+$fetched
   %room = alloca i64
   %row = alloca i64, i64 %slots, align 64
   %fixed = getelementptr i64, ptr %table, i64 $header
@@ -193,19 +190,7 @@ outer_next:
 
 ; Make the results.
 tuple:
-  %release_at = getelementptr ptr, ptr %table, i64 $Py_DecRef
-  %release = load ptr, ptr %release_at
-  %new_tuple_at = getelementptr ptr, ptr %table, i64 $PyTuple_New
-  %new_tuple = load ptr, ptr %new_tuple_at
-  %set_item_at = getelementptr ptr, ptr %table, i64 $PyTuple_SetItem
-  %set_item = load ptr, ptr %set_item_at
-  %new_array_at = getelementptr ptr, ptr %table, i64 $PyArray_NewFromDescr
-  %new_array = load ptr, ptr %new_array_at
-  %set_base_at = getelementptr ptr, ptr %table, i64 $PyArray_SetBaseObject
-  %set_base = load ptr, ptr %set_base_at
-  %bytes_dtype_at = getelementptr ptr, ptr %table, i64 $bytes_dtype
-  %bytes_dtype = load ptr, ptr %bytes_dtype_at
-  %results = call ptr %new_tuple(i64 %made)
+  %results = call ptr %PyTuple_New(i64 %made)
   %no_results = icmp eq ptr %results, null
   br i1 %no_results, label %raise, label %make
 make:
@@ -222,30 +207,28 @@ make_one:
   %dims_at = getelementptr i64, ptr %made_record, i64 2
   %dims_word = load i64, ptr %dims_at
   %dims = trunc i64 %dims_word to i32
-  %made_flags_at = getelementptr i64, ptr %made_record, i64 3
-  %made_flags_word = load i64, ptr %made_flags_at
-  %made_flags = trunc i64 %made_flags_word to i32
+  %marks_at = getelementptr i64, ptr %made_record, i64 3
+  %marks_word = load i64, ptr %marks_at
+  %marks = trunc i64 %marks_word to i32
   %made_slot_at = getelementptr i64, ptr %made_record, i64 4
   %made_slot = load i64, ptr %made_slot_at
   %made_bytes_at = getelementptr i64, ptr %made_record, i64 5
   %made_bytes = load i64, ptr %made_bytes_at
-  %more_at = getelementptr i64, ptr %made_record, i64 6
-  %more_bytes = load i64, ptr %more_at
-  %made_shape_at = getelementptr i64, ptr %made_record, i64 7
-  %made_shape_word = load i64, ptr %made_shape_at
-  %made_shape = getelementptr i64, ptr %table, i64 %made_shape_word
-  %anywhere = icmp eq i64 %more_bytes, 0
-  br i1 %anywhere, label %make_anywhere, label %make_block
+  %sizes_at = getelementptr i64, ptr %made_record, i64 7
+  %sizes_word = load i64, ptr %sizes_at
+  %sizes = getelementptr i64, ptr %table, i64 %sizes_word
+  %small = icmp ule i64 %made_bytes, $line
+  br i1 %small, label %make_anywhere, label %make_block
 make_anywhere:
-  call void %retain(ptr %kind)                   ; a new array keeps a reference that it is given
-  %own = call ptr %new_array(ptr %class, ptr %kind, i32 %dims, ptr %made_shape, ptr null, ptr null, i32 0, ptr null)
+  call void %Py_IncRef(ptr %kind)                ; a new array keeps a reference that it is given
+  %own = call ptr %PyArray_NewFromDescr(ptr %class, ptr %kind, i32 %dims, ptr %sizes, ptr null, ptr null, i32 0, ptr null)
   %no_own = icmp eq ptr %own, null
   br i1 %no_own, label %drop, label %keep
 make_block:
-  %block_bytes = add i64 %made_bytes, %more_bytes
+  %block_bytes = add i64 %made_bytes, $line
   store i64 %block_bytes, ptr %room
-  call void %retain(ptr %bytes_dtype)
-  %block = call ptr %new_array(ptr %class, ptr %bytes_dtype, i32 1, ptr %room, ptr null, ptr null, i32 0, ptr null)
+  call void %Py_IncRef(ptr %bytes_dtype)
+  %block = call ptr %PyArray_NewFromDescr(ptr %class, ptr %bytes_dtype, i32 1, ptr %room, ptr null, ptr null, i32 0, ptr null)
   %no_block = icmp eq ptr %block, null
   br i1 %no_block, label %drop, label %make_view
 make_view:
@@ -254,19 +237,19 @@ make_view:
   %beyond = add i64 %block_data, $line_less_one
   %at_line = and i64 %beyond, -$line
   %line = inttoptr i64 %at_line to ptr
-  call void %retain(ptr %kind)
-  %view = call ptr %new_array(ptr %class, ptr %kind, i32 %dims, ptr %made_shape, ptr null, ptr %line, i32 %made_flags, ptr null)
+  call void %Py_IncRef(ptr %kind)
+  %view = call ptr %PyArray_NewFromDescr(ptr %class, ptr %kind, i32 %dims, ptr %sizes, ptr null, ptr %line, i32 %marks, ptr null)
   %no_view = icmp eq ptr %view, null
   br i1 %no_view, label %drop_block, label %base
 drop_block:
-  call void %release(ptr %block)
+  call void %Py_DecRef(ptr %block)
   br label %drop
 base:
-  %status = call i32 %set_base(ptr %view, ptr %block)
+  %status = call i32 %PyArray_SetBaseObject(ptr %view, ptr %block)
   br label %keep
 keep:
   %result = phi ptr [ %own, %make_anywhere ], [ %view, %base ]
-  %set = call i32 %set_item(ptr %results, i64 %made_so_far, ptr %result)
+  %set = call i32 %PyTuple_SetItem(ptr %results, i64 %made_so_far, ptr %result)
   %result_data_at = getelementptr i8, ptr %result, i64 $data
   %result_data = load i64, ptr %result_data_at
   %result_place = getelementptr i64, ptr %row, i64 %made_slot
@@ -274,28 +257,29 @@ keep:
   %made_next = add i64 %made_so_far, 1
   br label %make
 drop:
-  call void %release(ptr %results)
+  call void %Py_DecRef(ptr %results)
   br label %raise
 raise:                                           ; Python's exception is set
   ret ptr null
 
 run:
   %function = load ptr, ptr %table
-  %save_at = getelementptr ptr, ptr %table, i64 $PyEval_SaveThread
-  %save = load ptr, ptr %save_at
-  %restore_at = getelementptr ptr, ptr %table, i64 $PyEval_RestoreThread
-  %restore = load ptr, ptr %restore_at
-  %state = call ptr %save()
+  %state = call ptr %PyEval_SaveThread()
   call void %function(ptr %row)
-  call void %restore(ptr %state)
+  call void %PyEval_RestoreThread(ptr %state)
   ret ptr %results
 no:
-  call void %retain(ptr %none)
+  call void %Py_IncRef(ptr %none)
   ret ptr %none
 }
 
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 """)
+
+
+def _fetched(name: str, place: int) -> str:
+    """A value of that name: what the table has there."""
+    return f"  %{name}_at = getelementptr ptr, ptr %table, i64 {place}\n  %{name} = load ptr, ptr %{name}_at"
 
 
 def text(target: Target, head: int) -> str:
@@ -318,5 +302,5 @@ def text(target: Target, head: int) -> str:
         flags=head + 48,
         line=CACHE_LINE,
         line_less_one=CACHE_LINE - 1,
-        **_PLACES,
+        fetched="\n".join(starmap(_fetched, _PLACES.items())),
     )

@@ -14,12 +14,11 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from ansorlite.alignment import CACHE_LINE
 from ansorlite.codegen import direct
 from ansorlite.runtime.recycled import MAPPED
 
 #: Takes arrays. The new ones, if the arrays were as announced, and the function has run; if not, ``None``: nothing has happened.
-Direct: TypeAlias = Callable[..., "tuple[np.ndarray[Any, Any], ...] | None"]
+Direct: TypeAlias = Callable[..., tuple[np.ndarray[Any, Any], ...] | None]
 
 # numpy's flag bits.
 _CONTIGUOUS: Final = 0x1
@@ -99,9 +98,10 @@ def builtin(code: int, function: int, fixed: Sequence[int], arguments: Sequence[
     shapes: list[int] = []
     first_shape = len(words) + direct.RECORD * len(arguments)
     for argument in arguments:
-        flags = _CONTIGUOUS | _ALIGNED | (0 if argument.role is Role.READ else _WRITEABLE)
-        words += [id(np.ndarray), id(argument.dtype), len(argument.shape), flags, argument.slot, argument.nbytes]
-        words += [_word(argument), first_shape + len(shapes)]
+        written = argument.role is not Role.READ
+        flags = _CONTIGUOUS | _ALIGNED | (_WRITEABLE if written else 0)
+        words += [id(np.ndarray), id(argument.dtype), len(argument.shape), flags, argument.slot, argument.nbytes, written]
+        words.append(first_shape + len(shapes))
         shapes += argument.shape
     made: Direct = _new_function(ctypes.byref(_method(code)), struct.pack(f"{len(words) + len(shapes)}q", *words, *shapes), None)
     return made
@@ -109,13 +109,6 @@ def builtin(code: int, function: int, fixed: Sequence[int], arguments: Sequence[
 
 #: The dtype of memory for an array that begins at a cache line.
 _BYTE: Final = np.dtype(np.uint8)
-
-
-def _word(argument: Argument) -> int:
-    """The word of its kind."""
-    if argument.role is Role.MADE:
-        return CACHE_LINE if argument.nbytes > CACHE_LINE else 0
-    return int(argument.role is Role.WRITTEN)
 
 
 class _MethodDef(ctypes.Structure):

@@ -152,6 +152,7 @@ class Kernel(NotCopied):
             made = self._called(direct.making, arrays)
             if made is not None:
                 return made[0] if len(made) == 1 else made
+            direct = None  # which fits no better where outputs are given
         if out is None:
             try:
                 outputs = list(starmap(self._empty, self._new))

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ansorlite.runtime.arguments import Array, Signature, by_name, numpy_type
-from ansorlite.runtime.builtin import Argument, DirectCalls, Role
+from ansorlite.runtime.builtin import Argument, Direct, DirectCalls, Role
 from ansorlite.runtime.device import MemorySpace
 from ansorlite.runtime.memory import check_fits, no_room
 from ansorlite.runtime.workspace import WorkspacePool, workspace_shape
@@ -74,12 +74,18 @@ class ModelCall:
                 not fit.
             MemoryLimitError: there is no room for outputs or temporaries.
         """
+        given: list[Any] = []
         if direct is not None:
             found = by_name(self.signature.inputs, arrays, named)
-            done = self._directly(direct, [found[name] for name in self.signature.inputs], out)
-            if done is not None:
-                return dict(zip(self.signature.outputs, done, strict=True))
+            given = [found[name] for name in self.signature.inputs]
+            if direct.making is not None and not out:
+                made = self._called(direct.making, given)
+                if made is not None:
+                    return dict(zip(self.signature.outputs, made, strict=True))
+                direct = None  # which fits no better where outputs are given
         results = self.signature.results(out)
+        if direct is not None and self._called(direct.given, [*given, *results]) is not None:
+            return dict(zip(self.signature.outputs, results, strict=True))
         inputs = self.signature.given(arrays, named)
         if out:
             # An output may be written before an input that lies there is read for the last time.
@@ -92,16 +98,12 @@ class ModelCall:
         self._blocks.give(block)
         return dict(zip(self.signature.outputs, results, strict=True))
 
-    def _directly(self, direct: DirectCalls, inputs: Sequence[Any], out: Mapping[str, Any] | None) -> Sequence[Array] | None:
-        """The outputs of a call without any Python in between; ``None`` where an array cannot be used in place."""
-        block, results = self._blocks.take(), None
-        if out or direct.making is None:
-            results = self.signature.results(out)
-            done = direct.given(block.array, *inputs, *results)
-        else:
-            try:
-                done = direct.making(block.array, *inputs)
-            except MemoryError:
-                raise no_room("outputs", self.signature.output_bytes) from None
+    def _called(self, direct: Direct, arrays: Sequence[Any]) -> tuple[Array, ...] | None:
+        """What ``direct`` makes; ``None``: some of ``arrays`` cannot be used in place, and it has not run."""
+        block = self._blocks.take()
+        try:
+            made = direct(block.array, *arrays)
+        except MemoryError:
+            raise no_room("outputs", self.signature.output_bytes) from None
         self._blocks.give(block)
-        return None if done is None else done or results
+        return made

@@ -33,6 +33,10 @@ class Calls:
         direct = direct_calls(function, [11, *[0] * len(arguments), 44], arguments)
         self.direct, self.making = direct.given, direct.making
 
+    def make(self, *arrays: object) -> tuple[np.ndarray, ...] | None:
+        assert self.making is not None
+        return self.making(*arrays)
+
     def _note(self, addresses: ctypes._Pointer[ctypes.c_void_p]) -> None:
         self.seen.append([addresses[slot] or 0 for slot in range(self._slots)])
 
@@ -121,17 +125,15 @@ def test_arguments_are_not_kept(calls: Calls) -> None:
 
 def test_results_are_made(calls: Calls) -> None:
     x = np.zeros(SHAPE, F4)
-    assert calls.making is not None
-    (y,) = calls.making(x)
+    (y,) = calls.make(x)
     assert (type(y), y.shape, y.dtype, y.flags.owndata) == (np.ndarray, (), np.int64, True)
     assert calls.seen == [[11, y.ctypes.data, x.ctypes.data, 44]]
-    assert calls.making(x)[0] is not y
+    assert calls.make(x)[0] is not y
 
 
 def test_results_of_more_than_a_line_begin_at_one() -> None:
     calls = Calls(written((5, 7), 3), written((16,), 1), written((3, 5, 2), 2, "int8"))
-    assert calls.making is not None
-    made = calls.making()
+    made = calls.make()
     assert [(each.shape, each.dtype.name) for each in made] == [((5, 7), "float32"), ((16,), "float32"), ((3, 5, 2), "int8")]
     assert calls.seen == [[11, made[1].ctypes.data, made[2].ctypes.data, made[0].ctypes.data, 44]]
     for each in made:
@@ -145,25 +147,22 @@ def test_results_of_more_than_a_line_begin_at_one() -> None:
 
 def test_results_of_types_that_numpy_lacks_are_made() -> None:
     calls = Calls(Argument((40,), np.dtype(ml_dtypes.bfloat16), 1, Role.WRITTEN))
-    assert calls.making is not None
-    (made,) = calls.making()
+    (made,) = calls.make()
     assert made.dtype == ml_dtypes.bfloat16
 
 
 def test_no_result_is_made_where_an_argument_does_not_fit(calls: Calls) -> None:
-    assert calls.making is not None
-    assert [calls.making(), calls.making(np.zeros(SHAPE)), calls.making(np.zeros(SHAPE, F4), 1)] == [None] * 3
+    assert [calls.make(), calls.make(np.zeros(SHAPE)), calls.make(np.zeros(SHAPE, F4), 1)] == [None] * 3
     assert calls.seen == []
 
 
 def test_references_to_results_and_their_types_are_counted() -> None:
     kind = np.dtype([("a", np.int8)])  # one that nothing else refers to
     calls = Calls(Argument((3,), kind, 1, Role.WRITTEN), Argument((300,), kind, 2, Role.WRITTEN))
-    assert calls.making is not None
     before = sys.getrefcount(kind), sys.getrefcount(np.dtype(np.uint8)), sys.getrefcount(None)
     for _ in range(1000):
-        small, large = calls.making()
-        assert calls.making(1) is None
+        small, large = calls.make()
+        assert calls.make(1) is None
     assert sys.getrefcount(small) == sys.getrefcount(large) == 2
     assert sys.getrefcount(kind) == before[0] + 2
     died: list[bool] = []
@@ -178,11 +177,10 @@ def test_there_is_an_error_where_a_result_has_no_room(monkeypatch: pytest.Monkey
     huge = (1 << 30, 1 << 15)
     monkeypatch.setattr(builtin, "MAPPED", math.inf)
     calls = Calls(written((300,), 1), written(huge, 2))
-    assert calls.making is not None
     before = sys.getrefcount(F4)
     for _ in range(100):
         with pytest.raises(MemoryError):
-            calls.making()
+            calls.make()
     assert calls.seen == []
     assert abs(sys.getrefcount(F4) - before) < 50
 
