@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,33 +24,6 @@ def writing(path: Path) -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or error  # numpy gives no number
         raise ArgumentError(f"{path} cannot be written ({reason}); free some space there, or give another path") from error
-
-
-def make_temporary_folder() -> Path:
-    """A new folder that only this user may look into, and the caller removes.
-
-    Raises:
-        ArgumentError: there is no place for such.
-    """
-    try:
-        return Path(tempfile.mkdtemp(prefix="ansorlite-"))
-    except OSError as error:
-        reason = error.strerror or error
-        raise ArgumentError(f"there is no folder for temporary files ({reason}); set TMPDIR to one") from error
-
-
-@contextmanager
-def temporary_folder() -> Iterator[Path]:
-    """The same for the time of a ``with``.
-
-    Raises:
-        ArgumentError: as for that function.
-    """
-    folder = make_temporary_folder()
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from ansorlite import processor
 from ansorlite.codegen.machine import machine
 from ansorlite.errors import TargetError
 from ansorlite.target import Target
-from ansorlite.writing import temporary_folder
+from ansorlite.temporary import TemporaryFolder
 
 #: Compilers, which know their linker and its libraries; by preference. ``$CC`` comes before them.
 _COMPILERS: Final = ("cc", "gcc", "clang")
@@ -54,7 +54,7 @@ def link_loose(code: bytes, exports: Sequence[str], target: Target) -> bytes:
     Raises:
         TargetError: there is no linker, or it fails.
     """
-    with temporary_folder() as folder:
+    with TemporaryFolder() as folder:
         script, given, output = folder / "exports", folder / "given.o", folder / "output.so"
         script.write_text(f"{{ global: {' '.join(f'{name};' for name in exports)} local: *; }};\n")
         given.write_bytes(code)

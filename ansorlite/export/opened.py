@@ -12,7 +12,7 @@ from typing import Final
 from ansorlite import processor
 from ansorlite.errors import ModelError, TargetError
 from ansorlite.export.seal import sealed
-from ansorlite.writing import temporary_folder
+from ansorlite.temporary import TemporaryFolder
 
 #: Digest → the library. The system's loader knows libraries by name, and by file; they are never unloaded.
 _opened: Final[dict[bytes, ctypes.CDLL]] = {}
@@ -80,7 +80,7 @@ def _loaded(copy: int, name: str) -> tuple[ctypes.CDLL, bool]:
     path = _DESCRIPTORS / f"{copy}"
     if path.exists():
         return ctypes.CDLL(str(path)), True
-    with temporary_folder() as folder:  # a system without /proc
+    with TemporaryFolder() as folder:  # a system without /proc
         elsewhere = folder / name
         with elsewhere.open("wb") as new, open(copy, "rb", closefd=False) as whole:
             whole.seek(0)

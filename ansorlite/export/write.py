@@ -23,7 +23,8 @@ from ansorlite.export.seal import seal
 from ansorlite.runtime.arguments import Array
 from ansorlite.runtime.team import spin
 from ansorlite.target import LEVELS, Target
-from ansorlite.writing import replacing, temporary_folder, writing
+from ansorlite.temporary import TemporaryFolder
+from ansorlite.writing import replacing, writing
 
 #: Code and its data must lie within 2 GiB of each other, and this much is left for all that is not weights.
 _INSIDE_AT_MOST = (2 << 30) - (64 << 20)
@@ -95,7 +96,7 @@ def _write(
         raise ArgumentError(f"{path} is a folder; give the path of the library to be written, as {path / 'model.so'}")
     if description.weights is None and weights.nbytes > _INSIDE_AT_MOST:
         raise ArgumentError("these weights are too large to be inside of a library; export with weights='beside'")
-    with temporary_folder() as folder:
+    with TemporaryFolder() as folder:
         objects = [folder / f"{number}.o" for number in range(len(codes))]
         with writing(folder):
             for file, code in zip(objects, codes, strict=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import shutil
 import threading
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from ansorlite.runtime.memory import check_fits
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.target import Target, check_runs
 from ansorlite.task import Task
-from ansorlite.writing import make_temporary_folder
+from ansorlite.temporary import TemporaryFolder
 
 #: Seconds for choosing a default program, on however busy a machine.
 _CHOOSING: Final = 60.0
@@ -48,14 +47,15 @@ class _Processes:
         self, purpose: Purpose, target: Target, settings: MeasureSettings, size: int, environment: Mapping[str, str]
     ) -> None:
         self.settings = settings
-        self.folder = make_temporary_folder()
+        self._temporary = TemporaryFolder()
+        self.folder = self._temporary.path
         self._files = itertools.count()
         start = start_message(purpose, target, settings)
         self.pool = Pool(size, start, self.folder, settings.recycle, environment)
 
     def close(self) -> None:
         self.pool.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._temporary.close()
 
     def new_file(self) -> Path:
         return self.folder / str(next(self._files))

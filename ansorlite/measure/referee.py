@@ -7,9 +7,7 @@ crashes or hangs costs its turn. The output of the program that is known to be r
 from __future__ import annotations
 
 import itertools
-import shutil
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -20,7 +18,7 @@ from ansorlite.measure.verdict import Verdict, death_verdict, run_verdict
 from ansorlite.records.measurement import Outcome
 from ansorlite.target import Target
 from ansorlite.task import Task
-from ansorlite.writing import make_temporary_folder
+from ansorlite.temporary import TemporaryFolder
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,7 @@ class Referee:
     def __init__(self, settings: MeasureSettings | None = None) -> None:
         self._settings = settings or MeasureSettings()
         self._pools: dict[Target, Pool] = {}
-        self._folder: Path | None = None
+        self._folder: TemporaryFolder | None = None
         self._files = itertools.count()
 
     def __enter__(self) -> Self:
@@ -61,7 +59,7 @@ class Referee:
             pool.close()
         self._pools.clear()
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.close()
             self._folder = None
 
     def compare(self, task: Task, program: bytes, rival: bytes, seconds: float) -> Turn:
@@ -76,7 +74,7 @@ class Referee:
         """
         pool = self._pool(task.target)
         assert self._folder is not None
-        files = [self._folder / str(next(self._files)) for _ in range(2)]
+        files = [self._folder.path / str(next(self._files)) for _ in range(2)]
         for file, content in zip(files, (program, rival), strict=True):
             file.write_bytes(content)
         order = Compare(task.key, str(files[0]), str(files[1]), seconds)
@@ -91,10 +89,10 @@ class Referee:
 
     def _pool(self, target: Target) -> Pool:
         if self._folder is None:
-            self._folder = make_temporary_folder()
+            self._folder = TemporaryFolder()
         if target not in self._pools:
             start = start_message(Purpose.RUN, target, self._settings)
-            self._pools[target] = Pool(1, start, self._folder, self._settings.recycle, RUNNER_ENVIRONMENT)
+            self._pools[target] = Pool(1, start, self._folder.path, self._settings.recycle, RUNNER_ENVIRONMENT)
         return self._pools[target]
 
 

@@ -30,9 +30,9 @@ from ansorlite.sketch.program import lower
 from ansorlite.target import recorded
 from ansorlite.task import Task
 from ansorlite.te.serialize import load
+from ansorlite.temporary import TemporaryFolder
 from ansorlite.version import __version__
 from ansorlite.visible import visible
-from ansorlite.writing import temporary_folder
 
 
 def recorded_task(database: Database, record: Record, threads: int | None = None) -> Task:
@@ -60,7 +60,7 @@ def replay_here(task: Task, record: Record) -> Measurement:
     """Measure the candidate of ``record`` again in this process. Whatever is wrong with it happens here."""
     settings = MeasureSettings()
     bench = Bench(native, settings, lambda _phase: None)
-    with temporary_folder() as folder:
+    with TemporaryFolder() as folder:
         reference, artifact = folder / "reference", folder / "program"
         built = native.build(task, record.measurement.candidate)
         artifact.write_bytes(built.code)

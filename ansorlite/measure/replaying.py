@@ -11,8 +11,8 @@ from ansorlite.records.measurement import Measurement, Outcome, Record
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.target import resolve
 from ansorlite.task import Task
+from ansorlite.temporary import make_folder
 from ansorlite.version import __version__
-from ansorlite.writing import make_temporary_folder
 
 
 def command(task: Task, candidate: Candidate, error: str, known: Record | None) -> str:
@@ -23,7 +23,7 @@ def command(task: Task, candidate: Candidate, error: str, known: Record | None) 
         known: its record, if there is one.
     """
     if known is None or not Path(known.database).exists():
-        path = str(make_temporary_folder() / "program.db")
+        path = str(make_folder("ansorlite-program-") / "program.db")
         measurement = Measurement(candidate, Outcome.COMPILE_ERROR, error=error, version=__version__, when=time.time())
         with Database(path) as database:
             known = Record(database.add(task, measurement), task.key, task.target.key, measurement, path)

@@ -72,7 +72,9 @@ def test_corruptions() -> None:
     assert found.counts == {corruptions.FILES: 6, corruptions.DATABASES: 12}
 
 
-def test_a_cache_that_believes_anything_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_believes_anything_is_a_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # of programs that do not compile a database stays
+
     def believed(cache: DiskCache, key: str) -> bytes | None:
         file = cache._folder / key
         if not file.exists():

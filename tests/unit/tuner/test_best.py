@@ -334,6 +334,12 @@ def test_a_trace_that_makes_no_program_is_skipped_and_said_once(
     assert caplog.text.count("2 records are no programs of their tasks") == 1
 
 
+@pytest.fixture(autouse=True)
+def own_temporary_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The databases of what does not compile stay, for whoever follows the warning."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+
 def broken(monkeypatch: pytest.MonkeyPatch, *candidates: Candidate) -> None:
     def build_some(task: Task, candidate: Candidate) -> Object:
         if candidate in candidates:
@@ -355,8 +361,7 @@ def test_the_next_best_program_is_taken_where_one_does_not_compile(tmp_path: Pat
     ]
 
 
-def test_a_default_that_does_not_compile_is_shown_by_a_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+def test_a_default_that_does_not_compile_is_shown_by_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
     broken(monkeypatch, DEFAULT)
     a, b = np.random.default_rng(0).random((2, 16, 16), dtype=np.float32)
     with pytest.warns(BrokenProgramWarning) as told:
