@@ -304,7 +304,7 @@ def _multiply_add(c: Context, total: Operand, product: Binary) -> Operand:
     if c.holds:
         for value, factor in zip((x, y), factors, strict=True):
             if value.lanes < lanes and not value.literal:
-                hold(c, factor, product.dtype, lanes)
+                hold(c, factor, result, product.dtype, lanes)
     return Operand(result, lanes)
 
 

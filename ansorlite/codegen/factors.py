@@ -8,7 +8,9 @@ register, step by step. Where the tile leaves one or two of 16, they end on the 
     vfmadd213ps %ymm15, %ymm0, %ymm2          vfmadd231ps %ymm0, %ymm2, %ymm15
     vmovaps %ymm2, 32(%rsp)
 
-A factor that something else reads afterwards, be it an instruction that is none, is not overwritten.
+A factor that something else reads afterwards, be it an instruction that is none, is not overwritten. That reads the sum, too: else
+LLVM's scheduler may spread the next element before this one is multiplied, and of 14 sums, a vector and two elements one has no
+register.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ def overwritten(target: Target) -> bool:
     return architecture_of(target).overwrites and "+fma" in features and "+avx512f" not in features
 
 
-def hold(c: Context, factor: str, dtype: str, lanes: int) -> None:
-    """Read ``factor`` after what was written last, if it is a whole vector."""
+def hold(c: Context, factor: str, total: str, dtype: str, lanes: int) -> None:
+    """Read ``factor`` and ``total``, the sum that its product was added to, if they are whole vectors."""
     if dtype not in types.STORAGE_FLOATS and lanes == c.target.lanes(dtype):
-        c.b.do(f'call void asm sideeffect "", "x"({types.value_type(dtype, lanes)} {factor})')
+        vector = types.value_type(dtype, lanes)
+        c.b.do(f'call void asm sideeffect "", "x,x"({vector} {factor}, {vector} {total})')

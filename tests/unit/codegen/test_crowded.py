@@ -54,10 +54,11 @@ def test_nothing_is_kept_on_the_stack() -> None:
     assert not STACK.findall(code)
 
 
-@pytest.mark.parametrize("taps", [2, 3, 4])
+@pytest.mark.parametrize("taps", [2, 3, 4, 8, 16])
 @pytest.mark.parametrize("rows", [8, 10, 13, 14])
 def test_sums_stay_in_their_registers(rows: int, taps: int) -> None:
-    """A multiply-add that overwrites a spread element leaves the sum in another register."""
+    """A multiply-add that overwrites a spread element leaves the sum in another register, and so does one that waits until the
+    next element is spread."""
     code = assembly(build(convolution(rows, taps, LANES), FEW), FEW)
     assert set(re.findall(r"vfmadd(\d+)ps", code)) == {"231"}
     assert not STACK.findall(code)
