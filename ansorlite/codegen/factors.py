@@ -8,9 +8,9 @@ register, step by step. Where the tile leaves one or two of 16, they end on the 
     vfmadd213ps %ymm15, %ymm0, %ymm2          vfmadd231ps %ymm0, %ymm2, %ymm15
     vmovaps %ymm2, 32(%rsp)
 
-A factor that something else reads afterwards, be it an instruction that is none, is not overwritten. That reads the sum, too: else
-LLVM's scheduler may spread the next element before this one is multiplied, and of 14 sums, a vector and two elements one has no
-register.
+A factor that something else reads afterwards, be it an instruction that is none, is not overwritten. That reads the sum, too:
+else LLVM's scheduler may spread the next element before this one is multiplied, and of 14 sums, a vector and two elements one has
+no register.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import signal
 import subprocess
-import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +17,7 @@ from typing import Final
 
 from ansorlite.cache.disk import CACHE_VARIABLE
 from ansorlite.target import host
+from ansorlite.temporary import TemporaryFolder
 from benchmarks.common.machine import cpu_name
 from benchmarks.common.results import ResultsFile
 from benchmarks.reliability.results import Attempt, Findings, Run, total
@@ -72,8 +72,7 @@ def supervise(
 
 def attempt_here(attempt: Attempt, number: int) -> Findings:
     """One attempt in this process, in a folder and with a cache of its own, neither of which stays."""
-    with tempfile.TemporaryDirectory(prefix="ansorlite-reliability-") as folder:
-        place = Path(folder)
+    with TemporaryFolder() as place:
         before = os.environ.get(CACHE_VARIABLE)
         os.environ[CACHE_VARIABLE] = str(place / "cache")
         (place / "work").mkdir()
