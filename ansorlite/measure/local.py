@@ -47,24 +47,23 @@ class _Processes:
         self, purpose: Purpose, target: Target, settings: MeasureSettings, size: int, environment: Mapping[str, str]
     ) -> None:
         self.settings = settings
-        self._temporary = TemporaryFolder()
-        self.folder = self._temporary.path
+        self._folder = TemporaryFolder()
         self._files = itertools.count()
         start = start_message(purpose, target, settings)
-        self.pool = Pool(size, start, self.folder, settings.recycle, environment)
+        self.pool = Pool(size, start, self._folder.path, settings.recycle, environment)
 
     def close(self) -> None:
         self.pool.close()
-        self._temporary.close()
+        self._folder.close()
 
     def new_file(self) -> Path:
-        return self.folder / str(next(self._files))
+        return self._folder.path / str(next(self._files))
 
     def removed(self, file: Path) -> TuningError:
         """``file`` is gone. Nobody here removed it, and what else was in its folder is likely to be gone, too: candidates would
         seem to fail."""
         return TuningError(
-            f"{file} was removed while programs were measured; something cleans {self.folder.parent}, "
+            f"{file} was removed while programs were measured; something cleans {self._folder.path.parent}, "
             "so set TMPDIR to another folder"
         )
 

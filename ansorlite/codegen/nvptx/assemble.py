@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -24,6 +23,7 @@ from ansorlite.codegen.nvptx import nvjitlink
 from ansorlite.codegen.object import Report
 from ansorlite.errors import TargetError
 from ansorlite.target import Target
+from ansorlite.temporary import TemporaryFolder
 
 #: Environment variable: the ``ptxas`` to use.
 PTXAS_VARIABLE: Final = "ANSORLITE_PTXAS"
@@ -132,8 +132,8 @@ def assemble(ptx: str, processor: str) -> Assembled:
     program = ptxas()
     if program is None:
         raise TargetError(f"there is no ptxas: install nvidia-cuda-nvcc, or say where it is by {PTXAS_VARIABLE}")
-    with tempfile.TemporaryDirectory() as folder:
-        source, result = Path(folder) / "kernel.ptx", Path(folder) / "kernel.cubin"
+    with TemporaryFolder() as folder:  # a builder is killed where this takes too long
+        source, result = folder / "kernel.ptx", folder / "kernel.cubin"
         source.write_text(ptx)
         command = [program, f"-arch={processor}", "-v", str(source), "-o", str(result)]
         try:
