@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from ansorlite.alignment import WHOLE_STRIDE
 from ansorlite.codegen import casts, types
@@ -193,11 +193,32 @@ def contiguous_store(
     c: Context, place: Storage, dtype: str, lanes: Lanes, stored: str, pointer: str, alignment: int | None = None
 ) -> None:
     """Stores all lanes that are on of a vector as memory has it, side by side. ``alignment``: by default the element's."""
+    kind, least = types.memory_type(dtype, lanes.count), alignment or dtypes.size(dtype)
     if lanes.mask is None:
-        kind = types.memory_type(dtype, lanes.count)
-        c.b.do(f"store {kind} {stored}, ptr {pointer}, align {alignment or dtypes.size(dtype)}{alias(place.scope)}")
+        c.b.do(f"store {kind} {stored}, ptr {pointer}, align {least}{alias(place.scope)}")
+    elif lanes.active is not None and c.target.stores_in_pieces:
+        for begin, width in powers_of_two(lanes.active):
+            piece, at = neighbours(c.b, kind, stored, begin, width), _offset(c.b, dtype, pointer, begin)
+            aligned = least if begin == 0 else dtypes.size(dtype)
+            c.b.do(f"store {types.memory_type(dtype, width)} {piece}, ptr {at}, align {aligned}{alias(place.scope)}")
     else:
         _masked_store(c, place, "store", dtype, lanes.count, stored, pointer, lanes.mask)
+
+
+def neighbours(b: Builder, kind: str, x: str, begin: int, count: int) -> str:
+    """``count`` elements of ``x`` from ``begin`` on. One alone is a scalar: see ``types.vector``."""
+    if count == 1:
+        return b.op(f"extractelement {kind} {x}, i64 {begin}")
+    return shuffle(b, kind, x, "poison", list(range(begin, begin + count)))
+
+
+def powers_of_two(count: int) -> Iterator[tuple[int, int]]:
+    """Where pieces of a power of two elements begin that are ``count`` together, the longest first, and how long they are."""
+    begin = 0
+    while begin < count:
+        width = 1 << ((count - begin).bit_length() - 1)
+        yield begin, width
+        begin += width
 
 
 def _masked_store(

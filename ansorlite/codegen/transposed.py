@@ -167,16 +167,9 @@ def _store(c: Context, place: Storage, dtype: str, rows: list[str], lanes: int, 
     whole = _in_halves(network, rows) if in_halves else _interleaved(network, rows)
     for lane in range(lanes):
         begin = lane % share * width
-        value = _neighbours(c.b, kind, whole[lane // share], begin, width)
+        value = memory.neighbours(c.b, kind, whole[lane // share], begin, width)
         at = addresses.element(c, pointer, dtype, lane * stride)
         memory.contiguous_store(c, place, dtype, piece, value, at)
-
-
-def _neighbours(b: Builder, kind: str, x: str, begin: int, count: int) -> str:
-    """``count`` elements of ``x`` from ``begin`` on. One alone, of a row that is left over, is a scalar: see ``types.vector``."""
-    if count == 1:
-        return b.op(f"extractelement {kind} {x}, i64 {begin}")
-    return memory.shuffle(b, kind, x, _POISON, list(range(begin, begin + count)))
 
 
 def _permutes(target: Target) -> bool:

@@ -257,7 +257,8 @@ def _inner_reduce(s: StatementFacts, looping: Numbers) -> Number:
 def _strided_stores(access: AccessFacts, stores: Number, s: StatementFacts) -> Number:
     """Vectors whose elements are stored apart from each other.
 
-    Iterations that store neighbours, unrolled ones or of the loop right around the vectorised one, store them as one.
+    Iterations that store neighbours, unrolled ones or of the loop right around the vectorised one, store them as one; unless they
+    begin with what makes the values, such as a tile of accumulators.
     """
     if not access.widths or largest(access.lane_stride) < 2:
         return 0
@@ -270,7 +271,8 @@ def _strided_stores(access: AccessFacts, stores: Number, s: StatementFacts) -> N
         if inner[depth] is not inner[depth + 1]:
             inside = every((inside, *map(negated, passed)))
             passed = []
-            joined = both(real, either(s.unrolled[depth], both(inside, negated(s.parallel[depth]))))
+            around = [inside, negated(s.parallel[depth]), *(negated(access.renewed[depth]) for access in s.accesses)]
+            joined = both(real, either(s.unrolled[depth], every(around)))
             neighbours = neighbours * where(joined, inner[depth] / inner[depth + 1], 1)
         passed.append(real)
     return where(equal(access.lane_stride, 2), stores / minimum(neighbours, s.lanes), 0)

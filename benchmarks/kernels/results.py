@@ -100,6 +100,7 @@ class Variance:
     Attributes:
         seconds: median of the bare kernel, by seed.
         worst: how fast the worst seed's program is, as a share of the best one's.
+        floor: the same of the first seed's program, bound and timed as often as there are seeds.
     """
 
     suite: str
@@ -108,6 +109,7 @@ class Variance:
     trials: int
     seconds: tuple[float, ...]
     worst: float
+    floor: float
     when: float
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 import ansorlite as al
 from ansorlite.best import Programs
@@ -116,19 +117,25 @@ def compare(suite: str, case: Case, settings: Settings, database: al.Database | 
 
 
 def vary(suite: str, case: Case, settings: Settings, seeds: Sequence[int]) -> Variance:
-    """Tune ``case`` anew with each seed, and time the programs found beside each other."""
+    """Tune ``case`` anew with each seed, and time the programs found beside each other, and the first beside its like."""
     task = al.Task(case.operator.tensors(), host(settings.run.threads))
     arrays = make_inputs(task.dag, np.random.default_rng(settings.run.seed))
-    calls = []
+    kernels = []
     for seed in seeds:
         with al.Database(":memory:") as database:
             _tuned(task, settings, seed, database)
-            calls.append(_ours(al.compile(task, database), arrays)[BARE].call)
+            kernels.append(al.compile(task, database))
+    calls = [_ours(kernel, arrays)[BARE].call for kernel in (*kernels, *[kernels[0]] * len(kernels))]
     taken = np.array(quietest_rounds(calls, settings.seconds, settings.run.threads).times)
+    found, alike = taken[: len(kernels)], taken[len(kernels) :]
+    run, medians = settings.run, tuple(map(float, np.median(found, axis=1)))
+    return Variance(suite, case.name, run.threads, run.trials, medians, _worst(found), _worst(alike), time.time())
+
+
+def _worst(taken: NDArray[np.float64]) -> float:
+    """(programs, rounds) seconds: how fast the slowest program is, as a share of the fastest, in the median round."""
     medians = np.median(taken, axis=1)
-    worst, best = int(np.argmax(medians)), int(np.argmin(medians))
-    share = float(np.median(taken[best] / taken[worst]))
-    return Variance(suite, case.name, settings.run.threads, settings.run.trials, tuple(map(float, medians)), share, time.time())
+    return float(np.median(taken[np.argmin(medians)] / taken[np.argmax(medians)]))
 
 
 def _tuned(task: al.Task, settings: Settings, seed: int, database: al.Database) -> TuneResult:

@@ -158,9 +158,13 @@ def phases(timings: Mapping[Key, Timing], tunings: Mapping[Key, Tuning]) -> Tabl
 def variances(rows: Mapping[Key, Variance]) -> Table:
     """How far apart the seeds are."""
     found = list(rows.values())
-    body = [(row.suite, row.case, times(row.worst), ", ".join(duration(seconds) for seconds in row.seconds)) for row in found]
-    total = ("all", "geometric mean", _mean(row.worst for row in found), "")
-    return Table("seeds: the worst one's share of the best one's speed", ("suite", "case", "worst", "by seed"), (*body, total))
+    body = [
+        (row.suite, row.case, times(row.worst), times(row.floor), ", ".join(duration(seconds) for seconds in row.seconds))
+        for row in found
+    ]
+    total = ("all", "geometric mean", _mean(row.worst for row in found), _mean(row.floor for row in found), "")
+    header = ("suite", "case", "worst", "noise floor", "by seed")
+    return Table("seeds: the worst one's share of the best one's speed", header, (*body, total))
 
 
 def is_short(timing: Timing) -> bool:

@@ -54,7 +54,7 @@ def test_rows_come_back_from_their_file(tmp_path: Path) -> None:
         MACHINE,
         tuning("a", 8, 0, (Point(0.5, 3, 1e-3),)),
         timing("odd", "a", 1.5),
-        Variance("odd", "a", 2, 64, (1e-3, 2e-3), 0.5, 0.0),
+        Variance("odd", "a", 2, 64, (1e-3, 2e-3), 0.5, 0.9, 0.0),
     )
     path = tmp_path / "rows.jsonl"
     for row in rows:
@@ -137,7 +137,7 @@ def test_goals_stand_beside_what_was_found() -> None:
     fast, slow = timing("odd", "fast", 2.0), timing("memory", "slow", 0.5, compile_seconds=1.5)
     rows = {(row.suite, row.case): row for row in (fast, slow)}
     runs = {("odd", "fast"): tuning("fast", 40, 0, ())}
-    seeds = {("odd", "fast"): Variance("odd", "fast", 2, 64, (1e-3, 2e-3), 0.5, 0.0)}
+    seeds = {("odd", "fast"): Variance("odd", "fast", 2, 64, (1e-3, 2e-3), 0.5, 0.9, 0.0)}
     found = {row[0].split(":")[0].split(",")[0]: row[1:] for row in goals(rows, runs, seeds).rows}
     assert found == {
         "calls ÷ PyTorch": ("≥ 1.2", "1.00", "2"),
@@ -146,6 +146,7 @@ def test_goals_stand_beside_what_was_found() -> None:
         "speed without any trial ÷ tuned": ("≥ 0.95", "0.50", "2"),
         "ready without any trial": ("≤ 1 s", "1.50 s (1 over 1 s)", "2"),
         "five seeds": ("≥ 0.95", "0.50", "1"),
+        "one program five times": ("–", "0.90", "1"),
     }
 
 

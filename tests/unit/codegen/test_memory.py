@@ -12,7 +12,7 @@ import pytest
 from ansorlite.codegen import assembly
 from ansorlite.loops.nodes import Alloc, Buffer, Function, If, LoopKind, Scope, Stmt, block
 from ansorlite.platforms import build
-from ansorlite.target import host
+from ansorlite.target import host, resolve
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Expr, Var, binary, cast, const
 from ansorlite.te.functions import if_then_else, maximum, minimum
@@ -50,8 +50,19 @@ def run(function: Function, *arrays: np.ndarray) -> None:
     running.run(function, TARGET, *arrays)
 
 
+@pytest.mark.parametrize(("n", "stores"), [(7, 3), (8, 1), (9, 2), (13, 3), (15, 4)])
+def test_the_end_of_a_row_is_stored_in_pieces_where_masks_are_slow(n: int, stores: int) -> None:
+    """Zen 3 stores under a mask in 12 cycles; AVX-512 in one."""
+    x, z = argument("X", n), argument("Z", n)
+    function = Function("f", (x, z), 1, loop("i", n, lambda i: store(z, (i,), load(x, i) + load(x, i)), LoopKind.VECTORIZED, 8))
+    text = build(function, resolve("x86-64-v3")).llvm
+    assert len(re.findall(r"  store .*ptr %", text)) == stores
+    assert "masked.store" not in text
+    assert ("masked.store" in build(function, resolve("x86-64-v4")).llvm) == (n % 8 not in (0, 1))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int32", "float16"])
-@pytest.mark.parametrize("n", [1, 5, 16, 21, 67])
+@pytest.mark.parametrize("n", [1, 5, 7, 16, 21, 67])
 def test_tails_touch_nothing_beyond(dtype: str, n: int) -> None:
     x, z = argument("X", n, dtype=dtype), argument("Z", n, dtype=dtype)
     function = Function("f", (x, z), 1, loop("i", n, lambda i: store(z, (i,), load(x, i) + load(x, i)), LoopKind.VECTORIZED, 16))
