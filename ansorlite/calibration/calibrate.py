@@ -37,11 +37,8 @@ _SLOWER: Final = 1.2
 #: By what share of the larger two passes may differ, or else by so many cycles, which no program notices.
 _ALIKE: Final = 0.2
 _NOTHING: Final = 0.02
-#: Lines of a run when the start of one is timed, and when one is that ends before a page does.
+#: Lines of a run when the start of one is timed.
 _RUN: Final = 2
-_SHORT_RUN: Final = 16
-#: How often as many bytes as no cache holds are read in such runs, and in order; fewer are read more often.
-_SWEEPS: Final = 8
 #: So few that a line of each is in the first cache.
 _PAGES: Final = (16, 32, 40, 48, 64, 72, 96, 128, 160, 192, 256)
 #: Shares of a cache that a sweep fills; the first is all in it.
@@ -55,9 +52,8 @@ def calibrate(target: Target, start: MachineConstants, say: Callable[[str], None
         start: where the constants that are fitted to programs, not measured, are taken from, and those on which passes differ.
         say: is told what is being measured, and on what passes differ.
     """
-    instructions = _instructions(target)
-    found = _measured(target, start, instructions, lambda what: say(f"{what}, the first time"))
-    again = _measured(target, start, instructions, lambda what: say(f"{what}, once more"))
+    found = _measured(target, start, lambda what: say(f"{what}, the first time"))
+    again = _measured(target, start, lambda what: say(f"{what}, once more"))
     row, unsteady = agreed(start, found, again)
     if unsteady:
         say(f"done; two passes differ on {', '.join(unsteady)}, which stay as they were")
@@ -72,31 +68,24 @@ def agreed(start: MachineConstants, one: MachineConstants, other: MachineConstan
     return replace(start, **means), [name for name in row if name not in same]
 
 
-def _measured(target: Target, start: MachineConstants, instructions: Stopwatch, say: Callable[[str], None]) -> MachineConstants:
+def _measured(target: Target, start: MachineConstants, say: Callable[[str], None]) -> MachineConstants:
     """One pass."""
     say("instructions")
-    found = _core(target, start, instructions.seconds())
+    found = _core(target, start)
     say("caches and memory")
     found = _memory(target, found)
     say("parallel loops")
     return _coherence(target, _regions(target, found))
 
 
-def _instructions(target: Target) -> Stopwatch:
-    """Loops about instructions: the straight-line ones take seconds to compile."""
+def _core(target: Target, start: MachineConstants) -> MachineConstants:
     # Operations differ where they are not one instruction: that of bytes counts which is preferred, as quantised models have it.
     preferred = min(target.dots, key=lambda op: DOTS[op][0].bits, default=None)
     dots = {} if preferred is None else {"dot": core.dot_product(preferred)}
     code = {f"code{count}": core.straight(count) for count in _CODE}
-    return Stopwatch(target, {**CORE, **dots, **code, **_matrix(target)}, 1 << 16)
-
-
-def _matrix(target: Target) -> Mapping[str, core.Body]:
-    """Loops about matrix units, where there are any: products of all kinds take as long."""
-    return tiles.bodies(min(target.matrix_dots, key=str)) if target.matrix_dots else {}
-
-
-def _core(target: Target, start: MachineConstants, seconds: Mapping[str, float]) -> MachineConstants:
+    # Products of all kinds take as long.
+    matrix = tiles.bodies(min(target.matrix_dots, key=str)) if target.matrix_dots else {}
+    seconds = Stopwatch(target, {**CORE, **dots, **code, **matrix}, 1 << 16).seconds()
     clock = 1.0 / seconds["clock"]
     cycles = {name: taken * clock for name, taken in seconds.items()}
     beyond = core.too_many(target)
@@ -108,7 +97,7 @@ def _core(target: Target, start: MachineConstants, seconds: Mapping[str, float])
         code=kept,
         decode=decode,
         **{name: cycles[name] for name in ("arithmetic", "div", "math", "convert", "latency", "add_latency", "load", "store")},
-        **{name: cycles[name] for name in _matrix(target)},
+        **{name: cycles[name] for name in matrix},
         **{name: cycles[name] for name in ("broadcast", "gather", "scatter", "update", "move", "branch", "forwarding")},
         dot=cycles.get("dot", start.dot),
         half=min(cycles["half"] / cycles["arithmetic"], 1.0),
@@ -147,20 +136,7 @@ def _memory(target: Target, c: MachineConstants) -> MachineConstants:
         page=waits[-1] - min(waits),
         l2_run=max(cycles["l2_run"] - _RUN * CACHE_LINE / c.l2_bytes, 0.0),
         l3_run=max(cycles["l3_run"] - _RUN * CACHE_LINE / c.l3_bytes, 0.0),
-        l3_short=_short(target, _third(target)),
-        memory_short=_short(target, _far(target)),
     )
-
-
-def _short(target: Target, nbytes: int) -> float:
-    """What reading so many bytes in runs of some lines takes beyond reading them in order, as a share of that.
-
-    Two products of each vector keep a core from looking ahead beyond a run, as the work of most programs does.
-    """
-    bodies: dict[str, core.Body] = {"short": memory.scattered(nbytes, _SHORT_RUN, 2), "long": memory.streamed(nbytes, 2)}
-    watch = Stopwatch(target, bodies, nbytes + target.vector_registers * target.vector_bytes)
-    seconds = watch.sweeps(nbytes // target.vector_bytes, _SWEEPS * _far(target) // nbytes)
-    return max(seconds["short"] / seconds["long"] - 1.0, 0.0)
 
 
 def _overlap(target: Target, c: MachineConstants, within: int, beyond: int, rate: float) -> float:
@@ -189,7 +165,7 @@ def _overlap(target: Target, c: MachineConstants, within: int, beyond: int, rate
 
 def _bandwidths(target: Target, c: MachineConstants) -> MachineConstants:
     caches, third = (target.l1, target.l2, target.l3), _third(target)
-    far = _far(target)
+    far = 4 * max(target.l3, 2 * target.threads * target.l2)
     sizes = dict.fromkeys([third, far, *(int(part * size) for size in caches for part in _SHARES)])
     with Loops(target) as loops, ThreadPoolExecutor(target.threads) as pool:
         data = aligned(far)
@@ -215,11 +191,6 @@ def _bandwidths(target: Target, c: MachineConstants) -> MachineConstants:
         l2_share=share(target.l2, l3),
         l3_share=share(target.l3, memory),
     )
-
-
-def _far(target: Target) -> int:
-    """Bytes of a sweep that no cache keeps anything of."""
-    return 4 * max(target.l3, 2 * target.threads * target.l2)
 
 
 def _third(target: Target) -> int:

@@ -257,8 +257,7 @@ def _inner_reduce(s: StatementFacts, looping: Numbers) -> Number:
 def _strided_stores(access: AccessFacts, stores: Number, s: StatementFacts) -> Number:
     """Vectors whose elements are stored apart from each other.
 
-    Iterations that store neighbours, unrolled ones or of the loop right around the vectorised one, store them as one; unless they
-    begin with what makes the values, such as a tile of accumulators.
+    Iterations that store neighbours, unrolled ones or of the loop right around the vectorised one, store them as one.
     """
     if not access.widths or largest(access.lane_stride) < 2:
         return 0
@@ -271,8 +270,7 @@ def _strided_stores(access: AccessFacts, stores: Number, s: StatementFacts) -> N
         if inner[depth] is not inner[depth + 1]:
             inside = every((inside, *map(negated, passed)))
             passed = []
-            around = [inside, negated(s.parallel[depth]), *(negated(access.renewed[depth]) for access in s.accesses)]
-            joined = both(real, either(s.unrolled[depth], every(around)))
+            joined = both(real, either(s.unrolled[depth], both(inside, negated(s.parallel[depth]))))
             neighbours = neighbours * where(joined, inner[depth] / inner[depth + 1], 1)
         passed.append(real)
     return where(equal(access.lane_stride, 2), stores / minimum(neighbours, s.lanes), 0)
