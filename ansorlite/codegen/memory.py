@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from ansorlite.alignment import WHOLE_STRIDE
-from ansorlite.codegen import casts, types
+from ansorlite.codegen import casts, masks, types
 from ansorlite.codegen.builder import Builder, alias
 from ansorlite.codegen.context import Context, Lanes, Storage
 from ansorlite.codegen.types import Operand
@@ -196,10 +196,10 @@ def contiguous_store(
     kind, least = types.memory_type(dtype, lanes.count), alignment or dtypes.size(dtype)
     if lanes.mask is None:
         c.b.do(f"store {kind} {stored}, ptr {pointer}, align {least}{alias(place.scope)}")
-    elif lanes.active is not None and c.target.stores_in_pieces:
-        for begin, width in powers_of_two(lanes.active):
+    elif lanes.active is not None and masks.stores_in_pieces(c.target):
+        for begin, width in masks.powers_of_two(lanes.active):
             piece, at = neighbours(c.b, kind, stored, begin, width), _offset(c.b, dtype, pointer, begin)
-            aligned = least if begin == 0 else dtypes.size(dtype)
+            aligned = least if begin == 0 else min(least, dtypes.size(dtype))
             c.b.do(f"store {types.memory_type(dtype, width)} {piece}, ptr {at}, align {aligned}{alias(place.scope)}")
     else:
         _masked_store(c, place, "store", dtype, lanes.count, stored, pointer, lanes.mask)
@@ -210,15 +210,6 @@ def neighbours(b: Builder, kind: str, x: str, begin: int, count: int) -> str:
     if count == 1:
         return b.op(f"extractelement {kind} {x}, i64 {begin}")
     return shuffle(b, kind, x, "poison", list(range(begin, begin + count)))
-
-
-def powers_of_two(count: int) -> Iterator[tuple[int, int]]:
-    """Where pieces of a power of two elements begin that are ``count`` together, the longest first, and how long they are."""
-    begin = 0
-    while begin < count:
-        width = 1 << ((count - begin).bit_length() - 1)
-        yield begin, width
-        begin += width
 
 
 def _masked_store(

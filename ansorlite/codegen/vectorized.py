@@ -173,13 +173,11 @@ def _pieces(loop: For, extent: int, vector_bytes: int, least_masked: int | None)
     whole, rest = divmod(extent, lanes)
     result: list[tuple[int, Lanes | None]] = [(number * lanes, Lanes(loop.var, lanes)) for number in range(whole)]
     native = masks.masks(least_masked, _facts(loop).stored)
-    begin = whole * lanes
-    while rest:
-        width = 1 << (rest - 1).bit_length() if native else 1 << (rest.bit_length() - 1)
-        active = min(rest, width)
+    ends = ((0, 1 << (rest - 1).bit_length()),) if native and rest else masks.powers_of_two(rest)
+    for begin, width in ends:
+        active = min(rest - begin, width)
         tail = Lanes(loop.var, width, None if active == width else types.first_lanes(active, width), overrun=True, active=active)
-        result.append((begin, None if width == 1 else tail))
-        begin, rest = begin + active, rest - active
+        result.append((whole * lanes + begin, None if width == 1 else tail))
     return tuple(result)
 
 

@@ -98,15 +98,6 @@ class Target:
         """
         return self.vector_bytes if self.vector_bytes > 16 and "+sve" in self.features.split(",") else None
 
-    @cached_property
-    def stores_in_pieces(self) -> bool:
-        """Whether the lanes that are on, where they are known, are stored as powers of two side by side, without a mask.
-
-        A masked store of AVX2 takes 12 cycles on Zen 2 and 3, and about one on others, AVX-512's one on all.
-        """
-        features = self.features.split(",")
-        return "+avx2" in features and "+avx512vl" not in features
-
     @property
     def dots(self) -> tuple[BinaryOp, ...]:
         """The dot products of words that are instructions here, on vectors or on matrix units, the best first."""
