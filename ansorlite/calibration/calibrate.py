@@ -37,8 +37,14 @@ _SLOWER: Final = 1.2
 #: By what share of the larger two passes may differ, or else by so many cycles, which no program notices.
 _ALIKE: Final = 0.2
 _NOTHING: Final = 0.02
-#: Lines of a run when the start of one is timed.
+#: Lines of a run when the start of one is timed, and when one is that ends before a page does.
 _RUN: Final = 2
+_SHORT_RUN: Final = 16
+#: Runs side by side that are tried, and the lines of each that are read before the next one's.
+_STREAMS: Final = (4, 8, 16, 32, 64)
+_PIECE: Final = 4
+#: How often as many bytes as no cache holds are read in such runs, and in order; fewer are read more often.
+_SWEEPS: Final = 8
 #: So few that a line of each is in the first cache.
 _PAGES: Final = (16, 32, 40, 48, 64, 72, 96, 128, 160, 192, 256)
 #: Shares of a cache that a sweep fills; the first is all in it.
@@ -52,8 +58,9 @@ def calibrate(target: Target, start: MachineConstants, say: Callable[[str], None
         start: where the constants that are fitted to programs, not measured, are taken from, and those on which passes differ.
         say: is told what is being measured, and on what passes differ.
     """
-    found = _measured(target, start, lambda what: say(f"{what}, the first time"))
-    again = _measured(target, start, lambda what: say(f"{what}, once more"))
+    instructions = _instructions(target)
+    found = _measured(target, start, instructions, lambda what: say(f"{what}, the first time"))
+    again = _measured(target, start, instructions, lambda what: say(f"{what}, once more"))
     row, unsteady = agreed(start, found, again)
     if unsteady:
         say(f"done; two passes differ on {', '.join(unsteady)}, which stay as they were")
@@ -68,24 +75,31 @@ def agreed(start: MachineConstants, one: MachineConstants, other: MachineConstan
     return replace(start, **means), [name for name in row if name not in same]
 
 
-def _measured(target: Target, start: MachineConstants, say: Callable[[str], None]) -> MachineConstants:
+def _measured(target: Target, start: MachineConstants, instructions: Stopwatch, say: Callable[[str], None]) -> MachineConstants:
     """One pass."""
     say("instructions")
-    found = _core(target, start)
+    found = _core(target, start, instructions.seconds())
     say("caches and memory")
     found = _memory(target, found)
     say("parallel loops")
     return _coherence(target, _regions(target, found))
 
 
-def _core(target: Target, start: MachineConstants) -> MachineConstants:
+def _instructions(target: Target) -> Stopwatch:
+    """Loops about instructions: the straight-line ones take seconds to compile."""
     # Operations differ where they are not one instruction: that of bytes counts which is preferred, as quantised models have it.
     preferred = min(target.dots, key=lambda op: DOTS[op][0].bits, default=None)
     dots = {} if preferred is None else {"dot": core.dot_product(preferred)}
     code = {f"code{count}": core.straight(count) for count in _CODE}
-    # Products of all kinds take as long.
-    matrix = tiles.bodies(min(target.matrix_dots, key=str)) if target.matrix_dots else {}
-    seconds = Stopwatch(target, {**CORE, **dots, **code, **matrix}, 1 << 16).seconds()
+    return Stopwatch(target, {**CORE, **dots, **code, **_matrix(target)}, 1 << 16)
+
+
+def _matrix(target: Target) -> Mapping[str, core.Body]:
+    """Loops about matrix units, where there are any: products of all kinds take as long."""
+    return tiles.bodies(min(target.matrix_dots, key=str)) if target.matrix_dots else {}
+
+
+def _core(target: Target, start: MachineConstants, seconds: Mapping[str, float]) -> MachineConstants:
     clock = 1.0 / seconds["clock"]
     cycles = {name: taken * clock for name, taken in seconds.items()}
     beyond = core.too_many(target)
@@ -97,7 +111,7 @@ def _core(target: Target, start: MachineConstants) -> MachineConstants:
         code=kept,
         decode=decode,
         **{name: cycles[name] for name in ("arithmetic", "div", "math", "convert", "latency", "add_latency", "load", "store")},
-        **{name: cycles[name] for name in matrix},
+        **{name: cycles[name] for name in _matrix(target)},
         **{name: cycles[name] for name in ("broadcast", "gather", "scatter", "update", "move", "branch", "forwarding")},
         dot=cycles.get("dot", start.dot),
         half=min(cycles["half"] / cycles["arithmetic"], 1.0),
@@ -136,7 +150,30 @@ def _memory(target: Target, c: MachineConstants) -> MachineConstants:
         page=waits[-1] - min(waits),
         l2_run=max(cycles["l2_run"] - _RUN * CACHE_LINE / c.l2_bytes, 0.0),
         l3_run=max(cycles["l3_run"] - _RUN * CACHE_LINE / c.l3_bytes, 0.0),
+        l3_short=_short(target, _third(target)),
+        memory_short=_short(target, _far(target)),
+        streams=_streams(target, _third(target)),
     )
+
+
+def _short(target: Target, nbytes: int) -> float:
+    """What reading so many bytes in runs of some lines takes beyond reading them in order, as a share of that.
+
+    Two products of each vector keep a core from looking ahead beyond a run, as the work of most programs does.
+    """
+    bodies: dict[str, core.Body] = {"short": memory.scattered(nbytes, _SHORT_RUN, 2), "long": memory.streamed(nbytes, 2)}
+    watch = Stopwatch(target, bodies, nbytes + target.vector_registers * target.vector_bytes)
+    seconds = watch.sweeps(nbytes // target.vector_bytes, _SWEEPS * _far(target) // nbytes)
+    return max(seconds["short"] / seconds["long"] - 1.0, 0.0)
+
+
+def _streams(target: Target, nbytes: int) -> float:
+    """How many runs side by side, together so many bytes long, are read as fast as a few."""
+    bodies: dict[str, core.Body] = {f"beside{count}": memory.beside(nbytes, count, _PIECE, 2) for count in _STREAMS}
+    watch = Stopwatch(target, bodies, nbytes + _STREAMS[-1] * CACHE_LINE * _PIECE)
+    seconds = watch.sweeps(nbytes // target.vector_bytes, _SWEEPS * _far(target) // nbytes)
+    fast = min(seconds.values())
+    return float(max(count for count in _STREAMS if seconds[f"beside{count}"] <= _SLOWER * fast))
 
 
 def _overlap(target: Target, c: MachineConstants, within: int, beyond: int, rate: float) -> float:
@@ -165,7 +202,7 @@ def _overlap(target: Target, c: MachineConstants, within: int, beyond: int, rate
 
 def _bandwidths(target: Target, c: MachineConstants) -> MachineConstants:
     caches, third = (target.l1, target.l2, target.l3), _third(target)
-    far = 4 * max(target.l3, 2 * target.threads * target.l2)
+    far = _far(target)
     sizes = dict.fromkeys([third, far, *(int(part * size) for size in caches for part in _SHARES)])
     with Loops(target) as loops, ThreadPoolExecutor(target.threads) as pool:
         data = aligned(far)
@@ -191,6 +228,11 @@ def _bandwidths(target: Target, c: MachineConstants) -> MachineConstants:
         l2_share=share(target.l2, l3),
         l3_share=share(target.l3, memory),
     )
+
+
+def _far(target: Target) -> int:
+    """Bytes of a sweep that no cache keeps anything of."""
+    return 4 * max(target.l3, 2 * target.threads * target.l2)
 
 
 def _third(target: Target) -> int:

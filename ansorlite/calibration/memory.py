@@ -78,6 +78,22 @@ def scattered(nbytes: int, lines: int, products: int) -> Body:
     return body
 
 
+def beside(nbytes: int, streams: int, lines: int, products: int) -> Body:
+    """As :func:`streamed`, from so many runs side by side, a power of two, in turns so many lines of each."""
+
+    def body(loop: Loop) -> int:
+        piece = CACHE_LINE * lines
+        long = _floor(nbytes // streams)
+        number = loop.b.op(f"and i64 %turn, {streams - 1}")
+        # Runs a power of two apart would displace one another.
+        first = loop.b.op(f"mul i64 {number}, {long + piece}")
+        inside = loop.b.op(f"mul i64 {loop.b.op(f'udiv i64 %turn, {streams}')}, {piece}")
+        place = loop.b.op(f"add i64 {first}, {loop.b.op(f'and i64 {inside}, {long - 1}')}")
+        return _multiplied(loop, place, max(piece // loop.target.vector_bytes, 1), products)
+
+    return body
+
+
 def _multiplied(loop: Loop, first: str, vectors: int, products: int) -> int:
     """So many vectors from the byte ``first`` on, each multiplied into so many accumulators, the next one into others."""
     place, one = loop.b.op(f"add i64 {first}, {HEAD}"), loop.constant(loop.vector)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -78,6 +79,16 @@ class Stopwatch:
                 self.once(name, count)
                 taken[name].append(self.once(name, count))
         return {name: float(np.quantile(taken[name], share)) / (turns[name] * self._amounts[name]) for name in turns}
+
+    def sweeps(self, amount: int, attempts: int) -> dict[str, float]:
+        """Of one of the things that each loop is about, by the loop's name, where it does so many of them, the least of some
+        attempts in turns: of what takes too long for :meth:`seconds`, or would find in a cache what it has just read.
+        """
+        turns = {name: max(amount // each, 1) for name, each in self._amounts.items()}
+        taken = dict.fromkeys(turns, math.inf)
+        for _ in range(attempts):
+            taken = {name: min(least, self.once(name, turns[name])) for name, least in taken.items()}
+        return {name: least / (turns[name] * self._amounts[name]) for name, least in taken.items()}
 
     def once(self, name: str, turns: int) -> float:
         """Seconds of so many turns, timed once."""

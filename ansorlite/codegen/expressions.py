@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from ansorlite.codegen import addresses, casts, dots, integer, masks, memory, operators, prefetch, types
+from ansorlite.codegen import addresses, casts, dots, integer, memory, operators, prefetch, types
 from ansorlite.codegen.addresses import Term
 from ansorlite.codegen.architecture import architecture_of
 from ansorlite.codegen.builder import Builder
@@ -22,6 +22,7 @@ from ansorlite.codegen.scope import dependence
 from ansorlite.codegen.types import Operand
 from ansorlite.loops.nodes import Load
 from ansorlite.once import once_for_each
+from ansorlite.target import masks
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Cast, Const, Expr, Select, Unary, Var
 from ansorlite.te.float_range import ANYTHING, float_range

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ansorlite.alignment import WHOLE_STRIDE
-from ansorlite.codegen import casts, masks, types
+from ansorlite.codegen import casts, types
 from ansorlite.codegen.builder import Builder, alias
 from ansorlite.codegen.context import Context, Lanes, Storage
 from ansorlite.codegen.types import Operand
 from ansorlite.loops.nodes import Buffer
-from ansorlite.target import Target
+from ansorlite.target import Target, masks
 from ansorlite.te import dtypes
 
 _NOWHERE = "nowhere"

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from ansorlite.codegen import addresses, casts, control, masks, memory, types, vectorized
+from ansorlite.codegen import addresses, casts, control, memory, types, vectorized
 from ansorlite.codegen.architecture import architecture_of
 from ansorlite.codegen.builder import Builder
 from ansorlite.codegen.context import Context, Lanes, Storage
@@ -25,7 +25,7 @@ from ansorlite.codegen.scope import dependence
 from ansorlite.loops.nodes import For, LoopKind, Stmt, Store
 from ansorlite.loops.visit import loads
 from ansorlite.once import once_for_each
-from ansorlite.target import Target
+from ansorlite.target import Target, masks
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Const, Var
 from ansorlite.te.index.form import flat

@@ -14,14 +14,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ansorlite.codegen import control, masks, types
+from ansorlite.codegen import control, types
 from ansorlite.codegen.context import Body, Context, Lanes
 from ansorlite.codegen.expressions import evaluate
 from ansorlite.codegen.scope import dependence
 from ansorlite.loops.nodes import Block, Buffer, For, If, Load, Scope, Store, statements
 from ansorlite.loops.visit import trips
 from ansorlite.once import once_for_each
-from ansorlite.target import Target
+from ansorlite.target import Target, masks
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Cast, Expr, Unary
 from ansorlite.te.index.ranges import Interval, bounds

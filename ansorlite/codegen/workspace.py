@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ansorlite.alignment import aligned
-from ansorlite.codegen.masks import masks_natively
 from ansorlite.loops.nodes import Alloc, Buffer, Function, Load, Scope, Stmt, Store, children, statements
 from ansorlite.loops.visit import loads, stores
 from ansorlite.target import Target
+from ansorlite.target.masks import masks_natively
 from ansorlite.te.index.form import form_of
 
 #: A private buffer up to this size lives on the stack,

@@ -14,9 +14,11 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ansorlite.features.memory import PAGE
 from ansorlite.features.names import COLUMN
 from ansorlite.machine.constants import MachineConstants
 from ansorlite.target import Target
+from ansorlite.target.masks import stores_in_pieces
 
 Numbers: TypeAlias = NDArray[np.float64]
 
@@ -122,9 +124,11 @@ class Draft:
         # Of those that are near each other whole vectors are loaded, and put together two by two by units of arithmetic.
         near, whole = magnitude("near_loads"), magnitude("near_vectors")
         gathered, picks = np.maximum(strided - near, 0.0), np.maximum(whole - near, 0.0)
-        # Lanes that are no part or multiple of a register's are masked; else the last vector is, where it is not full.
-        last = np.where(plain("lane_use") < 1.0, lanes / np.maximum(magnitude("vector_trip"), lanes), 0.0)
-        masks = np.where(np.minimum(lanes % native, native % lanes) > 0, 1.0, last)
+        # Of a loop's last vector so many elements are left; where they are no power of two, it is masked, or stored in pieces.
+        trip, width = np.maximum(np.rint(magnitude("vector_trip")), 1.0), np.minimum(np.exp2(np.ceil(plain("lanes"))), native)
+        pieces = np.bitwise_count((trip - (np.ceil(trip / width) - 1.0) * width).astype(np.int64))
+        masks = np.where((pieces > 1) & (plain("lane_use") < 1.0), lanes / np.maximum(trip, lanes), 0.0)
+        left = (pieces - 1.0) * (k.store + k.arithmetic) if stores_in_pieces(self.target) else k.masked_store
         share = parts / registers
         loading = (vectors * (k.load + masks * k.masked) * share + magnitude("crossing_loads") * k.crossing) * registers
         loading += scalars * k.broadcast + gathered * lanes * k.gather + whole * registers * k.load
@@ -146,7 +150,7 @@ class Draft:
         each = kept / k.issue + (1.0 - kept) / k.decode
         # Elements that are stored one by one; those of accumulators are loaded so, too.
         apart, again = magnitude("strided_stores") * lanes, np.where(accumulates, k.gather, 0.0)
-        moving = k.move * parts + masks * k.masked_store + apart / accumulators * (k.scatter + again)
+        moving = k.move * parts + masks * left + apart / accumulators * (k.scatter + again)
         in_memory = np.where(accumulates, np.where(magnitude("inner_reduce") > 1, k.forwarding, k.update), k.store)
         # What the innermost loop does not change is loaded before it, and stored where there are too few registers for it.
         hoisted = np.maximum(magnitude("fixed_loads") - self.target.vector_registers, 0.0)
@@ -155,8 +159,11 @@ class Draft:
         latency = np.where(spilled > 0, k.forwarding, np.where(multiplied + dots > 0, k.latency, k.add_latency))
         threads = np.maximum(plain("balance") * self.target.threads, 1.0)
         # Threads share what lies beyond their own caches, and one alone cannot use all of it.
-        l3 = magnitude("l2_traffic") / np.minimum(threads * k.l3_bytes, k.l3_all) + magnitude("l2_runs") * k.l3_run / threads
-        memory = (magnitude("l3_traffic") + magnitude("written_over")) / np.minimum(threads * k.memory_bytes, k.memory_all)
+        # Runs that end before a page does are fetched ahead less well.
+        runs, from_l3, from_memory = magnitude("l2_runs"), magnitude("l2_traffic"), magnitude("l3_traffic")
+        late_l3, late = k.l3_short * np.minimum(from_l3, runs * PAGE), k.memory_short * np.minimum(from_memory, runs * PAGE)
+        l3 = (from_l3 + late_l3) / np.minimum(threads * k.l3_bytes, k.l3_all) + runs * k.l3_run / threads
+        memory = (from_memory + late + magnitude("written_over")) / np.minimum(threads * k.memory_bytes, k.memory_all)
         vectors_alone = Cycles(
             arithmetic=steps * parts / done * (fused * k.arithmetic + slow) + blocks * picks * parts * k.arithmetic,
             tiles=np.zeros(iterations.shape),
@@ -164,9 +171,7 @@ class Draft:
             latency=np.where(in_registers, steps * latency / accumulators, 0.0),
             issue=issued * each,
             branches=magnitude("branches") * k.branch,
-            stores=np.where(
-                in_registers, 0.0, steps * (parts * in_memory + masks * k.masked_store) + blocks * apart * (k.scatter + again)
-            ),
+            stores=np.where(in_registers, 0.0, steps * (parts * in_memory + masks * left) + blocks * apart * (k.scatter + again)),
             # Accumulators go back to their tile after as many steps as they live through, unless they are the tile.
             moves=np.where(plain("in_registers") == 1, steps / np.maximum(magnitude("reduce"), 1.0) * moving, 0.0),
             spills=np.where(in_registers, blocks * (deep * spilled + hoisted) * k.spill * share, 0.0),

@@ -15,6 +15,7 @@ from ansorlite.columns.arithmetic import (
     every,
     largest,
     log2,
+    low_bit,
     maximum,
     minimum,
     negated,
@@ -257,7 +258,8 @@ def _inner_reduce(s: StatementFacts, looping: Numbers) -> Number:
 def _strided_stores(access: AccessFacts, stores: Number, s: StatementFacts) -> Number:
     """Vectors whose elements are stored apart from each other.
 
-    Iterations that store neighbours, unrolled ones or of the loop right around the vectorised one, store them as one.
+    Iterations that store neighbours, unrolled ones or of the loop right around the vectorised one, store them as one; unless they
+    begin with what makes the values, such as a tile of accumulators, or the lanes are no power of two.
     """
     if not access.widths or largest(access.lane_stride) < 2:
         return 0
@@ -270,10 +272,12 @@ def _strided_stores(access: AccessFacts, stores: Number, s: StatementFacts) -> N
         if inner[depth] is not inner[depth + 1]:
             inside = every((inside, *map(negated, passed)))
             passed = []
-            joined = both(real, either(s.unrolled[depth], both(inside, negated(s.parallel[depth]))))
+            around = [inside, negated(s.parallel[depth]), *(negated(access.renewed[depth]) for access in s.accesses)]
+            joined = both(real, either(s.unrolled[depth], every(around)))
             neighbours = neighbours * where(joined, inner[depth] / inner[depth + 1], 1)
         passed.append(real)
-    return where(equal(access.lane_stride, 2), stores / minimum(neighbours, s.lanes), 0)
+    together = where(equal(low_bit(s.lanes), s.lanes), minimum(neighbours, s.lanes), 1)
+    return where(equal(access.lane_stride, 2), stores / together, 0)
 
 
 def _crossing(access: AccessFacts, loads: Number, lanes: Number) -> Number:

@@ -19,6 +19,8 @@ from ansorlite.columns.arithmetic import along, both, ceil, largest, low_bit, ma
 from ansorlite.columns.compound import Compound
 from ansorlite.columns.tape import Number, bounds
 from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
+from ansorlite.features.runs import starts, walked_on
+from ansorlite.features.straight_line import straight
 from ansorlite.target import Target
 
 #: Sets of the first and of the second cache, as most CPUs have them. The third scatters addresses over its sets.
@@ -26,8 +28,8 @@ _SETS: Final = (64, 1024)
 #: Ways of a core's caches that are not counted on: one or two, so that what would fill the last but one is half lost. What matrix
 #: units read, whole tiles of whole lines, was found no slower where it fills all.
 _SPARE_WAYS: Final = (1, 2)
-#: Bytes of a page.
-_PAGE: Final = 4096
+#: Bytes of a page. Where a run of lines ends before one does, less of it has been fetched ahead.
+PAGE: Final = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +39,8 @@ class Memory:
     Attributes:
         unique: by access: bytes of all lines that it touches.
         traffic: for each cache, by access: bytes that are fetched into it.
-        runs: for the first and the second cache: runs of neighbouring lines that are fetched into it.
+        runs: for the first and the second cache: runs of neighbouring lines that are fetched into it, into the first in the order
+            of the innermost loop, into the second in that of all loops.
         pages: whose addresses are looked for.
         inside: by access: lines that one iteration of the parallel loop touches.
     """
@@ -103,11 +106,14 @@ def memory(s: StatementFacts, looping: Numbers, tiled: Number, target: Target) -
     levels = zip((first, second, _sums(fetched)), _capacities(target, caches, tiled), strict=True)
     traffic = tuple(_mean([_traffic(fetched, outer, _fitting(held, most)) for most in each]) for held, each in levels)
     innermost, inside = _innermost(s, looping), _inside_parallel(s)
-    runs = [select([here.run for here in line], innermost) * CACHE_LINE for line in lines]
+    runs = [[here.run for here in line] for line in lines]
+    inner = [select(of, innermost) for of in runs]
+    streams, around = target.machine.streams, straight(looping)
+    walked = [walked_on(of, touched, around, streams) for of, touched in zip(runs, fetched, strict=True)]
     return Memory(
         [line[0] * CACHE_LINE for line in fetched],
         traffic,
-        tuple(total(t / run for t, run in zip(level, runs, strict=True)) for level in traffic[: len(caches)]),
+        (starts(traffic[0], inner), starts(traffic[1], walked)),
         total(_traffic(pages, outer, _fitting(_sums(pages), target.machine.tlb_pages))),
         [select(line, inside) for line in fetched] if target.threads > 1 else [0] * len(fetched),
     )
@@ -171,7 +177,7 @@ def _dims(access: AccessFacts, caches: Sequence[tuple[int, int]]) -> list[_Dim]:
             # Rows whose distance is a multiple of a large power of two begin in few sets.
             begins = [maximum(sets * CACHE_LINE / low_bit(stride), 1) for _, sets in caches]
             # A run along it that ends with unused elements is never part of a longer one.
-            result.append(_Dim(width, extent + pad, minimum(stride / _PAGE, 1), *begins))
+            result.append(_Dim(width, extent + pad, minimum(stride / PAGE, 1), *begins))
             stride = stride * extent + pad * access.item if access.pads else stride * extent
     return result
 
@@ -210,7 +216,7 @@ def _lines_of_box(
     lines = row * rows
     places = zip((first, second), (scale_first, scale_second), _SETS, strict=True)
     held = [maximum((lines / minimum(row * place, sets) - 1) * scale, lines) for place, scale, sets in places]
-    return lines, *held, row, pages * maximum(row * (CACHE_LINE / _PAGE), 1)
+    return lines, *held, row, pages * maximum(row * (CACHE_LINE / PAGE), 1)
 
 
 #: From the dimensions of an access, the innermost first, to its lines.

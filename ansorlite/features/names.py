@@ -50,7 +50,7 @@ _MEMORY = (
     "l2_intensity",
     "l3_intensity",
     "l1_runs",  # runs of neighbouring lines that are fetched into the first cache, in the innermost loop's order
-    "l2_runs",
+    "l2_runs",  # into the second cache, in the order of all loops
     "pages",  # whose addresses are looked for, because more of them are in use than a core remembers
     "prefetches",  # lines that are asked for ahead, as the schedule says
     "coherence_misses",  # lines that the busiest thread reads, or fetches ahead, and another one has written

@@ -63,9 +63,7 @@ def loads_of(s: StatementFacts, looping: Numbers, tile: Number, vectors: Number,
         registers: that hold vectors.
     """
     alone = [_by_steps(access, s, vectors) for access in s.accesses]
-    inside: Number = 0  # the depth of the straight-line code
-    for depth, loop in enumerate(looping):
-        inside = where(loop, depth + 1, inside)
+    inside = straight(looping)
     found = [_sharing(access, s, inside) if s.accumulates and not access.write else None for access in s.accesses]
     shared = [(n, each) for n, each in zip(alone, found, strict=True) if each is not None]
     if not shared:
@@ -74,6 +72,18 @@ def loads_of(s: StatementFacts, looping: Numbers, tile: Number, vectors: Number,
     held = (tile + along) * vectors + total(n * each.waiting for n, each in shared)
     fits = both(s.in_registers > 0, held <= registers)
     return [n if each is None else where(fits, n * each.distinct, n) for n, each in zip(alone, found, strict=True)]
+
+
+def straight(looping: Numbers) -> Number:
+    """The depth of the straight-line code.
+
+    Args:
+        looping: by loop: whether it is one in the machine code.
+    """
+    result: Number = 0
+    for depth, flag in enumerate(looping):
+        result = where(flag, depth + 1, result)
+    return result
 
 
 def _by_steps(access: AccessFacts, s: StatementFacts, vectors: Number) -> Number:

@@ -42,6 +42,8 @@ class MachineConstants:
         l3_all, memory_all: all cores together.
         l1_share, l2_share, l3_share: the part of a cache that a sweep can fill before it slows down.
         l2_run, l3_run: the start of a run of lines in the second or third cache, which nothing has fetched ahead.
+        l3_short, memory_short: what bytes from there take longer where they come in runs that end before a page does, as a share.
+        streams: runs side by side that are fetched ahead, as long as they are.
         tlb_pages: pages whose addresses a core remembers nearby.
         page: looking for the address of another page.
         core_overlap, near_overlap, far_overlap: the share of the shorter of two that is not hidden behind the longer: what
@@ -99,6 +101,9 @@ class MachineConstants:
     wake: float
     half: float = 1.0
     coherence_miss: float = 40.0
+    l3_short: float = 0.0
+    memory_short: float = 0.0
+    streams: float = 16.0
     tile_product: float = amx.PRODUCT
     tile_latency: float = amx.LATENCY
     tile_load: float = amx.LOAD

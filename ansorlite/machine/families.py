@@ -109,7 +109,7 @@ FAMILIES: Final[Mapping[str, MachineConstants]] = {
             update=1.0, move=1.0, branch=1.0,
         load=0.5, store=1.0, broadcast=0.5, gather=0.5, scatter=1.8, masked_store=11.0,
             l2_bytes=32.0, l3_bytes=22.0, memory_bytes=6.0, l3_all=36.0,
-            l3_run=5.0,
+            l3_run=5.0, l3_short=0.3, memory_short=0.8,
             memory_all=10.0, page=7.0,
         tlb_pages=64.0, spill=1.0, code=4096.0, decode=2.0,
     ),

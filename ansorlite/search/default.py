@@ -17,10 +17,13 @@ from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.tile_space import TileSpace
 from ansorlite.task import Task
 
-#: Every sketch is bred for a while; then the best few of them for longer.
-_FIRST: Final = EvolutionSettings(population=2048, generations=2, keep=256)
-_THEN: Final = EvolutionSettings(population=2048, generations=8, keep=1)
-_FINALISTS: Final = 2
+#: Successive halving (Jamieson and Talwalkar, AISTATS 2016): every sketch is bred for a while, then so many of the best, each from
+#: what it has come to.
+_FIRST: Final = EvolutionSettings(population=1024, generations=4, keep=128)
+_THEN: Final = (
+    (4, EvolutionSettings(population=1024, generations=4, keep=128)),
+    (2, EvolutionSettings(population=1024, generations=8, keep=1)),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +46,9 @@ def default_candidates(task: Task, sketches: Sequence[Sketch]) -> tuple[Candidat
         rng = np.random.default_rng(0)
         return _Bred(sketch, *evolve(TileSpace(sketch), lambda rows: prior(extract(sketch, rows)), seeds, settings, rng))
 
-    first = [bred(sketch, np.zeros((0, len(sketch.holes)), np.int64), _FIRST) for sketch in sketches]
-    first.sort(key=lambda each: -each.scores[0])
-    last = [bred(each.sketch, each.rows, _THEN) for each in first[:_FINALISTS]]
-    last.sort(key=lambda each: -each.scores[0])
-    return (*(each.sketch.candidate(each.rows[0]) for each in last), NAIVE)
+    living = [bred(sketch, np.zeros((0, len(sketch.holes)), np.int64), _FIRST) for sketch in sketches]
+    for finalists, settings in _THEN:
+        living.sort(key=lambda each: -each.scores[0])
+        living = [bred(each.sketch, each.rows, settings) for each in living[:finalists]]
+    living.sort(key=lambda each: -each.scores[0])
+    return (*(each.sketch.candidate(each.rows[0]) for each in living), NAIVE)

@@ -22,6 +22,7 @@ OTHERS = {
     "pages": memory.pages(16),
     "streamed": memory.streamed(1 << 14, 3),
     "scattered": memory.scattered(1 << 14, 2, 3),
+    "beside": memory.beside(1 << 14, 4, 2, 3),
     "code": core.straight(128),
     **{op.value: core.dot_product(op) for op in (BinaryOp.DOT_U8S7, BinaryOp.DOT_S16S16, BinaryOp.DOT_BF16)},
 }
@@ -53,6 +54,7 @@ def test_what_is_measured_is_not_optimised_away() -> None:
     assert len(re.findall("vpmaddubsw", found["dot_u8s7"])) == len(re.findall("vpmaddwd", found["dot_s16s16"])) == 12
     # Each of four vectors is multiplied into three accumulators.
     assert len(re.findall("vfmadd", found["streamed"])) == len(re.findall("vfmadd", found["scattered"])) == 4 * 3
+    assert len(re.findall("vfmadd", found["beside"])) == 4 * 3
     assert len(set(re.findall(r"vbroadcastss\t(\d+)\(", found["code"]))) == 64
     # As many different loads, chains and stores as are counted: none is merged with another.
     assert len(set(re.findall(r"vxorps\t(\d+)\(", found["issue"]))) == 6
@@ -75,6 +77,20 @@ def test_loops_run_and_take_time() -> None:
     for name in bodies:
         assert watch.once(name, 10) > 0
     assert (watch.data[HEAD - 8 : HEAD] != 0).any()
+
+
+def test_sweeps_take_turns_and_the_least_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A turn of the one is of three things, of the other of one; the second attempt at it is the fastest."""
+    watch = Stopwatch(process_target(), {"three": lambda loop: 3 * memory.pages(1)(loop), "one": memory.pages(1)}, 1 << 13)
+    slow, asked = iter([9.0, 6.0, 4.5, 3.0, 9.0, 12.0]), []
+
+    def once(name: str, turns: int) -> float:
+        asked.append((name, turns))
+        return next(slow)
+
+    monkeypatch.setattr(watch, "once", once)
+    assert watch.sweeps(6, 3) == {"three": 4.5 / 6, "one": 3.0 / 6}
+    assert asked == [("three", 2), ("one", 6)] * 3
 
 
 def test_what_two_passes_differ_on_stays_as_it_was() -> None:

@@ -51,6 +51,8 @@ PROGRAMS = (
     _features(**NO_LOADS, div=0.0, math=0.0, convert=0.0),
     _features(unrolled=1.0, cheap=0.0, div=0.0, math=0.0, convert=0.0, dot=0.0),
     _features(lanes=3.0),
+    _features(vector_trip=11.0),
+    _features(vector_trip=11.0, unrolled=1.0, cheap=0.0, div=0.0, math=0.0, convert=0.0, dot=0.0),
 )
 #: The same on matrix units: bound by products, by loads, and by sums that wait for each other.
 _TILES = {"tile_products": 2.0**20, "tile_loads": 2.0**20, "tile_stores": 2.0**10, "tile_sums": 4.0}
@@ -61,13 +63,13 @@ PROGRAMS += tuple(
 #: Two cores with such units.
 TILED = replace(targets.WIDE, cpu="sapphirerapids", features="+amx-int8,+amx-bf16,+amx-tile")
 #: Capacities decide what the features are, before the draft sees them.
-IN_FEATURES = ("l1_share", "tlb_pages")
+IN_FEATURES = ("l1_share", "streams", "tlb_pages")
 
 
 @pytest.mark.parametrize("name", [f.name for f in fields(MachineConstants) if f.name not in IN_FEATURES])
 def test_every_constant_counts(name: str) -> None:
     row = replace(WIDE, issue=1.0) if name == "issue" else replace(WIDE, l3_all=8.0) if name == "l3_all" else WIDE
-    other = replace(row, **{name: 0.25 * getattr(row, name) if name != "masked" else 3.0})
+    other = replace(row, **{name: 0.25 * getattr(row, name) or 3.0})
     one, two = (Draft(replace(TILED, machine=machine)) for machine in (row, other))
     level = {"l2_share": TILED.l2, "l3_share": TILED.l3}
     some = PROGRAMS if name not in level else (_features(bytes=0.5 * level[name], thread_bytes=0.5 * level[name]),)
@@ -81,6 +83,33 @@ def test_half_a_register_takes_less_where_a_whole_one_is_two_parts(lanes: int, p
     assert split.arithmetic == pytest.approx(whole.arithmetic * parts / np.ceil(lanes / 16))
     assert split.latency == whole.latency
     assert split.issue == whole.issue
+
+
+@pytest.mark.parametrize(("trip", "pieces"), [(8, 1), (9, 1), (12, 1), (7, 3), (13, 2), (15, 3)])
+def test_what_is_left_of_a_row_is_stored_in_pieces_or_under_a_mask(trip: int, pieces: int) -> None:
+    """Where it is a power of two it is one store."""
+    program = _features(lanes=float(np.log2(min(trip, 8))), vector_trip=float(trip), strided_stores=0.0)
+    masked = replace(targets.WIDE, vector_bytes=32, machine=replace(WIDE, masked_store=100.0))
+    apart = replace(masked, features="+avx2")
+    found = [float(Draft(target).cycles(program).stores[0, 0]) for target in (masked, apart)]
+    none = float(Draft(replace(masked, machine=WIDE)).cycles(program).stores[0, 0])
+    assert (found[0] > 10 * none) == (pieces > 1)
+    assert (found[1] > none) == (pieces > 1)
+    assert found[1] < 10 * none
+
+
+def test_short_runs_come_slowly() -> None:
+    """Those that end before a page does; of longer ones the first page."""
+    target = replace(targets.WIDE, machine=replace(WIDE, l3_short=0.5, l3_run=0.0))
+    plain = replace(target, machine=replace(target.machine, l3_short=0.0))
+
+    def longer(lines: int) -> float:
+        program = _features(l2_traffic=2.0**30, l2_runs=2.0**30 / (64 * lines))
+        slow, fast = (Draft(each).cycles(program).l3[0, 0] for each in (target, plain))
+        return float(slow / fast)
+
+    assert [longer(1), longer(64)] == pytest.approx([1.5, 1.5])
+    assert longer(128) == pytest.approx(1.25)
 
 
 def test_a_dot_product_is_added_to_its_sum_at_once() -> None:

@@ -26,7 +26,8 @@ def rows_of_a_matrix(
         "walk", trips, shared, never, vector, never, 16, False, False, False, {frozenset((0,)): Operations(cheap=1)}, (access,)
     )
     features = np.array(assemble(facts, target), dtype=np.float64)
-    return {name: float(2.0 ** features[COLUMN[name]] - 1.0) for name in ("l1_traffic", "l2_traffic", "l1_runs", "pages")}
+    names = ("l1_traffic", "l2_traffic", "l1_runs", "l2_runs", "pages")
+    return {name: float(2.0 ** features[COLUMN[name]] - 1.0) for name in names}
 
 
 @pytest.mark.parametrize("caches", [{"l1": 4096}, {"l2": 1 << 16}])
@@ -56,6 +57,31 @@ def test_a_run_of_lines_is_as_long_as_the_rows_are_contiguous() -> None:
     assert rows_of_a_matrix(1, 64, 16, 1040)["l1_runs"] == pytest.approx(64)
     assert rows_of_a_matrix(1, 64, 64, 1040)["l1_runs"] == pytest.approx(64)
     assert rows_of_a_matrix(1, 64, 64, 64)["l1_runs"] == pytest.approx(1)
+
+
+def test_runs_go_on_from_loop_to_loop() -> None:
+    assert rows_of_a_matrix(1, 64, 16, 1040)["l2_runs"] == pytest.approx(64)
+    assert rows_of_a_matrix(1, 64, 64, 64)["l2_runs"] == pytest.approx(1)
+    assert rows_of_a_matrix(1, 64, 64, 64, parallel=True)["l2_runs"] == pytest.approx(1)
+
+
+def columns_by_blocks(rows: int, blocks: int, target: Target = WIDE) -> float:
+    """Runs of a walk over blocks of 16 columns of so many rows, all of one block before the next."""
+    never, columns = [False] * 3, 16 * blocks
+    widths = ([rows, rows, 1, 1], [columns, 16, 16, 1])
+    access = AccessFacts(widths, (rows, columns + 16), 4, [True] * 3, 1, write=False, renewed=never)
+    sums = {frozenset((0,)): Operations(cheap=1)}
+    kinds = (never, [False, True, False], [False, False, True], never)
+    facts = StatementFacts("walk", [blocks, rows, 16], *kinds, 16, False, False, False, sums, (access,))
+    return float(2.0 ** np.array(assemble(facts, target), dtype=np.float64)[COLUMN["l2_runs"]] - 1.0)
+
+
+def test_a_few_runs_are_walked_side_by_side() -> None:
+    """What fetches ahead follows so many of them; of more, each begins anew with every block."""
+    eight = replace(WIDE, machine=replace(WIDE.machine, streams=8.0))
+    assert columns_by_blocks(16, 8) == pytest.approx(16)
+    assert columns_by_blocks(17, 8) == pytest.approx(17 * 8)
+    assert columns_by_blocks(9, 8, eight) == pytest.approx(9 * 8)
 
 
 def test_more_pages_than_a_core_remembers_are_looked_for_again() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from ansorlite.once import once_for_each
-from ansorlite.target import Target
+from ansorlite.target.facts import Target
 from ansorlite.te import dtypes
 
 
