@@ -17,8 +17,8 @@ from ansorlite.sketch.sketch import Sketch
 from ansorlite.sketch.tile_space import TileSpace
 from ansorlite.task import Task
 
-#: Successive halving (Jamieson and Talwalkar, AISTATS 2016): every sketch is bred for a while, then so many of the best, each from
-#: what it has come to.
+#: Successive halving (Jamieson and Talwalkar, AISTATS 2016): every sketch is bred for a while, then so many of the best, each
+#: from what it has come to.
 _FIRST: Final = EvolutionSettings(population=1024, generations=4, keep=128)
 _THEN: Final = (
     (4, EvolutionSettings(population=1024, generations=4, keep=128)),
