@@ -161,19 +161,23 @@ def _short(target: Target, nbytes: int) -> float:
 
     Two products of each vector keep a core from looking ahead beyond a run, as the work of most programs does.
     """
-    bodies: dict[str, core.Body] = {"short": memory.scattered(nbytes, _SHORT_RUN, 2), "long": memory.streamed(nbytes, 2)}
-    watch = Stopwatch(target, bodies, nbytes + target.vector_registers * target.vector_bytes)
-    seconds = watch.sweeps(nbytes // target.vector_bytes, _SWEEPS * _far(target) // nbytes)
+    seconds = _swept(target, {"short": memory.scattered(nbytes, _SHORT_RUN, 2), "long": memory.streamed(nbytes, 2)}, nbytes)
     return max(seconds["short"] / seconds["long"] - 1.0, 0.0)
 
 
 def _streams(target: Target, nbytes: int) -> float:
     """How many runs side by side, together so many bytes long, are read as fast as a few."""
-    bodies: dict[str, core.Body] = {f"beside{count}": memory.beside(nbytes, count, _PIECE, 2) for count in _STREAMS}
-    watch = Stopwatch(target, bodies, nbytes + _STREAMS[-1] * CACHE_LINE * _PIECE)
-    seconds = watch.sweeps(nbytes // target.vector_bytes, _SWEEPS * _far(target) // nbytes)
+    seconds = _swept(target, {f"beside{count}": memory.beside(nbytes, count, _PIECE, 2) for count in _STREAMS}, nbytes)
     fast = min(seconds.values())
     return float(max(count for count in _STREAMS if seconds[f"beside{count}"] <= _SLOWER * fast))
+
+
+def _swept(target: Target, bodies: Mapping[str, core.Body], nbytes: int) -> dict[str, float]:
+    """Seconds of each vector, where loops read so many bytes again and again."""
+    # The last vectors of a sweep may lie behind its end, and runs side by side a piece each.
+    behind = max(target.vector_registers * target.vector_bytes, _STREAMS[-1] * _PIECE * CACHE_LINE)
+    watch = Stopwatch(target, bodies, nbytes + behind)
+    return watch.sweeps(nbytes // target.vector_bytes, _SWEEPS * _far(target) // nbytes)
 
 
 def _overlap(target: Target, c: MachineConstants, within: int, beyond: int, rate: float) -> float:
