@@ -1,9 +1,11 @@
-"""Lines of caches, where arrays, buffers and parts of files begin, and what is loaded of them as a whole."""
+"""Lines of caches, pages of memory, where arrays, buffers and parts of files begin, and what is loaded of them as a whole."""
 
 from typing import Final
 
 #: Bytes of a cache line.
 CACHE_LINE: Final = 64
+#: Bytes of a page of memory, large ones aside: what an entry of a TLB is for, and beyond which no prefetcher goes.
+PAGE: Final = 4096
 #: Bytes: a cache line, and the widest vector register.
 ALIGNMENT: Final = CACHE_LINE
 #: Bytes: what the address of each array of a GPU's program is a multiple of, as it loads so many at once.

@@ -23,6 +23,7 @@ from typing import Final
 import llvmlite.binding as llvm
 import numpy as np
 
+from ansorlite.alignment import PAGE
 from ansorlite.codegen import team
 from ansorlite.codegen.machine import machine, optimise
 from ansorlite.codegen.object import Object
@@ -33,7 +34,6 @@ from ansorlite.te import dtypes
 
 _QEMU: Final = "qemu-aarch64-static"
 _LIBRARIES: Final = Path("/usr/aarch64-linux-gnu")
-_PAGE: Final = 4096
 #: Bytes of SVE's registers, at least.
 _LEAST_SVE: Final = 16
 #: Bytes of address space for a kernel's arrays.
@@ -194,8 +194,8 @@ class Machine:
         self.call(self._mprotect, self._arena, _ARENA, _NONE)
         addresses, end = [], self._arena
         for number, size in enumerate(nbytes):
-            begin, pages = end + _PAGE, max(1, -(-size // _PAGE) + (number >= len(arrays)))
-            end = begin + pages * _PAGE
+            begin, pages = end + PAGE, max(1, -(-size // PAGE) + (number >= len(arrays)))
+            end = begin + pages * PAGE
             assert end < self._arena + _ARENA
             self.call(self._mprotect, begin, end - begin, _READ_WRITE)
             addresses.append(end - size if number < len(arrays) else (end - size) // 64 * 64)
@@ -211,11 +211,11 @@ class Machine:
 
     def call_on(self, function: int, instance: int, *arrays: np.ndarray) -> np.ndarray:
         """Call ``void function(void *instance, ...)`` with the addresses of copies; what the last of them is afterwards."""
-        begin, end, addresses = self._arena + _PAGE, self._arena + _PAGE, []
+        begin, end, addresses = self._arena + PAGE, self._arena + PAGE, []
         for array in arrays:
             addresses.append(end)
             end += -(-array.nbytes // 64) * 64
-        self.call(self._mprotect, begin, -(-(end - begin) // _PAGE) * _PAGE, _READ_WRITE)
+        self.call(self._mprotect, begin, -(-(end - begin) // PAGE) * PAGE, _READ_WRITE)
         for address, array in zip(addresses, arrays, strict=True):
             self._fill(address, array.tobytes())
         self.call(function, instance, *addresses)

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Final
 
-from ansorlite.alignment import CACHE_LINE
+from ansorlite.alignment import CACHE_LINE, PAGE
 from ansorlite.calibration import core, memory, parallel, tiles
 from ansorlite.calibration.stopwatch import Stopwatch
 from ansorlite.machine.constants import MachineConstants
@@ -138,7 +138,7 @@ def _memory(target: Target, c: MachineConstants) -> MachineConstants:
     l2, l3 = target.l2 // 2, min(target.l3 // 2, 1 << 23)
     bodies: dict[str, core.Body] = {"l2_run": memory.runs(l2, _RUN), "l3_run": memory.runs(l3, _RUN)}
     bodies |= {f"pages{count}": memory.pages(count) for count in _PAGES}
-    seconds = Stopwatch(target, bodies, max(l3, (_PAGES[-1] + 1) * memory.PAGE)).seconds()
+    seconds = Stopwatch(target, bodies, max(l3, (_PAGES[-1] + 1) * PAGE)).seconds()
     cycles = {name: taken * c.clock for name, taken in seconds.items()}
     waits = [cycles[f"pages{count}"] for count in _PAGES]
     reached = [count for count, wait in zip(_PAGES, waits, strict=True) if wait <= (min(waits) + max(waits)) / 2]

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from ansorlite.alignment import CACHE_LINE
+from ansorlite.alignment import CACHE_LINE, PAGE
 from ansorlite.calibration.loop import HEAD, Loop
 
 Body = Callable[[Loop], int]
 
 #: An odd number: its multiples modulo a power of two are in no order that a prefetcher follows, and each comes once.
 _SCATTER: Final = 0x9E3779B1
-PAGE: Final = 4096
 
 
 def _scattered(loop: Loop, places: int) -> str:

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorlite.features.memory import PAGE
+from ansorlite.alignment import PAGE
 from ansorlite.features.names import COLUMN
 from ansorlite.machine.constants import MachineConstants
 from ansorlite.target import Target

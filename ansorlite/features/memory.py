@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from ansorlite.alignment import CACHE_LINE
+from ansorlite.alignment import CACHE_LINE, PAGE
 from ansorlite.columns.arithmetic import along, both, ceil, largest, low_bit, maximum, minimum, select, total, where
 from ansorlite.columns.compound import Compound
 from ansorlite.columns.tape import Number, bounds
@@ -28,8 +28,6 @@ _SETS: Final = (64, 1024)
 #: Ways of a core's caches that are not counted on: one or two, so that what would fill the last but one is half lost. What matrix
 #: units read, whole tiles of whole lines, was found no slower where it fills all.
 _SPARE_WAYS: Final = (1, 2)
-#: Bytes of a page. Where a run of lines ends before one does, less of it has been fetched ahead.
-PAGE: Final = 4096
 
 
 @dataclass(frozen=True, eq=False)

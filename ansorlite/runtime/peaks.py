@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import llvmlite.binding as llvm
 import numpy as np
 
+from ansorlite.alignment import PAGE
 from ansorlite.codegen.builder import Module
 from ansorlite.codegen.machine import machine, optimise
 from ansorlite.runtime.linker import Linked
@@ -30,7 +31,6 @@ _Bytes: TypeAlias = np.ndarray[Any, Any]
 _CHAINS: Final = 12
 #: Vectors in one step of a sweep.
 _WAYS: Final = range(4)
-_PAGE: Final = 4096
 #: Seconds of one attempt, and how many there are: the best counts, as nothing but other work on the machine slows one.
 _SECONDS: Final = 0.005
 _ATTEMPTS: Final = 60
@@ -223,15 +223,15 @@ class Loops:
 
     def _sweeps(self, sweep: Callable[[_Bytes, int], Callable[[int], None]], data: _Bytes, nbytes: int, threads: int) -> Work:
         # As far apart as they can be, for cores fetch what lies ahead; each begins on a page.
-        apart = len(data) // threads // _PAGE * _PAGE
+        apart = len(data) // threads // PAGE * PAGE
         part = max(min(nbytes // threads, apart) // self.block, 1) * self.block
         return Work(lambda number: sweep(data[number * apart :], part), part)
 
 
 def aligned(nbytes: int) -> _Bytes:
     """Bytes that begin on a page; all touched."""
-    raw = np.ones(nbytes + _PAGE, np.uint8)
-    begin = -raw.ctypes.data % _PAGE
+    raw = np.ones(nbytes + PAGE, np.uint8)
+    begin = -raw.ctypes.data % PAGE
     return raw[begin : begin + nbytes]
 
 
