@@ -64,10 +64,11 @@ def boost(groups: Sequence[Group], weights: NDArray[np.float64], errors: Errors,
     parameters = _parameters(settings) | {"min_sum_hessian_in_leaf": 0.5 * float(weights.min())}
     # float32, because that is what the compiled forest compares.
     rows = np.concatenate([group.features.reshape(-1, group.features.shape[2]).astype(np.float32) for group in groups])
-    booster = lightgbm.train(
-        parameters | {"objective": gradient}, lightgbm.Dataset(rows, params=parameters), num_boost_round=settings.trees
-    )
-    return Forest.of(booster.dump_model())
+    # As lightgbm.train does, which writes the model out and reads it again at the end.
+    booster = lightgbm.Booster(parameters, lightgbm.Dataset(rows, params=parameters))
+    for _ in range(settings.trees):
+        booster.update(fobj=gradient)
+    return Forest.of(booster.model_to_string())
 
 
 def _parameters(settings: ForestSettings) -> dict[str, object]:
@@ -90,4 +91,5 @@ def _parameters(settings: ForestSettings) -> dict[str, object]:
         # On a busy machine OpenMP's spinning threads make training ten times slower, not faster.
         "num_threads": 1,
         "verbose": -1,
+        "objective": "none",
     }

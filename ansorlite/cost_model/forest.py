@@ -11,9 +11,8 @@ the very one that LightGBM takes in float64.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,29 +41,35 @@ class Forest:
     leaves: NDArray[np.float64]
 
     @staticmethod
-    def of(dump: Mapping[str, Any]) -> Forest:
-        """The forest in what LightGBM's ``Booster.dump_model()`` returns.
+    def of(model: str) -> Forest:
+        """The forest in what LightGBM's ``Booster.model_to_string()`` returns. (``dump_model()`` says the same as JSON, and takes
+        six times as long.)
 
         Raises:
             ValueError: a tree of more than 32 leaves, or a split that is not a plain ``<=``.
         """
-        splits: list[tuple[int, float, int]] = []
+        feature: list[int] = []
+        threshold: list[float] = []
+        mask: list[int] = []
         first = [0]
-        leaves = np.zeros((len(dump["tree_info"]), LEAVES))
-        for tree, info in enumerate(dump["tree_info"]):
-            values: list[float] = []
-            splits.extend(_walk(info["tree_structure"], values))
-            if len(values) > LEAVES:
-                raise ValueError(f"a tree has {len(values)} leaves; at most {LEAVES} can be evaluated")
-            leaves[tree, : len(values)] = values
-            first.append(len(splits))
-        used, feature = np.unique(np.asarray([split[0] for split in splits], np.int64), return_inverse=True)
+        trees = [_Tree.of(text) for text in model.split("\nTree=")[1:]]
+        leaves = np.zeros((len(trees), LEAVES))
+        for number, tree in enumerate(trees):
+            if len(tree.leaf) > LEAVES:
+                raise ValueError(f"a tree has {len(tree.leaf)} leaves; at most {LEAVES} can be evaluated")
+            masks, order = tree.masks()
+            leaves[number, : len(order)] = [tree.leaf[leaf] for leaf in order]
+            feature += tree.feature
+            threshold += tree.threshold
+            mask += masks
+            first.append(len(mask))
+        used, position = np.unique(np.asarray(feature, np.int64), return_inverse=True)
         return Forest(
             used=used,
             first=np.asarray(first, np.int64),
-            feature=feature.astype(np.int64),
-            threshold=_round_down(np.asarray([split[1] for split in splits], np.float64)),
-            mask=np.asarray([split[2] for split in splits], np.uint32),
+            feature=position.astype(np.int64),
+            threshold=_round_down(np.asarray(threshold, np.float64)),
+            mask=np.asarray(mask, np.uint32),
             leaves=leaves,
         )
 
@@ -75,18 +80,53 @@ class Forest:
         )
 
 
-def _walk(node: Mapping[str, Any], values: list[float]) -> Iterator[tuple[int, float, int]]:
-    """The splits under ``node`` as (feature, threshold, mask); ``values`` grows by its leaves, from left to right."""
-    if "leaf_value" in node:
-        values.append(node["leaf_value"])
-        return
-    if node["decision_type"] != "<=" or node["missing_type"] != "None":
-        raise ValueError(f"cannot evaluate a split {node['decision_type']} with missing values as {node['missing_type']}")
-    begin = len(values)
-    yield from _walk(node["left_child"], values)
-    left = (1 << len(values)) - (1 << begin)
-    yield from _walk(node["right_child"], values)
-    yield node["split_feature"], node["threshold"], ~left & 0xFFFFFFFF
+#: Of LightGBM's ``decision_type``: whether a split is by categories, and the bits that say how missing values go.
+_BY_CATEGORY: Final = 0b0001
+_MISSING: Final = {0b0000: "None", 0b0100: "Zero", 0b1000: "NaN"}
+
+
+@dataclass(frozen=True)
+class _Tree:
+    """One tree, by split: its feature and threshold, and where a row goes: to another split, or to leaf ``~child``."""
+
+    feature: list[int]
+    threshold: list[float]
+    left: list[int]
+    right: list[int]
+    leaf: list[float]
+
+    @staticmethod
+    def of(text: str) -> _Tree:
+        facts = dict(line.split("=", 1) for line in text.partition("\n\n")[0].splitlines()[1:])
+        for kind in map(int, facts.get("decision_type", "").split()):
+            missing = _MISSING[kind & 0b1100]
+            if kind & _BY_CATEGORY or missing != "None":
+                decision = "==" if kind & _BY_CATEGORY else "<="
+                raise ValueError(f"cannot evaluate a split {decision} with missing values as {missing}")
+        return _Tree(
+            list(map(int, facts.get("split_feature", "").split())),
+            list(map(float, facts.get("threshold", "").split())),
+            list(map(int, facts.get("left_child", "").split())),
+            list(map(int, facts.get("right_child", "").split())),
+            list(map(float, facts["leaf_value"].split())),
+        )
+
+    def masks(self) -> tuple[list[int], list[int]]:
+        """By split the leaves that are left to a row that goes right, and the leaves from left to right."""
+        masks = [0] * len(self.feature)
+        order: list[int] = []
+
+        def walk(node: int) -> None:
+            if node < 0:
+                order.append(~node)
+                return
+            begin = len(order)
+            walk(self.left[node])
+            masks[node] = ~((1 << len(order)) - (1 << begin)) & 0xFFFFFFFF
+            walk(self.right[node])
+
+        walk(0 if self.feature else ~0)
+        return masks, order
 
 
 def _round_down(thresholds: NDArray[np.float64]) -> NDArray[np.float32]:

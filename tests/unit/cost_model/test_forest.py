@@ -44,7 +44,7 @@ def test_equals_lightgbm(
     values *= scale
     x = rng.choice(values, size=(200, columns)).astype(np.float32)
     booster = trained(x, rng.normal(size=200), trees, leaves, seed)
-    forest = Forest.of(booster.dump_model())
+    forest = Forest.of(booster.model_to_string())
     features = rng.choice(values, size=(n, statements, columns)).astype(np.float32).astype(np.float64)
     expected = booster.predict(features.reshape(n * statements, columns), num_threads=1).reshape(n, statements).sum(axis=1)
     if layout == "features first":
@@ -57,13 +57,13 @@ def test_equals_lightgbm(
 def test_a_feature_is_rounded_to_float32_like_in_training() -> None:
     x = np.asarray([[0.1], [0.2]] * 10, np.float32)
     booster = trained(x, x[:, 0], trees=1, leaves=2, seed=0)
-    forest = Forest.of(booster.dump_model())
+    forest = Forest.of(booster.model_to_string())
     np.testing.assert_allclose(forest.predict(np.asarray([[[0.1]], [[0.2]]])), booster.predict(np.asarray([[0.1], [0.2]])))
 
 
 def test_no_program_and_no_split() -> None:
     constant = trained(np.ones((30, 3), np.float32), np.full(30, 2.5), trees=2, leaves=4, seed=0)
-    forest = Forest.of(constant.dump_model())
+    forest = Forest.of(constant.model_to_string())
     np.testing.assert_allclose(forest.predict(np.ones((5, 2, 3))), np.full(5, 2 * constant.predict(np.ones((1, 3)))[0]))
     assert forest.predict(np.ones((0, 2, 3))).shape == (0,)
 
@@ -72,7 +72,7 @@ def test_too_large_a_tree_is_refused() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(500, 2)).astype(np.float32)
     with pytest.raises(ValueError, match="40 leaves"):
-        Forest.of(trained(x, rng.normal(size=500), trees=1, leaves=40, seed=0).dump_model())
+        Forest.of(trained(x, rng.normal(size=500), trees=1, leaves=40, seed=0).model_to_string())
 
 
 def test_categorical_splits_and_missing_values_are_refused() -> None:
@@ -82,8 +82,8 @@ def test_categorical_splits_and_missing_values_are_refused() -> None:
     plain = {"num_threads": 1, "verbose": -1, "min_data_in_leaf": 1}
     categorical = lightgbm.train(plain, lightgbm.Dataset(x, y, categorical_feature=[0]), num_boost_round=1)
     with pytest.raises(ValueError, match="=="):
-        Forest.of(categorical.dump_model())
+        Forest.of(categorical.model_to_string())
     x[::7] = np.nan
     missing = lightgbm.train(plain, lightgbm.Dataset(x, y), num_boost_round=1)
     with pytest.raises(ValueError, match="missing values as NaN"):
-        Forest.of(missing.dump_model())
+        Forest.of(missing.model_to_string())
