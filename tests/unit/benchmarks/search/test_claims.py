@@ -7,11 +7,12 @@ import pytest
 from ansorlite.errors import ArgumentError
 from ansorlite.tuner.presets import DEFAULT, PRESETS
 from benchmarks.common.tables import Table as Grid
-from benchmarks.search.claims import CLAIMS, ENOUGH, NEURAL_ENOUGH, NEURAL_TABLES, claims
+from benchmarks.search.claims import CLAIMS, ENOUGH, NEURAL_ENOUGH, NEURAL_TABLES, RANDOM, claims
 from benchmarks.search.kept import keep, kept
 from benchmarks.search.results import Judged, is_neural
 from benchmarks.search.standing import Found, OnTable
 from benchmarks.search.table import Kind, Table
+from benchmarks.search.variants import BEFORE
 from tests.unit.benchmarks.search.support import small_table
 
 HERON = next(claim for claim in CLAIMS if claim.ours.preset == "heron")
@@ -99,3 +100,13 @@ def test_tables_are_kept_by_title(tmp_path: Path) -> None:
     path.write_text('{"a": 3}')
     with pytest.raises(ArgumentError, match="delete it, and make them again"):
         kept(path)
+
+
+@pytest.mark.parametrize(("random", "count"), [(1.0, 1), (3.0, 0)])
+def test_what_another_preset_would_have_reached_is_told(random: float, count: int) -> None:
+    table = small_table(kind=Kind.FOREIGN)
+    found = {(name, "t"): runs(table, name, seconds) for name, seconds in ((DEFAULT, 3.0), (BEFORE, 2.0), (RANDOM, random))}
+    made = claims({"t": table}, {64: found})
+    (told,) = (note for note in made.notes if note.endswith("foreign tables."))
+    assert f"before on {count} of 1 foreign" in told
+    assert next(row for row in made.rows if "6 of 8 foreign" in row[0])[1] == "0 of 1"
