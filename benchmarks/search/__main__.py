@@ -35,6 +35,7 @@ from ansorlite.tuner.presets import PRESETS
 from benchmarks.search import foreign, growing, learning, page, record, table
 from benchmarks.search import models as judging
 from benchmarks.search.cases import CLOUDS, GRIDS, matching, task_of
+from benchmarks.search.confirming import Confirmation
 from benchmarks.search.describing import described
 from benchmarks.search.judge import Bench
 from benchmarks.search.kept import kept
@@ -208,40 +209,49 @@ def _run(
         runs.add(_made(preset, name, benches[name], seed, trials, what))
         known.add((what, seed))
     click.echo(f"{len(known) - before} runs, {before} were known", err=True)
+    _drop_superseded(runs, _digests((*PRESETS, *VARIANTS), _paths(folder, (Kind.GRID, Kind.FOREIGN), ())))
 
 
 @main.command("confirm")
 @click.option("--trials", type=click.IntRange(min=1), default=64, show_default=True)
 @click.option("--sample", type=click.IntRange(min=1), default=1, show_default=True, help="Runs made again, of each table.")
+@click.option("--anew", is_flag=True, help="Where one is not as it was, make all of the preset again.")
 @click.option("--seconds", type=click.FloatRange(min=0), default=math.inf, help="Begin no other run after so many.")
 @_results
 @_folder
-def _confirm(trials: int, sample: int, seconds: float, results: Path, folder: Path) -> None:
+def _confirm(trials: int, sample: int, anew: bool, seconds: float, results: Path, folder: Path) -> None:
     """Where code has changed, but not what it does: make a few runs of each preset on each table again. Where all of a preset
     are as they were, the others of it count, too; else they are to be run anew."""
-    until = time.monotonic() + seconds
     found = _paths(folder, (Kind.GRID, Kind.FOREIGN), ())
     runs = Results(results)
     names = (*PRESETS, *VARIANTS)
     digests = _digests(names, found)
     benches: dict[str, Bench] = {}
-    for preset in names:
-        old = {name: runs.before(preset, name, trials, digests[preset, name]) for name in found}
-        again = [row for rows in old.values() for row in rows[:sample]]
-        if not again:
-            continue
-        if time.monotonic() >= until:
+
+    def make(row: Judged) -> Judged:
+        if row.table not in benches:
+            benches[row.table] = Bench.of(table.read(found[row.table], features=True))
+        return _made(row.preset, row.table, benches[row.table], row.seed, trials, digests[row.preset, row.table])
+
+    confirmation = Confirmation(runs, digests, trials, make, time.monotonic() + seconds)
+    for each in confirmation.each(names, tuple(found), sample, anew):
+        if each is None or each.left:
             click.echo("the time is up; the same command goes on", err=True)
-            break
-        for row in again:
-            if row.table not in benches:
-                benches[row.table] = Bench.of(table.read(found[row.table], features=True))
-        same = all(_made(preset, row.table, benches[row.table], row.seed, trials, "").bests == row.bests for row in again)
-        for name, rows in old.items():
-            if same and rows:
-                runs.renew(rows, digests[preset, name])
-        verdict = f"as before: {sum(map(len, old.values()))} runs count" if same else "not as before: run it anew"
-        click.echo(f"{preset}: {len(again)} runs made again, {verdict}")
+            return
+        if each.renewed:
+            verdict = f"as before: {each.renewed} runs count"
+        elif anew:
+            verdict = f"not as before: {each.anew} more made anew"
+        else:
+            verdict = "not as before: run it anew, or confirm with --anew"
+        click.echo(f"{each.preset}: {each.compared} runs made again, {verdict}")
+    _drop_superseded(runs, digests)
+
+
+def _drop_superseded(runs: Results, digests: Mapping[tuple[str, str], str]) -> None:
+    """Forget what was made again since, and say so."""
+    if dropped := runs.drop_superseded(set(digests.values())):
+        click.echo(f"{dropped} runs of other code, made again since, are dropped", err=True)
 
 
 def _made(preset: str, name: str, bench: Bench, seed: int, trials: int, what: str) -> Judged:

@@ -7,7 +7,7 @@ import functools
 import hashlib
 import importlib.util
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +16,7 @@ from ansorlite.errors import AnsorliteError
 from ansorlite.search import STRATEGIES
 from ansorlite.tuner.presets import Preset
 from ansorlite.writing import replacing
+from benchmarks.search import source
 from benchmarks.search.judge import Course
 from benchmarks.search.table import features_path, programs
 
@@ -89,16 +90,36 @@ class Results:
             file.write(json.dumps(asdict(row)) + "\n")
 
     def before(self, preset: str, table: str, trials: int, digest: str) -> list[Judged]:
-        """The latest runs of a preset on a table, where none was made by the code of ``digest``: those of one other digest."""
+        """The latest runs of a preset on a table that code of another digest made, all of one digest."""
         rows = [row for row in self.rows if (row.preset, row.table, row.trials) == (preset, table, trials)]
-        return [row for row in rows if row.digest == rows[-1].digest != digest and digest not in {each.digest for each in rows}]
+        others = [row for row in rows if row.digest != digest]
+        return [row for row in others if row.digest == others[-1].digest]
 
-    def renew(self, rows: Sequence[Judged], digest: str) -> None:
-        """Let these runs count as made by the code of ``digest``."""
+    def renew(self, rows: Sequence[Judged], digests: Mapping[tuple[str, str], str]) -> None:
+        """Let these runs count as made by the code of ``digests``, by preset and table."""
         renewed = {id(row) for row in rows}
-        self.rows = [replace(row, digest=digest) if id(row) in renewed else row for row in self.rows]
+        self._rewrite([replace(row, digest=digests[row.preset, row.table]) if id(row) in renewed else row for row in self.rows])
+
+    def drop_superseded(self, digests: Collection[str]) -> int:
+        """Forget runs that are not of ``digests``, where all those of one preset, table and code were made again since.
+
+        While some were not, the others tell whether those would come to the same.
+
+        Returns:
+            how many.
+        """
+        latest = {(row.preset, row.table, row.trials, row.seed): row for row in self.rows}
+        living = {(row.preset, row.table, row.trials, row.digest) for row in latest.values()}
+        left = [row for row in self.rows if row.digest in digests or (row.preset, row.table, row.trials, row.digest) in living]
+        dropped = len(self.rows) - len(left)
+        if dropped:
+            self._rewrite(left)
+        return dropped
+
+    def _rewrite(self, rows: list[Judged]) -> None:
+        self.rows = rows
         with replacing(self._path) as part:
-            part.write_text("".join(json.dumps(asdict(row)) + "\n" for row in self.rows))
+            part.write_text("".join(json.dumps(asdict(row)) + "\n" for row in rows))
 
     @property
     def trials(self) -> set[int]:
@@ -125,7 +146,7 @@ def digest(preset: Preset, table: Path) -> str:
     """Of all that a run of ``preset`` over ``table`` depends on."""
     whole = hashlib.sha256(repr((preset.strategy, preset.cost_model, preset.round)).encode())
     for name in sorted({*_ALWAYS, *_decide(preset)}):
-        whole.update(_source(name).encode())
+        whole.update(source.code(name).encode())
     whole.update(_content(table, features=preset.cost_model not in _OTHER_VIEWS))
     return whole.hexdigest()[:16]
 
@@ -184,7 +205,7 @@ def _reached(module: str) -> frozenset[str]:
 
 
 def _imports(module: str) -> Iterator[str]:
-    for node in ast.walk(ast.parse(_source(module))):
+    for node in ast.walk(ast.parse(source.text(module))):
         if isinstance(node, ast.ImportFrom) and node.module:
             yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names if _is_module(f"{node.module}.{alias.name}"))
@@ -195,11 +216,3 @@ def _is_module(name: str) -> bool:
         return importlib.util.find_spec(name) is not None
     except ModuleNotFoundError:
         return False
-
-
-@functools.cache
-def _source(module: str) -> str:
-    spec = importlib.util.find_spec(module)
-    if spec is None or spec.origin is None:
-        raise AnsorliteError(f"{module} has no source to tell whether it has changed")
-    return Path(spec.origin).read_text()

@@ -28,7 +28,7 @@ from ansorlite.search.flextensor import FlexTensorSearch, WalkSettings
 from ansorlite.search.protocol import SearchProblem
 from ansorlite.search.selectors import Spread, Submodular
 from ansorlite.tuner.presets import DEFAULT, PRESETS, Preset
-from benchmarks.search import persisting, polishing
+from benchmarks.search import persisting, polishing, source
 from benchmarks.search.judge import Bench, Course
 from benchmarks.search.results import digest
 
@@ -53,9 +53,9 @@ class Variant:
 
     def digest(self, table: Path) -> str:
         """Of all that a run of it over a table depends on."""
-        parts = [digest(self.preset, table), str(self.settings), Path(polishing.__file__).read_text()]
+        parts = [digest(self.preset, table), str(self.settings), source.code(polishing.__name__)]
         if isinstance(self.settings.explorer, persisting.Persisting):
-            parts.append(Path(persisting.__file__).read_text())
+            parts.append(source.code(persisting.__name__))
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
     def run(self, bench: Bench, trials: int, seed: int) -> Course:
