@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from importlib import import_module
+from typing import TYPE_CHECKING, TypeAlias
 
-import lightgbm
 import numpy as np
 from numpy.typing import NDArray
 
+from ansorlite import lazy
 from ansorlite.cost_model.forest import Forest
 from ansorlite.cost_model.protocol import Group
+
+if TYPE_CHECKING:
+    import lightgbm
+else:
+    lightgbm = lazy.module("lightgbm")
 
 #: ``(programs,)`` sums of the trees so far to ``(programs,)``: how much they are too large.
 Errors: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -37,6 +43,11 @@ class ForestSettings:
     min_leaf: int
     bins: int = 63
     seed: int = 0
+
+
+def prepare() -> None:
+    """Import LightGBM, which takes a second where it finds scikit-learn: while workers start, and not when it is to learn."""
+    import_module("lightgbm")
 
 
 def boost(groups: Sequence[Group], weights: NDArray[np.float64], errors: Errors, settings: ForestSettings) -> Forest:

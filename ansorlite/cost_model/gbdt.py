@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorlite.cost_model.boosting import ForestSettings, boost
+from ansorlite.cost_model.boosting import ForestSettings, boost, prepare
 from ansorlite.cost_model.forest import Forest
 from ansorlite.cost_model.protocol import Group, relative_throughput
 
@@ -30,6 +30,7 @@ class GBDT:
             least_weight: that of failed and very slow programs, above 0; near 0 nothing is learnt from failures.
             bounds: whether what a program was stopped at is no label but a bound: to expect it slower is no error.
         """
+        prepare()
         self._settings = settings
         self._least_weight = least_weight
         self._bounds = bounds

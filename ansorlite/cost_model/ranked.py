@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorlite.cost_model.boosting import ForestSettings, boost
+from ansorlite.cost_model.boosting import ForestSettings, boost, prepare
 from ansorlite.cost_model.forest import Forest
 from ansorlite.cost_model.protocol import Group, relative_throughput
 
@@ -29,6 +29,7 @@ class RankedTrees:
     """
 
     def __init__(self, settings: ForestSettings = RANK_TREES) -> None:
+        prepare()
         self._settings = settings
         self._forest: Forest | None = None
 

@@ -12,11 +12,12 @@ from typing import Final
 from ansorlite.errors import TuningError
 from ansorlite.loops.arguments import argument
 from ansorlite.measure.bench import Reference, prepared
+from ansorlite.measure.forking import ForkServer
 from ansorlite.measure.limits import run_limits
 from ansorlite.measure.pool import Death, Job, Pool
 from ansorlite.measure.protocol import Answer, Build, Phase, Prepare, Purpose, Run, start_message
 from ansorlite.measure.roles import Artifact, Built, Failure, Ran, Rival, Workers
-from ansorlite.measure.settings import BUILDER_ENVIRONMENT, RUNNER_ENVIRONMENT, MeasureSettings
+from ansorlite.measure.settings import BUILDER_ENVIRONMENT, MeasureSettings
 from ansorlite.measure.verdict import build_verdict, run_verdict
 from ansorlite.records.measurement import Outcome
 from ansorlite.runtime.memory import check_fits
@@ -36,21 +37,29 @@ def local_workers(target: Target, settings: MeasureSettings) -> Workers:
         TargetError: code for ``target`` cannot run here.
     """
     check_runs(target)
-    builder = LocalBuilder(target, settings)
-    return Workers(builder, [LocalRunner(target, settings)], builder)
+    server = ForkServer(list(Purpose), settings.backend)
+    builder = LocalBuilder(target, settings, server)
+    return Workers(builder, [LocalRunner(target, settings, server=server)], builder)
 
 
 class _Processes:
     """A pool of workers, and a folder for what they read and write."""
 
     def __init__(
-        self, purpose: Purpose, target: Target, settings: MeasureSettings, size: int, environment: Mapping[str, str]
+        self,
+        purpose: Purpose,
+        target: Target,
+        settings: MeasureSettings,
+        size: int,
+        environment: Mapping[str, str],
+        server: ForkServer | None,
     ) -> None:
         self.settings = settings
+        server = server or ForkServer([purpose], settings.backend)
         self._folder = TemporaryFolder()
         self._files = itertools.count()
         start = start_message(purpose, target, settings)
-        self.pool = Pool(size, start, self._folder.path, settings.recycle, environment)
+        self.pool = Pool(server, size, start, self._folder.path, settings.recycle, environment)
 
     def close(self) -> None:
         self.pool.close()
@@ -88,8 +97,12 @@ class LocalBuilder:
     """A :class:`~ansorlite.measure.roles.Builder`: a process on each core. All candidates are compiled before the first is given:
     a compiler on the next core would be in the numbers."""
 
-    def __init__(self, target: Target, settings: MeasureSettings) -> None:
-        self._processes = _Processes(Purpose.BUILD, target, settings, settings.builders, BUILDER_ENVIRONMENT)
+    def __init__(self, target: Target, settings: MeasureSettings, server: ForkServer | None = None) -> None:
+        """
+        Args:
+            server: what starts the processes; by default one of its own.
+        """
+        self._processes = _Processes(Purpose.BUILD, target, settings, settings.builders, BUILDER_ENVIRONMENT, server)
         self._lock = threading.Lock()  # several boards may ask for what to expect, each in a thread of its own
         self._references: dict[str, Path] = {}
 
@@ -156,9 +169,13 @@ class LocalRunner:
         machine: what it is called in records.
     """
 
-    def __init__(self, target: Target, settings: MeasureSettings, machine: str = "") -> None:
+    def __init__(self, target: Target, settings: MeasureSettings, machine: str = "", server: ForkServer | None = None) -> None:
+        """
+        Args:
+            server: what starts the process; by default one of its own.
+        """
         self.machine = machine
-        self._processes = _Processes(Purpose.RUN, target, settings, 1, RUNNER_ENVIRONMENT)
+        self._processes = _Processes(Purpose.RUN, target, settings, 1, {}, server)
         self._references: dict[str, Path] = {}
         # The files of a task's programs that may be the next one's rival: those stay loaded.
         self._files: dict[str, dict[Candidate, Path]] = {}

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ansorlite.errors import TuningError
+from ansorlite.measure.forking import ForkServer
 from ansorlite.measure.process import WorkerProcess
 from ansorlite.measure.protocol import Answer, Message, Order, Phase, answer_of, job_message
 from ansorlite.task import Task
@@ -74,16 +75,21 @@ class _Busy:
 class Pool:
     """Workers that live from job to job, and are replaced when they die."""
 
-    def __init__(self, size: int, start: Message, folder: Path, recycle: int, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, server: ForkServer, size: int, start: Message, folder: Path, recycle: int, environment: Mapping[str, str]
+    ) -> None:
         """Start the workers.
 
         Args:
+            server: what starts them.
             size: how many.
             start: the message that tells a worker its target and settings.
             folder: where they write what they have to say to standard error.
             recycle: a worker is replaced after so many jobs.
             environment: variables of theirs, beside those of this process.
         """
+        server.join()
+        self._server = server
         self._start = start
         self._folder = folder
         self._recycle = recycle
@@ -91,16 +97,20 @@ class Pool:
         self._numbers = itertools.count()
         self._failed_starts = 0
         self._size = size
+        self._closed = False
         self._idle: deque[WorkerProcess] = deque()
         self._busy: dict[WorkerProcess, _Busy] = {}
         self._fill()
 
     def close(self) -> None:
-        """Kill the workers, whatever they do."""
+        """Kill the workers, whatever they do. Closing twice does nothing."""
         for worker in (*self._idle, *self._busy):
             worker.kill()
         self._idle.clear()
         self._busy.clear()
+        if not self._closed:
+            self._closed = True
+            self._server.leave()
 
     def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Answer | Death]]:
         """Do the jobs, as many at once as there are workers, and yield each when it ends, in whatever order.
@@ -137,7 +147,7 @@ class Pool:
             self._idle.append(self._new_worker())
 
     def _new_worker(self) -> WorkerProcess:
-        worker = WorkerProcess(self._folder, self._environment)
+        worker = WorkerProcess(self._server, self._folder, self._environment)
         worker.send(self._start)
         return worker
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from ansorlite.codegen.object import Report
 from ansorlite.measure.settings import MeasureSettings
@@ -23,6 +23,9 @@ from ansorlite.sketch.candidate import Candidate
 from ansorlite.target import Target
 
 Message: TypeAlias = dict[str, Any]
+
+#: Bytes of a message between the tuner and the process that forks workers, at most.
+FORK_MESSAGE: Final = 1 << 16
 
 
 class Purpose(Enum):

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+from ansorlite.measure.forking import ForkServer
 from ansorlite.measure.pool import Death, Job, Pool
 from ansorlite.measure.protocol import Compare, Phase, Purpose, start_message
-from ansorlite.measure.settings import RUNNER_ENVIRONMENT, MeasureSettings
+from ansorlite.measure.settings import MeasureSettings
 from ansorlite.measure.verdict import Verdict, death_verdict, run_verdict
 from ansorlite.records.measurement import Outcome
 from ansorlite.target import Target
@@ -92,7 +93,8 @@ class Referee:
             self._folder = TemporaryFolder()
         if target not in self._pools:
             start = start_message(Purpose.RUN, target, self._settings)
-            self._pools[target] = Pool(1, start, self._folder.path, self._settings.recycle, RUNNER_ENVIRONMENT)
+            server = ForkServer([Purpose.RUN], self._settings.backend)
+            self._pools[target] = Pool(server, 1, start, self._folder.path, self._settings.recycle, {})
         return self._pools[target]
 
 

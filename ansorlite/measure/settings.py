@@ -9,12 +9,12 @@ from typing import Final
 #: The backend that builds and loads programs; tests put one of their own in its place.
 NATIVE: Final = "ansorlite.measure.native"
 
-#: The builders only compile: their libraries' thread pools would fight over the cores.
-BUILDER_ENVIRONMENT: Final = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-
 #: The runner's programs must meet the thread team that they will meet in use, so nothing of it is set here; the BLAS
 #: behind the reference outputs must not leave threads of its own about.
-RUNNER_ENVIRONMENT: Final = {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+WORKER_ENVIRONMENT: Final = {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+#: The builders only compile: their libraries' thread pools would fight over the cores.
+BUILDER_ENVIRONMENT: Final = {"OMP_NUM_THREADS": "1"}
 
 
 def _half_of_memory() -> int:

@@ -1,7 +1,7 @@
-"""A worker process: builds programs, or runs them. ``python -m ansorlite.measure.worker FOLDER``; see ``protocol``.
+"""A worker process: builds programs, or runs them; see ``protocol``.
 
-It is started fresh, told everything over its standard input, and ends as soon as that is closed, whatever it is
-doing: a tuner that dies, however it dies, leaves no worker behind, and no files.
+It is forked by a process that has imported what it needs and done nothing else, told everything over its standard input, and ends
+as soon as that is closed, whatever it is doing: a tuner that dies, however it dies, leaves no worker behind, and no files.
 """
 
 from __future__ import annotations
@@ -129,8 +129,12 @@ def _listen(source: BinaryIO, incoming: queue.SimpleQueue[Message], folder: str)
     os._exit(0)
 
 
-def main() -> None:
-    """Run until standard input is closed."""
+def main(folder: str) -> None:
+    """Run until standard input is closed.
+
+    Args:
+        folder: of the tuner, to be removed if that is killed.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the tuner decides what an interrupt means
     faulthandler.enable()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -138,14 +142,10 @@ def main() -> None:
     outgoing = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     incoming: queue.SimpleQueue[Message] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(sys.stdin.buffer, incoming, sys.argv[1]), daemon=True).start()
+    threading.Thread(target=_listen, args=(sys.stdin.buffer, incoming, folder), daemon=True).start()
     try:
         Worker(incoming, outgoing).work()
     except BaseException:
         # A plain end would wait for the thread that listens.
         traceback.print_exc()
         os._exit(1)
-
-
-if __name__ == "__main__":
-    main()

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
+
+from ansorlite import lazy
+
+if TYPE_CHECKING:
+    from scipy import special
+else:
+    special = lazy.module("scipy.special")
 
 Numbers: TypeAlias = NDArray[np.float64]
 
@@ -21,7 +27,7 @@ def expected_improvement(mean: Numbers, std: Numbers, best: float) -> Numbers:
     ahead = mean - best
     with np.errstate(divide="ignore", invalid="ignore"):
         z = ahead / std
-        value = ahead * ndtr(z) + std * np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi)
+        value = ahead * special.ndtr(z) + std * np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi)
     return np.asarray(np.where(std > 0, value, np.maximum(ahead, 0.0)))
 
 

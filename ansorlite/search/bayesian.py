@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from ansorlite import lazy
 from ansorlite.cost_model import CostModel
@@ -18,10 +17,12 @@ from ansorlite.search.measured import MeasuredSearch, Rows, new
 from ansorlite.search.protocol import SearchProblem
 
 if TYPE_CHECKING:
+    from scipy import linalg
     from scipy.stats import qmc
     from sklearn import gaussian_process
     from sklearn.gaussian_process import kernels
 else:
+    linalg = lazy.module("scipy.linalg")
     qmc = lazy.module("scipy.stats.qmc")
     gaussian_process = lazy.module("sklearn.gaussian_process")
     kernels = lazy.module("sklearn.gaussian_process.kernels")
@@ -99,7 +100,7 @@ class BayesianSearch(MeasuredSearch):
         ).fit(known, values)
         across = process.kernel_(known, pool)
         mean = across.T @ process.alpha_
-        told = [solve_triangular(process.L_, across, lower=True)]  # each row tells so much of every program of the pool
+        told = [linalg.solve_triangular(process.L_, across, lower=True)]  # each row tells so much of every program of the pool
         variance = np.maximum(1.0 - (told[0] ** 2).sum(axis=0), 0.0)
         if not self._settings.believes:
             worth = expected_improvement(mean, np.sqrt(variance), float(values.max()))

@@ -4,16 +4,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import lightgbm
 import numpy as np
 from numpy.typing import NDArray
 
+from ansorlite import lazy
 from ansorlite.cost_model import CostModel
 from ansorlite.search.arm import Arm
 from ansorlite.search.measured import MeasuredSearch, Rows, new
 from ansorlite.search.protocol import SearchProblem
+
+if TYPE_CHECKING:
+    import lightgbm
+else:
+    lightgbm = lazy.module("lightgbm")
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster.vq import kmeans2
 
+from ansorlite import lazy
 from ansorlite.evolution import spread
 from ansorlite.search.protocol import Described
+
+if TYPE_CHECKING:
+    from scipy.cluster import vq
+else:
+    vq = lazy.module("scipy.cluster.vq")
 
 Rows: TypeAlias = NDArray[np.int64]
 Numbers: TypeAlias = NDArray[np.float64]
@@ -138,7 +143,7 @@ class Medoids:
         """The cluster of each point, and how far it is from its centre."""
         count, last = min(self.first, n), np.inf
         while True:
-            centres, label = kmeans2(points, count, minit="++", seed=rng, missing="warn")
+            centres, label = vq.kmeans2(points, count, minit="++", seed=rng, missing="warn")
             far = np.linalg.norm(points - centres[label], axis=1)
             loss = float((far**2).sum())
             if count >= n or loss >= _KNEE * last:

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Set
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.cluster.vq import kmeans2
 
+from ansorlite import lazy
 from ansorlite.cost_model import CostModel
 from ansorlite.evolution import best_first
 from ansorlite.search.evolutionary import EvolutionarySearch, EvolutionarySettings
@@ -17,6 +18,11 @@ from ansorlite.search.ppo import PolicyWalk
 from ansorlite.search.protocol import SearchProblem
 from ansorlite.search.selectors import Medoids
 from ansorlite.sketch.space import Space
+
+if TYPE_CHECKING:
+    from scipy.cluster import vq
+else:
+    vq = lazy.module("scipy.cluster.vq")
 
 
 @dataclass(frozen=True)
@@ -54,7 +60,7 @@ class Synthesis:
     def _modes(self, space: Space, rows: Rows, rng: np.random.Generator) -> Rows:
         points = space.embed(rows)
         width = points.std(axis=0)
-        _, label = kmeans2(points / np.where(width > 0, width, 1.0), self.clusters, minit="++", seed=rng, missing="warn")
+        _, label = vq.kmeans2(points / np.where(width > 0, width, 1.0), self.clusters, minit="++", seed=rng, missing="warn")
         members = [rows[label == cluster] for cluster in np.unique(label)]
         return np.stack([np.array([np.bincount(column).argmax() for column in each.T], np.int64) for each in members])
 

@@ -17,8 +17,13 @@ import psutil
 import pytest
 
 from ansorlite.errors import TuningError
-from ansorlite.measure import Measurer
+from ansorlite.measure import Measurer, forking
+from ansorlite.measure.forking import ForkServer
+from ansorlite.measure.pool import Job, Pool
+from ansorlite.measure.protocol import Phase, Purpose, Run, start_message
 from ansorlite.records import Outcome
+from ansorlite.target import host
+from ansorlite.temporary import TemporaryFolder
 from tests.interrupts import interruptible
 from tests.unit.measure.fake_backend import faked
 from tests.unit.measure.tasks import matmul
@@ -56,7 +61,11 @@ def pid_in(path: Path) -> int:
 
 
 def workers(process: psutil.Process) -> list[psutil.Process]:
-    return [child for child in process.children() if "ansorlite.measure.worker" in child.cmdline()]
+    return [worker for server in servers(process) for worker in server.children()]
+
+
+def servers(process: psutil.Process) -> list[psutil.Process]:
+    return [child for child in process.children() if "ansorlite.measure.fork_server" in child.cmdline()]
 
 
 def test_a_runner_killed_from_outside_costs_one_record(measurer: Measurer, pid_file: Path) -> None:
@@ -126,10 +135,38 @@ def test_a_tuner_that_ends_takes_its_workers_with_it(pid_file: Path, tmp_path: P
 def test_workers_are_recycled() -> None:
     others = {worker.pid for worker in workers(psutil.Process())}
     with Measurer(settings=replace(SETTINGS, recycle=2)) as measurer:
+        wait_for(lambda: len(workers(psutil.Process())) == len(others) + 2)
         before = {worker.pid for worker in workers(psutil.Process())} - others
-        assert len(before) == 2
         assert not any(m.outcome.failed for m in measurer.measure(matmul(), [GOOD] * 2))
         assert before.isdisjoint(worker.pid for worker in workers(psutil.Process()))
+
+
+def test_a_server_that_is_killed_is_replaced_and_costs_one_record(pid_file: Path) -> None:
+    def kill() -> None:
+        pid_in(pid_file)
+        for server in servers(psutil.Process()):
+            if server not in others:
+                server.kill()
+
+    others = servers(psutil.Process())
+    with Measurer(settings=replace(SETTINGS, run_seconds=1000.0)) as measurer:
+        killer = threading.Thread(target=kill)
+        killer.start()
+        killed, fine = measurer.measure(matmul(), [WAITS, GOOD])
+        killer.join()
+        assert killed.outcome is Outcome.CRASH
+        assert fine.outcome is Outcome.OK
+
+
+def test_a_server_that_cannot_start_ends_the_tuning_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(forking.MODULES, Purpose.RUN, "no_such_module")
+    server, task = ForkServer([Purpose.RUN]), matmul()
+    job = Job(task, Run(task.key, "", "", None, None), dict.fromkeys(Phase, LIMIT))
+    with TemporaryFolder() as folder:
+        pool = Pool(server, 1, start_message(Purpose.RUN, host(1), SETTINGS), folder, 500, {})
+        with pytest.raises(TuningError, match=r"(?s)die as they start.*status 1.*no_such_module"):
+            list(pool.run([job]))
+        pool.close()
 
 
 def test_workers_that_cannot_start_end_the_tuning_with_the_reason() -> None:
