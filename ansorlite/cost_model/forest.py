@@ -43,7 +43,7 @@ class Forest:
     @staticmethod
     def of(model: str) -> Forest:
         """The forest in what LightGBM's ``Booster.model_to_string()`` returns. (``dump_model()`` says the same as JSON, and takes
-        six times as long.)
+        several times as long.)
 
         Raises:
             ValueError: a tree of more than 32 leaves, or a split that is not a plain ``<=``.
