@@ -4,7 +4,8 @@ from typing import Final
 
 #: Bytes of a cache line.
 CACHE_LINE: Final = 64
-#: Bytes of a page of memory, large ones aside: what an entry of a TLB is for, and beyond which no prefetcher goes.
+#: Bytes of a page of memory, large ones aside. A TLB keeps the address of one; where a run of lines ends before one does, less of
+#: it has been fetched ahead.
 PAGE: Final = 4096
 #: Bytes: a cache line, and the widest vector register.
 ALIGNMENT: Final = CACHE_LINE
