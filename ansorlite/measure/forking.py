@@ -87,15 +87,10 @@ class ForkServer:
             self._say({"fork": self._number, **message}, files)
             return self._number
 
-    def code(self, number: int, seconds: float = 0.0) -> int | None:
-        """The exit status of a worker, as ``subprocess`` has it, once it has ended.
-
-        Args:
-            seconds: to wait for it.
-        """
+    def wait(self, number: int, seconds: float) -> None:
+        """Until a worker has ended, but for so many seconds at most."""
         with self._lock:
             self._hear(number, seconds)
-            return self._codes.get(number)
 
     def kill(self, number: int) -> int:
         """End a worker and whatever it started, and wait for it; its exit status, which is forgotten."""
@@ -140,7 +135,7 @@ class ForkServer:
             self._socket.settimeout(seconds)
             try:
                 content = self._socket.recv(FORK_MESSAGE)
-            except (TimeoutError, BlockingIOError):
+            except TimeoutError:
                 return
             except OSError:
                 content = b""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import tempfile
 from collections.abc import Mapping
@@ -53,7 +54,10 @@ class WorkerProcess:
 
     @property
     def alive(self) -> bool:
-        return self._server.code(self._number) is None
+        """Its end of its output closes as it dies; how it ended becomes known a moment later."""
+        poll = select.poll()
+        poll.register(self._stdout, 0)
+        return not poll.poll(0)
 
     def send(self, message: Message) -> None:
         """Tell the worker something. That it died is found out when it is listened to."""
@@ -68,7 +72,7 @@ class WorkerProcess:
             while chunk := os.read(self.output, 1 << 16):
                 self._partial += chunk
             self.ended = True
-            self._server.code(self._number, _LAST_SECONDS)
+            self._server.wait(self._number, _LAST_SECONDS)
         *lines, self._partial = self._partial.split(b"\n")
         return [decode(line) for line in lines]
 

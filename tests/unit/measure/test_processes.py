@@ -20,6 +20,7 @@ from ansorlite.errors import TuningError
 from ansorlite.measure import Measurer, forking
 from ansorlite.measure.forking import ForkServer
 from ansorlite.measure.pool import Job, Pool
+from ansorlite.measure.process import WorkerProcess
 from ansorlite.measure.protocol import Phase, Purpose, Run, start_message
 from ansorlite.records import Outcome
 from ansorlite.target import host
@@ -156,6 +157,23 @@ def test_a_server_that_is_killed_is_replaced_and_costs_one_record(pid_file: Path
         killer.join()
         assert killed.outcome is Outcome.CRASH
         assert fine.outcome is Outcome.OK
+
+
+def test_that_a_worker_is_dead_is_known_before_its_server_says_so() -> None:
+    others, server = servers(psutil.Process()), ForkServer([])
+    server.join()
+    (process,) = (each for each in servers(psutil.Process()) if each not in others)
+    with TemporaryFolder() as folder:
+        worker = WorkerProcess(server, folder, {})
+        wait_for(process.children)
+        assert worker.alive
+        process.suspend()
+        process.children()[0].kill()
+        wait_for(lambda: not worker.alive)
+        process.resume()
+        worker.kill()
+        assert "SIGKILL" in worker.cause
+    server.leave()
 
 
 def test_a_server_that_cannot_start_ends_the_tuning_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
