@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,9 @@ from benchmarks.conformance.run import Meaning, hosts_of
 #: By dtype; to the magnitude of the whole result.
 _TOLERANCES: Final = {"float64": 1e-5, "float32": 1e-4, "float16": 4e-3, "bfloat16": 3e-2}
 
+
+#: To which floats that are written as strings are compared.
+_DIGITS: Final = 1e-6
 
 #: What onnxruntime calls ONNX's types of elements.
 _TYPES: Final = {name.lower(): number for name, number in onnx.TensorProto.DataType.items()}
@@ -131,6 +135,16 @@ def difference(ours: Sequence[Any], theirs: Sequence[Any]) -> str:
     return ""
 
 
+def _say_the_same(own: object, other: object) -> bool:
+    """Of strings: whether they are equal, or two ways to write one number. How many digits a float has is not defined."""
+    if own == other:
+        return True
+    try:
+        return math.isclose(float(str(own)), float(str(other)), rel_tol=_DIGITS)
+    except ValueError:
+        return False
+
+
 def _difference(own: Any, other: Any) -> str:
     if isinstance(own, list | tuple) or isinstance(other, list | tuple):
         return difference(own, other)
@@ -138,11 +152,8 @@ def _difference(own: Any, other: Any) -> str:
     if own.shape != other.shape:
         return f"shape {own.shape} instead of {other.shape}"
     if own.dtype.kind in "OU" or other.dtype.kind in "OU":
-        return (
-            ""
-            if own.astype(object).tolist() == other.astype(object).tolist()
-            else f"{own.tolist()} instead of {other.tolist()}"[:200]
-        )
+        same = all(map(_say_the_same, own.astype(object).flat, other.astype(object).flat))
+        return "" if same else f"{own.tolist()} instead of {other.tolist()}"[:200]
     if own.dtype.itemsize == other.dtype.itemsize and own.dtype.name not in dtypes.NUMPY:
         # Types that numpy does not have come as bits.
         own, other = (array.view(f"u{array.itemsize}") for array in (own, other))

@@ -15,7 +15,7 @@ from ansorlite.frontends.onnx.misread import refusal
 from ansorlite.frontends.onnx.operators.table import converter
 from benchmarks.audit.run import audit
 from benchmarks.audit.seeds import seeds
-from benchmarks.audit.verdict import Outcome, Way, judge
+from benchmarks.audit.verdict import Outcome, Way, difference, judge
 from tests.onnx.support import make_model, run
 
 #: Found wrong once where they ran in Python, though they have converters or bodies.
@@ -58,6 +58,26 @@ def _ml(operator: str, **attributes: object) -> onnx.NodeProto:
     return helper.make_node(operator, ["x"], ["y"], domain="ai.onnx.ml", **attributes)
 
 
+def _regressor(aggregate: str, targets: list[int], leaves: list[int]) -> onnx.NodeProto:
+    """Two targets; a tree with two leaves, nodes 1 and 2. ``leaves``: which of them each weight is at."""
+    return _ml(
+        "TreeEnsembleRegressor",
+        aggregate_function=aggregate,
+        n_targets=2,
+        nodes_treeids=[0, 0, 0],
+        nodes_nodeids=[0, 1, 2],
+        nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"],
+        nodes_featureids=[0, 0, 0],
+        nodes_values=[0.5, 0.0, 0.0],
+        nodes_truenodeids=[1, 0, 0],
+        nodes_falsenodeids=[2, 0, 0],
+        target_treeids=[0] * len(targets),
+        target_nodeids=[1 + leaf for leaf in leaves],
+        target_ids=targets,
+        target_weights=[1.5 * number - 1.0 for number in range(len(targets))],
+    )
+
+
 @pytest.mark.parametrize(
     ("node", "message"),
     [
@@ -71,11 +91,21 @@ def _ml(operator: str, **attributes: object) -> onnx.NodeProto:
         (_ml("TreeEnsemble", post_transform=1), "post_transform is not supported"),
         (_ml("TreeEnsemble", aggregate_function=2, n_targets=2), "aggregate_function MIN or MAX"),
         (_ml("TreeEnsemble", aggregate_function=2, n_targets=1), ""),
+        (_regressor("MIN", [0, 1], [0, 0]), "a weight of every target at every leaf"),
+        (_regressor("MAX", [0, 1, 1], [0, 0, 1]), "a weight of every target at every leaf"),
+        (_regressor("MAX", [0, 1, 0, 1], [0, 0, 1, 1]), ""),
+        (_regressor("SUM", [0, 1], [0, 0]), ""),
     ],
 )
 def test_what_nothing_runs_right_is_refused(node, message):
     assert message in refusal(node)
     assert bool(message) == bool(refusal(node))
+
+
+def test_floats_as_strings_are_compared_as_numbers():
+    assert difference([np.array(["1.50", "nan", "word"])], [np.array(["1.5", "nan", "word"], object)]) == ""
+    assert difference([np.array(["1.5"])], [np.array(["1.6"])])
+    assert difference([np.array(["a"])], [np.array(["b"])])
 
 
 def test_it_is_refused_at_import_with_the_name_of_the_node():

@@ -59,12 +59,26 @@ def _tree_ensemble(attributes: Mapping[str, Any]) -> str:
     return ""
 
 
+def _tree_regressor(attributes: Mapping[str, Any]) -> str:
+    """The reference begins minima at the largest number and maxima at the least: it gives those where there is no weight."""
+    if attributes.get("aggregate_function", b"SUM") not in (b"MIN", b"MAX"):
+        return ""
+    nodes = zip(*(attributes.get(name, ()) for name in ("nodes_treeids", "nodes_nodeids", "nodes_modes")), strict=False)
+    leaves = {(tree, node) for tree, node, mode in nodes if mode == b"LEAF"}
+    weights = set(zip(*(attributes.get(name, ()) for name in ("target_treeids", "target_nodeids", "target_ids")), strict=False))
+    wanted = {(*leaf, target) for leaf in leaves for target in range(attributes.get("n_targets", 1))}
+    if wanted <= weights:
+        return ""
+    return "aggregate_function MIN or MAX takes a weight of every target at every leaf; make a tree ensemble of each target"
+
+
 _REFUSALS: Final[Mapping[tuple[str, str], Callable[[Mapping[str, Any]], str]]] = {
     (_ML, "LinearClassifier"): _linear_classifier,
     (_ML, "Normalizer"): _normalizer,
     (_ML, "SVMClassifier"): _svm_classifier,
     (_ML, "TreeEnsemble"): _tree_ensemble,
     (_ML, "TreeEnsembleClassifier"): _tree_classifier,
+    (_ML, "TreeEnsembleRegressor"): _tree_regressor,
 }
 
 
