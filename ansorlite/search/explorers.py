@@ -39,10 +39,6 @@ class Explorer(Protocol):
 ExplorerMaker: TypeAlias = Callable[[Space, np.random.Generator], Explorer]
 
 
-#: Of what it breeds the model likes the best as well as of 2048 rows of 128 parents, in 0.7 of the time.
-_EVOLUTION: Final = EvolutionSettings(population=1536, parents=48)
-
-
 @dataclasses.dataclass(frozen=True)
 class Evolving:
     """Makes explorers that breed a population anew in each round, the best measured among the first of it.
@@ -53,7 +49,7 @@ class Evolving:
         measured: how many of a population's first rows, as a share, may be the best ones measured.
     """
 
-    evolution: EvolutionSettings = _EVOLUTION
+    evolution: EvolutionSettings = dataclasses.field(default_factory=EvolutionSettings)
     least_population: int = 256
     measured: float = 0.1
 

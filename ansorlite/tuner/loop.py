@@ -31,9 +31,6 @@ _log = visible.logger(__name__)
 MAX_ROUND: Final = 16
 #: The fewest, so that workers compile side by side.
 MIN_ROUND: Final = 4
-#: Where a preset asks for shorter rounds than the longest, one measures this share of what is measured already: fewer would tell
-#: the model little that is new.
-_NEWS: Final = 1 / 8
 #: The last trials are kept back to compare the best of each task once more with its rival, at another time than when it became
 #: the best, as what else the machine does may favour the wrong one for a while. Not more than one in so many, and as much of the
 #: time limit.
@@ -45,13 +42,8 @@ _COMPARING: Final = 1 / 20
 _PACE: Final = 0.1
 
 
-def round_size(left: int, most: int = MAX_ROUND, tasks: int = 1, done: int = 0) -> int:
-    """Programs of the next round where so many trials are left: few at the end, so that the last ones are well chosen.
-
-    Args:
-        most: of a round, while few are ``done`` of its task.
-    """
-    most = max(most, min(MAX_ROUND, int(_NEWS * done)))
+def round_size(left: int, most: int = MAX_ROUND, tasks: int = 1) -> int:
+    """Programs of the next round where so many trials are left: few at the end, so that the last ones are well chosen."""
     return min(left, max(MIN_ROUND, min(most, left // (2 * tasks))))
 
 
@@ -106,7 +98,7 @@ class Tuner:
         open_measurer: gives what measures; called only when there is something to measure.
         listener: told every event.
         elsewhere: whether programs are timed on another machine than this one: the records of such count, then, and no others.
-        round_size: the most programs of one round, as for :func:`round_size`.
+        round_size: the most programs of one round.
         clock: what tells how much of the time limit is over; by default none of it.
     """
 
@@ -307,12 +299,12 @@ class Tuner:
         """Rounds are short at first, so that every task of a model has something better than naive soon, and at the end."""
         if len(self._states) > 1 and state.trials < MIN_ROUND:
             return MIN_ROUND
-        return min(self._in_time(), round_size(left, self._most, len(self._states), state.trials))
+        return min(self._in_time(), round_size(left, self._most, len(self._states)))
 
     def _in_time(self) -> int:
         """How many more trials the time limit leaves room for, at the pace so far."""
         if self._time_limit is None or not self._fresh:
-            return max(self._most, MAX_ROUND)
+            return self._most
         return max(1, int(self._time_left * self._fresh / (self._clock.elapsed - self._begun)))
 
     def _measure(self, measurer: Measures, index: int, batch: Mapping[str, Candidate]) -> list[Measurement]:

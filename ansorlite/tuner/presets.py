@@ -17,7 +17,7 @@ class Preset:
         strategy: of ``ansorlite.search.STRATEGIES``.
         cost_model: of ``ansorlite.tuner.cost_models.COST_MODELS``.
         scheduler: of ``ansorlite.task_scheduler.SCHEDULERS``.
-        round: the most programs of one round, while few are measured: between rounds the strategy learns.
+        round: the most programs of one round: between rounds the strategy learns.
         draft: whether what the closed-form draft likes best is measured first.
         transfer: whether the best programs of similar tasks in the database are measured next.
         timing: how programs are timed, of ``ansorlite.measure.timing.TIMINGS``.

@@ -101,7 +101,7 @@ class Bench:
         latencies: list[float | None] = []
         names: list[str] = []
         while len(names) < trials:
-            batch = strategy.propose(round_size(trials - len(names), preset.round, done=len(names)))
+            batch = strategy.propose(round_size(trials - len(names), preset.round))
             if not batch:
                 break
             measured = list(measurer.measure(self.task, batch))

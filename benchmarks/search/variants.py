@@ -33,7 +33,6 @@ from benchmarks.search.judge import Bench, Course
 from benchmarks.search.results import digest
 
 _DEFAULT: Final = PRESETS[DEFAULT]
-_BRED: Final = Evolving().evolution
 
 
 @dataclass(frozen=True)
@@ -104,9 +103,8 @@ VARIANTS: Final[Mapping[str, Variant | Rival]] = {
     "every fourth a step from the best": Variant(EvolutionarySettings(explorer=polishing.Polishing())),
     "a fifth at random": Variant(EvolutionarySettings(exploration=Fixed(0.2))),
     "what was stopped is a bound, no label": Variant(cost_model="bounded"),
-    "a population of 2048, 128 parents, as before": Variant(EvolutionarySettings(explorer=Evolving(EvolutionSettings()))),
-    "a population of 1024": Variant(EvolutionarySettings(explorer=Evolving(replace(_BRED, population=1024)))),
-    "12 generations": Variant(EvolutionarySettings(explorer=Evolving(replace(_BRED, generations=12)))),
+    "a population of 1024": Variant(EvolutionarySettings(explorer=Evolving(EvolutionSettings(population=1024)))),
+    "12 generations": Variant(EvolutionarySettings(explorer=Evolving(EvolutionSettings(generations=12)))),
     "a population that lives on": Variant(EvolutionarySettings(explorer=persisting.Persisting())),
     "an uncertain model and its upper bound": Variant(EvolutionarySettings(acquisition=UpperBound()), cost_model="bagged"),
     RANDOM_WALK: _rival("flextensor", FlexTensorSearch, WalkSettings(learnt=False)),

@@ -16,7 +16,7 @@ from ansorlite.task import Task
 from ansorlite.task_scheduler import RoundRobin, TaskInfo
 from ansorlite.tuner.clock import PhaseClock
 from ansorlite.tuner.events import Event
-from ansorlite.tuner.loop import MAX_ROUND, Tuner
+from ansorlite.tuner.loop import Tuner
 from ansorlite.tuner.result import TuneResult
 from ansorlite.tuner.state import TaskState
 
@@ -125,7 +125,6 @@ def run(
     events: list[Event] | None = None,
     time_limit: float | None = None,
     clock: PhaseClock | None = None,
-    round_size: int = MAX_ROUND,
 ) -> TuneResult:
     """Tune the tasks in turns, with a database at ``path``."""
     with Database(path) as database:
@@ -137,6 +136,5 @@ def run(
             scheduler=RoundRobin([TaskInfo()] * len(states)),
             open_measurer=measurer or FakeMeasurer(),
             listener=(events if events is not None else []).append,
-            round_size=round_size,
             clock=clock,
         ).run()

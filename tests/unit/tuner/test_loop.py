@@ -193,22 +193,6 @@ def test_events_tell_everything_in_order(tmp_path: Path) -> None:
     assert [event.round for event in events if isinstance(event, RoundFinished)] == list(range(1, 4))
 
 
-def test_short_rounds_grow_with_what_is_known_and_are_short_again_at_the_end(tmp_path: Path) -> None:
-    events: list[Event] = []
-    run([state()], 200, tmp_path / "a.db", events=events, round_size=8)
-    sizes: dict[int, int] = {}  # of rounds, by how many were known before
-    known = last = 0
-    for event in events:
-        known += isinstance(event, Measured)
-        if isinstance(event, RoundFinished):
-            sizes[last], last = known - last, known
-    sizes.pop(0)  # the loops as written are with it
-    middle = {before: size for before, size in sizes.items() if before < 150}
-    assert middle == {before: min(16, max(8, before // 8)) for before in middle}
-    assert {8, 16} <= set(middle.values())
-    assert all(size < 8 for before, size in sizes.items() if before > 185)
-
-
 def imported(path: Path, latencies: dict[Candidate, float]) -> None:
     """Records of another machine."""
     task = scale_task()
