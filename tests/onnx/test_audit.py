@@ -58,12 +58,12 @@ def _ml(operator: str, **attributes: object) -> onnx.NodeProto:
     return helper.make_node(operator, ["x"], ["y"], domain="ai.onnx.ml", **attributes)
 
 
-def _regressor(aggregate: str, targets: list[int], leaves: list[int]) -> onnx.NodeProto:
-    """Two targets; a tree with two leaves, nodes 1 and 2. ``leaves``: which of them each weight is at."""
+def _regressor(aggregate: str, targets: list[int], leaves: list[int], count: int = 2) -> onnx.NodeProto:
+    """A tree with two leaves, nodes 1 and 2. ``leaves``: which of them each weight is at."""
     return _ml(
         "TreeEnsembleRegressor",
         aggregate_function=aggregate,
-        n_targets=2,
+        n_targets=count,
         nodes_treeids=[0, 0, 0],
         nodes_nodeids=[0, 1, 2],
         nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"],
@@ -94,6 +94,8 @@ def _regressor(aggregate: str, targets: list[int], leaves: list[int]) -> onnx.No
         (_regressor("MIN", [0, 1], [0, 0]), "a weight of every target at every leaf"),
         (_regressor("MAX", [0, 1, 1], [0, 0, 1]), "a weight of every target at every leaf"),
         (_regressor("MAX", [0, 1, 0, 1], [0, 0, 1, 1]), ""),
+        (_regressor("MAX", [0, 2, 0, 1], [0, 0, 1, 1]), "a weight of every target at every leaf"),
+        (_regressor("MAX", [0, 1, 0, 1], [0, 0, 1, 1], 10**15), "a weight of every target at every leaf"),
         (_regressor("SUM", [0, 1], [0, 0]), ""),
     ],
 )

@@ -63,11 +63,12 @@ def _tree_regressor(attributes: Mapping[str, Any]) -> str:
     """The reference begins minima at the largest number and maxima at the least: it gives those where there is no weight."""
     if attributes.get("aggregate_function", b"SUM") not in (b"MIN", b"MAX"):
         return ""
+    targets = attributes.get("n_targets", 1)
     nodes = zip(*(attributes.get(name, ()) for name in ("nodes_treeids", "nodes_nodeids", "nodes_modes")), strict=False)
     leaves = {(tree, node) for tree, node, mode in nodes if mode == b"LEAF"}
     weights = set(zip(*(attributes.get(name, ()) for name in ("target_treeids", "target_nodeids", "target_ids")), strict=False))
-    wanted = {(*leaf, target) for leaf in leaves for target in range(attributes.get("n_targets", 1))}
-    if wanted <= weights:
+    # Counted, as a hostile file may have any number of targets.
+    if sum((tree, node) in leaves and 0 <= target < targets for tree, node, target in weights) == len(leaves) * targets:
         return ""
     return "aggregate_function MIN or MAX takes a weight of every target at every leaf; make a tree ensemble of each target"
 
