@@ -48,7 +48,7 @@ Where onnxruntime differs from ONNX's words or tests, these count: `activation_a
 out; MaxUnpool with `output_shape`; `auto_pad` of windows with dilations; Cast of a negative zero of float8 to bool;
 MeanVarianceNormalization of one element; Resize by scales that do not give a whole size, where corners are aligned. What
 TopK gives unsorted, random numbers, what floats beyond the range of an integer become, and masks of Dropout before opset 12
-cannot be compared; floats as strings are compared as numbers, as how many digits they have is open.
+cannot be compared; floats that Cast writes as strings are compared as numbers, as their digits are open.
 `com.microsoft.DynamicQuantizeLSTM` is compared in `tests/onnx/test_recurrent.py`.
 
 *Right*: equal. *Refused*: one sentence says why; mostly of attributes that fit nothing, as they are drawn at random.
