@@ -151,7 +151,7 @@ class Programs:
             database.warn()
         if self._stale:
             _log.warning(
-                "%d records are no programs of their tasks (of another version or space, or changed by hand); tune again",
+                "records that are no programs of their tasks (of another version or space, or changed by hand): %d; tune again",
                 len(self._stale),
             )
         if self._elsewhere:

@@ -262,7 +262,7 @@ class Database:
         if len(self._damaged) > self._told:
             self._told = len(self._damaged)
             row, problem = next(iter(self._damaged.items()))
-            _log.warning("%s: %d damaged rows are left out; the first is %s: %s", self.path, self._told, row, problem)
+            _log.warning("%s: damaged rows that are left out: %d; the first is %s: %s", self.path, self._told, row, problem)
 
     def _rows(self, query: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         with sqlite_errors(self.path):

@@ -230,11 +230,11 @@ class Tuner:
         self._restored = len(self._history)
         if stale:
             _log.warning(
-                "%d records are no programs of their tasks (of another version, or changed by hand), and do not apply", stale
+                "records that are no programs of their tasks (of another version, or changed by hand) do not apply: %d", stale
             )
         if elsewhere:
             _log.warning(
-                "%d records were made on another machine: their latencies do not count here, but the programs that they "
+                "records that were made on another machine: %d; their latencies do not count here, but the programs that they "
                 "recommend are measured first",
                 elsewhere,
             )
