@@ -20,6 +20,9 @@ Array: TypeAlias = np.ndarray[Any, Any]
 #: To start numpy's innermost loop takes as long as so many of its steps.
 _FEW: Final = 8
 
+#: So many products are added up in float32, at most, before their sum is added in float64.
+_IN_SINGLE: Final = 512
+
 
 @dataclass(frozen=True)
 class Contraction:
@@ -79,12 +82,13 @@ def contraction(tensor: Tensor) -> Contraction | None:
     )
 
 
-def contract(a: Array, b: Array, of: Contraction, shape: tuple[int, ...]) -> Array:
+def contract(a: Array, b: Array, of: Contraction, shape: tuple[int, ...], single: bool = False) -> Array:
     """The sum over the reduced dimensions of ``a * b``.
 
     Args:
         a, b: the factors, broadcastable to ``shape``.
         shape: the extents of the block.
+        single: whether short sums of float32 may be rounded to it.
 
     Returns:
         An array over the space dimensions: float64 for floats, else of the factors' dtype, wrapped.
@@ -92,6 +96,7 @@ def contract(a: Array, b: Array, of: Contraction, shape: tuple[int, ...]) -> Arr
 
     # The larger matrix comes second: its rows are the result's, and long.
     few, many = sorted(((a, of.rows), (b, of.columns)), key=lambda factor: math.prod(shape[d] for d in factor[1]))
+    wide = np.float32 if single and a.dtype == b.dtype == np.float32 else np.float64
 
     def matrices(x: Array, first: tuple[int, ...], second: tuple[int, ...]) -> Array:
         own = {*of.batch, *first, *second}
@@ -100,7 +105,7 @@ def contract(a: Array, b: Array, of: Contraction, shape: tuple[int, ...]) -> Arr
             return matrices(x, second, first).swapaxes(1, 2)
         ordered = whole.transpose(*of.batch, *first, *second, *(d for d in range(len(shape)) if d not in own))
         if dtypes.is_float(x.dtype.name):  # one copy, in the order and the dtype that are wanted
-            ordered = ordered.astype(np.float64, order="C", copy=False)
+            ordered = ordered.astype(wide, order="C", copy=False)
         return ordered.reshape([math.prod(shape[d] for d in dimensions) for dimensions in (of.batch, first, second)])
 
     product = _matmul(matrices(few[0], few[1], of.reduced), matrices(many[0], of.reduced, many[1]))
@@ -124,7 +129,19 @@ def _matmul(a: Array, b: Array) -> Array:
             return np.asarray(np.matmul(a, b))
         exact = np.matmul(a.astype(np.float64), b.astype(np.float64))
         return np.asarray(exact.astype(np.int64).astype(a.dtype))
+    if a.dtype == np.float32:
+        return _by_parts(a, b)
     return np.asarray(np.matmul(a, b))
+
+
+def _by_parts(a: Array, b: Array) -> Array:
+    """The product of float32 matrices in float64, but for what short parts of its sums are rounded by."""
+    terms = a.shape[-1]
+    step = -(-terms // max(-(-terms // _IN_SINGLE), 1))
+    total: Array = np.matmul(a[..., :step], b[..., :step, :]).astype(np.float64)
+    for begin in range(step, terms, step):
+        total += np.matmul(a[..., begin : begin + step], b[..., begin : begin + step, :])
+    return total
 
 
 def _magnitude(x: Array) -> int:

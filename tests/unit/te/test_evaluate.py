@@ -6,6 +6,7 @@ from scipy import signal, special
 
 from ansorlite import te
 from ansorlite.errors import ArgumentError, ExpressionError
+from ansorlite.te import contraction as contraction_module
 from ansorlite.te import dtypes
 from ansorlite.te import evaluate as evaluate_module
 from ansorlite.te.dag import ComputeDAG
@@ -40,6 +41,25 @@ def test_blocks_do_not_matter(dag, block, threads):
     assert_close(dag, cut, whole)
     for ours, theirs in zip(cut, same, strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+@relaxed
+@given(dag=dags(), parts=st.integers(1, 5))
+def test_sums_in_single_precision_are_well_within_what_is_allowed(dag, parts):
+    arrays = arrays_for(dag, np.random.default_rng(0))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(contraction_module, "_IN_SINGLE", parts)
+        single = evaluate(dag, arrays, single=True)
+    assert_close(dag, single, evaluate(dag, arrays))
+
+
+def test_parts_of_sums_in_single_precision_are_added_in_double(rng, monkeypatch):
+    monkeypatch.setattr(contraction_module, "_IN_SINGLE", 1)
+    a, b = rng.normal(size=(33, 65)).astype("f4"), rng.normal(size=(65, 17)).astype("f4")
+    (c,) = evaluate(ComputeDAG.of(workloads.matmul(33, 17, 65)), [a, b], single=True)
+    products = a[:, :, None] * b
+    assert products.dtype == np.float32
+    np.testing.assert_array_equal(c, products.astype("f8").sum(axis=1).astype("f4"))
 
 
 def test_what_is_wrong_in_a_block_is_said_by_any_thread(monkeypatch):
