@@ -24,6 +24,7 @@ def copy_facts(view: NestView, pack: Packed) -> StatementFacts:
     further = 0 if view.around is None else len(view.around.trips)
     trips, parallel = list(view.trips[:further]), list(view.parallel[:further])
     unrolled = [both(flag, trip > 1) for flag, trip in zip(view.unrolled, trips, strict=False)]
+    straight = dict(zip(view.loops, view.straight(view.outside(pack.at)), strict=True))
     sizes = {axis: list(view.sizes[axis][: further + 1]) for axis in pack.copy.axes}
     steps = list(view.steps[:further])
     for loop in own:
@@ -31,7 +32,7 @@ def copy_facts(view: NestView, pack: Packed) -> StatementFacts:
         around = 0 if loop.moved else walked[position].band < pack.at
         trips.append(where(around, walked[position].trip, loop.trip))
         parallel.append(where(around, position < view.nest.parallel, loop.parallel))
-        unrolled.append(both(where(around, walked[position].unrolled, loop.unrolled), trips[-1] > 1))
+        unrolled.append(both(where(around, straight.get(walked[position], 0), loop.unrolled), trips[-1] > 1))
         left = {axis: found[-1] for axis, found in sizes.items()}
         step: dict[Axis, tuple[Number, Number | None]] = {}
         for position, here in loop.parts:

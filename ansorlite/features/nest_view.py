@@ -25,6 +25,7 @@ from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
 from ansorlite.features.fused import joined
 from ansorlite.features.loops_around import Around, Loops, Steps, changes, first_step, how_wide, is_unaligned, loop_around
 from ansorlite.features.neighbours import Location, location_of, with_neighbours
+from ansorlite.features.no_ops import LeftOut, left_out
 from ansorlite.features.operations import operations
 from ansorlite.loops.nodes import index
 from ansorlite.once import once_for_each
@@ -101,6 +102,20 @@ class NestView:
                 below.append((loop.trip - 1) * loop.step + below[-1] if loop.axis is axis else below[-1])
             found[axis] = below[::-1]
         return found
+
+    @cached_property
+    def left_out(self) -> LeftOut:
+        """What the loops leave out. Where a region stands is known to its loops alone: all of its steps count."""
+        return left_out(self.nest) if self.around is None else LeftOut(1, {})
+
+    def straight(self, around: Numbers) -> list[Number]:
+        """By loop: whether code around what is in the loops that ``around`` tells writes it out: no ends inside are computed."""
+        result: list[Number] = []
+        computed: Number = 0
+        for loop, unrolled, here in zip(reversed(self.loops), reversed(self.unrolled), reversed(around), strict=True):
+            computed = either(computed, both(here, self.left_out.computed.get(loop, 0)))
+            result.append(both(unrolled, negated(computed)))
+        return result[::-1]
 
     def extent(self, axis: Axis) -> Number:
         return self.parts.get(axis, axis.extent)

@@ -8,7 +8,7 @@ exact.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -25,6 +25,7 @@ from ansorlite.columns.arithmetic import (
     modulo,
     negated,
     product,
+    some,
     total,
     where,
 )
@@ -51,27 +52,55 @@ class _Tap:
     there: Number
 
 
-def needed_share(nest: Nest) -> Number:
-    """The share of the steps of a nest's reduction that run."""
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """What is left out of a nest's reduction.
+
+    Attributes:
+        needed: the share of its steps that run.
+        computed: by loop: whether its ends are computed: then it is no straight-line code, even where it is to be written out.
+    """
+
+    needed: Number
+    computed: Mapping[Loop, Number]
+
+
+def left_out(nest: Nest) -> LeftOut:
+    """What loops of a nest leave out."""
     if not leaves_out(nest):
-        return 1
+        return LeftOut(1, {})
     groups: dict[Axis, dict[Axis, list[Affine]]] = {}
     for form in needed(nest.anchor):
         axes = sorted((axis for axis, _ in form.terms if isinstance(axis, Axis)), key=lambda axis: (not axis.reduce, axis.extent))
         if len(axes) == 2:
             groups.setdefault(axes[0], {}).setdefault(axes[1], []).append(form)
-    return product(_share(nest, tap, rows) for tap, rows in groups.items())
+    shares: list[Number] = []
+    computed: dict[Loop, Number] = {}
+    for axis, by_rows in groups.items():
+        taps = _taps(nest, axis)
+        kept: list[Number] = [1] * len(taps)
+        for rows, forms in by_rows.items():
+            runs, left = _left_out(nest, rows, axis, forms, taps)
+            kept = [each * (1 - out) for each, out in zip(kept, left, strict=True)]
+            for loop, ends in _computed(nest, (rows, axis)).items():
+                computed[loop] = either(computed.get(loop, 0), both(runs, ends))
+        run = total(where(tap.there, each, 0) for tap, each in zip(taps, kept, strict=True))
+        shares.append(run / total(tap.there for tap in taps))
+    return LeftOut(product(shares), computed)
 
 
-def _share(nest: Nest, axis: Axis, by_rows: dict[Axis, list[Affine]]) -> Number:
-    """The share of steps that conditions on taps along ``axis`` leave, each on rows along an axis of its own."""
-    taps = _taps(nest, axis)
-    count = total(tap.there for tap in taps)
-    kept: list[Number] = [1] * len(taps)
-    for rows, forms in by_rows.items():
-        left_out = _left_out(nest, rows, axis, forms, taps)
-        kept = [each * (1 - out) for each, out in zip(kept, left_out, strict=True)]
-    return total(where(tap.there, each, 0) for tap, each in zip(taps, kept, strict=True)) / count
+def _computed(nest: Nest, axes: Sequence[Axis]) -> dict[Loop, Number]:
+    """By loop over axes: whether it is the innermost one that leaves out steps, and code does not know where it ends."""
+    result: dict[Loop, Number] = {}
+    inside: Number = 0
+    for position, loop in reversed(list(enumerate(nest.loops))):
+        if loop.axis in axes:
+            known, here = _at(nest, position, axes)
+            outer = (each for each in nest.loops[:position] if each.axis in axes)
+            unknown = some(both(each.trip > 1, negated(each.unrolled)) for each in outer)
+            result[loop] = every((here, negated(inside), negated(known), unknown))
+            inside = either(inside, here)
+    return result
 
 
 def _taps(nest: Nest, axis: Axis) -> list[_Tap]:
@@ -101,16 +130,15 @@ def _place(nest: Nest, loops: Sequence[Loop], digits: Sequence[Number]) -> Numbe
     return total(at if loop.name in nest.cut else minimum(at, loop.span - loop.step) for loop, at in plain)
 
 
-def _left_out(nest: Nest, rows: Axis, axis: Axis, forms: Sequence[Affine], taps: Sequence[_Tap]) -> list[Number]:
-    """By tap, the share of rows that are left out as a form is negative."""
+def _left_out(nest: Nest, rows: Axis, axis: Axis, forms: Sequence[Affine], taps: Sequence[_Tap]) -> tuple[Number, list[Number]]:
+    """Whether rows are left out as a form is negative, and by tap which share of them."""
     axes = (rows, axis)
     in_tile: Number = 0
     found: Number = 0
     around: dict[Loop, Number] = {}
     for position, loop in reversed(list(enumerate(nest.loops))):
         if loop.axis in axes:
-            known = _known(nest, position, axes)
-            here = every((loop.trip > 1, negated(_vector(nest, loop)), either(known, around_tile(nest, loop.band))))
+            known, here = _at(nest, position, axes)
             in_tile, found = either(in_tile, both(here, known)), either(found, here)
             around[loop] = found
     over = {a: [loop for loop in nest.loops if loop.axis is a] for a in axes}
@@ -129,14 +157,18 @@ def _left_out(nest: Nest, rows: Axis, axis: Axis, forms: Sequence[Affine], taps:
         result.append(where(tap.there, minimum(negative / blocks, 1), 0))
     share = total(result) / total(tap.there for tap in taps)
     runs = every((found, either(in_tile, share > LEAST_SHARE)))
-    return [where(runs, each, 0) for each in result]
+    return runs, [where(runs, each, 0) for each in result]
+
+
+def _at(nest: Nest, position: int, axes: Sequence[Axis]) -> tuple[Number, Number]:
+    """Whether a loop knows what it may leave out when code is made, and whether it may leave out anything."""
+    loop, known = nest.loops[position], _known(nest, position, axes)
+    return known, every((loop.trip > 1, negated(_vector(nest, loop)), either(known, around_tile(nest, loop.band))))
 
 
 def _known(nest: Nest, position: int, axes: Sequence[Axis]) -> Number:
     """Whether a loop is over a register tile, and code knows where it and all loops around it stand on ``axes``."""
-    last = nest.inner_reduction
-    assert last is not None
-    if nest.loops[position].band <= last:
+    if nest.loops[position].band < nest.last_space:
         return 0
     around = (loop for loop in nest.loops[: position + 1] if loop.axis in axes)
     return every((nest.promoted, *(either(loop.trip <= 1, both(loop.unrolled, negated(_vector(nest, loop)))) for loop in around)))

@@ -29,7 +29,6 @@ from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
 from ansorlite.features.loops_around import Around, Loops, Steps, by_depth
 from ansorlite.features.matrix import matrix_facts
 from ansorlite.features.nest_view import NestView
-from ansorlite.features.no_ops import needed_share
 from ansorlite.schedule.nest import Attached, Fetched, Program
 from ansorlite.schedule.padding import strides
 from ansorlite.te import dtypes
@@ -99,7 +98,7 @@ class NestStatements(NestView):
         outside = self.outside(stage.at)
         trips = [where(here, trip, 1) for here, trip in zip(outside, self.trips, strict=True)]
         parallel = [both(flag, here) for flag, here in zip(self.parallel, outside, strict=True)]
-        unrolled = [both(flag, here) for flag, here in zip(self.unrolled, outside, strict=True)]
+        unrolled = [both(flag, here) for flag, here in zip(self.straight(outside), outside, strict=True)]
         walks = [self.walked(stage, walk) for walk in self.walks]
         sizes = {axis: self.region_sizes(stage, axis, (), outside) for axis in axes_of(stage.tensor)}
         steps, teams = self.steps_of_box(stage), self.teams(stage.at)
@@ -111,7 +110,7 @@ class NestStatements(NestView):
         nest = self.nest
         # Accumulators of their own live only while the inner reduction runs: loops around it add to others.
         reduce = [both(loop.reduce, negated(both(nest.apart, loop.band < (nest.inner_reduction or 0)))) for loop in self.loops]
-        kinds = (self.trips, self.parallel, self.unrolled, self.vector, reduce)
+        kinds = (self.trips, self.parallel, self.straight([1] * len(self.loops)), self.vector, reduce)
         loops = Loops(self.numbers, *kinds, tuple(self.walks), self.sizes, nest.lanes, self.steps, self.fused)
         streamed = nest.streamed if nest.epilogue is None else 0
         packs = {p.tensor: p for p in nest.packed}
@@ -119,9 +118,7 @@ class NestStatements(NestView):
         found = self.statement(nest.anchor, loops, inside, self.home(loops), packs=packs, streamed=streamed)
         if self.matrix_dots:
             found = replace(found, matrix=matrix_facts(self, inside, self.matrix_dots))
-        # Where a region stands is known to its loops alone: all of its steps count.
-        needed = needed_share(nest) if self.around is None else 1
-        return replace(found, fetched=total(self.fetched(each) for each in nest.fetched), needed=needed)
+        return replace(found, fetched=total(self.fetched(each) for each in nest.fetched), needed=self.left_out.needed)
 
     def fetched(self, ahead: Fetched) -> Number:
         """How many lines are asked for ahead (``loops/fetch_ahead.py``)."""
@@ -183,7 +180,8 @@ class NestStatements(NestView):
         )
         runs = [either(space, outside) for space, outside in zip(self.space(), self.outside(nest.epilogue_at), strict=True)]
         steps = [{back[axis]: step for axis, step in each.items() if axis in back} for each in self.steps]
-        loops = replace(self.inside_nest(runs, self.parallel, self.unrolled, axes, sizes), steps=steps)
+        straight = self.straight(self.outside(nest.epilogue_at))
+        loops = replace(self.inside_nest(runs, self.parallel, straight, axes, sizes), steps=steps)
         return self.statement(epilogue, loops, 0, tile=nest.anchor, streamed=nest.streamed)
 
     def inside_nest(
@@ -215,7 +213,7 @@ class NestStatements(NestView):
         parallel = [both(flag, here) for flag, here in zip(self.parallel, outside, strict=True)]
         axes = [self.walked(stage, walk) for walk in self.walks]
         none = [0] * len(trips)
-        unrolled = [both(flag, here) for flag, here in zip(self.unrolled, outside, strict=True)]
+        unrolled = [both(flag, here) for flag, here in zip(self.straight(outside), outside, strict=True)]
         vector, reduce = list[Number](none), list[Number](none)
         written_out, space_seen = branch_axes(tensor), 0
         for loop in own:

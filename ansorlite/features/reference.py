@@ -206,7 +206,7 @@ def _facts(copies: Sequence[StoreCopy], every: Sequence[Store]) -> StatementFact
         store.stage,
         trips,
         [kind is LoopKind.PARALLEL for kind in kinds],
-        [kind is LoopKind.UNROLLED for kind in kinds],
+        [kind is LoopKind.UNROLLED and depth >= _straight(main.loops) for depth, kind in enumerate(kinds)],
         [kind is LoopKind.VECTORIZED for kind in kinds],
         [
             update and depth >= main.born.get(store.buffer, 0) and loop.var not in target_vars and depth not in split
@@ -219,6 +219,21 @@ def _facts(copies: Sequence[StoreCopy], every: Sequence[Store]) -> StatementFact
         operations(store.value, leaves),
         tuple(accesses),
     )
+
+
+def _straight(loops: Sequence[For]) -> int:
+    """The depth inside of the innermost loop whose ends are computed: its conditions speak of what code does not know."""
+    unknown = {loop.var for loop in loops if loop.kind is not LoopKind.UNROLLED}
+    return max((depth + 1 for depth, loop in enumerate(loops) if any(used & unknown for used in _ends(loop))), default=0)
+
+
+def _ends(loop: For) -> Iterator[frozenset[Var]]:
+    """What each condition depends on that says which of a loop's iterations change nothing."""
+    body = loop.body
+    while isinstance(body, If) and body.no_op:
+        if loop.var in (used := free_vars(body.cond)):
+            yield used - {loop.var}
+        body = body.body
 
 
 def _access(

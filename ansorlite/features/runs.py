@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansorlite.alignment import CACHE_LINE
-from ansorlite.columns.arithmetic import both, either, negated, select, total, where
+from ansorlite.columns.arithmetic import both, either, maximum, minimum, negated, select, total, where
 from ansorlite.columns.tape import Number
 from ansorlite.features.facts import Numbers
 
@@ -19,21 +19,38 @@ def starts(traffic: Sequence[Number], runs: Sequence[Number]) -> Number:
     return total(nbytes / (run * CACHE_LINE) for nbytes, run in zip(traffic, runs, strict=True))
 
 
-def walked_on(runs: Numbers, touched: Numbers, straight: Number, streams: float) -> Number:
+def beside(runs: Numbers, touched: Numbers, straight: Number) -> Number:
+    """How many runs one access walks side by side in straight-line code. Arguments are those of :func:`walked_on`."""
+    return select(touched, straight) / select(runs, straight)
+
+
+def fetching(traffic: Number, touched: Numbers, outer: Numbers, straight: Number) -> Number:
+    """The share of what one access touches in straight-line code that is not there from before.
+
+    Args:
+        traffic: bytes that are fetched for it, in all.
+        touched: by depth: how many lines the loops below touch.
+        outer: by depth: how often the loops below run.
+        straight: the depth of the straight-line code.
+    """
+    return minimum(traffic / maximum(select(touched, straight) * select(outer, straight) * CACHE_LINE, 1), 1)
+
+
+def walked_on(runs: Numbers, touched: Numbers, straight: Number, followed: Number) -> Number:
     """Lines of the longest run that loops walk from one end to the other, perhaps with a few others beside it.
 
     Args:
         runs: of one access, by depth: lines of the longest run among all that the loops below touch.
         touched: by depth: how many lines these are.
         straight: the depth of the straight-line code, whose runs the loops around it go on with, as long as they begin no others.
-        streams: so many runs side by side are followed; of more each begins anew whenever its turn comes.
+        followed: whether the runs of all accesses are few enough to be followed side by side; of more each begins anew whenever
+            its turn comes.
     """
-    result = select(runs, straight)
-    beside = select(touched, straight) / result
-    together: Number = beside <= streams
+    result, own = select(runs, straight), beside(runs, touched, straight)
+    together = followed
     for depth in reversed(range(len(runs) - 1)):
         if runs[depth] is not runs[depth + 1] or touched[depth] is not touched[depth + 1]:
             around = depth < straight
-            together = both(together, either(negated(around), touched[depth] <= runs[depth] * beside))
+            together = both(together, either(negated(around), touched[depth] <= runs[depth] * own))
             result = where(both(together, around), runs[depth], result)
     return result

@@ -65,14 +65,20 @@ def test_runs_go_on_from_loop_to_loop() -> None:
     assert rows_of_a_matrix(1, 64, 64, 64, parallel=True)["l2_runs"] == pytest.approx(1)
 
 
-def columns_by_blocks(rows: int, blocks: int, target: Target = WIDE) -> float:
-    """Runs of a walk over blocks of 16 columns of so many rows, all of one block before the next."""
+def columns_by_blocks(rows: int, blocks: int, target: Target = WIDE, matrices: int = 1, again: int = 0) -> float:
+    """Runs of a walk over blocks of 16 columns of so many rows, all of one block before the next.
+
+    ``matrices``: that are walked side by side; ``again``: rows of 16 columns of another one, which are read with each block.
+    """
     never, columns = [False] * 3, 16 * blocks
     widths = ([rows, rows, 1, 1], [columns, 16, 16, 1])
-    access = AccessFacts(widths, (rows, columns + 16), 4, [True] * 3, 1, write=False, renewed=never)
-    sums = {frozenset((0,)): Operations(cheap=1)}
+    walked = [AccessFacts(widths, (rows, columns + 16), 4, [True] * 3, 1, write=False, renewed=never) for _ in range(matrices)]
+    if again:
+        widths = ([again, again, 1, 1], [16, 16, 16, 1])
+        walked.append(AccessFacts(widths, (again, 32), 4, [False, True, True], 1, write=False, renewed=never))
+    sums = {frozenset(range(len(walked))): Operations(cheap=1)}
     kinds = (never, [False, True, False], [False, False, True], never)
-    facts = StatementFacts("walk", [blocks, rows, 16], *kinds, 16, False, False, False, sums, (access,))
+    facts = StatementFacts("walk", [blocks, rows, 16], *kinds, 16, False, False, False, sums, tuple(walked))
     return float(2.0 ** np.array(assemble(facts, target), dtype=np.float64)[COLUMN["l2_runs"]] - 1.0)
 
 
@@ -82,6 +88,14 @@ def test_a_few_runs_are_walked_side_by_side() -> None:
     assert columns_by_blocks(16, 8) == pytest.approx(16)
     assert columns_by_blocks(17, 8) == pytest.approx(17 * 8)
     assert columns_by_blocks(9, 8, eight) == pytest.approx(9 * 8)
+
+
+def test_runs_of_all_that_is_fetched_are_side_by_side() -> None:
+    assert columns_by_blocks(8, 8, matrices=2) == pytest.approx(2 * 8)
+    assert columns_by_blocks(9, 8, matrices=2) == pytest.approx(2 * 9 * 8)
+    # Of what stays in the cache, one block of eight is fetched.
+    assert columns_by_blocks(15, 8, again=8) == pytest.approx(15 + 8)
+    assert columns_by_blocks(15, 8, again=9) == pytest.approx(15 * 8 + 9)
 
 
 def test_more_pages_than_a_core_remembers_are_looked_for_again() -> None:

@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 
 from ansorlite.features import NAMES, extract
-from ansorlite.features.no_ops import needed_share
+from ansorlite.features.names import COLUMN
+from ansorlite.features.no_ops import left_out
+from ansorlite.features.population import population_facts
+from ansorlite.features.reference import reference
+from ansorlite.platforms import finished
 from ansorlite.sketch.candidate import Candidate
 from ansorlite.sketch.program import sketch_of
 from ansorlite.task import Task
@@ -46,13 +50,33 @@ def test_the_share_of_steps_that_run(tile: str, steps: int, expected: float) -> 
     task, candidate = convolution(tile, steps)
     sketch = sketch_of(task, candidate)
     (nest,) = sketch.fold(()).nests
-    assert needed_share(nest) == pytest.approx(expected)
+    assert left_out(nest).needed == pytest.approx(expected)
     features = dict(zip(NAMES, extract(sketch, np.zeros((1, 0), np.int64))[0, -1].tolist(), strict=True))
     for name in ("iterations", "mul", "cheap"):
         assert 2.0 ** features[name] - 1 == pytest.approx(8 * 7 * 7 * 2 * 3 * 3 * expected)
 
 
+@pytest.mark.parametrize(
+    ("tile", "steps", "unrolled"),
+    [
+        ("y", 7, 7),
+        ("y", 63, 7),  # the columns of a row are in a loop, so which taps they need is computed: those are a loop, too
+        ("yz", 49, 49),
+        ("yz", 441, 441),
+    ],
+)
+def test_a_loop_whose_ends_are_computed_is_not_straight_line_code(tile: str, steps: int, unrolled: int) -> None:
+    task, candidate = convolution(tile, steps)
+    sketch = sketch_of(task, candidate)
+    row = np.zeros((1, 0), np.int64)
+    program = sketch.fold(())
+    names = [facts.name for facts in population_facts(program)]
+    fast = extract(sketch, row)
+    np.testing.assert_allclose(fast, reference(finished(sketch.lower(row[0]), sketch.target), names, sketch.target))
+    assert 2.0 ** fast[0, -1, COLUMN["unrolled"]] - 1 == pytest.approx(unrolled)
+
+
 def test_all_steps_of_what_has_no_padding_run() -> None:
     task = Task(workloads.matmul(8, 8, 8), WIDE)
     (nest,) = sketch_of(task, Candidate("def schedule(s):\n    pass")).fold(()).nests
-    assert needed_share(nest) == 1
+    assert left_out(nest).needed == 1
