@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from ansorlite.analysis.access import accesses, axes_of
 from ansorlite.analysis.constants import follows_from_constants
 from ansorlite.analysis.predicates import fetchable
-from ansorlite.columns.arithmetic import both, either, equal, every, maximum, minimum, modulo, where
+from ansorlite.columns.arithmetic import both, equal, every, maximum, minimum, modulo, where
 from ansorlite.columns.tape import Number
 from ansorlite.errors import ScheduleError
 from ansorlite.loops.nodes import LoopKind
@@ -99,7 +99,7 @@ def check_shared(nest: Nest, name: str, at: Number, root: bool, conditions: Cond
             f"loops: make {name} in those"
         )
     threads = [loop for loop in nest.loops if loop.bound not in (None, LoopKind.BLOCK)]
-    outside = every(either(at <= loop.band, equal(loop.trip, 1)) for loop in threads)
+    outside = every(at <= loop.band for loop in threads)
     conditions.require(
         both(at > 0, outside),
         f"{name} is to be shared by the threads of a block: make it inside of a loop of {nest.anchor.name}, "

@@ -53,9 +53,9 @@ def leaves_out(nest: Nest) -> bool:
 
 def around_tile(nest: Nest, band: int) -> Number:
     """Whether loops of a band are around the innermost tile, and behind the start of the reduction."""
-    last = nest.inner_reduction
-    assert last is not None
-    return minimum(nest.reduce_at, last) <= band if band <= last else 0
+    first = nest.inner_reduction
+    assert first is not None
+    return minimum(nest.reduce_at, first) <= band if band < nest.last_space else 0
 
 
 def may_leave_out(nest: Nest, level: Level) -> bool:
@@ -65,8 +65,7 @@ def may_leave_out(nest: Nest, level: Level) -> bool:
 
 def in_tile(nest: Nest, level: Level) -> bool:
     """Whether a loop is over a register tile."""
-    last = nest.inner_reduction
-    return last is not None and level.band > last and level.unrolled and bool(nest.promoted)
+    return nest.inner_reduction is not None and level.band >= nest.last_space and level.unrolled and bool(nest.promoted)
 
 
 def needed_at(

@@ -395,6 +395,14 @@ def test_a_bound_loop_of_uneven_runs_is_a_condition_of_rows() -> None:
             lambda s: (s.bind(s.stage("C")["i"], "lane"), s.cache_read("C", "A", at=s.stage("C")["i"], scope="shared")),
             "A_packed is to be shared by the threads of a block",
         ),
+        (
+            lambda s: (
+                s.split(s.stage("C")["i"], [1, None]),
+                s.bind(s.stage("C")["i0"], "vthread"),
+                s.cache_read("C", "A", at=s.stage("C")["i1"], scope="shared"),
+            ),
+            "A_packed is to be shared by the threads of a block",
+        ),
         (lambda s: s.cache_read("D", "A", layout="plain"), "stage D reads nothing of A"),
         (lambda s: s.cache_read("C", "A", layout="plain", computed=True), "is computed into packed copies only"),
         (

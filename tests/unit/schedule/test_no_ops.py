@@ -10,8 +10,10 @@ import pytest
 from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.printer import text
 from ansorlite.schedule.no_ops import LEAST_SHARE
+from ansorlite.schedule.schedule import Schedule
 from ansorlite.sketch.candidate import Candidate
-from ansorlite.sketch.program import lower
+from ansorlite.sketch.program import lower, sketch_of
+from ansorlite.sketch.sketch import Sketch
 from ansorlite.task import Task
 from tests import workloads
 from tests.targets import WIDE
@@ -49,6 +51,21 @@ def test_a_tile_of_whole_rows_leaves_out_taps_row_by_row() -> None:
     found = [re.sub(r"\b([a-z]+)\d+(_\d+)?\b", r"\1", each) for each in conditions(7, 7)]
     assert found == ["7 - ry - y >= 0", "ry + y - 1 >= 0"]
     assert conditions(8, 8) == [], "more steps than are written out: a loop over its rows would need numbers of registers"
+
+
+def test_places_between_taps_change_nothing() -> None:
+    """A place that a sample may take cuts loops into bands, whichever it takes."""
+    task = Task(workloads.conv2d(1, 2, 7, 7, 3), WIDE)
+    s = Schedule(task.dag, WIDE)
+    conv = s.stage("conv")
+    s.reorder(*(conv[name] for name in ("b", "o", "y", "z", "rc", "ry", "rx")))
+    s.compute_at("padded", s.sample((None, conv["ry"])))
+    sketch = Sketch(s.structure, s.trace, WIDE)
+    for choice in range(2):
+        function = sketch.lower(np.array([choice]))
+        again = sketch_of(task, sketch.candidate(np.array([choice])))
+        assert text(function) == text(again.lower(()))
+        assert text(function).count("(else no-op)") == 4
 
 
 def test_a_few_iterations_may_as_well_run() -> None:
