@@ -19,7 +19,7 @@ from ansorlite.columns.arithmetic import along, both, ceil, largest, low_bit, ma
 from ansorlite.columns.compound import Compound
 from ansorlite.columns.tape import Number, bounds
 from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
-from ansorlite.features.runs import beside, fetching, starts, walked_on
+from ansorlite.features.runs import side_by_side, starts, walked_on
 from ansorlite.features.straight_line import straight
 from ansorlite.target import Target
 
@@ -107,7 +107,7 @@ def memory(s: StatementFacts, looping: Numbers, tiled: Number, target: Target) -
     runs = [[here.run for here in line] for line in lines]
     inner = [select(of, innermost) for of in runs]
     around = straight(looping)
-    followed = _side_by_side(runs, fetched, traffic[1], outer, around) <= target.machine.streams
+    followed = side_by_side(runs, fetched, traffic[1], outer, around) <= target.machine.streams
     walked = [walked_on(of, touched, around, followed) for of, touched in zip(runs, fetched, strict=True)]
     return Memory(
         [line[0] * CACHE_LINE for line in fetched],
@@ -115,16 +115,6 @@ def memory(s: StatementFacts, looping: Numbers, tiled: Number, target: Target) -
         (starts(traffic[0], inner), starts(traffic[1], walked)),
         total(_traffic(pages, outer, _fitting(_sums(pages), target.machine.tlb_pages))),
         [select(line, inside) for line in fetched] if target.threads > 1 else [0] * len(fetched),
-    )
-
-
-def _side_by_side(
-    runs: Sequence[Numbers], fetched: Sequence[Numbers], traffic: Sequence[Number], outer: Numbers, around: Number
-) -> Number:
-    """How many runs straight-line code fetches side by side, of all accesses; those that are there from before do not count."""
-    return total(
-        beside(of, touched, around) * fetching(nbytes, touched, outer, around)
-        for of, touched, nbytes in zip(runs, fetched, traffic, strict=True)
     )
 
 

@@ -80,27 +80,12 @@ def left_out(nest: Nest) -> LeftOut:
         taps = _taps(nest, axis)
         kept: list[Number] = [1] * len(taps)
         for rows, forms in by_rows.items():
-            runs, left = _left_out(nest, rows, axis, forms, taps)
+            left, ends = _left_out(nest, rows, axis, forms, taps)
             kept = [each * (1 - out) for each, out in zip(kept, left, strict=True)]
-            for loop, ends in _computed(nest, (rows, axis)).items():
-                computed[loop] = either(computed.get(loop, 0), both(runs, ends))
+            computed |= {loop: either(computed.get(loop, 0), here) for loop, here in ends.items()}
         run = total(where(tap.there, each, 0) for tap, each in zip(taps, kept, strict=True))
         shares.append(run / total(tap.there for tap in taps))
     return LeftOut(product(shares), computed)
-
-
-def _computed(nest: Nest, axes: Sequence[Axis]) -> dict[Loop, Number]:
-    """By loop over axes: whether it is the innermost one that leaves out steps, and code does not know where it ends."""
-    result: dict[Loop, Number] = {}
-    inside: Number = 0
-    for position, loop in reversed(list(enumerate(nest.loops))):
-        if loop.axis in axes:
-            known, here = _at(nest, position, axes)
-            outer = (each for each in nest.loops[:position] if each.axis in axes)
-            unknown = some(both(each.trip > 1, negated(each.unrolled)) for each in outer)
-            result[loop] = every((here, negated(inside), negated(known), unknown))
-            inside = either(inside, here)
-    return result
 
 
 def _taps(nest: Nest, axis: Axis) -> list[_Tap]:
@@ -130,15 +115,23 @@ def _place(nest: Nest, loops: Sequence[Loop], digits: Sequence[Number]) -> Numbe
     return total(at if loop.name in nest.cut else minimum(at, loop.span - loop.step) for loop, at in plain)
 
 
-def _left_out(nest: Nest, rows: Axis, axis: Axis, forms: Sequence[Affine], taps: Sequence[_Tap]) -> tuple[Number, list[Number]]:
-    """Whether rows are left out as a form is negative, and by tap which share of them."""
+def _left_out(
+    nest: Nest, rows: Axis, axis: Axis, forms: Sequence[Affine], taps: Sequence[_Tap]
+) -> tuple[list[Number], dict[Loop, Number]]:
+    """By tap the share of rows that are left out as a form is negative, and by loop whether its ends are computed for that."""
     axes = (rows, axis)
     in_tile: Number = 0
     found: Number = 0
     around: dict[Loop, Number] = {}
+    computed: dict[Loop, Number] = {}
     for position, loop in reversed(list(enumerate(nest.loops))):
         if loop.axis in axes:
-            known, here = _at(nest, position, axes)
+            known = _known(nest, position, axes)
+            here = every((loop.trip > 1, negated(_vector(nest, loop)), either(known, around_tile(nest, loop.band))))
+            outer = (each for each in nest.loops[:position] if each.axis in axes)
+            variable = some(both(each.trip > 1, negated(each.unrolled)) for each in outer)
+            # Of the innermost loop that leaves out steps code does not know the ends, as they depend on a loop outside of it.
+            computed[loop] = every((here, negated(found), negated(known), variable))
             in_tile, found = either(in_tile, both(here, known)), either(found, here)
             around[loop] = found
     over = {a: [loop for loop in nest.loops if loop.axis is a] for a in axes}
@@ -157,13 +150,7 @@ def _left_out(nest: Nest, rows: Axis, axis: Axis, forms: Sequence[Affine], taps:
         result.append(where(tap.there, minimum(negative / blocks, 1), 0))
     share = total(result) / total(tap.there for tap in taps)
     runs = every((found, either(in_tile, share > LEAST_SHARE)))
-    return runs, [where(runs, each, 0) for each in result]
-
-
-def _at(nest: Nest, position: int, axes: Sequence[Axis]) -> tuple[Number, Number]:
-    """Whether a loop knows what it may leave out when code is made, and whether it may leave out anything."""
-    loop, known = nest.loops[position], _known(nest, position, axes)
-    return known, every((loop.trip > 1, negated(_vector(nest, loop)), either(known, around_tile(nest, loop.band))))
+    return [where(runs, each, 0) for each in result], {loop: both(runs, here) for loop, here in computed.items()}
 
 
 def _known(nest: Nest, position: int, axes: Sequence[Axis]) -> Number:

@@ -183,7 +183,7 @@ def _facts(copies: Sequence[StoreCopy], every: Sequence[Store]) -> StatementFact
     ended = frozenset(each for copy in apart for each in copy.last)
     trips = [trip + (loop in ended) for loop, trip in zip(main.loops, main.trips, strict=True)]
     written = {each.buffer: each.stage for each in every}
-    kinds = [loop.kind for loop in main.loops]
+    kinds, straight = [loop.kind for loop in main.loops], _straight(main.loops)
     update = store.role is Role.UPDATE
     target_vars = frozenset().union(*(free_vars(i) for i in store.indices)) if store.indices else frozenset()
     # Of a loop of two iterations, one of which stands apart, no index has the variable.
@@ -206,7 +206,7 @@ def _facts(copies: Sequence[StoreCopy], every: Sequence[Store]) -> StatementFact
         store.stage,
         trips,
         [kind is LoopKind.PARALLEL for kind in kinds],
-        [kind is LoopKind.UNROLLED and depth >= _straight(main.loops) for depth, kind in enumerate(kinds)],
+        [kind is LoopKind.UNROLLED and depth >= straight for depth, kind in enumerate(kinds)],
         [kind is LoopKind.VECTORIZED for kind in kinds],
         [
             update and depth >= main.born.get(store.buffer, 0) and loop.var not in target_vars and depth not in split

@@ -19,21 +19,27 @@ def starts(traffic: Sequence[Number], runs: Sequence[Number]) -> Number:
     return total(nbytes / (run * CACHE_LINE) for nbytes, run in zip(traffic, runs, strict=True))
 
 
-def beside(runs: Numbers, touched: Numbers, straight: Number) -> Number:
-    """How many runs one access walks side by side in straight-line code. Arguments are those of :func:`walked_on`."""
-    return select(touched, straight) / select(runs, straight)
-
-
-def fetching(traffic: Number, touched: Numbers, outer: Numbers, straight: Number) -> Number:
-    """The share of what one access touches in straight-line code that is not there from before.
+def side_by_side(
+    runs: Sequence[Numbers], touched: Sequence[Numbers], traffic: Sequence[Number], outer: Numbers, straight: Number
+) -> Number:
+    """How many runs straight-line code fetches side by side, of all accesses; what is there from before does not count.
 
     Args:
-        traffic: bytes that are fetched for it, in all.
-        touched: by depth: how many lines the loops below touch.
+        runs, touched: as :func:`walked_on` has them, of each access.
+        traffic: bytes that are fetched for each access, in all.
         outer: by depth: how often the loops below run.
         straight: the depth of the straight-line code.
     """
-    return minimum(traffic / maximum(select(touched, straight) * select(outer, straight) * CACHE_LINE, 1), 1)
+    times = select(outer, straight) * CACHE_LINE
+    return total(
+        _beside(run, lines, straight) * minimum(nbytes / maximum(select(lines, straight) * times, 1), 1)
+        for run, lines, nbytes in zip(runs, touched, traffic, strict=True)
+    )
+
+
+def _beside(runs: Numbers, touched: Numbers, straight: Number) -> Number:
+    """How many runs one access walks side by side in straight-line code."""
+    return select(touched, straight) / select(runs, straight)
 
 
 def walked_on(runs: Numbers, touched: Numbers, straight: Number, followed: Number) -> Number:
@@ -46,7 +52,7 @@ def walked_on(runs: Numbers, touched: Numbers, straight: Number, followed: Numbe
         followed: whether the runs of all accesses are few enough to be followed side by side; of more each begins anew whenever
             its turn comes.
     """
-    result, own = select(runs, straight), beside(runs, touched, straight)
+    result, own = select(runs, straight), _beside(runs, touched, straight)
     together = followed
     for depth in reversed(range(len(runs) - 1)):
         if runs[depth] is not runs[depth + 1] or touched[depth] is not touched[depth + 1]:
