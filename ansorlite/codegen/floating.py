@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 from ansorlite.codegen import remainder, types
 from ansorlite.codegen.architecture import architecture_of
 from ansorlite.codegen.builder import Builder
 from ansorlite.codegen.integer import per_lane
+
+#: All bits set, in LLVM's hexadecimal form.
+_ONES: Final = {"float": "0xFFFFFFFFE0000000", "double": "0xFFFFFFFFFFFFFFFF"}
 
 
 def is_number(literal: str) -> bool:
@@ -21,6 +25,7 @@ def extremum(b: Builder, dtype: str, lanes: int, x: str, y: str, comparison: str
 
     ``x > y ? x : y`` is one maxps, which gives its second operand when either is NaN. So a literal goes first, and
     only when both operands may be NaN does it take a test, of ``y``: where ``x`` accumulates, that is the short chain.
+    A NaN of ones is what the test has in its lanes; LLVM would make one choice of two that give ``y``, and no maxps.
     """
     kind = types.value_type(dtype, lanes)
     if not is_number(x):
@@ -28,7 +33,9 @@ def extremum(b: Builder, dtype: str, lanes: int, x: str, y: str, comparison: str
     chosen = b.select(kind, lanes, b.op(f"fcmp {comparison} {kind} {x}, {y}"), x, y)
     if is_number(x):
         return chosen
-    return b.select(kind, lanes, b.op(f"fcmp uno {kind} {x}, {x}"), x, chosen)
+    element = types.VALUE[dtype]
+    ones = types.splat(_ONES[element], element, lanes)
+    return b.select(kind, lanes, b.op(f"fcmp uno {kind} {x}, {x}"), ones, chosen)
 
 
 def _fmod(b: Builder, element: str, lanes: int, x: str, y: str) -> str:

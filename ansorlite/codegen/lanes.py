@@ -176,12 +176,22 @@ class FloatLanes:
         return result
 
     def power_of_two(self, n: str) -> str:
-        """2 to an integer within the exponents of normal numbers."""
-        return self.from_bits(self.word("shl", self.word("add", n, self.format.bias), self.format.mantissa))
+        """2 to an integer, which the low bits of a word are, within the exponents of normal numbers."""
+        f = self.format
+        return self.from_bits(self.word("add", self.word("shl", n, f.mantissa), f.bias << f.mantissa))
 
     def scale(self, x: str, n: str) -> str:
-        """``x * 2**n``, of normal numbers both."""
+        """``x * 2**n``, of normal numbers both; ``n``: as :meth:`power_of_two` takes it."""
         return self.from_bits(self.word("add", self.bits(x), self.word("shl", n, self.format.mantissa)))
+
+    def scale_twice(self, x: str, n: str) -> str:
+        """``x * 2**n``, where ``n``, as :meth:`round` gives it, may be twice as large as any exponent.
+
+        By two factors, so that a denormal result is rounded once.
+        """
+        half = self.word("lshr", n, 1)
+        scaled = self.op("fmul", x, self.power_of_two(half))
+        return self.op("fmul", scaled, self.power_of_two(self.word("sub", n, half)))
 
     def split(self, x: str, *, denormal: bool = True) -> tuple[str, str]:
         """(k, m) with x = 2^k m and m in [sqrt(1/2), sqrt(2)): of finite numbers above 0, unless ``denormal`` normal ones."""
@@ -206,16 +216,18 @@ class FloatLanes:
         return self.op("fsub", self.from_bits(self.word("add", n, self.format.magic_bits)), self.number(self.format.magic))
 
     def round(self, x: str) -> tuple[str, str]:
-        """The nearest integer to a number that is small against the mantissa: (as a number, as an integer)."""
+        """The nearest integer to a number that is small against the mantissa: (as a number, as the low bits of a word).
+
+        What is above them is shifted out of an exponent, of half the word, too.
+        """
         return self._rounded(self.op("fadd", x, self.number(self.format.magic)))
 
     def _rounded(self, shifted: str) -> tuple[str, str]:
-        """Of what ``magic`` was added to: the integer, as a number and as an integer."""
-        number = self.op("fsub", shifted, self.number(self.format.magic))
-        return number, self.word("sub", self.bits(shifted), self.format.magic_bits)
+        """Of what ``magic`` was added to: the integer, as :meth:`round` gives it."""
+        return self.op("fsub", shifted, self.number(self.format.magic)), self.bits(shifted)
 
     def reduce_exponent(self, x: str) -> tuple[str, str]:
-        """x = n ln 2 + r with |r| <= ln 2 / 2: (n as integer, exp(r) - 1)."""
+        """x = n ln 2 + r with |r| <= ln 2 / 2: (n as :meth:`round` gives it, exp(r) - 1)."""
         f = self.format
         count, n = self._rounded(self.fma(x, self.number(math.log2(math.e)), self.number(f.magic)))
         rest = self.fma(count, self.number(-f.ln2_high), x)

@@ -26,11 +26,7 @@ def exp(b: Builder, dtype: str, lanes: int, x: str) -> str:
     w = FloatLanes(b, dtype, lanes)
     clamped = w.at_most(w.at_least(x, w.format.exp_low), w.format.exp_high)
     n, minus_one = w.reduce_exponent(clamped)
-    mantissa = w.op("fadd", minus_one, w.number(1.0))
-    # Two factors, since n may be larger than any exponent, and so that a denormal result is rounded once.
-    half = w.word("ashr", n, 1)
-    scaled = w.op("fmul", mantissa, w.power_of_two(half))
-    return w.op("fmul", scaled, w.power_of_two(w.word("sub", n, half)))
+    return w.scale_twice(w.op("fadd", minus_one, w.number(1.0)), n)
 
 
 def tanh(b: Builder, dtype: str, lanes: int, x: str) -> str:

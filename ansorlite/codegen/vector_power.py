@@ -87,7 +87,7 @@ def _single(narrow: FloatLanes, magnitude: str, y: str) -> str:
     product = _clamped(w, product, 200.0)
     count, n = w.round(product)
     rest = w.op("fsub", product, count)
-    result = w.from_bits(w.word("add", w.bits(w.polynomial(_EXP2, rest)), w.word("shl", n, w.format.mantissa)))
+    result = w.scale(w.polynomial(_EXP2, rest), n)
     return narrow.b.op(f"fptrunc {w.kind} {result} to {narrow.kind}")
 
 
@@ -107,9 +107,7 @@ def _double(w: FloatLanes, magnitude: str, y: str) -> str:
     curve = w.op("fmul", w.polynomial(w.format.exp, r), w.op("fmul", r, r))
     curve = w.fma(t, w.op("fadd", line, curve), curve)
     mantissa = w.op("fadd", line, w.op("fadd", error, curve))
-    half = w.word("ashr", n, 1)
-    scaled = w.op("fmul", mantissa, w.power_of_two(half))
-    return w.op("fmul", scaled, w.power_of_two(w.word("sub", n, half)))
+    return w.scale_twice(mantissa, n)
 
 
 def _log2_pair(w: FloatLanes, x: str) -> _Pair:

@@ -5,8 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ansorlite.codegen import assembly
 from ansorlite.loops.nodes import Buffer, Function, LoopKind, Stmt, block
-from ansorlite.target import host
+from ansorlite.platforms import build
+from ansorlite.target import LEVELS, host
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Cast, Unary, Var, binary, const
 from ansorlite.te.numeric import apply, convert
@@ -208,3 +210,16 @@ def test_element_by_element_every_operation_is_rounded(dtype: str) -> None:
     function = Function("chain", (x, y, out), 1, loop("i", n, body, LoopKind.VECTORIZED, 16))
     a, b = (rng.uniform(-1, 1, n).astype(dtype) for _ in range(2))
     np.testing.assert_array_equal(called(function, TARGET, a, b), a * b + a - a * b)
+
+
+@pytest.mark.parametrize("machine", ["x86-64-v2", "x86-64-v3", "x86-64-v4"])
+def test_a_maximum_of_what_may_be_nan_is_an_instruction_and_a_test(machine: str) -> None:
+    x, y = argument("X", 64), argument("Y", 16)
+
+    def body(i: Var) -> Stmt:
+        return store(y, (i,), Binary(BinaryOp.MAX, load(x, i), load(y, i), "float32"))
+
+    function, target = Function("f", (x, y), 1, loop("i", 16, body, LoopKind.VECTORIZED, 16)), LEVELS[machine]
+    code = assembly(build(function, target), target)
+    assert "maxps" in code
+    assert "cmpltps" not in code
