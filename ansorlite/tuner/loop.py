@@ -181,10 +181,12 @@ class Tuner:
     def _late(self) -> bool:
         """Whether one more program, if it takes as long as those before did, ends after the limit.
 
-        Comparing the best once more takes as long as the longest of them: of two that are about equal most pairs are taken.
+        It runs beside the best, so it takes a call of both at least, which the first program of all does not. Comparing the best
+        once more takes as long as the longest of them: of two that are about equal most pairs are taken.
         """
         mean = self._clock.alone / self._fresh if self._fresh else 0.0
-        return self._time_left <= (self._longest if self._confirming else mean)
+        calls = 2 * min((state.best_latency for state in self._states if state.best_latency is not None), default=0.0)
+        return self._time_left <= (self._longest if self._confirming else max(mean, calls))
 
     @property
     def _fresh(self) -> int:

@@ -148,7 +148,7 @@ def test_the_time_limit_leaves_room_for_it(tmp_path: Path, monkeypatch: pytest.M
     measurer = disturbed_measurer(0)
     # Every measurement takes a second, and nothing else any.
     monkeypatch.setattr(PhaseClock, "elapsed", property(lambda _: float(len(measurer.asked))))
-    result = run(states(), 10**6, tmp_path / "a.db", measurer, time_limit=64.0)
+    result = run(states(), 10**6, tmp_path / "a.db", measurer, time_limit=65.0)
     assert (result.stopped, result.trials, result.tasks[0].best) == (Stop.TIME, 61, DEFAULT)
     assert len(measurer.asked) - len(set(measurer.asked)) == 1
 

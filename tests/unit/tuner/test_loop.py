@@ -177,6 +177,15 @@ def test_no_program_is_begun_that_would_end_after_the_limit(
     assert (result.stopped, result.trials) == (Stop.TIME, trials)
 
 
+@pytest.mark.parametrize(("latency", "trials"), [(2.0, 2), (2.5, 1)])
+def test_a_program_runs_beside_the_best(latency: float, trials: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which takes a call of both, however short the first one was, which ran alone."""
+    measurer = FakeMeasurer(lambda _: latency)
+    monkeypatch.setattr(PhaseClock, "elapsed", property(lambda _: 5.0 * len(measurer.asked)))
+    result = run([state()], 10**6, tmp_path / "a.db", measurer, time_limit=10.0)
+    assert (result.stopped, result.trials) == (Stop.TIME, trials)
+
+
 def test_the_phases_add_up_to_the_seconds(tmp_path: Path) -> None:
     result = run([state()], 50, tmp_path / "a.db")
     assert set(result.phases) == {"search", "compile", "measure", "check", "other"}
