@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ansorlite.features.reference import StoreCopy, value_of
-from ansorlite.loops.nodes import Buffer, For, Intrinsic, Load, LoopKind, Multiply, Stmt, Store, statements
+from ansorlite.loops.nodes import THREADS, Buffer, For, Intrinsic, Load, LoopKind, Multiply, Stmt, Store, statements
 from ansorlite.loops.products import Product, product_of
 from ansorlite.loops.swizzle import CHUNK
 from ansorlite.loops.visit import trips
@@ -28,9 +28,9 @@ from ansorlite.te.expr import Expr, Var
 _ROW: Final = 16
 
 
-def trips_of(copy: StoreCopy, kind: LoopKind) -> list[int]:
-    """Of the loops of one kind."""
-    return [trip for loop, trip in zip(copy.loops, copy.trips, strict=True) if loop.kind is kind]
+def trips_of(copy: StoreCopy, *kinds: LoopKind) -> list[int]:
+    """Of the loops of some kinds."""
+    return [trip for loop, trip in zip(copy.loops, copy.trips, strict=True) if loop.kind in kinds]
 
 
 def sectors(copy: StoreCopy, buffer: Buffer, indices: Sequence[Expr]) -> int:
@@ -50,7 +50,7 @@ def _touched(copy: StoreCopy, buffer: Buffer, indices: Sequence[Expr]) -> list[t
     """The threads of the first warp that run a statement, each with the byte that its element begins with."""
     thread = np.arange(WARP)
     at = _at_first_threads(copy, WARP)
-    there = thread < prod(trips_of(copy, LoopKind.THREAD))
+    there = thread < prod(trips_of(copy, *THREADS))
     for condition in copy.conditions:
         there = there & (value_of(condition, at) != 0)
     # From where the first thread is.
@@ -68,7 +68,7 @@ def _at_first_threads(copy: StoreCopy, count: int) -> dict[Var, NDArray[np.int64
     left = np.arange(count)
     at: dict[Var, NDArray[np.int64]] = {loop.var: np.zeros((), dtype=np.int64) for loop in copy.loops}
     for loop, trip in zip(reversed(copy.loops), reversed(copy.trips), strict=True):
-        if loop.kind is LoopKind.THREAD:
+        if loop.kind in THREADS:
             at[loop.var], left = left % trip, left // trip
     return at
 

@@ -23,6 +23,7 @@ from ansorlite.features.operations import operations
 from ansorlite.features.reference import StoreCopy, changes, lane_stride, reach, store_copies
 from ansorlite.loops.kernel_module import KernelModule, When
 from ansorlite.loops.nodes import (
+    THREADS,
     Alloc,
     Await,
     Block,
@@ -40,7 +41,7 @@ from ansorlite.loops.nodes import (
     children,
     statements,
 )
-from ansorlite.loops.phases import phases
+from ansorlite.loops.phases import phases, threads_of
 from ansorlite.loops.products import Product
 from ansorlite.loops.runs import Runs, runs_of
 from ansorlite.loops.visit import loads, map_outermost, map_stmt, stores, trips
@@ -73,7 +74,7 @@ def gpu_reference(module: KernelModule, names: Sequence[str], gpu: Gpu) -> NDArr
         here = [_Statement.of(launch, copy, first.get(copy.store.stage, copy), places, slots) for copy in _main(launch)]
         facts = LaunchFacts(
             prod(trips(each) for each in statements(launch) if isinstance(each, For) and each.kind is LoopKind.BLOCK),
-            max((trips(phase) for phase in phases(launch)), default=0),
+            threads_of(launch),
             OVERHEAD + _ahead(here, gpu) + max(each.kept for each in here) + max(each.held for each in here),
             sum(aligned(b.nbytes) for b in _allocated(launch) if b.scope is Scope.SHARED),
         )
@@ -230,7 +231,7 @@ class _Statement:
     def inside(self) -> list[int]:
         """By loop: iterations of one thread."""
         return [
-            1 if loop.kind in (LoopKind.BLOCK, LoopKind.THREAD) else trip
+            1 if loop.kind in (LoopKind.BLOCK, *THREADS) else trip
             for loop, trip in zip(self.copy.loops, self.copy.trips, strict=True)
         ]
 
@@ -363,7 +364,7 @@ class _Statement:
 def _first_thread(copy: StoreCopy) -> int:
     """How many loops are around those over threads."""
     kinds = [loop.kind for loop in copy.loops]
-    return kinds.index(LoopKind.THREAD) if LoopKind.THREAD in kinds else kinds.count(LoopKind.BLOCK)
+    return next((depth for depth, kind in enumerate(kinds) if kind in THREADS), kinds.count(LoopKind.BLOCK))
 
 
 def _places(stmt: Stmt, around: int) -> Iterator[tuple[Buffer, int]]:

@@ -11,6 +11,7 @@ from ansorlite.loops.kernel_module import When, kernel_module
 from ansorlite.loops.nodes import (
     BINDINGS,
     INDEPENDENT,
+    THREADS,
     Alloc,
     Await,
     Buffer,
@@ -29,7 +30,7 @@ from ansorlite.loops.nodes import (
     may_nest,
     statements,
 )
-from ansorlite.loops.phases import THREADS, obstacle, phases, race
+from ansorlite.loops.phases import obstacle, phases, race
 from ansorlite.loops.products import lanes_problem, product_of
 from ansorlite.loops.visit import loads, stores, trips
 from ansorlite.te import dtypes

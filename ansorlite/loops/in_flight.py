@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ansorlite.loops.nodes import (
+    THREADS,
     Await,
     Buffer,
     FetchGroup,
@@ -24,7 +25,6 @@ from ansorlite.loops.nodes import (
     index,
     statements,
 )
-from ansorlite.loops.phases import THREADS
 from ansorlite.loops.visit import loads, stores
 from ansorlite.once import once_for_each
 from ansorlite.te.expr import Const, Expr, Var

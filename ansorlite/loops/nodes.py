@@ -118,6 +118,8 @@ class LoopKind(Enum):
 
 #: The kinds of loops that are bound to what a GPU has, as they nest: the outermost first.
 BINDINGS: Final = (LoopKind.BLOCK, LoopKind.VTHREAD, LoopKind.WARP, LoopKind.LANE, LoopKind.THREAD)
+#: Those over the threads of a block.
+THREADS: Final = (LoopKind.WARP, LoopKind.LANE, LoopKind.THREAD)
 #: The kinds of loops whose iterations may run in any order, at once.
 INDEPENDENT: Final = (LoopKind.PARALLEL, *BINDINGS)
 

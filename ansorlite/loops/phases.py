@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ansorlite.loops.nodes import (
+    THREADS,
     Alloc,
     Await,
     Block,
@@ -30,13 +31,12 @@ from ansorlite.loops.nodes import (
     statements,
 )
 from ansorlite.loops.visit import loads, stores, trips
+from ansorlite.machine.matrix import WARP
 from ansorlite.te.expr import Expr
 from ansorlite.te.index.form import flat
 from ansorlite.te.index.simplify import IndexAlgebra
 from ansorlite.te.traversal import free_vars
 
-#: Kinds of loops over the threads of a block.
-THREADS: Final = (LoopKind.THREAD, LoopKind.WARP, LoopKind.LANE)
 #: Scopes of buffers that no other thread sees.
 _OWN: Final = (Scope.PRIVATE, Scope.LOCAL, Scope.REGISTER)
 
@@ -71,6 +71,20 @@ def _obstacle(stmt: Stmt) -> str | None:
         case Intrinsic():
             return None
     return next((found for child in children(stmt) if (found := _obstacle(child)) is not None), None)
+
+
+def threads_of(block: Stmt) -> int:
+    """How many threads a block needs: what its widest phase does. Warps are whole, however few lanes have something to do."""
+    return max((trips(phase) * (WARP if phase.kind is LoopKind.WARP else 1) for phase in phases(block)), default=1)
+
+
+def lanes_problem(warps: For) -> str | None:
+    """Why a GPU cannot run a loop over warps, as the end of a sentence; ``None``: it can."""
+    lanes = [loop for loop in phases(warps.body) if loop.kind is LoopKind.LANE]
+    if not lanes:
+        return "a loop over warps has none over their lanes"
+    most = max(map(trips, lanes))
+    return f"a loop over lanes has {most} iterations, and a warp {WARP} lanes; split it" if most > WARP else None
 
 
 def race(phase: For, algebra: IndexAlgebra) -> str | None:

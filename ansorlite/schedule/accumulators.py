@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ansorlite.columns.arithmetic import either, every
 from ansorlite.columns.tape import Column, Number, bounds
 from ansorlite.errors import ScheduleError
-from ansorlite.loops.nodes import LoopKind, Scope
-from ansorlite.schedule.conditions import Conditions
+from ansorlite.loops.nodes import Scope
 from ansorlite.schedule.nest import Nest
 from ansorlite.schedule.structure import Location, StageLoops, places
 from ansorlite.schedule.walks import Walk
@@ -59,22 +57,4 @@ def in_scope(nest: Nest) -> Number:
     raise ScheduleError(
         f"stage {name} is to be in registers, but of the loops over its tile {loops or 'some'} are no straight-line code; "
         f"unroll or vectorize them, or copy the tile back further in"
-    )
-
-
-def check_threads(nest: Nest, root: bool, conditions: Conditions) -> None:
-    """What threads of a GPU keep from loop to loop belongs to them: it is made in their block, outside of the loops over them.
-
-    Args:
-        root: whether the nest is in no other one's loops.
-    """
-    threads = [loop for loop in nest.loops if loop.bound is LoopKind.THREAD]
-    blocks = [loop for loop in nest.loops if loop.bound is LoopKind.BLOCK]
-    if nest.epilogue is None or not threads:
-        return
-    inside = every(loop.band < nest.epilogue_at for loop in blocks) if blocks or not root else 0
-    conditions.require(
-        either(every(loop.band < nest.epilogue_at for loop in threads), inside),
-        f"the tile of stage {nest.anchor.name} is kept by threads, but the loops bound to block are not all around it; bind "
-        f"loops that are around it to block, or copy it back inside of the loops bound to thread",
     )

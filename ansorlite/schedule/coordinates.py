@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from math import prod
 
-from ansorlite.loops.nodes import For, If, LoopKind, Stmt, index
+from ansorlite.loops.nodes import THREADS, For, If, LoopKind, Stmt, index
 from ansorlite.schedule.fusing import runs
 from ansorlite.schedule.nest import Attached, Loop, Nest
 from ansorlite.schedule.parallel import fused_loop
@@ -177,8 +177,9 @@ def loops_over(chosen: Iterable[Level], position: Position) -> tuple[list[tuple[
                 digit = fused // step if step > 1 else fused
                 position = position.inside({level: digit % level.trip if level is not together[0] else digit})
                 step *= level.trip
-        if bound is LoopKind.THREAD:
-            position = replace(position, thread=opened[-1][1])
+        if bound in THREADS:
+            level, var, _ = opened[-1]
+            position = replace(position, thread=var if position.thread is None else position.thread * level.trip + var)
     return opened, position
 
 

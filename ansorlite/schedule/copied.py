@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 from ansorlite.analysis.access import accesses, axes_of
 from ansorlite.analysis.constants import follows_from_constants
 from ansorlite.analysis.predicates import fetchable
-from ansorlite.columns.arithmetic import both, equal, every, maximum, minimum, modulo, where
+from ansorlite.columns.arithmetic import both, equal, every, maximum, minimum, modulo, some, where
 from ansorlite.columns.tape import Number
 from ansorlite.errors import ScheduleError
-from ansorlite.loops.nodes import LoopKind
 from ansorlite.once import once_for_each
 from ansorlite.schedule.conditions import Conditions
 from ansorlite.schedule.nest import Attached, Fetched, Nest, Packed
@@ -18,6 +17,7 @@ from ansorlite.schedule.packing import copy_loops
 from ansorlite.schedule.padding import wanted
 from ansorlite.schedule.samples import Choose, evaluate
 from ansorlite.schedule.structure import Ahead, Copied, Location, StageLoops
+from ansorlite.schedule.threads import check_made, thread_loops
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Expr
 from ansorlite.te.tensor import Tensor
@@ -49,8 +49,9 @@ def packed(
     # What is computed inside of the nest can be copied no further out than there.
     there: Number = next((stage.at for stage in attached if stage.tensor is tensor), 0)
     at = 0 if prepared else maximum(place(copied.at), there)
-    if copied.shared:
-        check_shared(nest, copied.name, at, root, conditions)
+    if not prepared:
+        by_threads = some(loop.axis in copy.axes for loop in thread_loops(nest)) if copied.shared else None
+        check_made(nest, copied.name, at, root, by_threads, conditions)
     wishes = wanted(copied.aligned, choose)
     pads: dict[str, Number] = {}
     stride: Number = 1
@@ -89,22 +90,6 @@ def fetched(
     here = next((stage.at for stage in attached if stage.tensor is tensor), 0)
     conditions.require(equal(here, 0), f"{what}: it is computed inside of these loops")
     return Fetched(tensor, position, minimum(evaluate(ahead.distance, choose), maximum(loop.trip - 1, 1)))
-
-
-def check_shared(nest: Nest, name: str, at: Number, root: bool, conditions: Conditions) -> None:
-    """What the threads of a block share is made inside of some root loop, and outside of those over threads."""
-    if not root:
-        raise ScheduleError(
-            f"{name} is to be shared by the threads of a block, but {nest.anchor.name} is itself computed in another one's "
-            f"loops: make {name} in those"
-        )
-    threads = [loop for loop in nest.loops if loop.bound not in (None, LoopKind.BLOCK)]
-    outside = every(at <= loop.band for loop in threads)
-    conditions.require(
-        both(at > 0, outside),
-        f"{name} is to be shared by the threads of a block: make it inside of a loop of {nest.anchor.name}, "
-        f"outside of the loops that are bound to threads",
-    )
 
 
 @once_for_each

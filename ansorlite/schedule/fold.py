@@ -37,10 +37,10 @@ from ansorlite.columns.tape import Number
 from ansorlite.errors import ScheduleError
 from ansorlite.loops.nodes import Scope
 from ansorlite.loops.swizzle import CHUNK
-from ansorlite.schedule.accumulators import check_starts, check_threads, in_scope
+from ansorlite.schedule.accumulators import check_starts, in_scope
 from ansorlite.schedule.bands import Depths, bands_around, bands_of, kept
 from ansorlite.schedule.conditions import Conditions
-from ansorlite.schedule.copied import check_shared, fetched, packed
+from ansorlite.schedule.copied import fetched, packed
 from ansorlite.schedule.fusing import unfused
 from ansorlite.schedule.kinds import check_kinds, check_sums, fused_in, shared_loops, streamed, unrolled
 from ansorlite.schedule.nest import Attached, Loop, Nest, Program
@@ -56,6 +56,7 @@ from ansorlite.schedule.structure import (
     Structure,
     places,
 )
+from ansorlite.schedule.threads import check_kept, check_made
 from ansorlite.schedule.unit import multiplied
 from ansorlite.schedule.walks import Walks, chain, innermost, mixed_axes
 from ansorlite.te import dtypes
@@ -253,7 +254,7 @@ class _Fold:
             (),
         )
         self.conditions.valid = both(self.conditions.valid, in_scope(nest))
-        check_threads(nest, box is None, self.conditions)
+        check_kept(nest, box is None, self.conditions)
         check_sums(nest, said, walks, self.conditions)
         attached = self.attached(nest, members, place, normalised, box is None)
         rules = self.choose, self.conditions
@@ -326,9 +327,11 @@ class _Fold:
             # The boxes of a stage further in are of full length, whatever is left for the last run of a reduction loop.
             read_inside = any(consumer in at_of for consumer in consumers)
             tiles = nest.reaches if read_inside else nest.sizes
-            if self.structure.loops(tensor.name).shared:
-                check_shared(nest, tensor.name, at, root, self.conditions)
-            result.append(self.dealt(nest, self.region_stage(tensor, forms[tensor], at, tiles, root)))
+            stage = self.dealt(nest, self.region_stage(tensor, forms[tensor], at, tiles, root))
+            if not fixed:
+                by_threads = stage.nest.threads > 0 if stage.nest is not None else stage.dealt > 0
+                check_made(nest, tensor.name, at, root, by_threads if stage.shared else None, self.conditions)
+            result.append(stage)
         return tuple(reversed(result))
 
     def region_stage(

@@ -26,6 +26,7 @@ from math import prod
 from ansorlite.analysis.access import axes_of
 from ansorlite.loops.fetch_ahead import fetches
 from ansorlite.loops.nodes import (
+    THREADS,
     Alloc,
     Buffer,
     For,
@@ -232,12 +233,13 @@ class NestLowering:
     def accumulate(self, band: int, position: Position) -> Stmt:
         """The reduction, into a tile of accumulators, and its epilogue."""
         self.tile_levels = self.inner_levels(band)
-        threads = [level.trip for level in self.tile_levels if level.bound is LoopKind.THREAD]
-        shape = tuple(level.trip for level in self.tile_levels if level.bound is not LoopKind.THREAD)
+        threads = [level for level in self.tile_levels if level.bound in THREADS] if position.thread is None else []
+        self.tile_levels = [level for level in self.tile_levels if level not in threads]
+        shape = tuple(level.trip for level in self.tile_levels)
         scope = Scope.REGISTER if self.nest.tile_is_constant else Scope.LOCAL
         if threads:
             # What threads keep while others run, too.
-            scope, shape = Scope.PRIVATE, (prod(threads), *shape)
+            scope, shape = Scope.PRIVATE, (prod(level.trip for level in threads), *shape)
         self.tile = Buffer(f"{self.nest.anchor.name}_tile", shape, self.nest.anchor.dtype, scope)
         return Alloc(self.tile, block(self.deeper(band, position), self.run_epilogue(band, position)))
 
@@ -245,7 +247,7 @@ class NestLowering:
         """Where the accumulator of the element that ``position`` stands at is kept."""
         if self.tile_levels is None:
             return tuple(self.coordinate(axis, position) for axis in self.nest.anchor.axes)
-        elements = tuple(position.at[level] for level in self.tile_levels if level.bound is not LoopKind.THREAD)
+        elements = tuple(position.at[level] for level in self.tile_levels)
         if self.tile is None or self.tile.scope is not Scope.PRIVATE:
             return elements
         assert position.thread is not None
@@ -367,7 +369,7 @@ class NestLowering:
         if self.registers is None:
             return self.tile_store(position, combine(self.body.op, self.tile_load(position), value), Role.UPDATE)
         target, chosen = self.registers
-        at = tuple(position.at[level] for level in chosen)
+        at = self.tile_indices(position) if target is self.tile else tuple(position.at[level] for level in chosen)
         return Store(target, at, combine(self.body.op, Load(target, at, target.dtype), value), anchor.name, Role.UPDATE)
 
     def run_epilogue(self, band: int, position: Position) -> Stmt:

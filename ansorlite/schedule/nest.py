@@ -12,7 +12,7 @@ from functools import cached_property
 
 from ansorlite.columns.arithmetic import both, either, equal, every, floor, minimum, negated, product
 from ansorlite.columns.tape import Number
-from ansorlite.loops.nodes import LoopKind, Scope
+from ansorlite.loops.nodes import THREADS, LoopKind, Scope
 from ansorlite.machine.matrix import COLUMNS, MatrixUnit
 from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.regions import Region
@@ -254,7 +254,7 @@ class Nest:
     @cached_property
     def threads(self) -> Number:
         """The threads that its loops are bound to; 0 where none is."""
-        trips = [loop.trip for loop in self.loops if loop.bound is LoopKind.THREAD]
+        trips = [loop.trip for loop in self.loops if loop.bound in THREADS]
         return product(trips) if trips else 0
 
     @cached_property

@@ -11,7 +11,7 @@ from typing import Final
 from ansorlite.analysis.access import Access, accesses
 from ansorlite.columns.arithmetic import both, ceil, floor, maximum, minimum, product, total, where
 from ansorlite.columns.tape import Number
-from ansorlite.loops.nodes import LoopKind
+from ansorlite.loops.nodes import THREADS, LoopKind
 from ansorlite.machine.gpu import Gpu
 from ansorlite.machine.matrix import WARP, WORDS_OF_COLUMNS, WORDS_OF_ROWS
 from ansorlite.schedule.lower_dealt import WRITTEN_OUT
@@ -39,19 +39,21 @@ _MOST_BLOCKS: Final = (1 << 31) - 1
 
 
 def threads(nest: Nest) -> Number:
-    """Of a block: as many as the widest of its phases has."""
-    return _largest([nest.threads, *(stage.dealt for stage in nest.attached)])
+    """Of a block: as many as the widest of its phases has. Warps are whole, however few lanes have something to do."""
+    warps = [loop.trip for loop in nest.loops if loop.bound is LoopKind.WARP]
+    own = product([WARP, *warps]) if warps else nest.threads
+    return _largest([own, *(stage.dealt for stage in nest.attached)])
 
 
 def first_thread(nest: Nest) -> int:
     """The position of the first loop that is bound to threads; without one, behind those that are bound to blocks."""
     kinds = [loop.bound for loop in nest.loops]
-    return kinds.index(LoopKind.THREAD) if LoopKind.THREAD in kinds else kinds.count(LoopKind.BLOCK)
+    return next((depth for depth, kind in enumerate(kinds) if kind in THREADS), kinds.count(LoopKind.BLOCK))
 
 
 def virtual_threads(nest: Nest) -> Number:
     """Tiles of a thread that are apart: iterations inside of the loops over threads, over a level of an axis before theirs."""
-    outermost = {loop.axis: loop.depth for loop in reversed(nest.loops) if loop.bound is LoopKind.THREAD}
+    outermost = {loop.axis: loop.depth for loop in reversed(nest.loops) if loop.bound in THREADS}
     inside = (loop for loop in nest.loops[first_thread(nest) :] if loop.bound is None and not loop.reduce)
     return product([1, *(loop.trip for loop in inside if loop.depth < outermost.get(loop.axis, 0))])
 
@@ -198,7 +200,7 @@ def _of_registers(number: Callable[[Nest, Gpu], Number]) -> Callable[[Program, T
 
 def _wanting(_: Program, nest: Nest) -> Number:
     """By how much there are fewer threads than would have something to do, up to a few."""
-    if not any(loop.bound is LoopKind.THREAD for loop in nest.loops):
+    if not any(loop.bound in THREADS for loop in nest.loops):
         return 0
     tasks = [product(nest.extents[axis] for axis in nest.anchor.axes)]
     for stage in nest.attached:

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 
 from ansorlite.codegen.nvptx.bulk import plan
-from ansorlite.codegen.nvptx.dialect import threads_of
 from ansorlite.features import extract
 from ansorlite.features.gpu import GPU_COLUMN, GPU_NAMES, gpu_statements
 from ansorlite.features.gpu_bulk import bulk_copy
@@ -20,6 +19,7 @@ from ansorlite.features.population import NestStatements
 from ansorlite.loops import passes
 from ansorlite.loops.kernel_module import When, kernel_module
 from ansorlite.loops.nodes import For, LoopKind, statements
+from ansorlite.loops.phases import threads_of
 from ansorlite.loops.simplify import simplify
 from ansorlite.loops.visit import stores
 from ansorlite.machine.gpu import EMULATED

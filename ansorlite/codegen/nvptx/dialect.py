@@ -17,6 +17,7 @@ from ansorlite.codegen.nvptx.tensor_maps import NBYTES
 from ansorlite.codegen.scope import Binding
 from ansorlite.errors import TargetError
 from ansorlite.loops.nodes import (
+    THREADS,
     Await,
     Buffer,
     FetchGroup,
@@ -30,7 +31,7 @@ from ansorlite.loops.nodes import (
     Store,
     statements,
 )
-from ansorlite.loops.phases import THREADS, barriers, obstacle, phases
+from ansorlite.loops.phases import barriers, lanes_problem, obstacle, phases, threads_of
 from ansorlite.loops.products import product_of
 from ansorlite.loops.visit import trips
 from ansorlite.machine.matrix import WARP
@@ -44,15 +45,6 @@ _SHARED: Final = "shared"
 ALIGNED: Final = DEVICE_ALIGNMENT
 
 _INTRINSICS: Final = "llvm.nvvm"
-
-
-def threads_of(block: For) -> int:
-    """How many threads a block needs: what its widest phase does."""
-    return max((_threads_of(phase) for phase in phases(block.body)), default=1)
-
-
-def _threads_of(phase: For) -> int:
-    return trips(phase) * (WARP if phase.kind is LoopKind.WARP else 1)
 
 
 class Nvptx:
@@ -156,15 +148,14 @@ class Nvptx:
             self._threads_that(c, loop, self._thread, trips(loop) < self.threads, self._landing(body))
             self._phase = None
             return
-        if any(inner.kind is LoopKind.LANE for inner in phases(loop.body)):
-            self._warps = True
-            try:
-                warp = once(c, f"udiv i64 {self._thread}, {WARP}")
-                self._threads_that(c, loop, warp, trips(loop) * WARP < self.threads, body)
-            finally:
-                self._warps = False
-            return
-        raise TargetError("the program cannot run on a GPU: a loop over warps has none over their lanes")
+        if problem := lanes_problem(loop):
+            raise TargetError(f"the program cannot run on a GPU: {problem}")
+        self._warps = True
+        try:
+            warp = once(c, f"udiv i64 {self._thread}, {WARP}")
+            self._threads_that(c, loop, warp, trips(loop) * WARP < self.threads, body)
+        finally:
+            self._warps = False
 
     def _threads_that(self, c: Context, loop: For, number: str, some: bool, body: Body) -> None:
         """Write what threads do whose ``number`` is below the loop's extent; where not ``some``, it is for all of them."""

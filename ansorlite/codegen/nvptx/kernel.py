@@ -9,11 +9,12 @@ from ansorlite.codegen import statements
 from ansorlite.codegen.builder import Builder, Module
 from ansorlite.codegen.context import Context, Storage
 from ansorlite.codegen.nvptx import bulk
-from ansorlite.codegen.nvptx.dialect import ALIGNED, Nvptx, threads_of
+from ansorlite.codegen.nvptx.dialect import ALIGNED, Nvptx
 from ansorlite.codegen.nvptx.tensor_maps import FEATURE, NBYTES
 from ansorlite.codegen.workspace import WorkspaceLayout
 from ansorlite.loops.nodes import Alloc, Block, Buffer, For, Function, LoopKind, Scope, Stmt
 from ansorlite.loops.nodes import statements as statements_of
+from ansorlite.loops.phases import threads_of
 from ansorlite.loops.visit import loads, stores, trips
 
 

@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ansorlite.alignment import aligned
-from ansorlite.codegen.nvptx.dialect import threads_of
 from ansorlite.codegen.nvptx.kernel import outer_buffers
 from ansorlite.codegen.opencl.expressions import Expressions, Names
 from ansorlite.codegen.opencl.prelude import TYPES
 from ansorlite.codegen.opencl.vectors import Vectors
 from ansorlite.errors import TargetError
 from ansorlite.loops.nodes import (
+    THREADS,
     Alloc,
     Await,
     Block,
@@ -31,7 +31,7 @@ from ansorlite.loops.nodes import (
     index,
     statements,
 )
-from ansorlite.loops.phases import THREADS, barriers, obstacle, phases
+from ansorlite.loops.phases import barriers, lanes_problem, obstacle, phases, threads_of
 from ansorlite.loops.visit import limits, loads, stores, trips
 from ansorlite.machine.gpu import Gpu
 from ansorlite.machine.matrix import WARP
@@ -240,8 +240,8 @@ class _Writer:
         if loop.kind is not LoopKind.WARP:
             self._bound(loop, "get_local_id(0)", all_of_them=trips(loop) == self.threads)
             return
-        if not any(inner.kind is LoopKind.LANE for inner in phases(loop.body)):
-            raise TargetError("the program cannot run on a GPU: a loop over warps has none over their lanes")
+        if problem := lanes_problem(loop):
+            raise TargetError(f"the program cannot run on a GPU: {problem}")
         self._warps = True
         self._bound(loop, f"get_local_id(0) / {WARP}", all_of_them=trips(loop) * WARP == self.threads)
         self._warps = False

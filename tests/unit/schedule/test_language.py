@@ -13,6 +13,7 @@ from ansorlite import te
 from ansorlite.errors import ScheduleError
 from ansorlite.loops.interpreter import interpret
 from ansorlite.loops.printer import text
+from ansorlite.loops.verifier import verify
 from ansorlite.schedule.primitives import PRIMITIVES
 from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.samples import Value
@@ -38,6 +39,7 @@ def loops(steps: STEPS, task: Task = MATMUL_RELU) -> str:
     s = Schedule(task.dag, task.target)
     steps(s)
     function = Sketch(s.structure, s.trace, task.target).lower(())
+    verify(function)
     inputs = arrays_for(task.dag, np.random.default_rng(0))
     outputs = [np.zeros(t.shape, dtypes.NUMPY[t.dtype]) for t in task.dag.outputs]
     interpret(function, [*inputs, *outputs], reorder=np.random.default_rng(1))
@@ -315,8 +317,9 @@ def test_padding_may_be_sampled_and_tells_programs_apart() -> None:
 def test_copies_lie_as_the_tensor_does_or_the_other_way() -> None:
     def steps(s: Schedule, layout: str, scope: str | None = None) -> None:
         i0, i1 = s.split(s.stage("C")["i"], [None, 4])
-        s.bind(i0, "block")
-        s.bind(i1, "thread")
+        if scope is not None:
+            s.bind(i0, "block")
+            s.bind(i1, "thread")
         copy = s.cache_read("C", "A", at=i0, layout=layout, scope=scope)
         assert copy is not None
         s.vectorize(s.stage(copy.name).loops[-1] if layout == "plain" else copy["d1"], lanes=8)
