@@ -151,7 +151,8 @@ def _lines(access: AccessFacts, caches: Sequence[tuple[int, int]]) -> list[_Line
     def lines(*widths: Number) -> _Lines:
         items = [(width, *dim[1:]) for width, dim in _walked(widths, dims)]
         inner, *outer = map(largest, widths or (1,))
-        most = (1, math.ceil(inner * share) * math.prod(outer))
+        row = inner * share
+        most = (1, (math.ceil(row) if math.isfinite(row) else row) * math.prod(outer))
         return _Lines(*_BOX(items, (share, *scales), (most, (1, math.inf), (1, math.inf), most, most)))
 
     return along(lines, *(dim.width for dim in dims)) if dims else [lines()] * (len(access.moves) + 1)

@@ -25,7 +25,7 @@ from ansorlite.features.facts import AccessFacts, Numbers, StatementFacts
 from ansorlite.features.fused import joined
 from ansorlite.features.loops_around import Around, Loops, Steps, changes, first_step, how_wide, is_unaligned, loop_around
 from ansorlite.features.neighbours import Location, location_of, with_neighbours
-from ansorlite.features.no_ops import LeftOut, left_out
+from ansorlite.features.no_ops import LeftOut, OuterLoop, left_out
 from ansorlite.features.operations import operations
 from ansorlite.loops.nodes import index
 from ansorlite.once import once_for_each
@@ -105,8 +105,11 @@ class NestView:
 
     @cached_property
     def left_out(self) -> LeftOut:
-        """What the loops leave out. Where a region stands is known to its loops alone: all of its steps count."""
-        return left_out(self.nest) if self.around is None else LeftOut(1, {})
+        """What the loops leave out."""
+        if self.around is None:
+            return left_out(self.nest)
+        of = self.around
+        return left_out(self.nest, [OuterLoop(*loop) for loop in zip(of.walks, of.trips, of.unrolled, strict=True)])
 
     def straight(self, around: Numbers) -> list[Number]:
         """By loop: whether code around what is in the loops that ``around`` tells writes it out: no ends inside are computed."""

@@ -35,7 +35,7 @@ from ansorlite.schedule.no_ops import LEAST_SHARE, around_tile, leaves_out
 from ansorlite.te.expr import Axis
 from ansorlite.te.index.form import Affine
 
-#: Where there may be more taps than these, so many are looked at, evenly spread.
+#: Where there are more taps than these, so many are looked at, evenly spread.
 _LOOKED_AT: Final = 16
 
 
@@ -53,6 +53,19 @@ class _Tap:
 
 
 @dataclass(frozen=True, eq=False)
+class OuterLoop:
+    """A loop around a region, whose corner it moves.
+
+    Attributes:
+        axes: of the region's stage, that it moves along.
+    """
+
+    axes: frozenset[Axis]
+    trip: Number
+    unrolled: Number
+
+
+@dataclass(frozen=True, eq=False)
 class LeftOut:
     """What is left out of a nest's reduction.
 
@@ -65,8 +78,8 @@ class LeftOut:
     computed: Mapping[Loop, Number]
 
 
-def left_out(nest: Nest) -> LeftOut:
-    """What loops of a nest leave out."""
+def left_out(nest: Nest, outer: Sequence[OuterLoop] = ()) -> LeftOut:
+    """What loops of a nest leave out; ``outer``: those around it, if it computes a region."""
     if not leaves_out(nest):
         return LeftOut(1, {})
     groups: dict[Axis, dict[Axis, list[Affine]]] = {}
@@ -80,7 +93,8 @@ def left_out(nest: Nest) -> LeftOut:
         taps = _taps(nest, axis)
         kept: list[Number] = [1] * len(taps)
         for rows, forms in by_rows.items():
-            left, ends = _left_out(nest, rows, axis, forms, taps)
+            around = [loop for loop in outer if rows in loop.axes]
+            left, ends = _left_out(nest, around, rows, axis, forms, taps)
             kept = [each * (1 - out) for each, out in zip(kept, left, strict=True)]
             computed |= {loop: either(computed.get(loop, 0), here) for loop, here in ends.items()}
         run = total(where(tap.there, each, 0) for tap, each in zip(taps, kept, strict=True))
@@ -95,18 +109,20 @@ def _taps(nest: Nest, axis: Axis) -> list[_Tap]:
     if len(loops) == 2:
         # However one is cut into two, as 7 into 2 times 6.
         most = min(most, max(2 * int(largest(nest.extents[axis])) - 2, 1))
-    if most <= _LOOKED_AT:
-        numbers: list[tuple[Number, Number]] = [(number, number < count) for number in range(most)]
-    else:
-        numbers = [(floor(count * ((number + 0.5) / _LOOKED_AT)), 1) for number in range(_LOOKED_AT)]
-    taps = []
+    few = count <= _LOOKED_AT if most > _LOOKED_AT else 1
+    numbers: list[tuple[Number, Number]] = []
+    for number in range(min(most, _LOOKED_AT)):
+        spread = floor(count * ((number + 0.5) / _LOOKED_AT)) if most > _LOOKED_AT else number
+        numbers.append((where(few, number, spread), where(few, number < count, 1)))
+    taps, guarded = [], any(loop.guard is not None for loop in loops)
     for rest, there in numbers:
         digits: list[Number] = []
         for loop in reversed(loops):
             digits.insert(0, modulo(rest, loop.trip))
             rest = floor(rest / loop.trip)
-        # A loop that is cut short may have nothing left.
-        taps.append(_Tap(digits, both(there, _place(nest, loops, digits) < nest.extents[axis])))
+        # A loop that is cut short may have nothing left; what runs under a condition goes on.
+        whole = 1 if guarded else _place(nest, loops, digits) < nest.extents[axis]
+        taps.append(_Tap(digits, both(there, whole)))
     return taps
 
 
@@ -116,27 +132,41 @@ def _place(nest: Nest, loops: Sequence[Loop], digits: Sequence[Number]) -> Numbe
 
 
 def _left_out(
-    nest: Nest, rows: Axis, axis: Axis, forms: Sequence[Affine], taps: Sequence[_Tap]
+    nest: Nest, outer: Sequence[OuterLoop], rows: Axis, axis: Axis, forms: Sequence[Affine], taps: Sequence[_Tap]
 ) -> tuple[list[Number], dict[Loop, Number]]:
-    """By tap the share of rows that are left out as a form is negative, and by loop whether its ends are computed for that."""
+    """By tap the share of rows that are left out as a form is negative, and by loop whether its ends are computed for that.
+
+    Args:
+        outer: the loops around the nest that move its region along the rows. All regions together have all rows; some have rows
+            of their neighbours, which are at no end.
+    """
     axes = (rows, axis)
+    over = {a: [loop for loop in nest.loops if loop.axis is a] for a in axes}
+    extent = rows.extent if outer else nest.extents[rows]
+    if any(loop.guard is not None for loop in over[rows]):
+        # What is beyond the end and runs under a condition is walked, too.
+        extent = total((loop.trip - 1) * loop.step for loop in over[rows]) + 1
+    fixed = every(loop.trip <= 1 for loop in outer)
+    moved = some(both(loop.trip > 1, negated(loop.unrolled)) for loop in outer)
     in_tile: Number = 0
     found: Number = 0
     around: dict[Loop, Number] = {}
     computed: dict[Loop, Number] = {}
     for position, loop in reversed(list(enumerate(nest.loops))):
         if loop.axis in axes:
-            known = _known(nest, position, axes)
+            known = both(fixed, _known(nest, position, axes))
             here = every((loop.trip > 1, negated(_vector(nest, loop)), either(known, around_tile(nest, loop.band))))
-            outer = (each for each in nest.loops[:position] if each.axis in axes)
-            variable = some(both(each.trip > 1, negated(each.unrolled)) for each in outer)
+            before = (each for each in nest.loops[:position] if each.axis in axes)
+            variable = some((moved, *(both(each.trip > 1, negated(each.unrolled)) for each in before)))
             # Of the innermost loop that leaves out steps code does not know the ends, as they depend on a loop outside of it.
             computed[loop] = every((here, negated(found), negated(known), variable))
             in_tile, found = either(in_tile, both(here, known)), either(found, here)
             around[loop] = found
-    over = {a: [loop for loop in nest.loops if loop.axis is a] for a in axes}
     walked = {a: total(where(around[loop], 0, (loop.trip - 1) * loop.step) for loop in over[a]) for a in axes}
-    blocks = product(where(around[loop], loop.trip, 1) for loop in over[rows])
+    blocks = product([*(loop.trip for loop in outer), *(where(around[loop], loop.trip, 1) for loop in over[rows])])
+    if any(loop.name in nest.cut and loop.guard is None for loop in over[rows]):
+        # What is cut short has no rows twice, nor beyond the end.
+        blocks = minimum(blocks, ceil(extent / (walked[rows] + 1)))
     result: list[Number] = []
     for tap in taps:
         begin = _place(nest, over[axis], [where(around[loop], at, 0) for loop, at in zip(over[axis], tap.digits, strict=True)])
@@ -144,7 +174,7 @@ def _left_out(
         for form in forms:
             a, r = form.coefficients[rows], form.coefficients[axis]
             # From the end at which it is negative, the form rises from row to row.
-            first = form.constant + min(a, 0) * (nest.extents[rows] - 1) + begin * r + max(r, 0) * walked[axis]
+            first = form.constant + min(a, 0) * (extent - 1) + begin * r + max(r, 0) * walked[axis]
             count = ceil((0 - first - abs(a) * walked[rows]) / (abs(a) * (walked[rows] + 1)))
             negative = negative + minimum(maximum(count, 0), blocks)
         result.append(where(tap.there, minimum(negative / blocks, 1), 0))
