@@ -143,9 +143,6 @@ def _left_out(
     axes = (rows, axis)
     over = {a: [loop for loop in nest.loops if loop.axis is a] for a in axes}
     extent = rows.extent if outer else nest.extents[rows]
-    if any(loop.guard is not None for loop in over[rows]):
-        # What is beyond the end and runs under a condition is walked, too.
-        extent = total((loop.trip - 1) * loop.step for loop in over[rows]) + 1
     fixed = every(loop.trip <= 1 for loop in outer)
     moved = some(both(loop.trip > 1, negated(loop.unrolled)) for loop in outer)
     in_tile: Number = 0

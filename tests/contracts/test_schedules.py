@@ -253,7 +253,7 @@ def test_what_is_not_refused_is_right(begin: int) -> None:
     assert sum(check(seed) for seed in range(1000 + begin, 1000 + begin + _EACH)) > 0
 
 
-@pytest.mark.parametrize("seed", [2000503, 2000526, 2000597, 2000613, 2000666, 2000844, 2001227, 2001657])
+@pytest.mark.parametrize("seed", [2000503, 2000526, 2000597, 2000613, 2000666, 2000844, 2001227])
 def test_what_padding_leaves_out_of_uneven_loops_and_regions(seed: int) -> None:
     """Schedules that were found by their numbers: their estimates were not those of their loops."""
     assert check(seed)
