@@ -17,7 +17,6 @@ from ansorlite.columns.arithmetic import equal, floor, maximum, minimum, modulo,
 from ansorlite.columns.tape import Number
 from ansorlite.columns.warp import Digit, Layout, touched
 from ansorlite.features.population import NestStatements
-from ansorlite.loops.nodes import THREADS
 from ansorlite.loops.swizzle import CHUNK
 from ansorlite.machine.gpu import BANKS, SECTOR, WORD
 from ansorlite.machine.matrix import WARP
@@ -67,8 +66,7 @@ class WarpLanes:
                 loop.step,
                 math.inf if loop.name in nest.cut else loop.span - loop.step,
             )
-            for loop in reversed(nest.loops)
-            if loop.bound in THREADS
+            for loop in reversed(nest.thread_loops)
         ]
         return WarpLanes(view, levels, product([1, *(level.radix for level in levels)]), {})
 

@@ -17,7 +17,7 @@ from ansorlite.schedule.packing import copy_loops
 from ansorlite.schedule.padding import wanted
 from ansorlite.schedule.samples import Choose, evaluate
 from ansorlite.schedule.structure import Ahead, Copied, Location, StageLoops
-from ansorlite.schedule.threads import check_made, thread_loops
+from ansorlite.schedule.threads import check_own, check_shared
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Expr
 from ansorlite.te.tensor import Tensor
@@ -49,9 +49,10 @@ def packed(
     # What is computed inside of the nest can be copied no further out than there.
     there: Number = next((stage.at for stage in attached if stage.tensor is tensor), 0)
     at = 0 if prepared else maximum(place(copied.at), there)
-    if not prepared:
-        by_threads = some(loop.axis in copy.axes for loop in thread_loops(nest)) if copied.shared else None
-        check_made(nest, copied.name, at, root, by_threads, conditions)
+    if copied.shared:
+        check_shared(nest, copied.name, at, root, some(loop.axis in copy.axes for loop in nest.thread_loops), conditions)
+    elif not prepared:
+        check_own(nest, copied.name, at, root, conditions)
     wishes = wanted(copied.aligned, choose)
     pads: dict[str, Number] = {}
     stride: Number = 1

@@ -56,7 +56,7 @@ from ansorlite.schedule.structure import (
     Structure,
     places,
 )
-from ansorlite.schedule.threads import check_kept, check_made
+from ansorlite.schedule.threads import check_kept, check_own, check_shared
 from ansorlite.schedule.unit import multiplied
 from ansorlite.schedule.walks import Walks, chain, innermost, mixed_axes
 from ansorlite.te import dtypes
@@ -328,9 +328,11 @@ class _Fold:
             read_inside = any(consumer in at_of for consumer in consumers)
             tiles = nest.reaches if read_inside else nest.sizes
             stage = self.dealt(nest, self.region_stage(tensor, forms[tensor], at, tiles, root))
-            if not fixed:
-                by_threads = stage.nest.threads > 0 if stage.nest is not None else stage.dealt > 0
-                check_made(nest, tensor.name, at, root, by_threads if stage.shared else None, self.conditions)
+            if stage.shared:
+                by_threads = (stage.dealt if stage.nest is None else stage.nest.threads) > 0
+                check_shared(nest, tensor.name, at, root, by_threads, self.conditions)
+            elif not fixed:
+                check_own(nest, tensor.name, at, root, self.conditions)
             result.append(stage)
         return tuple(reversed(result))
 

@@ -232,9 +232,9 @@ class NestLowering:
 
     def accumulate(self, band: int, position: Position) -> Stmt:
         """The reduction, into a tile of accumulators, and its epilogue."""
-        self.tile_levels = self.inner_levels(band)
-        threads = [level for level in self.tile_levels if level.bound in THREADS] if position.thread is None else []
-        self.tile_levels = [level for level in self.tile_levels if level not in threads]
+        inner = self.inner_levels(band)
+        threads = [level for level in inner if level.bound in THREADS] if position.thread is None else []
+        self.tile_levels = [level for level in inner if level not in threads]
         shape = tuple(level.trip for level in self.tile_levels)
         scope = Scope.REGISTER if self.nest.tile_is_constant else Scope.LOCAL
         if threads:

@@ -252,10 +252,14 @@ class Nest:
         return next((i for i, loop in enumerate(self.loops) if loop.band >= band), len(self.loops))
 
     @cached_property
+    def thread_loops(self) -> tuple[Loop, ...]:
+        """Those over the threads of a block, the outermost first."""
+        return tuple(loop for loop in self.loops if loop.bound in THREADS)
+
+    @cached_property
     def threads(self) -> Number:
         """The threads that its loops are bound to; 0 where none is."""
-        trips = [loop.trip for loop in self.loops if loop.bound in THREADS]
-        return product(trips) if trips else 0
+        return product(loop.trip for loop in self.thread_loops) if self.thread_loops else 0
 
     @cached_property
     def last_space(self) -> int:

@@ -53,7 +53,7 @@ def first_thread(nest: Nest) -> int:
 
 def virtual_threads(nest: Nest) -> Number:
     """Tiles of a thread that are apart: iterations inside of the loops over threads, over a level of an axis before theirs."""
-    outermost = {loop.axis: loop.depth for loop in reversed(nest.loops) if loop.bound in THREADS}
+    outermost = {loop.axis: loop.depth for loop in reversed(nest.thread_loops)}
     inside = (loop for loop in nest.loops[first_thread(nest) :] if loop.bound is None and not loop.reduce)
     return product([1, *(loop.trip for loop in inside if loop.depth < outermost.get(loop.axis, 0))])
 
@@ -200,7 +200,7 @@ def _of_registers(number: Callable[[Nest, Gpu], Number]) -> Callable[[Program, T
 
 def _wanting(_: Program, nest: Nest) -> Number:
     """By how much there are fewer threads than would have something to do, up to a few."""
-    if not any(loop.bound in THREADS for loop in nest.loops):
+    if not nest.thread_loops:
         return 0
     tasks = [product(nest.extents[axis] for axis in nest.anchor.axes)]
     for stage in nest.attached:
