@@ -90,6 +90,9 @@ def _stepped(c: Context, place: Storage, dtype: str, terms: list[Term]) -> tuple
         outer, depth = depth, max(depth, term.depth)
         counter = c.counters.get(term.text)
         if counter is not None and outer < counter.barrier:
+            if counter.begin:
+                skipped = counter.begin * term.coefficient
+                pointer = _hoisted(c, f"getelementptr {types.MEMORY[dtype]}, ptr {pointer}, i64 {skipped}", outer)
             pointer = _walking(c, pointer, dtype, term, counter, frozenset(map(_by_depth, terms)))
             continue
         pointer = _hoisted(c, f"getelementptr {types.MEMORY[dtype]}, ptr {pointer}, i64 {_product(c, term)}", depth)
@@ -107,7 +110,8 @@ def alignment(c: Context, place: Storage, dtype: str, constant: int, terms: list
     step = constant
     for term in terms:
         counter = c.counters.get(term.text)
-        step = math.gcd(step, term.coefficient * (term.divisor if counter is None else counter.step))
+        divisor = term.divisor if counter is None else math.gcd(counter.begin, counter.step)
+        step = math.gcd(step, term.coefficient * divisor)
     return max(least, math.gcd(place.aligned, step * dtypes.size(dtype)))
 
 

@@ -71,15 +71,16 @@ class Lanes:
 
 @dataclass(frozen=True)
 class Counter:
-    """The counter of a loop being written, which begins at 0: what is needed to make pointers step along with it.
+    """The counter of a loop being written: what is needed to make pointers step along with it.
 
     Attributes:
-        step: of the counter.
+        begin, step: of the counter.
         before, latch: the blocks from which the loop's head is entered.
         barrier: the layer of the loop.
         phis, increments: the places for what a pointer is in the head, and for its step at the end of an iteration.
     """
 
+    begin: int
     step: int
     before: str
     latch: str
@@ -148,7 +149,7 @@ class Context:
         workspace: SSA name of the workspace's address.
         thread: number of the running thread: a literal or an SSA name.
         loops: layer and iterations of each loop around this point, the outermost first; infinite where these are not known.
-        counters: of the loops around this point, by name, where they begin at 0.
+        counters: of the loops around this point, by name, where it is known at what they begin.
         streams: by the name of the pointer.
         versions: how often each buffer was stored to so far: a loaded value is good for one version.
         registers: what is known of the register buffers.

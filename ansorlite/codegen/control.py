@@ -41,10 +41,11 @@ def counted(c: Context, begin: str, end: str, step: int, runs: bool, loop: For, 
     phis = b.slot()
     increments: Slot = []
     with c.scope.inside(slot, written if runs else None):
-        around, trips = c.loops, -(-int(end) // step) if begin == "0" and end.isdecimal() else math.inf
+        around, known = c.loops, begin.isdecimal()
+        trips = -((int(begin) - int(end)) // step) if known and end.isdecimal() else math.inf
         c.loops = (*around, (c.scope.barrier, trips))
-        if begin == "0":
-            c.counters[counter] = Counter(step, before, latch, c.scope.barrier, phis, increments)
+        if known:
+            c.counters[counter] = Counter(int(begin), step, before, latch, c.scope.barrier, phis, increments)
         body(counter)
         if counter in c.counters:
             prefetch.emit(c, c.counters[counter])

@@ -209,8 +209,11 @@ def _literal(value: Any, dtype: str) -> Operand:
 
 
 def _binary(c: Context, expr: Binary) -> Operand:
-    if expr.op in _COMPARISONS and expr.a.dtype == dtypes.INDEX and c.lanes is not None:
-        short = _compared_in_32_bits(c, expr, c.lanes.count)
+    if expr.op in _COMPARISONS and expr.a.dtype == dtypes.INDEX:
+        low, high = bounds(expr, c.ranges)
+        if low == high:
+            return _literal(bool(low), "bool")
+        short = None if c.lanes is None else _compared_in_32_bits(c, expr, c.lanes.count)
         if short is not None:
             return short
     x = evaluate(c, expr.a)

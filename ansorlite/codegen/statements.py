@@ -14,10 +14,12 @@ from ansorlite.codegen import (
     register_tile,
     streaming,
     transposed,
+    unswitch,
     vectorized,
 )
 from ansorlite.codegen.context import Context, Lanes, Storage
 from ansorlite.codegen.expressions import Spread, conjunction, evaluate, spread, spread_over
+from ansorlite.codegen.steady import partitioned
 from ansorlite.codegen.trimmed import trimmed, written_out
 from ansorlite.loops.nodes import (
     Alloc,
@@ -37,7 +39,7 @@ from ansorlite.loops.nodes import (
 )
 from ansorlite.te import dtypes
 from ansorlite.te.index.form import flat
-from ansorlite.te.index.ranges import bounds
+from ansorlite.te.index.ranges import Interval, bounds
 
 
 def emit(c: Context, stmt: Stmt) -> None:
@@ -141,6 +143,10 @@ def _allocate(c: Context, stmt: Alloc) -> None:
 
 
 def _loop(c: Context, loop: For) -> None:
+    unswitched = unswitch.match(c, loop)
+    if unswitched is not None:
+        unswitch.emit(c, unswitched, _loop)
+        return
     if loop.kind is LoopKind.VECTORIZED:
         vectorized.emit(c, loop, emit)
         return
@@ -165,10 +171,21 @@ def _serial(c: Context, loop: For) -> None:
     found = trimmed(loop)
     with c.scope.layer(statement=True):
         begin, end = evaluate(c, found.begin), evaluate(c, found.end)
-    first, last = bounds(found.begin, c.ranges), bounds(found.end, c.ranges)
+    if begin.text == "0" and end.literal:
+        for first, after in partitioned(c, loop, int(end.text), 1):
+            _iterations(c, loop, found.body, (str(first), str(after)), (first, first), (after, after))
+    else:
+        _iterations(c, loop, found.body, (begin.text, end.text), bounds(found.begin, c.ranges), bounds(found.end, c.ranges))
+
+
+def _iterations(c: Context, loop: For, body: Stmt, ends: tuple[str, str], begin: Interval, end: Interval) -> None:
+    """The iterations of ``loop`` from the first of ``ends``, which lies in ``begin``, to before the second, in ``end``."""
 
     def iteration(counter: str) -> None:
-        with control.bound(c, loop.var, counter, (first[0], last[1] - 1)):
-            emit(c, found.body)
+        with control.bound(c, loop.var, counter, (begin[0], end[1] - 1)):
+            emit(c, body)
 
-    control.counted(c, begin.text, end.text, 1, first[1] < last[0], loop, iteration)
+    if begin[0] == begin[1] == end[0] - 1 == end[1] - 1:
+        iteration(ends[0])
+    else:
+        control.counted(c, *ends, 1, begin[1] < end[0], loop, iteration)

@@ -18,6 +18,7 @@ from ansorlite.codegen import control, types
 from ansorlite.codegen.context import Body, Context, Lanes
 from ansorlite.codegen.expressions import evaluate
 from ansorlite.codegen.scope import dependence
+from ansorlite.codegen.steady import partitioned
 from ansorlite.loops.nodes import Block, Buffer, For, If, Load, Scope, Store, statements
 from ansorlite.loops.visit import trips
 from ansorlite.once import once_for_each
@@ -155,11 +156,21 @@ def _constant(c: Context, loop: For, extent: int, lanes: int, body: Body) -> Non
     width = _interleaved(c, loop, lanes)
     whole, done = extent // width, 0
     if whole > (UNROLLED_CHUNKS if width == lanes else 0) and not _facts(loop).registers:
-        last, full, done = (0, (whole - 1) * width), Lanes(loop.var, width), whole * width
-        control.counted(c, "0", str(done), width, True, loop, lambda base: chunk(c, loop, base, last, full, body))
+        full, done = Lanes(loop.var, width), whole * width
+        for begin, end in partitioned(c, loop, done, width):
+            _whole(c, loop, begin, end, full, body)
     for begin, piece in pieces(c, loop, extent):
         if begin >= done:
             chunk(c, loop, str(begin), (begin, begin), piece, body)
+
+
+def _whole(c: Context, loop: For, begin: int, end: int, full: Lanes, body: Body) -> None:
+    """Chunks of all lanes, from iteration ``begin`` to ``end``."""
+    bases = (begin, end - full.count)
+    if bases[0] == bases[1]:
+        chunk(c, loop, str(begin), bases, full, body)
+    else:
+        control.counted(c, str(begin), str(end), full.count, True, loop, lambda base: chunk(c, loop, base, bases, full, body))
 
 
 def pieces(c: Context, loop: For, extent: int) -> Sequence[tuple[int, Lanes | None]]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from ansorlite.alignment import CACHE_LINE
@@ -27,7 +28,7 @@ from ansorlite.loops.visit import loads, map_stmt
 from ansorlite.target import Target
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Expr, Var
-from ansorlite.te.functions import minimum
+from ansorlite.te.functions import maximum, minimum
 from ansorlite.te.index.form import flat
 from ansorlite.te.index.ranges import bounds
 from ansorlite.te.index.strides import step
@@ -45,16 +46,21 @@ _WRITTEN_OUT: Final = 8
 
 def fetch_ahead(function: Function, target: Target) -> Function:
     """``function`` with such prefetches."""
+    far = sum(buffer.nbytes for buffer in function.params) > target.reach[-1]
 
     def rule(stmt: Stmt) -> Stmt | None:
-        return _ahead(stmt, target) if isinstance(stmt, For) and stmt.kind is LoopKind.SERIAL else None
+        return _ahead(stmt, target, far) if isinstance(stmt, For) and stmt.kind is LoopKind.SERIAL else None
 
     body = map_stmt(function.body, rule)
     return function if body is function.body else simplify(Function(function.name, function.params, function.outputs, body))
 
 
-def _ahead(loop: For, target: Target) -> Stmt | None:
-    """``loop`` with prefetches of what its next iteration copies; ``None`` where it copies nothing."""
+def _ahead(loop: For, target: Target, far: bool) -> Stmt | None:
+    """``loop`` with prefetches of what its next iteration copies; ``None`` where it copies nothing.
+
+    Args:
+        far: whether the last cache does not hold all that the function is given: it comes from memory in each call.
+    """
     around: list[Alloc] = []
     inner = loop.body
     while isinstance(inner, Alloc):
@@ -65,7 +71,7 @@ def _ahead(loop: For, target: Target) -> Stmt | None:
     parts = list(inner.body)
     for number, part in enumerate(inner.body):
         copy = copy_of(part)
-        if copy is None or not _worth_it(copy, loop, target):
+        if copy is None or not _worth_it(copy, loop, target, far):
             continue
         readers = (n for n in range(number + 1, len(parts)) if any(load.buffer is copy.store.buffer for load in loads(parts[n])))
         reader = next(readers, None)
@@ -79,11 +85,13 @@ def _ahead(loop: For, target: Target) -> Stmt | None:
     return For(loop.var, loop.extent, loop.kind, body)
 
 
-def _worth_it(copy: Copy, loop: For, target: Target) -> bool:
+def _worth_it(copy: Copy, loop: For, target: Target, far: bool) -> bool:
     """Whether each iteration of ``loop`` copies something else that is not in the second cache, and that has room there."""
     temporary = copy.load.buffer.scope in (Scope.LOCAL, Scope.SHARED, Scope.REGISTER)
     moves = any(loop.var in free_vars(at) for at in copy.load.indices)
-    return moves and not temporary and copy.load.buffer.nbytes > target.l2 and copy.store.buffer.nbytes <= target.l2 // 4
+    # Rows with a border lie side by side: from a cache they come fast enough, from memory they do not.
+    wanted = moves and (far or not copy.bordered) and not temporary
+    return wanted and copy.load.buffer.nbytes > target.l2 and copy.store.buffer.nbytes <= target.l2 // 4
 
 
 def _with_fetches(reader: Stmt, copy: Copy, loop: For) -> Stmt:
@@ -101,7 +109,8 @@ def _with_fetches(reader: Stmt, copy: Copy, loop: For) -> Stmt:
     number: Expr = index(0)
     for each in chain:
         number = number * most(each.extent) + each.var
-    body = block(fetches(copy.load, copy.loops, loop, 1, number, shares), chain[-1].body)
+    asked = fetches(copy.load, copy.loops, loop, 1, number, shares, clamped=copy.bordered)
+    body = block(asked, chain[-1].body)
     for each in reversed(chain):
         body = For(each.var, each.extent, each.kind, body)
     return body
@@ -115,13 +124,21 @@ def _chain(stmt: Stmt) -> Iterator[For]:
 
 
 def fetches(
-    load: Load, loops: Sequence[For], loop: For, distance: int, number: Expr = _FIRST, shares: int = 1, stage: str = ""
+    load: Load,
+    loops: Sequence[For],
+    loop: For,
+    distance: int,
+    number: Expr = _FIRST,
+    shares: int = 1,
+    stage: str = "",
+    clamped: bool = False,
 ) -> Stmt:
     """The prefetches of a part of what ``load`` reads over ``loops``, so many iterations of ``loop`` later.
 
     Args:
         loops: that the load depends on, inside of ``loop``; outermost first.
         number, shares: which part it is, of how many; the last ones may be empty.
+        clamped: whether the load may be beyond the end of its buffer, in whose place the nearest element is asked for.
     """
     steps = _steps(load, loops)
     lines = _lines(steps)
@@ -138,6 +155,9 @@ def fetches(
         values[each.var] = minimum(values[each.var] * held, substitute(each.extent, values) - 1)
     fetched = substitute(load, values)
     assert isinstance(fetched, Load)
+    if clamped:
+        inside = zip(fetched.indices, fetched.buffer.shape, strict=True)
+        fetched = replace(fetched, indices=tuple(maximum(minimum(at, extent - 1), 0) for at, extent in inside))
     body: Stmt = Prefetch(fetched, stage)
     for var, count in nest:
         few = count <= _WRITTEN_OUT and isinstance(body, Prefetch)

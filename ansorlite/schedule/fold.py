@@ -63,8 +63,6 @@ from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis, Reduce
 from ansorlite.te.tensor import Tensor
 
-#: Bytes that a streaming store's innermost loop writes in a row, at least: at both ends of a run a line is written in two parts.
-SHORTEST_STREAM: Final = 512
 _NONE: Final[Mapping[str, LoopRef]] = {}
 
 

@@ -1,4 +1,4 @@
-"""Which outputs may go past the caches: those that no cache would keep until somebody reads them."""
+"""Which outputs may go past the caches: those that no cache would keep, all of them, until somebody reads them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from ansorlite.te.tensor import Tensor
 
 
 def stream(s: Schedule, target: Target) -> None:
-    """Offer streaming stores for the outputs of a finished sketch that are larger than the last cache and that no stage reads.
+    """Offer streaming stores for the large outputs of a finished sketch that no stage reads, where the last cache does not hold
+    inputs and outputs together.
 
     They must be stored once, element by element, in vectors along the rows of memory, and in runs of some length: a sum that adds
     to its output is read again at once, and tiles for reuse are narrow. Caches of GPUs fetch nothing that is only written over.
@@ -24,13 +25,18 @@ def stream(s: Schedule, target: Target) -> None:
     said = s.structure.stages
     leader = {name: s.structure.anchor(name) or name for name, of in said.items() if of.follows}
     anchors = {name for name in said if s.structure.anchor(name) is None} - set(leader.values())
+    if sum(map(_nbytes, (*s.dag.inputs, *s.dag.outputs))) <= target.reach[-1]:
+        return
     for stage in s.dag.outputs:
-        nbytes = math.prod(stage.shape) * dtypes.size(stage.dtype)
         once = stage.name in leader or (stage.name in anchors and not stage.reduce_axes)
-        if once and nbytes > target.reach[-1] and not s.dag.consumers(stage):
+        if once and _nbytes(stage) > target.reach[1] and not s.dag.consumers(stage):
             anchor = tensor_named(s.dag, leader.get(stage.name, stage.name))
             if _longest_row(s, anchor) * dtypes.size(stage.dtype) >= SHORTEST_STREAM:
                 s.stream(stage.name, on=s.sample((0, 1), name=f"{stage.name}.stream"))
+
+
+def _nbytes(tensor: Tensor) -> int:
+    return math.prod(tensor.shape) * dtypes.size(tensor.dtype)
 
 
 def _longest_row(s: Schedule, anchor: Tensor) -> int:

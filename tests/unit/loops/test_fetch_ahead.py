@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from ansorlite import te
 from ansorlite.loops.fetch_ahead import fetch_ahead
 from ansorlite.loops.interpreter import interpret
-from ansorlite.loops.nodes import Function, Prefetch, Stmt, statements
+from ansorlite.loops.nodes import Alloc, Buffer, Function, Prefetch, Scope, Stmt, block, statements
 from ansorlite.loops.printer import text
 from ansorlite.loops.visit import map_stmt
 from ansorlite.platforms import build
 from ansorlite.target import host
-from ansorlite.te.expr import const
+from ansorlite.te.expr import Var, const, select
 
-from .build import argument, load, store
+from .build import argument, load, loop, store
 from .copying import assert_copies, blocks_of_rows
 from .strategies import assert_legal_and_the_same, functions
 
@@ -25,8 +27,8 @@ from .strategies import assert_legal_and_the_same, functions
 SMALL = replace(host(), l1=1024, l2=4096)
 
 
-def fetched(function: Function) -> np.ndarray:
-    """(lines of the source) how often the prefetches of ``function`` ask for each."""
+def fetched(function: Function, line: int = 16) -> np.ndarray:
+    """(lines of the source) how often the prefetches of ``function`` ask for each, of so many elements."""
     b, out = function.params
     seen = argument("seen", *b.shape)
 
@@ -38,7 +40,7 @@ def fetched(function: Function) -> np.ndarray:
     watched = Function(function.name, (b, out, seen), 2, map_stmt(function.body, counted))
     counts = np.zeros(b.shape, np.float32)
     interpret(watched, [np.zeros(b.shape, np.float32), np.zeros(out.shape, np.float32), counts])
-    return counts.reshape(-1, 16).sum(axis=1)
+    return counts.reshape(-1, line).sum(axis=1)
 
 
 @pytest.mark.parametrize(
@@ -73,6 +75,38 @@ def test_no_line_is_asked_for_again_and_again(block_rows: int, width: int, times
 def test_what_fits_into_the_second_cache_is_there() -> None:
     function = blocks_of_rows(48, 32, 6, 16)
     assert fetch_ahead(function, replace(SMALL, l2=8192)) is function
+
+
+def bordered(rows: int, columns: int, height: int) -> Function:
+    """``out = b`` with a border of one element, by blocks of ``height`` rows of a copy that has it."""
+    b, out = argument("b", rows, columns), argument("out", rows + 2, columns + 2)
+    pad = Buffer("pad", (height, columns + 2), "float32", Scope.LOCAL)
+
+    def padded(first: Var, row: Var, column: Var) -> Stmt:
+        at = (first * height + row - 1, column - 1)
+        inside = te.all(at[0] >= 0, at[0] < rows, at[1] >= 0, at[1] < columns)
+        return store(pad, (row, column), select(inside, load(b, *at), const(0.0, "float32")))
+
+    def over(body: Callable[[Var, Var], Stmt]) -> Stmt:
+        return loop("row", height, lambda row: loop("column", columns + 2, lambda column: body(row, column)))
+
+    def of(first: Var) -> Stmt:
+        used = over(lambda row, column: store(out, (first * height + row, column), load(pad, row, column)))
+        return Alloc(pad, block(over(lambda row, column: padded(first, row, column)), used))
+
+    return Function("bordered", (b, out), 1, loop("first", (rows + 2) // height, of))
+
+
+@pytest.mark.parametrize(("height", "columns"), [(5, 32), (6, 30), (4, 48)])
+def test_rows_with_a_border_are_asked_for_where_no_cache_has_them(height: int, columns: int) -> None:
+    function = bordered(58, columns, height)
+    fresh = fetch_ahead(function, replace(SMALL, l3=8192))
+    assert fetch_ahead(function, replace(SMALL, l3=1 << 20)) is function
+    assert_legal_and_the_same(fresh, function)
+    rows = fetched(fresh, line=1).reshape(58, columns)
+    # An element of each line, or a neighbour's; what is beyond the border is nobody's.
+    assert rows[height - 1 :].any(axis=1).all()
+    assert not rows[: height - 2].any()
 
 
 def test_a_block_that_leaves_no_room_for_another_is_not_fetched() -> None:

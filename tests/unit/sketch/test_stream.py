@@ -39,10 +39,17 @@ def streamed(tensors: list[te.Tensor], target: Target = SMALL) -> set[str]:
     return {step.stage.name for step in found if isinstance(step, Stream)}
 
 
-def test_what_is_larger_than_the_last_cache() -> None:
+def test_what_the_last_cache_cannot_keep() -> None:
     assert streamed(scaled(8, 256)) == {"Z"}
-    assert streamed(scaled(4, 256)) == set()
     assert streamed(scaled(8, 256), WIDE) == set()
+    # 4 KiB are written, 9 KiB are read and written.
+    assert streamed(scaled(4, 256), replace(SMALL, l3=8 << 10)) == {"Z"}
+    assert streamed(scaled(4, 256), replace(SMALL, l3=9 << 10)) == set()
+
+
+def test_what_a_core_keeps_is_not_sent_past_it() -> None:
+    assert streamed(scaled(2, 256)) == set()
+    assert streamed(scaled(2, 257)) == {"Z"}
 
 
 def test_epilogues_too_but_not_what_is_read_again() -> None:
@@ -52,8 +59,9 @@ def test_epilogues_too_but_not_what_is_read_again() -> None:
     assert streamed([x, y, te.compute((16, 256), lambda i, j: y[i, j] + 1.0, name="Z")]) == {"Z"}
 
 
-def test_tiles_for_reuse_are_too_narrow() -> None:
-    assert streamed(workloads.matmul_bias_relu(64, 256, 32)) == set()
+def test_short_rows_of_tiles_end_too_often() -> None:
+    assert streamed(workloads.matmul_bias_relu(64, 63, 32)) == set()
+    assert streamed(workloads.matmul_bias_relu(64, 64, 32)) == {"E"}
 
 
 def _choices(sketch: Sketch, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
