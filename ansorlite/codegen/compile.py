@@ -14,6 +14,7 @@ from ansorlite.codegen.context import Context, Storage
 from ansorlite.codegen.cpu import CPU
 from ansorlite.codegen.limits import Limits
 from ansorlite.codegen.machine import machine, optimise
+from ansorlite.codegen.next_rows import next_rows
 from ansorlite.codegen.object import Compiled, CompiledLaunch, DeviceObject, Object
 from ansorlite.codegen.unroll import unroll
 from ansorlite.codegen.workspace import layout
@@ -76,7 +77,8 @@ def emit(module: Module, symbol: str, function: Function, given: Arguments) -> i
     function = unroll(function, target)
     b = Builder(module, f"void @{symbol}(ptr noalias %arguments) #0")
     plan = layout(function, target)
-    c = Context(b, target, plan, "", CPU, starts_teams=target.threads > 1 and _has_parallel_loop(function))
+    teams = target.threads > 1 and _has_parallel_loop(function)
+    c = Context(b, target, plan, "", CPU, starts_teams=teams, last_readers=next_rows(function, target))
     needed = given.temporary_bytes + plan.total(target.threads)
     count = len(given.positions)
     block = _argument(b, count + 1, given.prepared_bytes) if given.prepared_bytes else ""

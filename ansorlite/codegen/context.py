@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from ansorlite.codegen.builder import Builder, Slot
+from ansorlite.codegen.next_rows import NextRows
 from ansorlite.codegen.registers import Registers
 from ansorlite.codegen.scope import LayerStack
 from ansorlite.codegen.workspace import WorkspaceLayout
@@ -160,6 +161,8 @@ class Context:
         step: within such a step: its layer.
         holds: whether multiply-adds leave elements that were spread as they are (:mod:`ansorlite.codegen.factors`).
         tiles: what its matrix registers are configured for; ``None``: it has used none so far.
+        last_readers: parts of loops' bodies that are the last to read some rows, with what is read next.
+        next_rows: of the part that is being written.
     """
 
     b: Builder
@@ -184,6 +187,8 @@ class Context:
     crowded: bool | None = None
     step: int | None = None
     holds: bool = False
+    last_readers: Mapping[Stmt, NextRows] = field(default_factory=dict)
+    next_rows: NextRows = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.registers = Registers(self.b)

@@ -358,6 +358,8 @@ def _load(c: Context, expr: Load) -> Operand:
             else:
                 loaded = memory.vector_load(c, place, expr.dtype, lanes, at, s.stride, s.offsets, alignment)
                 found = loaded._replace(depth=depth)
+                if s.stride == 1 and s.offsets is None and expr.buffer in c.next_rows:
+                    prefetch.further(c, at, lanes.count * dtypes.size(expr.dtype), c.next_rows[expr.buffer])
         if not again:
             c.scope.keep(key, found, depth)
         if step is not None:

@@ -86,4 +86,5 @@ def _enter(c: Context, captures: _Captures, name: str) -> Context:
     for buffer, place in c.places.items():
         pointer = _load(b, captures.add("ptr", place.pointer), "ptr", buffer.nbytes)
         places[buffer] = replace(place, pointer=pointer, depth=0)
-    return Context(b, c.target, c.layout, workspace, c.dialect, "%thread", scope, places, dict(c.ranges))
+    ranges, readers = dict(c.ranges), c.last_readers
+    return Context(b, c.target, c.layout, workspace, c.dialect, "%thread", scope, places, ranges, last_readers=readers)

@@ -78,6 +78,13 @@ def _kept(streams: Mapping[str, Stream], loops: Sequence[tuple[int, float]], roo
     return kept
 
 
+def further(c: Context, pointer: str, nbytes: int, distance: int) -> None:
+    """Beside a load of so many bytes: ask for as many from ``distance`` on, into the second cache; not where that would be parts
+    of lines, each of which would be asked for again and again."""
+    for begin in range(0, nbytes - nbytes % CACHE_LINE, CACHE_LINE):
+        line(c, c.b.op(f"getelementptr i8, ptr {pointer}, i64 {distance + begin}"), SECOND_CACHE)
+
+
 def line(c: Context, pointer: str, cache: int) -> None:
     """Ask for the line at ``pointer``: into the first cache, or the second."""
     if not architecture_of(c.target).ahead:

@@ -46,8 +46,11 @@ def emit(c: Context, stmt: Stmt) -> None:
     """Write ``stmt`` at the end of the function so far."""
     match stmt:
         case Block(body):
+            around = c.next_rows
             for part in body:
+                c.next_rows = c.last_readers.get(part, around)
                 emit(c, part)
+            c.next_rows = around
         case Store():
             with c.scope.layer(statement=True):
                 if stmt.role is not Role.FETCH or not c.dialect.fetch(c, stmt):

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ansorlite.alignment import CACHE_LINE
 from ansorlite.codegen import control, types
 from ansorlite.codegen.context import Body, Context, Lanes
 from ansorlite.codegen.expressions import evaluate
@@ -40,6 +41,7 @@ class _Facts:
 
     Attributes:
         widest: bytes of the widest value that is computed as data, not as part of an index.
+        buffers: that are touched.
         stored: dtypes that are in memory.
         registers: whether a register buffer is touched.
         vectorizable: whether all statements can run for many lanes at once: stores go to a place of their own in each.
@@ -47,6 +49,7 @@ class _Facts:
     """
 
     widest: int
+    buffers: frozenset[Buffer]
     stored: frozenset[str]
     registers: bool
     vectorizable: bool
@@ -88,7 +91,7 @@ def _facts(loop: For) -> _Facts:
         elif not isinstance(stmt, Block):
             vectorizable = False
     registers = any(buffer.scope is Scope.REGISTER for buffer in buffers)
-    return _Facts(max(sizes), frozenset(buffer.dtype for buffer in buffers), registers, vectorizable, chains)
+    return _Facts(max(sizes), frozenset(buffers), frozenset(buffer.dtype for buffer in buffers), registers, vectorizable, chains)
 
 
 def lanes_of(loop: For, target: Target) -> int:
@@ -114,11 +117,12 @@ def _lanes(loop: For, vector_bytes: int, least_masked: int | None) -> int:
 
 def _interleaved(c: Context, loop: For, lanes: int) -> int:
     """How many lanes a chunk has in the part of a long loop that needs no mask: of one vector, or of several whose chains are
-    interleaved. A GPU's threads are interleaved by the GPU.
+    interleaved, or that are a cache line where lines are asked for. A GPU's threads are interleaved by the GPU.
     """
     facts = _facts(loop)
     alone = not facts.chains or facts.registers or c.target.gpu is not None or lanes * facts.widest < c.target.vector_bytes
-    return lanes if alone else INTERLEAVED * lanes
+    line = CACHE_LINE // facts.widest if facts.buffers & c.next_rows.keys() else 1
+    return max(lanes, line) if alone else max(INTERLEAVED * lanes, line)
 
 
 def emit(c: Context, loop: For, body: Body) -> None:
