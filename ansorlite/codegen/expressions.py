@@ -26,6 +26,7 @@ from ansorlite.target import masks
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Binary, Cast, Const, Expr, Select, Unary, Var
 from ansorlite.te.float_range import ANYTHING, float_range
+from ansorlite.te.index import ranges
 from ansorlite.te.index.divisor import divisor
 from ansorlite.te.index.form import Affine, flat, form_of
 from ansorlite.te.index.ranges import bounds
@@ -210,12 +211,9 @@ def _literal(value: Any, dtype: str) -> Operand:
 
 def _binary(c: Context, expr: Binary) -> Operand:
     if expr.op in _COMPARISONS and expr.a.dtype == dtypes.INDEX:
-        low, high = bounds(expr, c.ranges)
-        if low == high:
-            return _literal(bool(low), "bool")
-        short = None if c.lanes is None else _compared_in_32_bits(c, expr, c.lanes.count)
-        if short is not None:
-            return short
+        known = _compared(c, expr)
+        if known is not None:
+            return known
     x = evaluate(c, expr.a)
     if expr.op in (BinaryOp.AND, BinaryOp.OR):
         return _logic(c, expr, x)
@@ -247,14 +245,26 @@ def _binary(c: Context, expr: Binary) -> Operand:
     return Operand(operators.binary(c.b, expr.op, dtype, lanes, a_text, b_text), lanes)
 
 
-def _compared_in_32_bits(c: Context, expr: Binary, lanes: int) -> Operand | None:
+def _compared(c: Context, expr: Binary) -> Operand | None:
+    """A comparison of indices that their ranges decide, or that is made of words; ``None`` of another one."""
+    sides = bounds(expr.a, c.ranges), bounds(expr.b, c.ranges)
+    low, high = ranges.binary(expr.op, *sides, expr.dtype)
+    if low == high:
+        return _literal(bool(low), "bool")
+    reach = max(abs(end) for side in sides for end in side)
+    return None if c.lanes is None else _compared_in_32_bits(c, expr, reach, c.lanes.count)
+
+
+def _compared_in_32_bits(c: Context, expr: Binary, reach: float, lanes: int) -> Operand | None:
     """A comparison of indices that are short and evenly spaced over the lanes, of which a register holds twice as many.
 
     ``None`` where they are not, or where no lane differs.
+
+    Args:
+        reach: how far from 0 they are, at most.
     """
     sides = [spread(c, form_of(side)) for side in (expr.a, expr.b)]
-    reach = [abs(bound) for side in (expr.a, expr.b) for bound in bounds(side, c.ranges)]
-    if all(side.uniform for side in sides) or any(side.offsets for side in sides) or max(reach) >= 1 << 31:
+    if all(side.uniform for side in sides) or any(side.offsets for side in sides) or reach >= 1 << 31:
         return None
     return Operand(operators.binary(c.b, expr.op, "int32", lanes, *(_in_32_bits(c, side, lanes) for side in sides)), lanes)
 

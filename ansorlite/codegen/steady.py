@@ -18,7 +18,7 @@ from ansorlite.codegen.unswitch import selected
 from ansorlite.loops.nodes import For
 from ansorlite.once import once_for_each
 from ansorlite.te.expr import Expr
-from ansorlite.te.index.form import Affine, slack
+from ansorlite.te.index.form import slack
 from ansorlite.te.index.ranges import bounds
 from ansorlite.te.traversal import free_vars, walk
 
@@ -62,7 +62,7 @@ def _asked(loop: For) -> tuple[tuple[int, Expr], ...]:
         form = slack(comparison)
         coefficient = 0 if form is None else form.coefficients.get(loop.var, 0)
         if form is not None and coefficient:
-            rest = form + Affine(((loop.var, -coefficient),), 0)
+            rest = form.without(loop.var)
             if loop.var not in rest.variables:
                 result.append((coefficient, rest.expr()))
     return tuple(result)

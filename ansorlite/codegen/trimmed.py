@@ -42,7 +42,7 @@ def trimmed(loop: For) -> Trimmed:
     end, body = loop.extent, loop.body
     while isinstance(body, If) and body.no_op and (form := _at_least_zero(body.cond)) is not None:
         coefficient = form.coefficients.get(loop.var, 0)
-        rest = form + Affine(((loop.var, -coefficient),), 0)
+        rest = form.without(loop.var)
         if not coefficient or loop.var in rest.variables:
             break
         if coefficient > 0:

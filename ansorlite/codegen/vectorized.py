@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from ansorlite.alignment import CACHE_LINE
@@ -42,18 +43,24 @@ class _Facts:
     Attributes:
         widest: bytes of the widest value that is computed as data, not as part of an index.
         buffers: that are touched.
-        stored: dtypes that are in memory.
-        registers: whether a register buffer is touched.
         vectorizable: whether all statements can run for many lanes at once: stores go to a place of their own in each.
         chains: whether a function is computed that is written out as a polynomial.
     """
 
     widest: int
     buffers: frozenset[Buffer]
-    stored: frozenset[str]
-    registers: bool
     vectorizable: bool
     chains: bool
+
+    @cached_property
+    def stored(self) -> frozenset[str]:
+        """Dtypes that are in memory."""
+        return frozenset(buffer.dtype for buffer in self.buffers)
+
+    @cached_property
+    def registers(self) -> bool:
+        """Whether a register buffer is touched."""
+        return any(buffer.scope is Scope.REGISTER for buffer in self.buffers)
 
 
 @once_for_each
@@ -90,8 +97,7 @@ def _facts(loop: For) -> _Facts:
             visit(stmt.cond, False)
         elif not isinstance(stmt, Block):
             vectorizable = False
-    registers = any(buffer.scope is Scope.REGISTER for buffer in buffers)
-    return _Facts(max(sizes), frozenset(buffers), frozenset(buffer.dtype for buffer in buffers), registers, vectorizable, chains)
+    return _Facts(max(sizes), frozenset(buffers), vectorizable, chains)
 
 
 def lanes_of(loop: For, target: Target) -> int:
@@ -115,14 +121,14 @@ def _lanes(loop: For, vector_bytes: int, least_masked: int | None) -> int:
     return 1 << ((wanted - 1).bit_length() if masks.masks(least_masked, facts.stored) else wanted.bit_length() - 1)
 
 
-def _interleaved(c: Context, loop: For, lanes: int) -> int:
+def _width(c: Context, loop: For, lanes: int) -> int:
     """How many lanes a chunk has in the part of a long loop that needs no mask: of one vector, or of several whose chains are
     interleaved, or that are a cache line where lines are asked for. A GPU's threads are interleaved by the GPU.
     """
     facts = _facts(loop)
     alone = not facts.chains or facts.registers or c.target.gpu is not None or lanes * facts.widest < c.target.vector_bytes
     line = CACHE_LINE // facts.widest if facts.buffers & c.next_rows.keys() else 1
-    return max(lanes, line) if alone else max(INTERLEAVED * lanes, line)
+    return max(lanes if alone else INTERLEAVED * lanes, line)
 
 
 def emit(c: Context, loop: For, body: Body) -> None:
@@ -157,7 +163,7 @@ def chunk(c: Context, loop: For, base: str, first: Interval, lanes: Lanes | None
 
 
 def _constant(c: Context, loop: For, extent: int, lanes: int, body: Body) -> None:
-    width = _interleaved(c, loop, lanes)
+    width = _width(c, loop, lanes)
     whole, done = extent // width, 0
     if whole > (UNROLLED_CHUNKS if width == lanes else 0) and not _facts(loop).registers:
         full, done = Lanes(loop.var, width), whole * width
@@ -227,7 +233,7 @@ def _dynamic(c: Context, loop: For, extent: str, limits: Interval, lanes: int, b
         control.counted(c, done, end, width, False, loop, lambda base: chunk(c, loop, base, all_, full, body))
         return end
 
-    whole, width = "0", _interleaved(c, loop, lanes)
+    whole, width = "0", _width(c, loop, lanes)
     if width > lanes:
         whole = chunks(whole, width)
     whole = chunks(whole, lanes)

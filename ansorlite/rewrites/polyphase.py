@@ -111,9 +111,8 @@ def take_phases(dag: ComputeDAG, found: Phases) -> ComputeDAG:
     """
     axis, stride = found.axis, found.stride
     sign = found.form.coefficients[axis]
-    rest = found.form + Affine(((axis, -sign),), 0)
     step = Axis(axis.name, extent=-(-axis.extent // stride), reduce=True)
-    taken = step * stride + (Affine((), found.offset) + rest.scaled(-1)).scaled(sign).expr() % stride
+    taken = step * stride + (Affine((), found.offset) + found.form.without(axis).scaled(-1)).scaled(sign).expr() % stride
     dense = None if found.producer is None else _dense(found, found.producer)
 
     def change(tensor: Tensor, redirect: Callable[[Expr], Expr]) -> Tensor:

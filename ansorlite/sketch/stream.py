@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-
+from ansorlite.loops.arguments import argument
 from ansorlite.schedule.kinds import SHORTEST_STREAM
 from ansorlite.schedule.samples import most
 from ansorlite.schedule.schedule import Schedule
@@ -18,25 +17,22 @@ def stream(s: Schedule, target: Target) -> None:
     inputs and outputs together.
 
     They must be stored once, element by element, in vectors along the rows of memory, and in runs of some length: a sum that adds
-    to its output is read again at once, and tiles for reuse are narrow. Caches of GPUs fetch nothing that is only written over.
+    to its output is read again at once, and rows of narrow tiles end too often. Caches of GPUs fetch nothing that is only
+    written over.
     """
     if target.gpu is not None:
         return
     said = s.structure.stages
     leader = {name: s.structure.anchor(name) or name for name, of in said.items() if of.follows}
     anchors = {name for name in said if s.structure.anchor(name) is None} - set(leader.values())
-    if sum(map(_nbytes, (*s.dag.inputs, *s.dag.outputs))) <= target.reach[-1]:
+    if sum(argument(tensor).nbytes for tensor in (*s.dag.inputs, *s.dag.outputs)) <= target.reach[-1]:
         return
     for stage in s.dag.outputs:
         once = stage.name in leader or (stage.name in anchors and not stage.reduce_axes)
-        if once and _nbytes(stage) > target.reach[1] and not s.dag.consumers(stage):
+        if once and argument(stage).nbytes > target.reach[1] and not s.dag.consumers(stage):
             anchor = tensor_named(s.dag, leader.get(stage.name, stage.name))
             if _longest_row(s, anchor) * dtypes.size(stage.dtype) >= SHORTEST_STREAM:
                 s.stream(stage.name, on=s.sample((0, 1), name=f"{stage.name}.stream"))
-
-
-def _nbytes(tensor: Tensor) -> int:
-    return math.prod(tensor.shape) * dtypes.size(tensor.dtype)
 
 
 def _longest_row(s: Schedule, anchor: Tensor) -> int:

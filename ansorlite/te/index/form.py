@@ -77,6 +77,10 @@ class Affine:
     def __add__(self, other: Affine) -> Affine:
         return self.plus(other)
 
+    def without(self, term: Expr) -> Affine:
+        """All but the multiple of ``term``."""
+        return Affine(tuple(each for each in self.terms if each[0] is not term), self.constant)
+
     def scaled(self, factor: int) -> Affine:
         if factor == 1:
             return self
