@@ -14,7 +14,7 @@ import click
 
 from ansorlite.calibration import core
 from ansorlite.calibration.loop import Loop
-from ansorlite.calibration.stopwatch import Stopwatch
+from ansorlite.calibration.stopwatch import Stopwatch, storage
 from ansorlite.target import Target, host
 from benchmarks.common.tables import Table, show
 
@@ -60,7 +60,7 @@ def shares(target: Target) -> list[tuple[int, int, float]]:
     """Rows, vectors, and the share of the speed of multiply-adds alone, best first."""
     found = list(tiles(target.vector_registers))
     bodies: dict[str, core.Body] = {f"tile_{r}_{v}": partial(step, rows=r, vectors=v) for r, v in found}
-    seconds = Stopwatch(target, {"alone": alone, **bodies}, 64 * target.vector_bytes).seconds()
+    seconds = Stopwatch(target, {"alone": alone, **bodies}, storage(64 * target.vector_bytes)).seconds()
     each = [(r, v, seconds["alone"] / seconds[f"tile_{r}_{v}"]) for r, v in found]
     return sorted(each, key=lambda one: -one[2])
 

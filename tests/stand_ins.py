@@ -368,6 +368,25 @@ def _truncated(result: str, lanes: int) -> list[str]:
     ]
 
 
+def _scaled(integer: str, mantissa: int, bias: int) -> Body:
+    """Numbers times 2 to whole numbers, all lanes: by two powers of two, each of which is a normal number."""
+
+    def body(result: str, lanes: int) -> list[str]:
+        del lanes
+        count = result.split()[0][1:]
+        words, bits = f"<{count} x {integer}>", f"<{count} x i1>"
+        lines = [f"%known = fcmp ord {result} %1, %1", f"%whole = select {bits} %known, {result} %1, {result} zeroinitializer"]
+        lines += [f"%n = fptosi {result} %whole to {words}", f"%half = ashr {words} %n, splat ({integer} 1)"]
+        lines.append(f"%other = sub {words} %n, %half")
+        for number, exponent in enumerate(("%half", "%other")):
+            lines.append(f"%e{number} = add {words} {exponent}, splat ({integer} {bias})")
+            lines.append(f"%s{number} = shl {words} %e{number}, splat ({integer} {mantissa})")
+            lines.append(f"%f{number} = bitcast {words} %s{number} to {result}")
+        return [*lines, f"%once = fmul {result} %0, %f0", f"%twice = fmul {result} %once, %f1", f"ret {result} %twice"]
+
+    return body
+
+
 #: Of an intrinsic's name, what comes between ``llvm.x86.`` and the bits of its vectors → what it computes.
 _DEFINED: Final[dict[str, Body]] = {
     "avx512.vpdpbusd": _dot("zext", "sext", 4),
@@ -378,4 +397,6 @@ _DEFINED: Final[dict[str, Body]] = {
     "avx512.pmaddubs.w": _pairs_of_bytes,
     "avx512bf16.dpbf16ps": _bfloat16,
     "avx512.mask.cvttps2dq": _truncated,
+    "avx512.mask.scalef.ps": _scaled("i32", mantissa=23, bias=127),
+    "avx512.mask.scalef.pd": _scaled("i64", mantissa=52, bias=1023),
 }

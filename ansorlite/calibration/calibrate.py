@@ -15,9 +15,9 @@ from typing import Final
 
 from ansorlite.alignment import CACHE_LINE, PAGE
 from ansorlite.calibration import core, memory, parallel, tiles
-from ansorlite.calibration.stopwatch import Stopwatch
+from ansorlite.calibration.stopwatch import Stopwatch, Storage, storage
 from ansorlite.machine.constants import MachineConstants
-from ansorlite.runtime.peaks import Loops, Team, aligned
+from ansorlite.runtime.peaks import Loops, Team
 from ansorlite.target import Target
 from ansorlite.te.ops import DOTS
 
@@ -40,11 +40,15 @@ _NOTHING: Final = 0.02
 #: Lines of a run when the start of one is timed, and when one is that ends before a page does.
 _RUN: Final = 2
 _SHORT_RUN: Final = 16
+#: Bytes of the third cache that runs are read from, at most.
+_RUNS: Final = 1 << 23
 #: Runs side by side that are tried, and the lines of each that are read before the next one's.
 _STREAMS: Final = (4, 8, 16, 32, 64)
 _PIECE: Final = 4
 #: How often as many bytes as no cache holds are read in such runs, and in order; fewer are read more often.
 _SWEEPS: Final = 8
+#: How often each rate is measured: a sweep of memory takes a tenth of a second where the last cache is large.
+_ATTEMPTS: Final = 10
 #: So few that a line of each is in the first cache.
 _PAGES: Final = (16, 32, 40, 48, 64, 72, 96, 128, 160, 192, 256)
 #: Shares of a cache that a sweep fills; the first is all in it.
@@ -58,9 +62,9 @@ def calibrate(target: Target, start: MachineConstants, say: Callable[[str], None
         start: where the constants that are fitted to programs, not measured, are taken from, and those on which passes differ.
         say: is told what is being measured, and on what passes differ.
     """
-    instructions = _instructions(target)
-    found = _measured(target, start, instructions, lambda what: say(f"{what}, the first time"))
-    again = _measured(target, start, instructions, lambda what: say(f"{what}, once more"))
+    instructions, data = _instructions(target), storage(_most(target))
+    found = _measured(target, start, instructions, data, lambda what: say(f"{what}, the first time"))
+    again = _measured(target, start, instructions, data, lambda what: say(f"{what}, once more"))
     row, unsteady = agreed(start, found, again)
     if unsteady:
         say(f"done; two passes differ on {', '.join(unsteady)}, which stay as they were")
@@ -75,12 +79,14 @@ def agreed(start: MachineConstants, one: MachineConstants, other: MachineConstan
     return replace(start, **means), [name for name in row if name not in same]
 
 
-def _measured(target: Target, start: MachineConstants, instructions: Stopwatch, say: Callable[[str], None]) -> MachineConstants:
-    """One pass."""
+def _measured(
+    target: Target, start: MachineConstants, instructions: Stopwatch, data: Storage, say: Callable[[str], None]
+) -> MachineConstants:
+    """One pass; all loops about memory read ``data``, which takes a second to touch where the last cache is large."""
     say("instructions")
     found = _core(target, start, instructions.seconds())
     say("caches and memory")
-    found = _memory(target, found)
+    found = _memory(target, found, data)
     say("parallel loops")
     return _coherence(target, _regions(target, found))
 
@@ -91,7 +97,7 @@ def _instructions(target: Target) -> Stopwatch:
     preferred = min(target.dots, key=lambda op: DOTS[op][0].bits, default=None)
     dots = {} if preferred is None else {"dot": core.dot_product(preferred)}
     code = {f"code{count}": core.straight(count) for count in _CODE}
-    return Stopwatch(target, {**CORE, **dots, **code, **_matrix(target)}, 1 << 16)
+    return Stopwatch(target, {**CORE, **dots, **code, **_matrix(target)}, storage(1 << 16))
 
 
 def _matrix(target: Target) -> Mapping[str, core.Body]:
@@ -133,54 +139,51 @@ def straight_line(cycles: Mapping[int, float], issue: float) -> tuple[float, flo
     return float(kept), 1.0 / (issue if kept == longest else cycles[longest])
 
 
-def _memory(target: Target, c: MachineConstants) -> MachineConstants:
-    c = _bandwidths(target, c)
-    l2, l3 = target.l2 // 2, min(target.l3 // 2, 1 << 23)
+def _memory(target: Target, c: MachineConstants, data: Storage) -> MachineConstants:
+    c = _bandwidths(target, c, data)
+    l2, l3 = target.l2 // 2, min(target.l3 // 2, _RUNS)
     bodies: dict[str, core.Body] = {"l2_run": memory.runs(l2, _RUN), "l3_run": memory.runs(l3, _RUN)}
     bodies |= {f"pages{count}": memory.pages(count) for count in _PAGES}
-    seconds = Stopwatch(target, bodies, max(l3, (_PAGES[-1] + 1) * PAGE)).seconds()
+    seconds = Stopwatch(target, bodies, data).seconds()
     cycles = {name: taken * c.clock for name, taken in seconds.items()}
     waits = [cycles[f"pages{count}"] for count in _PAGES]
     reached = [count for count, wait in zip(_PAGES, waits, strict=True) if wait <= (min(waits) + max(waits)) / 2]
     return replace(
         c,
-        near_overlap=_overlap(target, c, target.l1 // 4, target.l2 // 2, c.l2_bytes),
-        far_overlap=_overlap(target, c, target.l2 // 2, _third(target), c.l3_bytes),
+        near_overlap=_overlap(target, c, data, target.l1 // 4, target.l2 // 2, c.l2_bytes),
+        far_overlap=_overlap(target, c, data, target.l2 // 2, _third(target), c.l3_bytes),
         tlb_pages=float(max(reached)),
         page=waits[-1] - min(waits),
         l2_run=max(cycles["l2_run"] - _RUN * CACHE_LINE / c.l2_bytes, 0.0),
         l3_run=max(cycles["l3_run"] - _RUN * CACHE_LINE / c.l3_bytes, 0.0),
-        l3_short=_short(target, _third(target)),
-        memory_short=_short(target, _far(target)),
-        streams=_streams(target, _third(target)),
+        l3_short=_short(target, data, _third(target)),
+        memory_short=_short(target, data, _far(target)),
+        streams=_streams(target, data, _third(target)),
     )
 
 
-def _short(target: Target, nbytes: int) -> float:
+def _short(target: Target, data: Storage, nbytes: int) -> float:
     """What reading so many bytes in runs of some lines takes beyond reading them in order, as a share of that.
 
     Two products of each vector keep a core from looking ahead beyond a run, as the work of most programs does.
     """
-    seconds = _swept(target, {"short": memory.scattered(nbytes, _SHORT_RUN, 2), "long": memory.streamed(nbytes, 2)}, nbytes)
+    seconds = _swept(target, data, {"short": memory.scattered(nbytes, _SHORT_RUN, 2), "long": memory.streamed(nbytes, 2)}, nbytes)
     return max(seconds["short"] / seconds["long"] - 1.0, 0.0)
 
 
-def _streams(target: Target, nbytes: int) -> float:
+def _streams(target: Target, data: Storage, nbytes: int) -> float:
     """How many runs side by side, together so many bytes long, are read as fast as a few."""
-    seconds = _swept(target, {f"beside{count}": memory.beside(nbytes, count, _PIECE, 2) for count in _STREAMS}, nbytes)
+    seconds = _swept(target, data, {f"beside{count}": memory.beside(nbytes, count, _PIECE, 2) for count in _STREAMS}, nbytes)
     fast = min(seconds.values())
     return float(max(count for count in _STREAMS if seconds[f"beside{count}"] <= _SLOWER * fast))
 
 
-def _swept(target: Target, bodies: Mapping[str, core.Body], nbytes: int) -> dict[str, float]:
+def _swept(target: Target, data: Storage, bodies: Mapping[str, core.Body], nbytes: int) -> dict[str, float]:
     """Seconds of each vector, where loops read so many bytes again and again."""
-    # The last vectors of a sweep may lie behind its end, and runs side by side a piece each.
-    behind = max(target.vector_registers * target.vector_bytes, _STREAMS[-1] * _PIECE * CACHE_LINE)
-    watch = Stopwatch(target, bodies, nbytes + behind)
-    return watch.sweeps(nbytes // target.vector_bytes, _SWEEPS * _far(target) // nbytes)
+    return Stopwatch(target, bodies, data).sweeps(nbytes // target.vector_bytes, _SWEEPS * _far(target) // nbytes)
 
 
-def _overlap(target: Target, c: MachineConstants, within: int, beyond: int, rate: float) -> float:
+def _overlap(target: Target, c: MachineConstants, data: Storage, within: int, beyond: int, rate: float) -> float:
     """The share of reading from beyond a cache, or of the arithmetic on what is read, that the other does not hide.
 
     Both take about as long here, so that most of it shows. What is read in order is fetched ahead, what is read in short runs is
@@ -195,8 +198,7 @@ def _overlap(target: Target, c: MachineConstants, within: int, beyond: int, rate
     for name, nbytes, count in (("busy", within, products), ("traffic", beyond, 1), ("both", beyond, products)):
         bodies[f"{name}_streamed"] = memory.streamed(nbytes, count)
         bodies[f"{name}_scattered"] = memory.scattered(nbytes, _RUN, count)
-    # The last vectors of a sweep may lie behind its end.
-    seconds = Stopwatch(target, bodies, beyond + target.vector_registers * target.vector_bytes).seconds()
+    seconds = Stopwatch(target, bodies, data).seconds()
     shares = []
     for order in ("streamed", "scattered"):
         shorter, longer = sorted((seconds[f"busy_{order}"], seconds[f"traffic_{order}"]))
@@ -204,14 +206,13 @@ def _overlap(target: Target, c: MachineConstants, within: int, beyond: int, rate
     return statistics.mean(shares)
 
 
-def _bandwidths(target: Target, c: MachineConstants) -> MachineConstants:
+def _bandwidths(target: Target, c: MachineConstants, data: Storage) -> MachineConstants:
     caches, third = (target.l1, target.l2, target.l3), _third(target)
     far = _far(target)
     sizes = dict.fromkeys([third, far, *(int(part * size) for size in caches for part in _SHARES)])
     with Loops(target) as loops, ThreadPoolExecutor(target.threads) as pool:
-        data = aligned(far)
-        alone = Team(pool, 1).rates([loops.reads(data, size, 1) for size in sizes])
-        together = Team(pool, target.threads).rates([loops.reads(data, size, target.threads) for size in (third, far)])
+        alone = Team(pool, 1).rates([loops.reads(data, size, 1) for size in sizes], _ATTEMPTS)
+        together = Team(pool, target.threads).rates([loops.reads(data, size, target.threads) for size in (third, far)], _ATTEMPTS)
     rates = {size: rate / c.clock for size, rate in zip(sizes, alone, strict=True)}
     l3_all, memory_all = (rate / c.clock for rate in together)
 
@@ -234,6 +235,13 @@ def _bandwidths(target: Target, c: MachineConstants) -> MachineConstants:
     )
 
 
+def _most(target: Target) -> int:
+    """Bytes of memory that suffice for all loops about caches and memory."""
+    # The last vectors of a sweep may lie behind its end, and runs side by side a piece each.
+    behind = max(target.vector_registers * target.vector_bytes, _STREAMS[-1] * _PIECE * CACHE_LINE)
+    return max(_far(target) + behind, (_PAGES[-1] + 1) * PAGE)
+
+
 def _far(target: Target) -> int:
     """Bytes of a sweep that no cache keeps anything of."""
     return 4 * max(target.l3, 2 * target.threads * target.l2)
@@ -249,7 +257,7 @@ def _regions(target: Target, c: MachineConstants) -> MachineConstants:
         return c
     # The caller alone would do all of a loop that has no work: so there is some, for each thread as much as one has alone.
     bodies = {"alone": parallel.loop_of(parallel.BUSY, 1), "together": parallel.loop_of(parallel.BUSY, target.threads)}
-    seconds = Stopwatch(target, bodies, 0, parallel.FUNCTIONS).seconds()
+    seconds = Stopwatch(target, bodies, storage(0), parallel.FUNCTIONS).seconds()
     return replace(c, region=max(seconds["together"] - seconds["alone"], 0.0) * c.clock)
 
 
@@ -259,5 +267,5 @@ def _coherence(target: Target, c: MachineConstants) -> MachineConstants:
         return c
     bodies: dict[str, core.Body] = {each.__name__: each for each in (parallel.writes, parallel.reads, parallel.both)}
     # Where a host moves virtual cores about, lines come from the same core at times, and from far away at others.
-    seconds = Stopwatch(target, bodies, parallel.LINES * CACHE_LINE, parallel.FUNCTIONS).seconds(share=0.5)
+    seconds = Stopwatch(target, bodies, storage(parallel.LINES * CACHE_LINE), parallel.FUNCTIONS).seconds(share=0.5)
     return replace(c, coherence_miss=max(seconds["both"] - seconds["reads"] - seconds["writes"], 0.0) * c.clock)

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -25,7 +25,19 @@ _SECONDS: Final = 0.0005
 _ATTEMPTS: Final = 40
 #: Seconds that all attempts take, at least: a core shares its units with another guest's thread for a second at a time.
 _LONG: Final = 0.8
+#: Sweeps that are made whatever time they take.
+_LEAST_SWEEPS: Final = 3
 _NONE: Final[Mapping[str, str]] = {}
+
+Storage: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
+
+
+def storage(nbytes: int) -> Storage:
+    """Memory that loops run on, touched: so many bytes of zeros behind the head, which their operands are read from."""
+    data = aligned(HEAD + nbytes)
+    data[:] = 0
+    data[:HEAD].view(np.float32)[:] = 1.0
+    return data
 
 
 class Stopwatch:
@@ -34,12 +46,12 @@ class Stopwatch:
     Args:
         target: the machine; it must be the one that this runs on.
         bodies: by name: what writes one turn, and returns how many of the things measured a turn has.
-        nbytes: of memory behind the head of ``data``.
+        data: what they run on, as :func:`storage` makes it.
         definitions: other functions of the module, by name.
     """
 
     def __init__(
-        self, target: Target, bodies: Mapping[str, Callable[[Loop], int]], nbytes: int, definitions: Mapping[str, str] = _NONE
+        self, target: Target, bodies: Mapping[str, Callable[[Loop], int]], data: Storage, definitions: Mapping[str, str] = _NONE
     ) -> None:
         module = Module(target)
         for name, text in definitions.items():
@@ -56,9 +68,7 @@ class Stopwatch:
         self._linked = Linked(library, target)
         kind = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)
         self._functions = {name: kind(self._linked[name]) for name in bodies}
-        self.data = aligned(HEAD + nbytes)
-        self.data.view(np.uint8)[:] = 0
-        self.data[:HEAD].view(np.float32)[:] = 1.0
+        self.data = data
 
     def seconds(self, share: float = 0.0) -> dict[str, float]:
         """Of one of the things that each loop is about, by the loop's name.
@@ -82,11 +92,14 @@ class Stopwatch:
 
     def sweeps(self, amount: int, attempts: int) -> dict[str, float]:
         """Of one of the things that each loop is about, by the loop's name, where it does so many of them, the least of some
-        attempts in turns: of what takes too long for :meth:`seconds`, or would find in a cache what it has just read.
+        attempts in turns: of what takes too long for :meth:`seconds`, or would find in a cache what it has just read. Where
+        a cache is so large that they would take long, fewer are made.
         """
         turns = {name: max(amount // each, 1) for name, each in self._amounts.items()}
-        taken = dict.fromkeys(turns, math.inf)
-        for _ in range(attempts):
+        taken, end = dict.fromkeys(turns, math.inf), time.perf_counter() + _LONG
+        for attempt in range(attempts):
+            if attempt >= _LEAST_SWEEPS and time.perf_counter() > end:
+                break
             taken = {name: min(least, self.once(name, turns[name])) for name, least in taken.items()}
         return {name: least / (turns[name] * self._amounts[name]) for name, least in taken.items()}
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from ansorlite.codegen import types
 from ansorlite.codegen.builder import Builder
 from ansorlite.codegen.floating import extremum
+from ansorlite.codegen.scalef import scalef, scales
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,18 @@ _FLOAT64: Final = Format(
 )
 
 
+class Whole(NamedTuple):
+    """A whole number in every lane.
+
+    Attributes:
+        number: as a float.
+        word: a word with it in its low bits, in half of them, too; what is above is shifted out of an exponent.
+    """
+
+    number: str
+    word: str
+
+
 class FloatLanes:
     """Arithmetic on vectors of one float format, written into a builder."""
 
@@ -175,23 +188,24 @@ class FloatLanes:
             result = self.fma(result, x, self.number(coefficient))
         return result
 
-    def power_of_two(self, n: str) -> str:
+    def scale(self, x: str, n: Whole, *, far: bool = False) -> str:
+        """``x * 2**n`` of normal ``x``.
+
+        Args:
+            far: whether ``n`` may be twice as large as any exponent: a denormal result is rounded once. Else results are normal.
+        """
+        if scales(self.b.module.target, self.lanes):
+            return scalef(self.b, self.format.element, self.lanes, x, n.number)
+        if not far:
+            return self.from_bits(self.word("add", self.bits(x), self.word("shl", n.word, self.format.mantissa)))
+        half = self.word("lshr", n.word, 1)
+        scaled = self.op("fmul", x, self._power_of_two(half))
+        return self.op("fmul", scaled, self._power_of_two(self.word("sub", n.word, half)))
+
+    def _power_of_two(self, n: str) -> str:
         """2 to an integer, which the low bits of a word are, within the exponents of normal numbers."""
         f = self.format
         return self.from_bits(self.word("add", self.word("shl", n, f.mantissa), f.bias << f.mantissa))
-
-    def scale(self, x: str, n: str) -> str:
-        """``x * 2**n``, of normal numbers both; ``n``: as :meth:`power_of_two` takes it."""
-        return self.from_bits(self.word("add", self.bits(x), self.word("shl", n, self.format.mantissa)))
-
-    def scale_twice(self, x: str, n: str) -> str:
-        """``x * 2**n``, where ``n``, as :meth:`round` gives it, may be twice as large as any exponent.
-
-        By two factors, so that a denormal result is rounded once.
-        """
-        half = self.word("lshr", n, 1)
-        scaled = self.op("fmul", x, self.power_of_two(half))
-        return self.op("fmul", scaled, self.power_of_two(self.word("sub", n, half)))
 
     def split(self, x: str, *, denormal: bool = True) -> tuple[str, str]:
         """(k, m) with x = 2^k m and m in [sqrt(1/2), sqrt(2)): of finite numbers above 0, unless ``denormal`` normal ones."""
@@ -215,22 +229,19 @@ class FloatLanes:
         # x86 converts 64-bit integers in vectors from AVX-512DQ on.
         return self.op("fsub", self.from_bits(self.word("add", n, self.format.magic_bits)), self.number(self.format.magic))
 
-    def round(self, x: str) -> tuple[str, str]:
-        """The nearest integer to a number that is small against the mantissa: (as a number, as the low bits of a word).
-
-        What is above them is shifted out of an exponent, of half the word, too.
-        """
+    def round(self, x: str) -> Whole:
+        """The nearest integer to a number that is small against the mantissa."""
         return self._rounded(self.op("fadd", x, self.number(self.format.magic)))
 
-    def _rounded(self, shifted: str) -> tuple[str, str]:
-        """Of what ``magic`` was added to: the integer, as :meth:`round` gives it."""
-        return self.op("fsub", shifted, self.number(self.format.magic)), self.bits(shifted)
+    def _rounded(self, shifted: str) -> Whole:
+        """Of what ``magic`` was added to: the integer."""
+        return Whole(self.op("fsub", shifted, self.number(self.format.magic)), self.bits(shifted))
 
-    def reduce_exponent(self, x: str) -> tuple[str, str]:
-        """x = n ln 2 + r with |r| <= ln 2 / 2: (n as :meth:`round` gives it, exp(r) - 1)."""
+    def reduce_exponent(self, x: str) -> tuple[Whole, str]:
+        """x = n ln 2 + r with |r| <= ln 2 / 2: (n, exp(r) - 1)."""
         f = self.format
-        count, n = self._rounded(self.fma(x, self.number(math.log2(math.e)), self.number(f.magic)))
-        rest = self.fma(count, self.number(-f.ln2_high), x)
-        rest = self.fma(count, self.number(-f.ln2_low), rest)
+        n = self._rounded(self.fma(x, self.number(math.log2(math.e)), self.number(f.magic)))
+        rest = self.fma(n.number, self.number(-f.ln2_high), x)
+        rest = self.fma(n.number, self.number(-f.ln2_low), rest)
         square = self.op("fmul", rest, rest)
         return n, self.fma(self.polynomial(f.exp, rest), square, rest)

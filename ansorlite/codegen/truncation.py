@@ -7,12 +7,13 @@ brought within the range before it is converted. What is known to be within need
 
 from __future__ import annotations
 
-import math
+from functools import partial
 from typing import Final
 
 from ansorlite.codegen import types
 from ansorlite.codegen.architecture import architecture_of
 from ansorlite.codegen.builder import Builder
+from ansorlite.codegen.pieces import in_pieces, width_of
 from ansorlite.te import dtypes
 from ansorlite.te.float_range import FloatRange
 
@@ -120,34 +121,8 @@ def _raw(b: Builder, lanes: int, x: str) -> str:
     if lanes == 1:
         vector = b.op(f"insertelement <4 x float> poison, float {x}, i64 0")
         return b.call("i32", "llvm.x86.sse.cvttss2si", ("<4 x float>", vector))
-    width = _raw_lanes(b, lanes)
-    parts = []
-    for start in range(0, lanes, width):
-        part = x
-        if lanes != width:
-            picks = ", ".join(f"i32 {min(start + lane, lanes - 1)}" for lane in range(width))
-            part = b.op(f"shufflevector <{lanes} x float> {x}, <{lanes} x float> poison, <{width} x i32> <{picks}>")
-        parts.append(_raw_part(b, width, part))
-    while len(parts) > 1:
-        # Pairs of equal length, but perhaps the last.
-        parts = [_joined(b, parts[i : i + 2], width) for i in range(0, len(parts), 2)]
-        width *= 2
-    if width == lanes:
-        return parts[0]
-    picks = ", ".join(f"i32 {lane}" for lane in range(lanes))
-    return b.op(f"shufflevector <{width} x i32> {parts[0]}, <{width} x i32> poison, <{lanes} x i32> <{picks}>")
-
-
-def _joined(b: Builder, pair: list[str], width: int) -> str:
-    first, second = (*pair, "poison")[:2]
-    picks = ", ".join(f"i32 {lane}" for lane in range(2 * width))
-    return b.op(f"shufflevector <{width} x i32> {first}, <{width} x i32> {second}, <{2 * width} x i32> <{picks}>")
-
-
-def _raw_lanes(b: Builder, lanes: int) -> int:
-    """Lanes of the instruction to use."""
-    widest = b.module.target.vector_bytes // 4
-    return max(4, min(widest, 1 << math.ceil(math.log2(lanes)), 16))
+    width = width_of(b, 4, lanes)
+    return in_pieces(b, lanes, width, (("float", x),), "i32", partial(_raw_part, b, width))
 
 
 def _raw_part(b: Builder, lanes: int, x: str) -> str:

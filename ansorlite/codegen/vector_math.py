@@ -26,7 +26,7 @@ def exp(b: Builder, dtype: str, lanes: int, x: str) -> str:
     w = FloatLanes(b, dtype, lanes)
     clamped = w.at_most(w.at_least(x, w.format.exp_low), w.format.exp_high)
     n, minus_one = w.reduce_exponent(clamped)
-    return w.scale_twice(w.op("fadd", minus_one, w.number(1.0)), n)
+    return w.scale(w.op("fadd", minus_one, w.number(1.0)), n, far=True)
 
 
 def tanh(b: Builder, dtype: str, lanes: int, x: str) -> str:
@@ -35,7 +35,7 @@ def tanh(b: Builder, dtype: str, lanes: int, x: str) -> str:
     magnitude = w.unary("fabs", x)
     doubled = w.at_most(w.op("fadd", magnitude, magnitude), w.format.tanh_high)
     n, minus_one = w.reduce_exponent(doubled)
-    scale = w.power_of_two(n)
+    scale = w.scale(w.number(1.0), n)
     e = w.fma(scale, minus_one, w.op("fsub", scale, w.number(1.0)))
     return w.copysign(w.op("fdiv", e, w.op("fadd", e, w.number(2.0))), x)
 

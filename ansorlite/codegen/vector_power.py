@@ -85,8 +85,8 @@ def _single(narrow: FloatLanes, magnitude: str, y: str) -> str:
     # No float32 but 1 has a logarithm below 2^-25: beyond this exponent, the result is 0, 1 or infinite.
     product = w.op("fmul", _clamped(w, exponent, 2.0**40), log2)
     product = _clamped(w, product, 200.0)
-    count, n = w.round(product)
-    rest = w.op("fsub", product, count)
+    n = w.round(product)
+    rest = w.op("fsub", product, n.number)
     result = w.scale(w.polynomial(_EXP2, rest), n)
     return narrow.b.op(f"fptrunc {w.kind} {result} to {narrow.kind}")
 
@@ -97,8 +97,8 @@ def _double(w: FloatLanes, magnitude: str, y: str) -> str:
     exponent = _clamped(w, y, 2.0**66)
     high, low = _times_number(w, log2, exponent)
     high, low = _clamped(w, high, 1100.0), _clamped(w, low, 1.0)
-    count, n = w.round(high)
-    rest = w.op("fsub", high, count)
+    n = w.round(high)
+    rest = w.op("fsub", high, n.number)
     # 2^(rest + low) = e^(r + t), r = rest ln 2 as rounded, t far smaller.
     r = w.op("fmul", rest, w.number(_LN2[0]))
     t = w.fma(rest, w.number(_LN2[1]), w.fused(rest, w.number(_LN2[0]), w.op("fsub", w.number(-0.0), r)))
@@ -107,7 +107,7 @@ def _double(w: FloatLanes, magnitude: str, y: str) -> str:
     curve = w.op("fmul", w.polynomial(w.format.exp, r), w.op("fmul", r, r))
     curve = w.fma(t, w.op("fadd", line, curve), curve)
     mantissa = w.op("fadd", line, w.op("fadd", error, curve))
-    return w.scale_twice(mantissa, n)
+    return w.scale(mantissa, n, far=True)
 
 
 def _log2_pair(w: FloatLanes, x: str) -> _Pair:

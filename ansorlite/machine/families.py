@@ -5,10 +5,10 @@ software optimisation guides have them, rates of caches as vendors' manuals do. 
 Neoverse are of servers with eight channels. A multiply-add of theirs takes four cycles, but a sum that goes on in the next one
 only two; and a V1 is taken with SVE's vectors of 32 bytes, two a cycle, not with NEON's, four. Where no instruction is a dot
 product of bytes, it takes the time of the multiplications that it stands for. Only WIDE, znver3, znver4 and
-sapphirerapids (on a later Xeon with the same instructions) were measured by us; ``ansorlite calibrate`` measures any. All rows
-have the tiles of Sapphire Rapids (``amx.py``), which count where a processor has such registers. What no table has (overlaps, the
-cost of spilling) is as it was fitted to programs on the machine of :data:`WIDE`, but for sapphirerapids; misses of coherence are
-as that has them.
+sapphirerapids (on a later Xeon with the same instructions) were measured by us, but for the exponentials of WIDE and znver4,
+which are scaled by those of sapphirerapids; ``ansorlite calibrate`` measures any. Rows have the tiles of Sapphire Rapids
+(``amx.py``) by default, which count where a processor has such registers. What no table has (overlaps, the cost of spilling) is
+as it was fitted to programs on the machine of :data:`WIDE`, but for sapphirerapids; misses of coherence are as that has them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WIDE: Final = MachineConstants(
     issue=4.0,
     arithmetic=0.5,
     div=8.0,
-    math=22.0,
+    math=15.5,
     convert=1.0,
     dot=0.5,
     latency=4.0,
@@ -96,11 +96,13 @@ FAMILIES: Final[Mapping[str, MachineConstants]] = {
     "cascadelake": WIDE,
     "icelake-server": replace(WIDE, issue=5.0, store=1.0, l2_bytes=48.0, l3_bytes=10.0, code=2304.0),
     "sapphirerapids": replace(
-        WIDE, clock=4.1e9, issue=4.9, arithmetic=0.55, div=10.8, math=13.8, convert=0.55, latency=4.4, add_latency=3.7,
+        WIDE, clock=4.0e9, issue=4.9, arithmetic=0.55, div=10.8, math=9.4, convert=0.55, dot=0.55, latency=4.3, add_latency=3.7,
             forwarding=10.3, load=0.55, store=1.0, broadcast=0.55, gather=1.0, scatter=1.1, masked=0.4, masked_store=0.0,
-            crossing=0.7, update=1.1, move=1.0, spill=1.2, branch=1.3, code=8192.0, decode=4.9,
-        l2_bytes=45.0, l3_bytes=7.2, memory_bytes=4.0, l3_all=14.3, memory_all=7.8, l2_share=0.75, l2_run=0.3, l3_run=0.0,
-            page=7.0, near_overlap=0.1, far_overlap=0.6, region=1500.0, half=0.9,
+            crossing=0.7, update=1.1, move=1.0, spill=1.5, branch=1.3, code=8192.0, decode=4.9,
+        l2_bytes=41.0, l3_bytes=6.2, memory_bytes=3.9, l3_all=13.0, memory_all=7.6, l2_share=0.75, l2_run=0.3, l3_run=0.0,
+            l3_short=0.23, memory_short=0.68, streams=64.0, tlb_pages=96.0, page=7.2, near_overlap=0.12, far_overlap=0.6,
+            region=1500.0, half=0.9,
+        tile_product=18.0, tile_latency=18.0, tile_load=9.6, tile_store=18.0,
     ),
     "znver2": replace(MIDDLE, issue=5.0, latency=5.0, add_latency=3.0, div=5.0, dot=2.0, forwarding=10.0, update=1.0,
         l3_bytes=16.0, code=4096.0, masked_store=11.0),
@@ -114,7 +116,7 @@ FAMILIES: Final[Mapping[str, MachineConstants]] = {
         tlb_pages=64.0, spill=1.0, code=4096.0, decode=2.0,
     ),
     "znver4": replace(
-        WIDE, clock=3.7e9, issue=5.1, arithmetic=1.0, div=6.0, math=13.6, dot=0.55, latency=4.0, add_latency=3.0, forwarding=15.0,
+        WIDE, clock=3.7e9, issue=5.1, arithmetic=1.0, div=6.0, math=9.5, dot=0.55, latency=4.0, add_latency=3.0, forwarding=15.0,
             load=1.0, store=2.0, broadcast=0.5, gather=0.5, masked_store=0.0, update=2.0, move=2.0, spill=1.9, branch=1.12,
             code=8192.0, decode=5.1,
         l2_bytes=31.0, l3_bytes=26.5, memory_bytes=8.4, l3_all=52.0, memory_all=9.2, l2_share=0.75, l3_share=0.75,
@@ -122,7 +124,7 @@ FAMILIES: Final[Mapping[str, MachineConstants]] = {
         tlb_pages=72.0, page=1.4, region=440.0, half=0.5,
     ),
     "znver5": replace(
-        WIDE, clock=4.0e9, issue=8.0, arithmetic=0.5, div=6.0, math=16.0, latency=4.0, add_latency=2.0, forwarding=9.0,
+        WIDE, clock=4.0e9, issue=8.0, arithmetic=0.5, div=6.0, math=11.0, latency=4.0, add_latency=2.0, forwarding=9.0,
             load=0.5,
         store=1.0, broadcast=0.5, l2_bytes=64.0, l3_bytes=16.0, memory_bytes=7.0, memory_all=14.0, page=4.0, tlb_pages=96.0,
             code=6144.0, decode=4.0,

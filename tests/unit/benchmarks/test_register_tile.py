@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ansorlite.calibration.loop import HEAD
-from ansorlite.calibration.stopwatch import Stopwatch
+from ansorlite.calibration.stopwatch import Stopwatch, storage
 from ansorlite.target import process_target
 from benchmarks.register_tile import alone, step, tiles
 
@@ -21,7 +21,7 @@ def test_tiles_fill_the_registers(registers: int, known: tuple[int, int]) -> Non
 def test_steps_multiply_every_pair() -> None:
     """A few steps of ones: every lane of every sum goes up by one each."""
     target = process_target()
-    watch = Stopwatch(target, {"tile": partial(step, rows=3, vectors=2), "alone": alone}, 64 * target.vector_bytes)
+    watch = Stopwatch(target, {"tile": partial(step, rows=3, vectors=2), "alone": alone}, storage(64 * target.vector_bytes))
     watch.data.view(np.float32)[:] = 1.0
     watch.once("tile", 5)
     half = watch.data.view(np.uint8)[HEAD // 2 : HEAD].view(np.float32)

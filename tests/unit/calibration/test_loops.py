@@ -10,7 +10,7 @@ import pytest
 from ansorlite.calibration import core, memory
 from ansorlite.calibration.calibrate import CORE, agreed, straight_line
 from ansorlite.calibration.loop import HEAD, Loop
-from ansorlite.calibration.stopwatch import Stopwatch
+from ansorlite.calibration.stopwatch import Stopwatch, storage
 from ansorlite.codegen.builder import Module
 from ansorlite.codegen.machine import machine, optimise
 from ansorlite.machine.families import MIDDLE
@@ -73,7 +73,7 @@ def _loop(target: Target) -> Loop:
 
 def test_loops_run_and_take_time() -> None:
     bodies = {**CORE, **OTHERS}
-    watch = Stopwatch(process_target(), bodies, 1 << 18)
+    watch = Stopwatch(process_target(), bodies, storage(1 << 18))
     for name in bodies:
         assert watch.once(name, 10) > 0
     assert (watch.data[HEAD - 8 : HEAD] != 0).any()
@@ -81,7 +81,8 @@ def test_loops_run_and_take_time() -> None:
 
 def test_sweeps_take_turns_and_the_least_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A turn of the one is of three things, of the other of one; the second attempt at it is the fastest."""
-    watch = Stopwatch(process_target(), {"three": lambda loop: 3 * memory.pages(1)(loop), "one": memory.pages(1)}, 1 << 13)
+    bodies = {"three": lambda loop: 3 * memory.pages(1)(loop), "one": memory.pages(1)}
+    watch = Stopwatch(process_target(), bodies, storage(1 << 13))
     slow, asked = iter([9.0, 6.0, 4.5, 3.0, 9.0, 12.0]), []
 
     def once(name: str, turns: int) -> float:

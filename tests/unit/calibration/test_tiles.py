@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from ansorlite.calibration import tiles
-from ansorlite.calibration.stopwatch import Stopwatch
+from ansorlite.calibration.stopwatch import Stopwatch, storage
 from ansorlite.machine import amx
 from ansorlite.target import LEVELS, process_target
 from ansorlite.te.ops import BinaryOp
@@ -41,5 +41,5 @@ def test_tiles_are_moved_from_and_to_places_of_their_own() -> None:
 @pytest.mark.skipif(not process_target().matrix_dots, reason="this processor has no matrix units")
 def test_they_run_and_take_time() -> None:
     bodies = tiles.bodies(min(process_target().matrix_dots, key=str))
-    watch = Stopwatch(process_target(), bodies, 1 << 16)
+    watch = Stopwatch(process_target(), bodies, storage(1 << 16))
     assert all(watch.once(name, 10) > 0 for name in bodies)
