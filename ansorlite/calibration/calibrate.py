@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Final
@@ -47,8 +47,9 @@ _STREAMS: Final = (4, 8, 16, 32, 64)
 _PIECE: Final = 4
 #: How often as many bytes as no cache holds are read in such runs, and in order; fewer are read more often.
 _SWEEPS: Final = 8
-#: How often each rate is measured: a sweep of memory takes a tenth of a second where the last cache is large.
-_ATTEMPTS: Final = 10
+#: How often each rate is measured; and that of the last cache and of memory, of which a sweep may take a tenth of a second.
+_ATTEMPTS: Final = 20
+_FAR_ATTEMPTS: Final = 6
 #: So few that a line of each is in the first cache.
 _PAGES: Final = (16, 32, 40, 48, 64, 72, 96, 128, 160, 192, 256)
 #: Shares of a cache that a sweep fills; the first is all in it.
@@ -211,10 +212,16 @@ def _bandwidths(target: Target, c: MachineConstants, data: Storage) -> MachineCo
     far = _far(target)
     sizes = dict.fromkeys([third, far, *(int(part * size) for size in caches for part in _SHARES)])
     with Loops(target) as loops, ThreadPoolExecutor(target.threads) as pool:
-        alone = Team(pool, 1).rates([loops.reads(data, size, 1) for size in sizes], _ATTEMPTS)
-        together = Team(pool, target.threads).rates([loops.reads(data, size, target.threads) for size in (third, far)], _ATTEMPTS)
-    rates = {size: rate / c.clock for size, rate in zip(sizes, alone, strict=True)}
-    l3_all, memory_all = (rate / c.clock for rate in together)
+
+        def measured(threads: int, wanted: Iterable[int], attempts: int) -> dict[int, float]:
+            reads = {size: loops.reads(data, size, threads) for size in wanted}
+            found = Team(pool, threads).rates(list(reads.values()), attempts)
+            return {size: rate / c.clock for size, rate in zip(reads, found, strict=True)}
+
+        rates = measured(1, [size for size in sizes if size <= third], _ATTEMPTS)
+        rates |= measured(1, [size for size in sizes if size > third], _FAR_ATTEMPTS)
+        together = measured(target.threads, (third, far), _FAR_ATTEMPTS)
+    l3_all, memory_all = together[third], together[far]
 
     def share(size: int, beyond: float) -> float:
         """The part of a cache that can be filled before it slows down half-way to what lies beyond."""
