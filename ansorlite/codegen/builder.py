@@ -221,6 +221,11 @@ class Builder:
         first = self.op(f"insertelement {kind} poison, {element} {value.text}, i64 0")
         return self.op(f"shufflevector {kind} {first}, {kind} poison, <{lanes} x i32> zeroinitializer")
 
+    def shuffle(self, kind: str, x: str, y: str, picks: Iterable[int]) -> str:
+        """The elements ``picks`` of ``x`` and ``y``, vectors of one ``kind``, in a row."""
+        indices = [f"i32 {pick}" for pick in picks]
+        return self.op(f"shufflevector {kind} {x}, {kind} {y}, <{len(indices)} x i32> <{', '.join(indices)}>")
+
     # Control flow -------------------------------------------------------------------------------------------------
     def label(self, hint: str) -> str:
         """A fresh name for a block."""

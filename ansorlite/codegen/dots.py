@@ -161,16 +161,14 @@ def _in_more_lanes(b: Builder, kind: str, value: str, lanes: int, more: int) -> 
     """The first lanes of a vector of ``more``, the others 0."""
     if lanes == 1:
         return b.op(f"insertelement {types.vector(kind, more)} zeroinitializer, {kind} {value}, i64 0")
-    mask = ", ".join(f"i32 {min(lane, lanes)}" for lane in range(more))
-    return b.op(f"shufflevector {kind} {value}, {kind} zeroinitializer, <{more} x i32> <{mask}>")
+    return b.shuffle(kind, value, "zeroinitializer", (min(lane, lanes) for lane in range(more)))
 
 
 def _first_lanes(b: Builder, element: str, value: str, lanes: int, more: int) -> str:
     kind = types.vector(element, more)
     if lanes == 1:
         return b.op(f"extractelement {kind} {value}, i64 0")
-    mask = ", ".join(f"i32 {lane}" for lane in range(lanes))
-    return b.op(f"shufflevector {kind} {value}, {kind} poison, <{lanes} x i32> <{mask}>")
+    return b.shuffle(kind, value, "poison", range(lanes))
 
 
 def _call(b: Builder, how: Instruction, lanes: int, total: str, x: str, y: str) -> str:

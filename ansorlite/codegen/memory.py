@@ -61,12 +61,6 @@ def _pointers(b: Builder, dtype: str, lanes: int, pointer: str, stride: int, off
     return b.op(f"getelementptr {element}, ptr {pointer}, <{lanes} x i64> {steps}")
 
 
-def shuffle(b: Builder, kind: str, x: str, y: str, picks: list[int]) -> str:
-    """The elements ``picks`` of ``x`` and ``y``, vectors of one ``kind``, in a row."""
-    indices = ", ".join(f"i32 {pick}" for pick in picks)
-    return b.op(f"shufflevector {kind} {x}, {kind} {y}, <{len(picks)} x i32> <{indices}>")
-
-
 def _offset(b: Builder, dtype: str, pointer: str, elements: int) -> str:
     return b.op(f"getelementptr {types.MEMORY[dtype]}, ptr {pointer}, i64 {elements}") if elements else pointer
 
@@ -95,7 +89,7 @@ def vector_load(
         loaded = _masked(c, place, "load", dtype, n, pointer, mask or "")
     elif offsets is None and stride == -1 and mask is None:
         backwards = load(_offset(b, dtype, pointer, 1 - n))
-        loaded = shuffle(b, kind, backwards, "poison", list(reversed(range(n))))
+        loaded = b.shuffle(kind, backwards, "poison", list(reversed(range(n))))
     elif offsets is None and _loads_whole(stride, lanes):
         loaded = _strided(b, dtype, n, lanes.active or n, pointer, stride, load)
     elif offsets is None and not lanes.guarded and (mask is None or lanes.active is not None):
@@ -141,10 +135,10 @@ def _strided(b: Builder, dtype: str, n: int, active: int, pointer: str, stride: 
     starts = [*range(0, last + 1 - n, n), last + 1 - n]
     pieces = [load(_offset(b, dtype, pointer, start)) for start in starts]
     homes = [max(p for p, start in enumerate(starts) if start <= min(lane * stride, last)) for lane in range(n)]
-    result = shuffle(b, kind, pieces[0], "poison", [min(lane * stride, n - 1) for lane in range(n)])
+    result = b.shuffle(kind, pieces[0], "poison", [min(lane * stride, n - 1) for lane in range(n)])
     for piece in range(1, len(pieces)):
         picks = [n + min(lane * stride, last) - starts[piece] if homes[lane] == piece else lane for lane in range(n)]
-        result = shuffle(b, kind, result, pieces[piece], picks)
+        result = b.shuffle(kind, result, pieces[piece], picks)
     return result
 
 
@@ -209,7 +203,7 @@ def neighbours(b: Builder, kind: str, x: str, begin: int, count: int) -> str:
     """``count`` elements of ``x`` from ``begin`` on. One alone is a scalar: see ``types.vector``."""
     if count == 1:
         return b.op(f"extractelement {kind} {x}, i64 {begin}")
-    return shuffle(b, kind, x, "poison", list(range(begin, begin + count)))
+    return b.shuffle(kind, x, "poison", list(range(begin, begin + count)))
 
 
 def _masked_store(

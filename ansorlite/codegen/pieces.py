@@ -31,19 +31,11 @@ def in_pieces(
         parts.append(instruction(*(_picked(b, kind, lanes, vector, picks) for kind, vector in operands)))
     while len(parts) > 1:
         # Pairs of equal length, but perhaps the last.
-        parts = [_joined(b, result, parts[i : i + 2], width) for i in range(0, len(parts), 2)]
+        pairs = [(*parts[i : i + 2], "poison")[:2] for i in range(0, len(parts), 2)]
+        parts = [b.shuffle(types.vector(result, width), x, y, range(2 * width)) for x, y in pairs]
         width *= 2
     return _picked(b, result, width, parts[0], list(range(lanes)))
 
 
-def _picked(b: Builder, element: str, lanes: int, vector: str, picks: Sequence[int]) -> str:
-    if list(picks) == list(range(lanes)):
-        return vector
-    kind, indices = types.vector(element, lanes), ", ".join(f"i32 {pick}" for pick in picks)
-    return b.op(f"shufflevector {kind} {vector}, {kind} poison, <{len(picks)} x i32> <{indices}>")
-
-
-def _joined(b: Builder, element: str, pair: Sequence[str], width: int) -> str:
-    first, second = (*pair, "poison")[:2]
-    kind, indices = types.vector(element, width), ", ".join(f"i32 {lane}" for lane in range(2 * width))
-    return b.op(f"shufflevector {kind} {first}, {kind} {second}, <{2 * width} x i32> <{indices}>")
+def _picked(b: Builder, element: str, lanes: int, vector: str, picks: list[int]) -> str:
+    return vector if picks == list(range(lanes)) else b.shuffle(types.vector(element, lanes), vector, "poison", picks)

@@ -32,7 +32,7 @@ def store(c: Context, place: Storage, dtype: str, lanes: Lanes, value: str, poin
     b.branch(b.op(f"icmp eq i64 {rest}, 0"), aligned, usual)
     b.start(aligned)
     for first in range(0, n, count):
-        piece = memory.shuffle(b, kind, stored, "poison", list(range(first, first + count)))
+        piece = b.shuffle(kind, stored, "poison", list(range(first, first + count)))
         at = b.op(f"getelementptr i8, ptr {pointer}, i64 {first * dtypes.size(dtype)}")
         b.do(f"store {types.memory_type(dtype, count)} {piece}, ptr {at}{past}")
     b.jump(after)

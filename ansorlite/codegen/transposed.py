@@ -191,7 +191,7 @@ class _Network:
     fenced: bool
 
     def shuffle(self, x: str, y: str, picks: list[int]) -> str:
-        return _POISON if x == y == _POISON else memory.shuffle(self.b, types.vector(self.element, self.lanes), x, y, picks)
+        return _POISON if x == y == _POISON else self.b.shuffle(types.vector(self.element, self.lanes), x, y, picks)
 
     def done(self, rows: list[str]) -> list[str]:
         """The rows after a pass, fenced off: LLVM would try to make one shuffle of each and those that it is made of, in vain,
