@@ -113,14 +113,7 @@ def emit(c: Context, tile: MatrixTile, start: Load | Const | None = None, end: L
         else:
             _move(c, "tileloadd64", block.register, _place(c, tile, start, block, "0", 0))
 
-    def step(word: str, last: int) -> None:
-        _step(c, tile, blocks, word, last)
-
-    extent = trips(tile.words)
-    if extent == tiles.words:
-        step("0", 0)
-    else:
-        control.counted(c, "0", str(extent), tiles.words, True, tile.words, lambda counter: step(counter, extent - tiles.words))
+    _steps(c, tile, blocks, tile.around)
     for block in blocks:
         _move(c, "tilestored64", block.register, _place(c, tile, end, block, "0", 0))
 
@@ -168,6 +161,25 @@ def _configuration(shapes: Sequence[tuple[int, int]]) -> bytes:
         data[16 + 2 * register] = 4 * words
         data[48 + register] = rows
     return bytes(data)
+
+
+def _steps(c: Context, tile: MatrixTile, blocks: Sequence[_Block], around: Sequence[For]) -> None:
+    """All accumulators plus all products of the loops ``around`` that over the words, and of that."""
+    loop, step = (around[0], 1) if around else (tile.words, tile.tiles.words)
+    extent = trips(loop)
+
+    def iteration(counter: str) -> None:
+        last = extent - step if counter != "0" else 0
+        if not around:
+            _step(c, tile, blocks, counter, last)
+            return
+        with control.bound(c, loop.var, counter, (0, last)):
+            _steps(c, tile, blocks, around[1:])
+
+    if extent == step:
+        iteration("0")
+    else:
+        control.counted(c, "0", str(extent), step, True, loop, iteration)
 
 
 def _step(c: Context, tile: MatrixTile, blocks: Sequence[_Block], word: str, last: int) -> None:

@@ -10,7 +10,7 @@ other cycle, and then those five are not hidden behind the multiply-adds::
                 c[i, j] += A[k, i] * B[k, j]                            vectorized(8) j in 0..16:
                                                                             c[i, j] += A[k * 4 + step, i] * B[k * 4 + step, j]
 
-A sum that loads as much as it adds waits for memory, and is left alone.
+A sum that loads as much as it adds waits for memory, and is left alone; so is what matrix units do.
 
 *Many steps are too many.* Where a long sum was asked to be written out, each of its loads is an instruction of its own that runs
 once a tile. What fetches ahead in hardware learns nothing from it, software cannot ask ahead, and two threads of a core have less
@@ -34,6 +34,7 @@ from typing import Final
 from ansorlite.codegen import vectorized
 from ansorlite.codegen.register_tile import count, unrolled_update
 from ansorlite.codegen.trimmed import trimmed
+from ansorlite.loops.matrix_tile import match
 from ansorlite.loops.nodes import For, Function, Load, LoopKind, Stmt, index
 from ansorlite.loops.simplify import simplify
 from ansorlite.loops.visit import copied, loads, map_stmt, trips
@@ -54,7 +55,7 @@ def unroll(function: Function, target: Target) -> Function:
     """``function`` with other numbers of steps in each iteration of such loops."""
 
     def rule(stmt: Stmt) -> Stmt | None:
-        if not isinstance(stmt, For) or not isinstance(stmt.extent, Const):
+        if not isinstance(stmt, For) or not isinstance(stmt.extent, Const) or match(stmt, target) is not None:
             return None
         found = _step(stmt, target)
         if found is None:

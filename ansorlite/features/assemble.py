@@ -190,8 +190,8 @@ def _tiles(m: MatrixFacts, iterations: Number, alone: Number) -> list[Number]:
     down, across = m.outer * m.rows / rows, m.columns / columns
     used = every((m.matrix, negated(alone), fits(down, across), pays(rows, words)))
     sums = down * across
-    begun = iterations / (m.outer * m.rows * m.columns * m.words)
-    steps = begun * m.words / words
+    begun = iterations / (m.around * m.outer * m.rows * m.columns * m.words)
+    steps = begun * m.around * m.words / words
     moved = begun * sums
     return [where(used, each, 0) for each in (steps * sums, steps * (down + across) + moved, moved, sums)]
 

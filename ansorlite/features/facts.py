@@ -80,11 +80,13 @@ class MatrixFacts:
 
     Attributes:
         matrix: flag: whether their words lie as a product of matrices has them.
+        around: iterations of the loops of the reduction around the words that have nothing else in them.
         outer: iterations of the unrolled loops around the rows.
         rows, columns, words: iterations of these loops.
     """
 
     matrix: Number
+    around: Number
     outer: Number
     rows: Number
     columns: Number

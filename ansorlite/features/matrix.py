@@ -43,7 +43,7 @@ def matrix_facts(view: NestView, in_registers: Number, matrix_dots: frozenset[Bi
     first, second = found
     runs = every((nest.lanes > 1, lane.trip > 1, in_registers > 0, _whole(nest, lane)))
     matrix = both(runs, either(first.matrix, second.matrix))
-    return MatrixFacts(matrix, first.outer, first.rows, lane.trip, first.words)
+    return MatrixFacts(matrix, first.around, first.outer, first.rows, lane.trip, first.words)
 
 
 def _loops(view: NestView, left: _Factor, right: _Factor) -> MatrixFacts:
@@ -57,16 +57,23 @@ def _loops(view: NestView, left: _Factor, right: _Factor) -> MatrixFacts:
     outer: Number = 1
     words: Number = 1
     has_words: Number = 0
+    around: Number = 1
+    of_one_sum: Number = 1
     for position in reversed(range(last)):
         loop = nest.loops[position]
         here = both(inside, loop.trip > 1)
         plain = both(_whole(nest, loop), loop.fused is None and loop.bound is None)
         if loop.reduce:
             lies = both(_is(_step(view, left, position), 1), _moves(_step(view, right, position)))
-            fits = every((plain, lies, _nothing_else_inside(nest, position)))
+            alone = both(plain, _nothing_else_inside(nest, position))
+            fits = both(alone, lies)
+            other_sums = both(nest.apart, loop.band < (nest.inner_reduction or 0))
+            of_one_sum = where(both(loop.trip > 1, has_words), every((of_one_sum, alone, negated(other_sums))), of_one_sum)
+            around = where(every((loop.trip > 1, has_words, of_one_sum)), around * loop.trip, around)
             words, has_words = where(here, loop.trip, words), either(has_words, here)
             inside = both(inside, negated(here))
         else:
+            of_one_sum = both(of_one_sum, either(loop.trip <= 1, negated(has_words)))
             still = _is(_step(view, right, position), 0)
             moves = either(has_rows, _moves(_step(view, left, position)))
             fits = every((plain, loop.unrolled, still, moves))
@@ -74,7 +81,7 @@ def _loops(view: NestView, left: _Factor, right: _Factor) -> MatrixFacts:
             rows = where(both(here, negated(has_rows)), loop.trip, rows)
             has_rows = either(has_rows, here)
         matrix = where(here, both(matrix, fits), matrix)
-    return MatrixFacts(every((matrix, has_rows, has_words)), outer, rows, 1, words)
+    return MatrixFacts(every((matrix, has_rows, has_words)), around, outer, rows, 1, words)
 
 
 def _step(view: NestView, factor: _Factor, position: int) -> Number | None:

@@ -64,7 +64,8 @@ def _matrix(copy: StoreCopy, target: Target) -> MatrixFacts | None:
     for loop in copy.loops:
         tile = match(loop, target)
         if tile is not None and tile.lane.body is copy.store:
-            return MatrixFacts(1, math.prod(map(trips, tile.outer)), *map(trips, (tile.row, tile.lane, tile.words)))
+            around, outer = (math.prod(map(trips, loops)) for loops in (tile.around, tile.outer))
+            return MatrixFacts(1, around, outer, *map(trips, (tile.row, tile.lane, tile.words)))
     return None
 
 

@@ -9,7 +9,8 @@ A loop over the words of a reduction that updates a register tile::
 
 is a product of a matrix whose rows lie in memory, and one of words that lie in rows; one instruction multiplies 16 steps of it.
 Each direction is cut into equal pieces of at most 16, so that one configuration of the registers does for a function: to load
-another one takes longer than some products. The accumulators stay in registers from the first step to the last.
+another one takes longer than some products. The accumulators stay in registers from the first step to the last, of all loops of
+the reduction that have nothing else in them, such as those over the taps of a convolution.
 
 What is said here of extents holds for one program and for columns alike: the emitter and the features decide by it.
 """
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ansorlite.columns.arithmetic import equal, minimum, modulo, where
@@ -68,9 +69,10 @@ def pays(rows: Number, words: Number) -> Number:
 
 @dataclass(frozen=True)
 class MatrixTile:
-    """A loop over words that updates a register tile.
+    """A loop over words that updates a register tile, and the loops of the same sums around it.
 
     Attributes:
+        around: loops that have only the next one in them, the last of them ``words``; the outermost first.
         words: the loop, and how many there are.
         outer: unrolled loops around that over the rows.
         row, lane: the loops over rows and columns of the tile.
@@ -80,6 +82,7 @@ class MatrixTile:
         swapped: whether the words of the columns are its first operand.
     """
 
+    around: tuple[For, ...]
     words: For
     outer: tuple[For, ...]
     row: For
@@ -107,6 +110,15 @@ def match(loop: For, target: Target) -> MatrixTile | None:
     """What matrix units do of ``loop``; ``None`` where the target has none, or where they would not be faster."""
     if not target.matrix_dots or loop.kind not in (LoopKind.SERIAL, LoopKind.UNROLLED) or not isinstance(loop.extent, Const):
         return None
+    found = _over_words(loop, target)
+    if found is not None or not isinstance(loop.body, For):
+        return found
+    inner = match(loop.body, target)
+    return None if inner is None else replace(inner, around=(loop, *inner.around))
+
+
+def _over_words(loop: For, target: Target) -> MatrixTile | None:
+    """:func:`match` of a loop over words."""
     rows: list[For] = []
     stmt: Stmt = loop.body
     while isinstance(stmt, For) and stmt.kind is LoopKind.UNROLLED and isinstance(stmt.extent, Const):
@@ -209,7 +221,7 @@ def _product(words: For, rows: list[For], lane: For, target: Target) -> MatrixTi
         return None
     *outer, row = rows
     for swapped, (left, right) in ((False, (x, y)), (True, (y, x))):
-        found = MatrixTile(words, tuple(outer), row, lane, total, left, right, dot.op, swapped)
+        found = MatrixTile((), words, tuple(outer), row, lane, total, left, right, dot.op, swapped)
         if _is_matrix(found):
             return found
     return None

@@ -187,6 +187,45 @@ def test_sums_are_moved_by_the_tiles(function: Function, zeroed: int, loaded: in
     np.testing.assert_array_equal(found, expected)
 
 
+def over_taps(*kinds: LoopKind) -> Function:
+    """Sums of 32 rows of 16 columns over 16 words and three taps in each of two directions, as a convolution has them.
+
+    Args:
+        kinds: of the loops over the taps.
+    """
+    rows, columns, words, taps = 32, 16, 16, 3
+    a = argument("a", taps, rows + taps, words, dtype="int32")
+    b = argument("b", taps, taps, words, columns, dtype="int32")
+    c = argument("c", rows, columns, dtype="int32")
+    tile = Buffer("tile", (rows, columns), "int32", Scope.REGISTER)
+    u, v, k = Var("u"), Var("v"), Var("k")
+
+    def nest(body: Callable[[Var, Var], Store]) -> Stmt:
+        i, j = Var("i"), Var("j")
+        return For(i, index(rows), LoopKind.UNROLLED, For(j, index(columns), LoopKind.VECTORIZED, body(i, j), LANES))
+
+    def update(i: Var, j: Var) -> Store:
+        dot = Binary(BinaryOp.DOT_U8S8, load(a, u, i + v, k), load(b, u, v, k, j), "int32")
+        return Store(tile, (i, j), load(tile, i, j) + dot, "c", Role.UPDATE)
+
+    body: Stmt = For(k, index(words), LoopKind.SERIAL, nest(update))
+    for var, kind in zip((v, u), reversed(kinds), strict=True):
+        body = For(var, index(taps), kind, body)
+    begin = nest(lambda i, j: store(tile, (i, j), const(0, "int32")))
+    end = nest(lambda i, j: store(c, (i, j), load(tile, i, j)))
+    return Function("over_taps", (a, b, c), 1, Alloc(tile, block(begin, body, end)))
+
+
+@pytest.mark.parametrize("kinds", [(LoopKind.SERIAL, LoopKind.SERIAL), (LoopKind.SERIAL, LoopKind.UNROLLED)])
+def test_sums_stay_in_registers_over_all_loops_of_a_reduction(kinds: tuple[LoopKind, ...]) -> None:
+    function = over_taps(*kinds)
+    text = build(function, SAPPHIRE).llvm
+    assert text.count("call void @llvm.x86.tilezero") == text.count("call void @llvm.x86.tilestored64") == 2
+    assert text.count("call void @llvm.x86.tileloadd64") == 3  # two of one factor, one of the other
+    assert "store <" not in text
+    check(function, BinaryOp.DOT_U8S8, swapped=False)
+
+
 @pytest.mark.parametrize(
     "function",
     [
