@@ -19,5 +19,7 @@ def cut(graph: Graph, target: Target, blocked: bool) -> tuple[Graph, tuple[Fusio
     """
     optimized = run_in_chunks(optimize(graph), target)
     if blocked and target.gpu is None:
-        optimized = block_channels(optimized, target.lanes("float32"))
+        lanes = target.lanes("float32")
+        # Matrix units multiply rows of as many bytes as a vector has.
+        optimized = block_channels(optimized, lanes, target.lanes("uint8") if target.matrix_dots else lanes)
     return optimized, join_producers(optimized, fuse(optimized), target)

@@ -7,6 +7,7 @@ layout it holds neighbouring places, and the channels that a sum goes over lie a
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, Final
 
 import networkx as nx
@@ -16,6 +17,7 @@ from ansorlite.errors import ExpressionError
 from ansorlite.graph.constants import is_splat, reshaped
 from ansorlite.graph.describe import Operator, Pattern, Value, describe
 from ansorlite.graph.graph import Array, Graph, Node
+from ansorlite.graph.passes.block_sizes import block_sizes
 from ansorlite.graph.passes.cleanup import eliminate_dead_nodes, simplify_views
 from ansorlite.topi.blocked import blocked_conv
 from ansorlite.topi.conv import conv
@@ -36,8 +38,10 @@ _FOLDS: Final[tuple[Operator, ...]] = (reduce_mean, reduce_max, reduce_min, redu
 _GLOBAL: Final[dict[Operator, Operator]] = {global_average_pool: reduce_mean, global_max_pool: reduce_max}
 
 
-def block_channels(graph: Graph, block: int) -> Graph:
+def block_channels(graph: Graph, block: int, widest: int | None = None) -> Graph:
     """Convolutions with constant weights, of floats and bytes, and what lies between them keep ``block`` channels side by side.
+
+    Where only bytes are convolved these are up to ``widest``, as :func:`~ansorlite.graph.passes.block_sizes.block_sizes` says.
 
     Values are put back in order where something else reads them; that must happen less often than convolutions gain by it:
     of values that depend on one another, all stay as they are unless there are more such convolutions than conversions.
@@ -50,7 +54,7 @@ def block_channels(graph: Graph, block: int) -> Graph:
         return graph
     convolutions = {node.output for node in graph.nodes if node.operator in _CONVOLUTIONS and node.inputs[1] in graph.constants}
     while True:
-        sweep = _Sweep(graph, block, convolutions)
+        sweep = _Sweep(graph, block_sizes(graph, convolutions, block, widest or block), convolutions)
         unpaid = sweep.unpaid()
         if not unpaid:
             return eliminate_dead_nodes(simplify_views(graph.replaced(sweep.nodes, constants=sweep.constants)))
@@ -61,15 +65,16 @@ class _Sweep:
     """One walk over a graph's nodes, producers first.
 
     Attributes:
+        blocks: channels of a block of each value.
         nodes: those of the result.
         constants: those of the graph, and the new ones.
         blocked: a value → the one that holds it in blocks, where there is one.
         plain: the values that are there as they were.
     """
 
-    def __init__(self, graph: Graph, block: int, convolutions: set[str]) -> None:
+    def __init__(self, graph: Graph, blocks: Mapping[str, int], convolutions: set[str]) -> None:
         self.graph = graph
-        self.block = block
+        self.blocks = blocks
         self.nodes: list[Node] = []
         self.constants: dict[str, Array] = dict(graph.constants)
         self.blocked: dict[str, str] = {}
@@ -107,8 +112,9 @@ class _Sweep:
     def _in_blocks(self, node: Node) -> Node | None:
         """``node`` with a result in blocks; ``None`` if it stays as it is."""
         shape = self.graph.values[node.output].shape
-        if len(shape) < 2 or shape[1] % self.block:
+        if len(shape) < 2 or shape[1] % self.blocks[node.output]:
             return None
+        block = self.blocks[node.output]
         if node.operator in _CONVOLUTIONS:
             return self._convolution(node) if node.output in self._convolutions else None
         if not any(name in self.blocked for name in node.inputs):
@@ -118,31 +124,33 @@ class _Sweep:
         if node.operator in _WINDOWS:
             given = dict(node.attributes)
             longer = {name: (*given[name], one) for name, one in _ALONG_BLOCK.items() if given.get(name) is not None}
-            return self._node(node, node.operator, (self._as_blocked(data),), given | longer)
+            return self._node(node, node.operator, (self._as_blocked(data, block),), given | longer)
         if node.operator is pad:
             before, after = node.attribute("before"), node.attribute("after")
             if before[1] or after[1]:
                 return None
             longer = {"before": (*before, 0), "after": (*after, 0)}
-            return self._node(node, pad, (self._as_blocked(data),), dict(node.attributes) | longer)
+            return self._node(node, pad, (self._as_blocked(data, block),), dict(node.attributes) | longer)
         if node.operator in _GLOBAL:
             folded = {"axes": tuple(range(2, rank)), "keepdims": True}
-            return self._node(node, _GLOBAL[node.operator], (self._as_blocked(data),), folded)
+            return self._node(node, _GLOBAL[node.operator], (self._as_blocked(data, block),), folded)
         if node.operator in _FOLDS:
             axes = normalized_axes(node.attribute("axes"), rank)
             if axes and axes[0] < 2:
                 return None
-            return self._node(node, node.operator, (self._as_blocked(data),), {**dict(node.attributes), "axes": axes})
+            return self._node(node, node.operator, (self._as_blocked(data, block),), {**dict(node.attributes), "axes": axes})
         if node.operator is lrn:
-            return self._node(node, blocked_lrn, (self._as_blocked(data),), dict(node.attributes))
+            return self._node(node, blocked_lrn, (self._as_blocked(data, block),), dict(node.attributes))
         if node.operator is concat:
             along = normalized_axes([node.attribute("axis")], rank) == (1,)
-            whole = all(self.graph.values[name].shape[1] % self.block == 0 for name in node.inputs)
-            return self._node(node, concat, tuple(map(self._as_blocked, node.inputs)), {"axis": 1}) if along and whole else None
+            if not along or any(self.graph.values[name].shape[1] % block for name in node.inputs):
+                return None
+            return self._node(node, concat, tuple(self._as_blocked(name, block) for name in node.inputs), {"axis": 1})
         return self._pointwise(node)
 
     def _convolution(self, node: Node) -> Node | None:
         data, weight, *zeros = node.inputs
+        block = self.blocks[node.output]
         channels, (outputs, depth) = self.graph.values[data].shape[1], self.graph.values[weight].shape[:2]
         groups = node.attribute("groups")
         if self.graph.values[node.output].dtype != _CONVOLUTIONS[node.operator]:
@@ -151,13 +159,15 @@ class _Sweep:
             # A zero point for each filter: its taps are no bytes, and no words of them are made.
             return None
         if groups > 1:
+            if data not in self.blocked:
+                return None
             depthwise = depth == 1 and channels == outputs
-            whole = (outputs // groups) % self.block == 0 and depth % self.block == 0
-            if data not in self.blocked or not (depthwise or whole):
+            whole = (outputs // groups) % block == 0 and depth % self.blocks[data] == 0
+            if not (depthwise or whole):
                 return None
         source = self.blocked[data] if data in self.blocked else self._as_plain(data)
         operator = blocked_conv if node.operator is conv else node.operator
-        return self._node(node, operator, (source, weight, *zeros), {**dict(node.attributes), "block": self.block})
+        return self._node(node, operator, (source, weight, *zeros), {**dict(node.attributes), "block": block})
 
     def _pointwise(self, node: Node) -> Node | None:
         """An operator that computes each element from those at the same place, wherever that is."""
@@ -172,51 +182,51 @@ class _Sweep:
             # Fewer dimensions: the channels, if it has any, are not its second one.
             if name in self.blocked or (len(own) == len(shape) - 1 and own[0] != 1):
                 return None
-        operands = tuple(Value(self._operand_shape(name, len(shape)), self.graph.values[name].dtype) for name in node.inputs)
+        block = self.blocks[node.output]
+        operands = tuple(
+            Value(self._operand_shape(name, len(shape), block), self.graph.values[name].dtype) for name in node.inputs
+        )
         try:
             result = describe(node.operator, operands, node.attributes)
         except ExpressionError:
             # Attributes that speak of dimensions.
             return None
-        if result.pattern is not Pattern.ELEMENTWISE or result.value.shape != self._shape_in_blocks(shape):
+        if result.pattern is not Pattern.ELEMENTWISE or result.value.shape != _shape_in_blocks(shape, block):
             return None
-        inputs = tuple(self._operand(name, len(shape)) for name in node.inputs)
+        inputs = tuple(self._operand(name, len(shape), block) for name in node.inputs)
         return self._node(node, node.operator, inputs, dict(node.attributes))
 
-    def _shape_in_blocks(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        return (shape[0], shape[1] // self.block, *shape[2:], self.block)
-
-    def _operand_shape(self, name: str, rank: int) -> tuple[int, ...]:
+    def _operand_shape(self, name: str, rank: int, block: int) -> tuple[int, ...]:
         """The shape of what :meth:`_operand` gives."""
         full = _expanded(self.graph.values[name].shape, rank)
         if math.prod(full) == 1:
             return self.graph.values[name].shape
-        return self._shape_in_blocks(full) if full[1] != 1 else (*full, 1)
+        return _shape_in_blocks(full, block) if full[1] != 1 else (*full, 1)
 
-    def _operand(self, name: str, rank: int) -> str:
+    def _operand(self, name: str, rank: int, block: int) -> str:
         """A value that is broadcast to ``rank`` dimensions, for operands in blocks."""
         full = _expanded(self.graph.values[name].shape, rank)
         if math.prod(full) == 1:
             return self._as_plain(name)
         if full[1] != 1:
-            return self._as_blocked(name, full)
+            return self._as_blocked(name, block, full)
         return self._reshaped(self._as_plain(name), (*full, 1))
 
-    def _as_blocked(self, name: str, full: tuple[int, ...] | None = None) -> str:
+    def _as_blocked(self, name: str, block: int, full: tuple[int, ...] | None = None) -> str:
         """The value in blocks, seen with the shape ``full``; converted now if it was not."""
         if name in self.blocked:
             return self.blocked[name]
         n, c, *rest = full or self.graph.values[name].shape
-        parts = (n, c // self.block, self.block, *rest)
+        parts = (n, c // block, block, *rest)
         order = (0, 1, *range(3, len(parts)), 2)
         if name in self.constants:
             array = np.transpose(reshaped(self.constants[name], parts), order)
-            target = self.graph.fresh(f"{name}.blocked.{len(rest)}")
+            target = self.graph.fresh(f"{name}.blocked.{block}.{len(rest)}")
             self.constants[target] = array if is_splat(array) else np.ascontiguousarray(array)
             return target
         target = self.graph.fresh(f"{name}.blocked")
         if math.prod(rest) == 1:
-            self.nodes.append(Node(target, reshape, (name,), (("shape", (n, c // self.block, *rest, self.block)),)))
+            self.nodes.append(Node(target, reshape, (name,), (("shape", (n, c // block, *rest, block)),)))
         else:
             self.nodes.append(Node(target, transpose, (self._reshaped(name, parts),), (("axes", order),)))
             self._conversions.append(name)
@@ -250,6 +260,10 @@ class _Sweep:
 
     def _node(self, node: Node, operator: Operator, inputs: tuple[str, ...], attributes: dict[str, Any]) -> Node:
         return Node(self.graph.fresh(f"{node.output}.blocked"), operator, inputs, tuple(attributes.items()), node.label)
+
+
+def _shape_in_blocks(shape: tuple[int, ...], block: int) -> tuple[int, ...]:
+    return (shape[0], shape[1] // block, *shape[2:], block)
 
 
 def _expanded(shape: tuple[int, ...], rank: int) -> tuple[int, ...]:

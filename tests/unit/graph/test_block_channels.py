@@ -14,6 +14,7 @@ from ansorlite.graph.graph import Graph
 from ansorlite.graph.passes.block_channels import block_channels
 from ansorlite.graph.passes.quantized.spread_scales import spread_scales
 from ansorlite.topi.activations import relu
+from ansorlite.topi.blocked import blocked_conv
 from ansorlite.topi.conv import conv
 from ansorlite.topi.elementwise import add, multiply
 from ansorlite.topi.matmul import gemm
@@ -273,3 +274,53 @@ def test_convolutions_of_bytes(build, factor):
 def test_filters_with_a_zero_point_each_stay(build):
     after = blocked(bytes_through_two_layers(build, np.array(2e-3, np.float32), zeros=8))
     assert [node.attribute("block") for node in after.nodes if node.operator is integer_conv] == [None, None]
+
+
+def blocks(build: GraphBuilder, given: str, widest: int) -> list[int]:
+    """The blocks of the results of the convolutions of the graph of ``given``, in running order."""
+    graph = build.finish({"y": given})
+    after = block_channels(graph, BLOCK, widest)
+    inputs = {name: f32(*value.shape, seed=99) for name, value in graph.inputs.items()}
+    np.testing.assert_allclose(node_by_node(after, inputs)["y"], node_by_node(graph, inputs)["y"], rtol=1e-5, atol=1e-5)
+    return [node.attribute("block") or 0 for node in after.nodes if node.operator in (blocked_conv, integer_conv)]
+
+
+def integer_filters(build: GraphBuilder, x: str, outputs: int, groups: int = 1) -> str:
+    """A convolution of bytes, and bytes again."""
+    shape = (outputs, build.value(x).shape[1] // groups, 1, 1)
+    weight = build.constant(np.random.default_rng(outputs).integers(-64, 65, shape, np.int8))
+    zero = build.constant(np.zeros(1, np.int8))
+    total = build.apply(integer_conv, x, weight, zero, zero=3, apart=True, most=64, groups=groups)
+    return build.apply(requantize, total, build.constant(np.float32(2e-3)), build.constant(np.uint8(3)), axis=1)
+
+
+def as_bytes(build: GraphBuilder, x: str) -> str:
+    return build.apply(quantize, x, build.constant(np.float32(0.1)), build.constant(np.uint8(3)), dtype="uint8")
+
+
+def test_blocks_of_bytes_are_as_wide_as_the_channels_allow(build):
+    first = integer_filters(build, as_bytes(build, "x"), 16)
+    assert blocks(build, integer_filters(build, integer_filters(build, first, 24), 32), 16) == [16, 8, 16]
+
+
+def test_blocks_of_what_is_concatenated_are_of_one_size(build):
+    data = integer_filters(build, as_bytes(build, "x"), 16)
+    joined = build.apply(concat, data, integer_filters(build, data, 8), integer_filters(build, data, 16), axis=1)
+    assert blocks(build, integer_filters(build, joined, 32), 32) == [8, 8, 8, 32]
+
+
+def test_blocks_of_a_convolution_in_groups_are_parts_of_groups(build):
+    data = integer_filters(build, as_bytes(build, "x"), 32)
+    grouped = integer_filters(build, data, 32, groups=4)
+    assert blocks(build, integer_filters(build, grouped, 32), 32) == [8, 8, 32]
+
+
+def test_blocks_of_a_depthwise_convolution_are_those_of_what_it_reads(build):
+    depthwise = integer_filters(build, integer_filters(build, as_bytes(build, "x"), 32), 32, groups=32)
+    assert blocks(build, integer_filters(build, depthwise, 32), 32) == [32, 32, 32]
+
+
+def test_blocks_that_floats_are_convolved_with_are_vectors(build):
+    data = integer_filters(build, as_bytes(build, filters(build, filters(build, "x", 16), 16)), 32)
+    real = build.apply(dequantize, data, build.constant(np.float32(0.1)))
+    assert blocks(build, filters(build, real, 16), 32) == [BLOCK] * 4
