@@ -46,6 +46,8 @@ _log = visible.logger(__name__)
 _MANY: Final = 12
 #: Choosing a default program takes as long as compiling so many.
 _CHOOSING: Final = 4
+#: Steps that a statement writes out at most, in a program that takes the place of one too long to be compiled.
+_FEW_STEPS: Final = 64
 
 #: Seconds for the turns of all programs of a task that other machines recommend.
 _TURNS: Final = 0.5
@@ -189,9 +191,11 @@ class Programs:
             yield from (origin for origin in self._by_default(task) if origin.candidate not in tried)
 
     def _by_default(self, task: Task) -> Iterator[Origin]:
-        """The default program, those of other sketches, and the loops as written."""
+        """The default program, a shorter one in case that is too long, those of other sketches, and the loops as written."""
         yield Origin(self._defaults.of(task), None)
-        for candidate in search.default_candidates(task, self._defaults.sketches(task)):
+        sketches = self._defaults.sketches(task)
+        yield Origin(search.default_candidates(task, sketches, most_steps=_FEW_STEPS)[0], None)
+        for candidate in search.default_candidates(task, sketches):
             yield Origin(candidate, None)
 
     def _ranking_abroad(self, task: Task) -> Iterator[Origin]:

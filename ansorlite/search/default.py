@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from ansorlite.evolution import EvolutionSettings, evolve
 from ansorlite.features import extract
+from ansorlite.features.names import COLUMN
 from ansorlite.platforms.table import platform_of
 from ansorlite.sketch.candidate import NAIVE, Candidate
 from ansorlite.sketch.sketch import Sketch
@@ -24,6 +26,8 @@ _THEN: Final = (
     (4, EvolutionSettings(population=1024, generations=4, keep=128)),
     (2, EvolutionSettings(population=1024, generations=8, keep=1)),
 )
+#: Takes a program behind all that do not have what speaks against it: scores are logarithms of speeds.
+_WORSE: Final = 1e3
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,13 +42,22 @@ def default_candidate(task: Task, sketches: Sequence[Sketch]) -> Candidate:
     return default_candidates(task, sketches)[0]
 
 
-def default_candidates(task: Task, sketches: Sequence[Sketch]) -> tuple[Candidate, ...]:
-    """A few good programs of different sketches, the best first; the loops as written come last."""
+def default_candidates(task: Task, sketches: Sequence[Sketch], *, most_steps: float = math.inf) -> tuple[Candidate, ...]:
+    """A few good programs of different sketches, the best first; the loops as written come last.
+
+    Args:
+        most_steps: that a statement of theirs writes out, if there are such programs.
+    """
     prior = platform_of(task.target).prior(task.target)
+    unrolled = COLUMN["unrolled"]
 
     def bred(sketch: Sketch, seeds: NDArray[np.int64], settings: EvolutionSettings) -> _Bred:
-        rng = np.random.default_rng(0)
-        return _Bred(sketch, *evolve(TileSpace(sketch), lambda rows: prior(extract(sketch, rows)), seeds, settings, rng))
+        def scored(rows: NDArray[np.int64]) -> NDArray[np.float64]:
+            features = extract(sketch, rows)
+            steps = np.exp2(features[:, :, unrolled].max(axis=1)) - 1
+            return prior(features) - np.where(steps > most_steps, _WORSE, 0.0)
+
+        return _Bred(sketch, *evolve(TileSpace(sketch), scored, seeds, settings, np.random.default_rng(0)))
 
     living = [bred(sketch, np.zeros((0, len(sketch.holes)), np.int64), _FIRST) for sketch in sketches]
     for finalists, settings in _THEN:

@@ -16,6 +16,8 @@ import ansorlite as al
 from ansorlite.best import Programs
 from ansorlite.codegen.object import Object
 from ansorlite.errors import BrokenProgramWarning, ProgramSizeError
+from ansorlite.features import extract
+from ansorlite.features.names import COLUMN
 from ansorlite.measure.native import build
 from ansorlite.measure.referee import Referee, Turn
 from ansorlite.measure.replay import main as replay
@@ -27,6 +29,7 @@ from ansorlite.records.measurement import Measurement, Outcome, Record
 from ansorlite.runtime.kernel import Origin
 from ansorlite.search.default import default_candidate, default_candidates
 from ansorlite.sketch.candidate import NAIVE, Candidate
+from ansorlite.sketch.program import sketch_of
 from ansorlite.sketch.rules import CPU_RULES
 from ansorlite.spaces.builders import Derived
 from ansorlite.spaces.derivation import derive
@@ -37,6 +40,7 @@ from tests.workloads import matmul
 TASK = Task(matmul(16, 16, 16))
 SKETCHES = derive(TASK)
 DEFAULT = default_candidate(TASK, SKETCHES)
+SHORT = default_candidates(TASK, SKETCHES, most_steps=64)[0]
 OTHER = SKETCHES[0].candidate((0,) * len(SKETCHES[0].holes))
 
 
@@ -71,8 +75,20 @@ def test_naive_alone_is_no_reason_to_use_it_where_the_default_does_not_compile(t
     """It was measured of a quantised model whose default was too long: tuned, the model took five times as long."""
     failed = Measurement(DEFAULT, Outcome.COMPILE_ERROR, error="too long")
     second, last = (each for each in default_candidates(TASK, SKETCHES) if each != DEFAULT)
-    assert taken(tmp_path, failed, ran(NAIVE, 3.0)) == second
-    assert taken(tmp_path, failed, ran(NAIVE, 3.0), replace(failed, candidate=second)) == NAIVE == last
+    assert taken(tmp_path, failed, ran(NAIVE, 3.0)) == SHORT
+    short_failed = replace(failed, candidate=SHORT)
+    assert taken(tmp_path, failed, short_failed, ran(NAIVE, 3.0)) == second
+    assert taken(tmp_path, failed, short_failed, ran(NAIVE, 3.0), replace(failed, candidate=second)) == NAIVE == last
+
+
+@pytest.mark.parametrize("most", [4, 64])
+def test_a_program_that_takes_the_place_of_one_too_long_writes_out_few_steps(most: int) -> None:
+    def steps(candidate: Candidate) -> float:
+        features = extract(sketch_of(TASK, candidate), np.zeros((1, 0), np.int64))
+        return float(2 ** features[:, :, COLUMN["unrolled"]].max()) - 1
+
+    found = default_candidates(TASK, SKETCHES, most_steps=most)[0]
+    assert steps(found) <= most < steps(DEFAULT)
 
 
 def test_naive_where_the_default_is_known_to_be_slower(tmp_path: Path) -> None:
@@ -393,7 +409,7 @@ def test_a_default_beyond_the_limit_of_its_size_is_passed_over(monkeypatch: pyte
 
 
 def test_where_nothing_compiles_the_error_of_the_loops_as_written_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    broken(monkeypatch, *default_candidates(TASK, SKETCHES))
+    broken(monkeypatch, SHORT, *default_candidates(TASK, SKETCHES))
     with pytest.warns(BrokenProgramWarning), pytest.raises(RuntimeError, match="LLVM IR parsing error"):
         Programs(None, cache=Counted()).kernel(TASK)
 
