@@ -286,7 +286,9 @@ def _tile_product(name: str) -> str:
 
 
 #: Intrinsics that every processor with AVX2 has instructions for.
-_HERE: Final = frozenset({"avx.cvtt.ps2dq.256", "avx2.pmadd.wd", "avx2.pmadd.ub.sw", "ssse3.pmadd.ub.sw.128"})
+_HERE: Final = frozenset(
+    {"avx.cvt.ps2dq.256", "avx.cvtt.ps2dq.256", "avx2.pmadd.wd", "avx2.pmadd.ub.sw", "ssse3.pmadd.ub.sw.128"}
+)
 
 
 def _dot(first: str, second: str, count: int, adds: bool = True) -> Body:
@@ -351,21 +353,27 @@ def _bfloat16(result: str, lanes: int) -> list[str]:
     return [*lines, f"ret {result} {total}"]
 
 
-def _truncated(result: str, lanes: int) -> list[str]:
+def _truncated(result: str, lanes: int, x: str = "%0") -> list[str]:
     """float32 to int32, all lanes; what does not fit is the least integer."""
     kinds = f"<{lanes} x float>"
     lines = [
-        f"%c{number} = fcmp {relation} {kinds} %0, splat (float {limit})"
+        f"%c{number} = fcmp {relation} {kinds} {x}, splat (float {limit})"
         for number, (relation, limit) in enumerate((("oge", "0xC1E0000000000000"), ("olt", "0x41E0000000000000")))
     ]
     return [
         *lines,
         f"%fits = and <{lanes} x i1> %c0, %c1",
-        f"%inside = select <{lanes} x i1> %fits, {kinds} %0, {kinds} zeroinitializer",
+        f"%inside = select <{lanes} x i1> %fits, {kinds} {x}, {kinds} zeroinitializer",
         f"%whole = fptosi {kinds} %inside to {result}",
         f"%r = select <{lanes} x i1> %fits, {result} %whole, {result} splat (i32 {-(1 << 31)})",
         f"ret {result} %r",
     ]
+
+
+def _rounded(result: str, lanes: int) -> list[str]:
+    """The same of the nearest whole numbers, halves to even."""
+    kinds = f"<{lanes} x float>"
+    return [f"%near = call {kinds} @llvm.rint.v{lanes}f32({kinds} %0)", *_truncated(result, lanes, "%near")]
 
 
 def _scaled(integer: str, mantissa: int, bias: int) -> Body:
@@ -397,6 +405,7 @@ _DEFINED: Final[dict[str, Body]] = {
     "avx512.pmaddubs.w": _pairs_of_bytes,
     "avx512bf16.dpbf16ps": _bfloat16,
     "avx512.mask.cvttps2dq": _truncated,
+    "avx512.mask.cvtps2dq": _rounded,
     "avx512.mask.scalef.ps": _scaled("i32", mantissa=23, bias=127),
     "avx512.mask.scalef.pd": _scaled("i64", mantissa=52, bias=1023),
 }

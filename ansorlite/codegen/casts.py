@@ -103,11 +103,12 @@ def _integer_to_integer(b: Builder, source: str, target: str, lanes: int, x: str
     return b.op(f"{'sext' if dtypes.is_signed(source) else 'zext'} {a} {x} to {c}")
 
 
-def cast(b: Builder, source: str, target: str, lanes: int, x: str, known: FloatRange = ANYTHING) -> str:
+def cast(b: Builder, source: str, target: str, lanes: int, x: str, known: FloatRange = ANYTHING, *, nearest: bool = False) -> str:
     """``x`` of dtype ``source`` as ``target``: as ``te.numeric.convert``.
 
     Args:
-        known: of ``x``, if it is a float.
+        known: of ``x``, if it is a float; rounded, where it is to be.
+        nearest: ``x``, a float that becomes an integer, is rounded first, halves to even.
     """
     a, c = types.value_type(source, lanes), types.value_type(target, lanes)
     if source == target:
@@ -126,5 +127,5 @@ def cast(b: Builder, source: str, target: str, lanes: int, x: str, known: FloatR
     if source == "bool":
         return b.op(f"zext {a} {x} to {c}")
     if dtypes.is_float(source):
-        return truncation.to_integer(b, source, target, lanes, x, known)
+        return truncation.to_integer(b, source, target, lanes, x, known, nearest=nearest)
     return _integer_to_integer(b, source, target, lanes, x)

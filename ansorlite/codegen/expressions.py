@@ -136,9 +136,7 @@ def _compute(c: Context, expr: Expr) -> Operand:
         case Select():
             return _select(c, expr)
         case Cast():
-            x = evaluate(c, expr.a)
-            known = float_range(expr.a) if dtypes.is_float(expr.a.dtype) else ANYTHING
-            return Operand(casts.cast(c.b, expr.a.dtype, expr.dtype, x.lanes, x.text, known), x.lanes)
+            return _cast(c, expr)
         case Unary():
             return _unary(c, expr)
         case Binary():
@@ -165,6 +163,23 @@ def spread_over(c: Context, value: Operand, dtype: str, lanes: int) -> str:
     return found
 
 
+def _cast(c: Context, expr: Cast) -> Operand:
+    value = expr.a
+    known = float_range(value) if dtypes.is_float(value.dtype) else ANYTHING
+    # A processor may round and convert by one instruction.
+    nearest = isinstance(value, Unary) and value.op is UnaryOp.ROUND and dtypes.is_integer(expr.dtype)
+    operand = value.a if isinstance(value, Unary) and nearest else value
+    x = evaluate(c, operand)
+
+    def converted() -> str:
+        return casts.cast(c.b, value.dtype, expr.dtype, x.lanes, x.text, known, nearest=nearest)
+
+    depth = _settled(c, expr, (operand, x))
+    if depth is not None:
+        return _once(c, depth, (Cast, nearest, value.dtype, expr.dtype, x.text), converted)
+    return Operand(converted(), x.lanes)
+
+
 def _unary(c: Context, expr: Unary) -> Operand:
     x = evaluate(c, expr.a)
     if expr.op is UnaryOp.NOT and x.literal:
@@ -175,13 +190,13 @@ def _unary(c: Context, expr: Unary) -> Operand:
     return Operand(operators.unary(c.b, expr.op, expr.a.dtype, x.lanes, x.text), x.lanes)
 
 
-def _settled(c: Context, expr: Unary | Binary, *operands: tuple[Expr, Operand]) -> int | None:
-    """The layer throughout which an operation on floats that were loaded has one value, the same for all lanes.
+def _settled(c: Context, expr: Unary | Binary | Cast, *operands: tuple[Expr, Operand]) -> int | None:
+    """The layer throughout which an operation on floats that were loaded, or a conversion, has one value for all lanes.
 
-    ``None`` where it is another operation, or where the layer is not known. A float operation may be done in vain, before a loop
-    that possibly never runs.
+    ``None`` where it is another operation, or where the layer is not known. These may be done in vain, before a loop that
+    possibly never runs.
     """
-    if not dependence(expr).memory or not dtypes.is_float(expr.a.dtype):
+    if not dependence(expr).memory or not (isinstance(expr, Cast) or dtypes.is_float(expr.a.dtype)):
         return None
     depth = 0
     for operand, value in operands:
@@ -242,6 +257,10 @@ def _binary(c: Context, expr: Binary) -> Operand:
         return _once(c, depth, operation, lambda: operators.binary(c.b, expr.op, dtype, 1, x.text, y.text))
     lanes = max(x.lanes, y.lanes)
     a_text, b_text = spread_over(c, x, dtype, lanes), spread_over(c, y, dtype, lanes)
+    if expr.op in (BinaryOp.MIN, BinaryOp.MAX) and dtypes.is_float(dtype):
+        for operand, number, other in ((expr.a, a_text, b_text), (expr.b, b_text, a_text)):
+            if not float_range(operand).nan:
+                return Operand(operators.extremum_with_number(c.b, expr.op, dtype, lanes, number, other), lanes)
     return Operand(operators.binary(c.b, expr.op, dtype, lanes, a_text, b_text), lanes)
 
 

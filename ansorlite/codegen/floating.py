@@ -20,18 +20,21 @@ def is_number(literal: str) -> bool:
     return value is not None and not math.isnan(value)
 
 
-def extremum(b: Builder, dtype: str, lanes: int, x: str, y: str, comparison: str) -> str:
+def extremum(b: Builder, dtype: str, lanes: int, x: str, y: str, comparison: str, *, number: bool = False) -> str:
     """``x`` where ``x comparison y`` else ``y``, and NaN where either is NaN.
 
-    ``x > y ? x : y`` is one maxps, which gives its second operand when either is NaN. So a literal goes first, and
-    only when both operands may be NaN does it take a test, of ``y``: where ``x`` accumulates, that is the short chain.
-    A NaN of ones is what the test has in its lanes; LLVM would make one choice of two that give ``y``, and no maxps.
+    ``x > y ? x : y`` is one maxps, which gives its second operand when either is NaN. So what is known to be a number goes
+    first, and only when both operands may be NaN does it take a test, of ``y``: where ``x`` accumulates, that is the short
+    chain. A NaN of ones is what the test has in its lanes; LLVM would make one choice of two that give ``y``, and no maxps.
+
+    Args:
+        number: whether ``x`` is known to be no NaN, though it is no literal.
     """
     kind = types.value_type(dtype, lanes)
-    if not is_number(x):
+    if not (number or is_number(x)):
         x, y = y, x
     chosen = b.select(kind, lanes, b.op(f"fcmp {comparison} {kind} {x}, {y}"), x, y)
-    if is_number(x):
+    if number or is_number(x):
         return chosen
     element = types.VALUE[dtype]
     ones = types.splat(_ONES[element], element, lanes)

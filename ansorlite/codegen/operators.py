@@ -162,6 +162,11 @@ def binary(b: Builder, op: BinaryOp, dtype: str, lanes: int, x: str, y: str) -> 
     return _emit(b, _table(dtype, _FLOAT, _SIGNED, _UNSIGNED, _BOOL)[op], op, dtype, lanes, (x, y))
 
 
+def extremum_with_number(b: Builder, op: BinaryOp, dtype: str, lanes: int, number: str, other: str) -> str:
+    """The minimum or maximum, as ``op`` says, of two floats of which the first is known to be no NaN."""
+    return floating.extremum(b, dtype, lanes, number, other, "olt" if op is BinaryOp.MIN else "ogt", number=True)
+
+
 def multiply_add(b: Builder, dtype: str, lanes: int, total: str, x: str, y: str) -> str:
     """``total + x * y`` of floats, rounded once where the target has an instruction for it: for sums, whose rounding depends on
     their order anyway. What is computed element by element is rounded at each operation, as numpy does it: a value that is

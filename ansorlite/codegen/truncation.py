@@ -1,4 +1,4 @@
-"""Floats to integers, toward zero: what does not fit becomes the nearest integer that does, NaN becomes 0, on every target.
+"""Floats to integers, toward zero or to the nearest: what does not fit becomes the nearest that does, NaN becomes 0, everywhere.
 
 LLVM's ``fptosi`` is undefined for what does not fit, and its ``fptosi.sat`` goes lane by lane on x86. So there a value is
 brought within the range before it is converted. What is known to be within needs no more than NaN asks for: between a limit
@@ -20,21 +20,42 @@ from ansorlite.te.float_range import FloatRange
 #: Bits of the significand.
 _EXACT_BITS: Final = {"float": 24, "double": 53}
 
+#: By lanes: x86's truncation of vectors to 32 bits. Rounding has the same names without the second t.
+_INSTRUCTIONS: Final = {
+    4: "llvm.x86.sse2.cvttps2dq",
+    8: "llvm.x86.avx.cvtt.ps2dq.256",
+    16: "llvm.x86.avx512.mask.cvttps2dq.512",
+}
 
-def to_integer(b: Builder, source: str, target: str, lanes: int, x: str, known: FloatRange) -> str:
-    """``x`` of float dtype ``source`` as an integer of dtype ``target``; ``known`` of ``x``."""
-    if architecture_of(b.module.target).saturates:
+
+def to_integer(b: Builder, source: str, target: str, lanes: int, x: str, known: FloatRange, *, nearest: bool) -> str:
+    """``x`` of float dtype ``source`` as an integer of dtype ``target``.
+
+    Args:
+        known: of ``x``, rounded where it is to be.
+        nearest: whether it is rounded, halves to even, not cut off.
+    """
+    saturates = architecture_of(b.module.target).saturates
+    words = types.VALUE[source] == "float" and target == "int32" and lanes > 1 and not _fits(known, target)
+    if nearest and (saturates or not (words or _is_through_words(source, target))):
+        kind = types.vector(types.VALUE[source], lanes)
+        x = b.call(kind, f"llvm.rint.{types.suffix(types.VALUE[source], lanes)}", (kind, x))
+    if saturates:
         if types.bits(target) < 32 and _fits(known, target):
             number = _saturating(b, source, "int32", lanes, x)
             return b.op(f"trunc {types.vector('i32', lanes)} {number} to {types.value_type(target, lanes)}")
         return _saturating(b, source, target, lanes, x)
-    if types.VALUE[source] == "float" and types.bits(target) <= 16:
-        return _through_words(b, target, lanes, x, known)
+    if _is_through_words(source, target):
+        return _through_words(b, target, lanes, x, known, nearest)
     if lanes == 1 and not _fits(known, target):
         return _saturating(b, source, target, lanes, x)
-    if types.VALUE[source] == "float" and target == "int32" and not _fits(known, target):
-        return _words(b, lanes, x)
+    if words:
+        return _words(b, lanes, x, nearest)
     return _limited(b, source, target, lanes, x, known)
+
+
+def _is_through_words(source: str, target: str) -> bool:
+    return types.VALUE[source] == "float" and types.bits(target) <= 16
 
 
 def _range(dtype: str) -> tuple[int, int]:
@@ -94,7 +115,7 @@ def _limited(b: Builder, source: str, target: str, lanes: int, x: str, known: Fl
 # x86 converts to 32 bits by instructions that give 0x80000000 for what does not fit, and for NaN.
 
 
-def _through_words(b: Builder, target: str, lanes: int, x: str, known: FloatRange) -> str:
+def _through_words(b: Builder, target: str, lanes: int, x: str, known: FloatRange, nearest: bool) -> str:
     """Float to at most 16 bits: the low bits of 0x80000000, which NaN becomes, are 0."""
     low, high = (float(limit) for limit in _range(target))
     kind = types.vector("float", lanes)
@@ -103,33 +124,31 @@ def _through_words(b: Builder, target: str, lanes: int, x: str, known: FloatRang
         if needed:
             bound = _literal("float", lanes, limit)
             x = b.select(kind, lanes, b.op(f"fcmp {predicate} {kind} {bound}, {x}"), bound, x)
-    return b.op(f"trunc {types.vector('i32', lanes)} {_raw(b, lanes, x)} to {types.vector(types.VALUE[target], lanes)}")
+    return b.op(f"trunc {types.vector('i32', lanes)} {_raw(b, lanes, x, nearest)} to {types.vector(types.VALUE[target], lanes)}")
 
 
-def _words(b: Builder, lanes: int, x: str) -> str:
+def _words(b: Builder, lanes: int, x: str, nearest: bool) -> str:
     """Float to int32."""
     kind, words = types.vector("float", lanes), types.vector("i32", lanes)
     flags = types.vector("i1", lanes)
     above = b.op(f"fcmp oge {kind} {x}, {_literal('float', lanes, 2.0**31)}")
-    number = b.op(f"xor {words} {_raw(b, lanes, x)}, {b.op(f'sext {flags} {above} to {words}')}")
+    number = b.op(f"xor {words} {_raw(b, lanes, x, nearest)}, {b.op(f'sext {flags} {above} to {words}')}")
     ordered = b.op(f"fcmp ord {kind} {x}, {x}")
     return b.op(f"and {words} {number}, {b.op(f'sext {flags} {ordered} to {words}')}")
 
 
-def _raw(b: Builder, lanes: int, x: str) -> str:
+def _raw(b: Builder, lanes: int, x: str, nearest: bool) -> str:
     """The instruction's own result, for vectors of any length."""
     if lanes == 1:
         vector = b.op(f"insertelement <4 x float> poison, float {x}, i64 0")
-        return b.call("i32", "llvm.x86.sse.cvttss2si", ("<4 x float>", vector))
+        return b.call("i32", "llvm.x86.sse.cvtss2si" if nearest else "llvm.x86.sse.cvttss2si", ("<4 x float>", vector))
     width = width_of(b, 4, lanes)
-    return in_pieces(b, lanes, width, (("float", x),), "i32", partial(_raw_part, b, width))
+    return in_pieces(b, lanes, width, (("float", x),), "i32", partial(_raw_part, b, width, nearest))
 
 
-def _raw_part(b: Builder, lanes: int, x: str) -> str:
-    operand, words = ("<4 x float>", "<4 x i32>") if lanes == 4 else (types.vector("float", lanes), types.vector("i32", lanes))
-    if lanes == 4:
-        return b.call(words, "llvm.x86.sse2.cvttps2dq", (operand, x))
-    if lanes == 8:
-        return b.call(words, "llvm.x86.avx.cvtt.ps2dq.256", (operand, x))
-    # All lanes; 4 is the current direction of rounding, which truncation does not look at.
-    return b.call(words, "llvm.x86.avx512.mask.cvttps2dq.512", (operand, x), (words, "poison"), ("i16", "-1"), ("i32", "4"))
+def _raw_part(b: Builder, lanes: int, nearest: bool, x: str) -> str:
+    name = _INSTRUCTIONS[lanes]
+    kinds = types.vector("float", lanes), types.vector("i32", lanes)
+    # All lanes; 4 is the current direction of rounding: to the nearest. Truncation does not look at it.
+    more = [(kinds[1], "poison"), ("i16", "-1"), ("i32", "4")] if lanes == 16 else []
+    return b.call(kinds[1], name.replace("cvtt", "cvt") if nearest else name, (kinds[0], x), *more)

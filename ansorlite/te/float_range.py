@@ -35,9 +35,7 @@ def float_range(expr: Expr) -> FloatRange:
         case Cast(a) if a.dtype == "bool":
             return FloatRange(0.0, 1.0, nan=False)
         case Cast(a) if dtypes.is_integer(a.dtype):
-            # Rounding keeps order.
-            with np.errstate(over="ignore"):
-                low, high = (float(np.asarray(limit).astype(dtypes.NUMPY[expr.dtype])) for limit in dtypes.limits(a.dtype))
+            low, high = (_rounded(limit, expr.dtype) for limit in dtypes.limits(a.dtype))
             return FloatRange(low, high, nan=False)
         case Unary(UnaryOp.ROUND | UnaryOp.FLOOR | UnaryOp.CEIL, a):
             x = float_range(a)
@@ -45,10 +43,21 @@ def float_range(expr: Expr) -> FloatRange:
         case Binary(BinaryOp.MIN | BinaryOp.MAX as op, a, b):
             x, y = float_range(a), float_range(b)
             return FloatRange(*binary(op, x[:2], y[:2], expr.dtype), x.nan or y.nan)
+        case Binary(BinaryOp.ADD | BinaryOp.SUB as op, a, b):
+            x, y = float_range(a), float_range(b)
+            if not (x.nan or y.nan) and all(map(math.isfinite, (*x[:2], *y[:2]))):
+                low, high = (_rounded(limit, expr.dtype) for limit in binary(op, x[:2], y[:2], expr.dtype))
+                return FloatRange(low, high, nan=False)
         case Select(_, a, b):
             x, y = float_range(a), float_range(b)
             return FloatRange(*hull(x[:2], y[:2]), x.nan or y.nan)
     return ANYTHING
+
+
+def _rounded(limit: float, dtype: str) -> float:
+    """``limit`` in a float ``dtype``: rounding keeps order."""
+    with np.errstate(over="ignore"):
+        return float(np.asarray(limit).astype(dtypes.NUMPY[dtype]))
 
 
 def _whole(rounded: Callable[[float], int], limit: float) -> float:

@@ -43,15 +43,26 @@ def _check(x: Tensor, parameter: Tensor, axis: int, block: int) -> None:
         raise ExpressionError(f"a scale or zero point of shape {parameter.shape} does not fit {x.shape} along dimension {axis}")
 
 
-def _limited(value: Expr, zero: Expr | None, dtype: str) -> Expr:
-    """``value``, a float32, rounded (halves to even), shifted by ``zero``, and limited to what ``dtype`` can hold."""
+def _steps(value: Expr, zero: Expr | None, dtype: str) -> Expr:
+    """``value``, a float32, rounded (halves to even): a whole number that, with ``zero`` added, ``dtype`` of 16 bits can hold.
+
+    It is limited before it is rounded, which gives the same: then a processor may round and convert at once.
+    """
     info = np.iinfo(dtype)
-    shifted = te.round(value) if zero is None else te.round(value) + te.cast(zero, "float32")
-    return te.minimum(te.maximum(shifted, float(info.min)), float(info.max))
+    low, high = float(info.min), float(info.max)
+    if zero is None:
+        return te.round(te.minimum(te.maximum(value, low), high))
+    shift = te.cast(zero, "float32")
+    return te.round(te.minimum(te.maximum(value, low - shift), high - shift))
 
 
 def _saturated(value: Expr, zero: Expr | None, dtype: str) -> Expr:
-    return te.cast(_limited(value, zero, dtype), dtype)
+    """``value`` rounded, shifted by ``zero``, and limited to what ``dtype`` can hold."""
+    steps = _steps(value, zero, dtype)
+    if zero is None:
+        return te.cast(steps, dtype)
+    # Both fit twice the bits of ``dtype``, and only their sum has to fit ``dtype``.
+    return te.cast(te.cast(steps, "int16" if np.iinfo(dtype).bits == 8 else "int32"), dtype) + zero
 
 
 def quantize(x: Tensor, scale: Tensor, zero: Tensor | None = None, *, dtype: str, axis: int = 0, block: int = 0) -> Tensor:
@@ -133,8 +144,9 @@ def requantize_real(total: Tensor, factor: Tensor, zero: Tensor, shift: Tensor, 
 
     def element(*axes: Expr) -> Expr:
         value = te.cast(total[axes], "float32") * _at(factor, axes, axis, 0)
-        limited = _limited(value, _at(zero, axes, axis, 0), zero.dtype)
-        return (limited - te.cast(shift[()], "float32")) * scale[()]
+        offset = _at(zero, axes, axis, 0)
+        moved = te.cast(te.cast(offset, "int32") - te.cast(shift[()], "int32"), "float32")
+        return (_steps(value, offset, zero.dtype) + moved) * scale[()]
 
     return te.compute(total.shape, element, name="requantize_real")
 

@@ -154,8 +154,9 @@ def borders(dtype: str) -> np.ndarray:
 @pytest.mark.parametrize("lanes", [1, 3, 4, 16, 32])
 @pytest.mark.parametrize("target", [dtype for dtype in ALL if kind(dtype) == "i"])
 @pytest.mark.parametrize("source", ["float32", "float64", "float16"])
-def test_cast_of_what_is_limited(source: str, target: str, lanes: int) -> None:
-    """Limits that are seen spare the conversion its own; NaN still becomes 0."""
+@pytest.mark.parametrize("rounded", [False, True], ids=["cut off", "rounded"])
+def test_cast_of_what_is_limited(source: str, target: str, lanes: int, rounded: bool) -> None:
+    """Limits that are seen spare the conversion its own, which may round as well; NaN still becomes 0."""
     a = np.concatenate([samples(source, 67, np.random.default_rng(1)), borders(source)])
     x, out = argument("X", a.size, dtype=source), argument("O", a.size, dtype=target)
     info = np.iinfo(target)
@@ -168,12 +169,14 @@ def test_cast_of_what_is_limited(source: str, target: str, lanes: int) -> None:
 
     def body(i: Var) -> Stmt:
         raised = Binary(BinaryOp.MAX, load(x, i), bounds[0], source)
-        return store(out, (i,), Cast(Binary(BinaryOp.MIN, raised, bounds[1], source), target))
+        limited = Binary(BinaryOp.MIN, raised, bounds[1], source)
+        return store(out, (i,), Cast(Unary(UnaryOp.ROUND, limited, source) if rounded else limited, target))
 
     function = Function("f", (x, out), 1, loop("i", a.size, body, LoopKind.VECTORIZED, lanes))
     low_value, high_value = (a.dtype.type(bound.value) for bound in bounds)
     with np.errstate(all="ignore"):
-        assert_same(compiled(function, a), convert(np.minimum(np.maximum(a, low_value), high_value), target))
+        limited = np.minimum(np.maximum(a, low_value), high_value)
+        assert_same(compiled(function, a), convert(np.rint(limited) if rounded else limited, target))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "uint16", "int32", "int64", "bool", "float16"])
