@@ -257,7 +257,7 @@ def _binary(c: Context, expr: Binary) -> Operand:
         return _once(c, depth, operation, lambda: operators.binary(c.b, expr.op, dtype, 1, x.text, y.text))
     lanes = max(x.lanes, y.lanes)
     a_text, b_text = spread_over(c, x, dtype, lanes), spread_over(c, y, dtype, lanes)
-    if expr.op in (BinaryOp.MIN, BinaryOp.MAX) and dtypes.is_float(dtype):
+    if expr.op in operators.EXTREMA and dtypes.is_float(dtype):
         for operand, number, other in ((expr.a, a_text, b_text), (expr.b, b_text, a_text)):
             if not float_range(operand).nan:
                 return Operand(operators.extremum_with_number(c.b, expr.op, dtype, lanes, number, other), lanes)

@@ -46,6 +46,9 @@ def _intrinsic(name: str) -> Callable[..., str]:
 
 _BITS: Final[dict[BinaryOp, Emit]] = {BinaryOp.BITAND: "and", BinaryOp.BITOR: "or", BinaryOp.BITXOR: "xor"}
 
+#: Minimum and maximum → the comparison that says which operand it is.
+EXTREMA: Final[dict[BinaryOp, str]] = {BinaryOp.MIN: "olt", BinaryOp.MAX: "ogt"}
+
 _FLOAT: Final[dict[BinaryOp, Emit]] = {
     BinaryOp.ADD: "fadd",
     BinaryOp.SUB: "fsub",
@@ -54,8 +57,7 @@ _FLOAT: Final[dict[BinaryOp, Emit]] = {
     BinaryOp.FLOORDIV: floating.floor_divide,
     BinaryOp.MOD: floating.modulo,
     BinaryOp.POW: vector_power.power,
-    BinaryOp.MIN: partial(floating.extremum, comparison="olt"),
-    BinaryOp.MAX: partial(floating.extremum, comparison="ogt"),
+    **{op: partial(floating.extremum, comparison=comparison) for op, comparison in EXTREMA.items()},
     **_COMPARE_FLOAT,
 }
 
@@ -144,7 +146,7 @@ _UNARY_UNSIGNED: Final[dict[UnaryOp, Emit]] = {UnaryOp.NEG: _negate, UnaryOp.ABS
 _UNARY_BOOL: Final[dict[UnaryOp, Emit]] = {UnaryOp.NOT: _not}
 
 #: The float operations whose result may need rounding to a storage float: all but those that only choose or compare.
-_EXACT: Final = frozenset({BinaryOp.MIN, BinaryOp.MAX, *_COMPARE_FLOAT, UnaryOp.NEG, UnaryOp.ABS, UnaryOp.BITS})
+_EXACT: Final = frozenset({*EXTREMA, *_COMPARE_FLOAT, UnaryOp.NEG, UnaryOp.ABS, UnaryOp.BITS})
 
 
 def _emit(b: Builder, entry: Emit, op: BinaryOp | UnaryOp, dtype: str, lanes: int, operands: tuple[str, ...]) -> str:
@@ -164,7 +166,7 @@ def binary(b: Builder, op: BinaryOp, dtype: str, lanes: int, x: str, y: str) -> 
 
 def extremum_with_number(b: Builder, op: BinaryOp, dtype: str, lanes: int, number: str, other: str) -> str:
     """The minimum or maximum, as ``op`` says, of two floats of which the first is known to be no NaN."""
-    return floating.extremum(b, dtype, lanes, number, other, "olt" if op is BinaryOp.MIN else "ogt", number=True)
+    return floating.extremum(b, dtype, lanes, number, other, EXTREMA[op], number=True)
 
 
 def multiply_add(b: Builder, dtype: str, lanes: int, total: str, x: str, y: str) -> str:

@@ -20,11 +20,12 @@ from ansorlite.te.float_range import FloatRange
 #: Bits of the significand.
 _EXACT_BITS: Final = {"float": 24, "double": 53}
 
-#: By lanes: x86's truncation of vectors to 32 bits. Rounding has the same names without the second t.
+#: By lanes: x86's conversions to 32 bits, toward zero and to the nearest.
 _INSTRUCTIONS: Final = {
-    4: "llvm.x86.sse2.cvttps2dq",
-    8: "llvm.x86.avx.cvtt.ps2dq.256",
-    16: "llvm.x86.avx512.mask.cvttps2dq.512",
+    1: ("llvm.x86.sse.cvttss2si", "llvm.x86.sse.cvtss2si"),
+    4: ("llvm.x86.sse2.cvttps2dq", "llvm.x86.sse2.cvtps2dq"),
+    8: ("llvm.x86.avx.cvtt.ps2dq.256", "llvm.x86.avx.cvt.ps2dq.256"),
+    16: ("llvm.x86.avx512.mask.cvttps2dq.512", "llvm.x86.avx512.mask.cvtps2dq.512"),
 }
 
 
@@ -36,26 +37,23 @@ def to_integer(b: Builder, source: str, target: str, lanes: int, x: str, known: 
         nearest: whether it is rounded, halves to even, not cut off.
     """
     saturates = architecture_of(b.module.target).saturates
-    words = types.VALUE[source] == "float" and target == "int32" and lanes > 1 and not _fits(known, target)
-    if nearest and (saturates or not (words or _is_through_words(source, target))):
-        kind = types.vector(types.VALUE[source], lanes)
-        x = b.call(kind, f"llvm.rint.{types.suffix(types.VALUE[source], lanes)}", (kind, x))
+    single = types.VALUE[source] == "float"
+    narrow = single and types.bits(target) <= 16
+    words = single and target == "int32" and lanes > 1 and not _fits(known, target)
+    if nearest and (saturates or not (narrow or words)):
+        x = b.intrinsic("rint", types.VALUE[source], lanes, x)
     if saturates:
         if types.bits(target) < 32 and _fits(known, target):
             number = _saturating(b, source, "int32", lanes, x)
             return b.op(f"trunc {types.vector('i32', lanes)} {number} to {types.value_type(target, lanes)}")
         return _saturating(b, source, target, lanes, x)
-    if _is_through_words(source, target):
+    if narrow:
         return _through_words(b, target, lanes, x, known, nearest)
     if lanes == 1 and not _fits(known, target):
         return _saturating(b, source, target, lanes, x)
     if words:
         return _words(b, lanes, x, nearest)
     return _limited(b, source, target, lanes, x, known)
-
-
-def _is_through_words(source: str, target: str) -> bool:
-    return types.VALUE[source] == "float" and types.bits(target) <= 16
 
 
 def _range(dtype: str) -> tuple[int, int]:
@@ -141,14 +139,13 @@ def _raw(b: Builder, lanes: int, x: str, nearest: bool) -> str:
     """The instruction's own result, for vectors of any length."""
     if lanes == 1:
         vector = b.op(f"insertelement <4 x float> poison, float {x}, i64 0")
-        return b.call("i32", "llvm.x86.sse.cvtss2si" if nearest else "llvm.x86.sse.cvttss2si", ("<4 x float>", vector))
+        return b.call("i32", _INSTRUCTIONS[lanes][nearest], ("<4 x float>", vector))
     width = width_of(b, 4, lanes)
     return in_pieces(b, lanes, width, (("float", x),), "i32", partial(_raw_part, b, width, nearest))
 
 
 def _raw_part(b: Builder, lanes: int, nearest: bool, x: str) -> str:
-    name = _INSTRUCTIONS[lanes]
     kinds = types.vector("float", lanes), types.vector("i32", lanes)
     # All lanes; 4 is the current direction of rounding: to the nearest. Truncation does not look at it.
     more = [(kinds[1], "poison"), ("i16", "-1"), ("i32", "4")] if lanes == 16 else []
-    return b.call(kinds[1], name.replace("cvtt", "cvt") if nearest else name, (kinds[0], x), *more)
+    return b.call(kinds[1], _INSTRUCTIONS[lanes][nearest], (kinds[0], x), *more)

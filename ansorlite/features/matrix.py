@@ -61,19 +61,19 @@ def _loops(view: NestView, left: _Factor, right: _Factor) -> MatrixFacts:
     of_one_sum: Number = 1
     for position in reversed(range(last)):
         loop = nest.loops[position]
-        here = both(inside, loop.trip > 1)
+        here, outside = both(inside, loop.trip > 1), both(has_words, loop.trip > 1)
         plain = both(_whole(nest, loop), loop.fused is None and loop.bound is None)
         if loop.reduce:
             lies = both(_is(_step(view, left, position), 1), _moves(_step(view, right, position)))
             alone = both(plain, _nothing_else_inside(nest, position))
             fits = both(alone, lies)
             other_sums = both(nest.apart, loop.band < (nest.inner_reduction or 0))
-            of_one_sum = where(both(loop.trip > 1, has_words), every((of_one_sum, alone, negated(other_sums))), of_one_sum)
-            around = where(every((loop.trip > 1, has_words, of_one_sum)), around * loop.trip, around)
+            of_one_sum = where(outside, every((of_one_sum, alone, negated(other_sums))), of_one_sum)
+            around = where(both(outside, of_one_sum), around * loop.trip, around)
             words, has_words = where(here, loop.trip, words), either(has_words, here)
             inside = both(inside, negated(here))
         else:
-            of_one_sum = both(of_one_sum, either(loop.trip <= 1, negated(has_words)))
+            of_one_sum = both(of_one_sum, negated(outside))
             still = _is(_step(view, right, position), 0)
             moves = either(has_rows, _moves(_step(view, left, position)))
             fits = every((plain, loop.unrolled, still, moves))

@@ -46,16 +46,19 @@ def default_candidates(task: Task, sketches: Sequence[Sketch], *, most_steps: fl
     """A few good programs of different sketches, the best first; the loops as written come last.
 
     Args:
-        most_steps: that a statement of theirs writes out, if there are such programs.
+        most_steps: that a statement of theirs writes out, if there are such programs; the features of GPUs do not tell.
     """
     prior = platform_of(task.target).prior(task.target)
-    unrolled = COLUMN["unrolled"]
+    limited = math.isfinite(most_steps) and task.target.gpu is None
 
     def bred(sketch: Sketch, seeds: NDArray[np.int64], settings: EvolutionSettings) -> _Bred:
         def scored(rows: NDArray[np.int64]) -> NDArray[np.float64]:
             features = extract(sketch, rows)
-            steps = np.exp2(features[:, :, unrolled].max(axis=1)) - 1
-            return prior(features) - np.where(steps > most_steps, _WORSE, 0.0)
+            scores = prior(features)
+            if limited:
+                steps = np.exp2(features[:, :, COLUMN["unrolled"]].max(axis=1)) - 1
+                scores = scores - np.where(steps > most_steps, _WORSE, 0.0)
+            return scores
 
         return _Bred(sketch, *evolve(TileSpace(sketch), scored, seeds, settings, np.random.default_rng(0)))
 

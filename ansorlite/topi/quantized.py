@@ -44,7 +44,7 @@ def _check(x: Tensor, parameter: Tensor, axis: int, block: int) -> None:
 
 
 def _steps(value: Expr, zero: Expr | None, dtype: str) -> Expr:
-    """``value``, a float32, rounded (halves to even): a whole number that, with ``zero`` added, ``dtype`` of 16 bits can hold.
+    """``value``, a float32, rounded (halves to even): what ``dtype``, of at most 16 bits, can hold with ``zero`` added.
 
     It is limited before it is rounded, which gives the same: then a processor may round and convert at once.
     """

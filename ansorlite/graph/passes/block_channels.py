@@ -112,11 +112,11 @@ class _Sweep:
     def _in_blocks(self, node: Node) -> Node | None:
         """``node`` with a result in blocks; ``None`` if it stays as it is."""
         shape = self.graph.values[node.output].shape
-        if len(shape) < 2 or shape[1] % self.blocks[node.output]:
+        block = self.blocks[node.output] if len(shape) > 1 else 0
+        if not block or shape[1] % block:
             return None
-        block = self.blocks[node.output]
         if node.operator in _CONVOLUTIONS:
-            return self._convolution(node) if node.output in self._convolutions else None
+            return self._convolution(node, block) if node.output in self._convolutions else None
         if not any(name in self.blocked for name in node.inputs):
             return None
         data = node.inputs[0]
@@ -146,11 +146,10 @@ class _Sweep:
             if not along or any(self.graph.values[name].shape[1] % block for name in node.inputs):
                 return None
             return self._node(node, concat, tuple(self._as_blocked(name, block) for name in node.inputs), {"axis": 1})
-        return self._pointwise(node)
+        return self._pointwise(node, block)
 
-    def _convolution(self, node: Node) -> Node | None:
+    def _convolution(self, node: Node, block: int) -> Node | None:
         data, weight, *zeros = node.inputs
-        block = self.blocks[node.output]
         channels, (outputs, depth) = self.graph.values[data].shape[1], self.graph.values[weight].shape[:2]
         groups = node.attribute("groups")
         if self.graph.values[node.output].dtype != _CONVOLUTIONS[node.operator]:
@@ -169,7 +168,7 @@ class _Sweep:
         operator = blocked_conv if node.operator is conv else node.operator
         return self._node(node, operator, (source, weight, *zeros), {**dict(node.attributes), "block": block})
 
-    def _pointwise(self, node: Node) -> Node | None:
+    def _pointwise(self, node: Node, block: int) -> Node | None:
         """An operator that computes each element from those at the same place, wherever that is."""
         facts = self.graph.descriptions[node.output]
         shape = facts.value.shape
@@ -182,7 +181,6 @@ class _Sweep:
             # Fewer dimensions: the channels, if it has any, are not its second one.
             if name in self.blocked or (len(own) == len(shape) - 1 and own[0] != 1):
                 return None
-        block = self.blocks[node.output]
         operands = tuple(
             Value(self._operand_shape(name, len(shape), block), self.graph.values[name].dtype) for name in node.inputs
         )

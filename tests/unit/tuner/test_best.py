@@ -91,6 +91,12 @@ def test_a_program_that_takes_the_place_of_one_too_long_writes_out_few_steps(mos
     assert steps(found) <= most < steps(DEFAULT)
 
 
+def test_on_gpus_no_program_is_chosen_by_what_it_writes_out() -> None:
+    task = Task(matmul(16, 16, 16), "emulated")
+    sketches = derive(task)
+    assert default_candidates(task, sketches, most_steps=4) == default_candidates(task, sketches)
+
+
 def test_naive_where_the_default_is_known_to_be_slower(tmp_path: Path) -> None:
     assert taken(tmp_path, ran(NAIVE, 3.0), ran(DEFAULT, 4.0)) == NAIVE
 
