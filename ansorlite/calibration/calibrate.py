@@ -98,7 +98,7 @@ def _instructions(target: Target) -> Stopwatch:
     preferred = min(target.dots, key=lambda op: DOTS[op][0].bits, default=None)
     dots = {} if preferred is None else {"dot": core.dot_product(preferred)}
     code = {f"code{count}": core.straight(count) for count in _CODE}
-    return Stopwatch(target, {**CORE, **dots, **code, **_matrix(target)}, storage(1 << 16))
+    return Stopwatch(target, {**CORE, **dots, **code, **_matrix(target)}, storage(max(1 << 16, 2 * target.l1)))
 
 
 def _matrix(target: Target) -> Mapping[str, core.Body]:
@@ -118,7 +118,7 @@ def _core(target: Target, start: MachineConstants, seconds: Mapping[str, float])
         code=kept,
         decode=decode,
         **{name: cycles[name] for name in ("arithmetic", "div", "math", "convert", "latency", "add_latency", "load", "store")},
-        **{name: cycles[name] for name in _matrix(target)},
+        **(_tiles(cycles) if target.matrix_dots else {}),
         **{name: cycles[name] for name in ("broadcast", "gather", "scatter", "update", "move", "branch", "forwarding")},
         dot=cycles.get("dot", start.dot),
         half=min(cycles["half"] / cycles["arithmetic"], 1.0),
@@ -127,6 +127,12 @@ def _core(target: Target, start: MachineConstants, seconds: Mapping[str, float])
         crossing=max(cycles["crossing"] - cycles["load"], 0.0),
         spill=max((cycles["spill"] - cycles["arithmetic"]) * (target.vector_registers + beyond) / beyond, 0.0),
     )
+
+
+def _tiles(cycles: Mapping[str, float]) -> Mapping[str, float]:
+    """What is said of matrix units, by the cycles that each of their loops takes."""
+    moved = cycles["tile_moved"] - tiles.STEPS * cycles["tile_product"] - cycles["tile_load"]
+    return {name: cycles[name] for name in ("tile_product", "tile_latency", "tile_load")} | {"tile_move": max(moved, 0.0)}
 
 
 def straight_line(cycles: Mapping[int, float], issue: float) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Loops about a core's matrix units (:mod:`ansorlite.machine.amx`): products of tiles, loads and stores of tiles.
+"""Loops about a core's matrix units (:mod:`ansorlite.machine.amx`): products of tiles, loads of tiles, and sums that are moved.
 
 As in :mod:`ansorlite.calibration.core`, each function writes one turn and returns how many of the things that it is about one
 turn has. Whole tiles are used, of zeros: what is in them changes nothing about the time.
@@ -17,8 +17,11 @@ from ansorlite.te.ops import BinaryOp
 
 #: Registers of sums; the others are factors, half of them of either side.
 _SUMS: Final = amx.REGISTERS // 2
-#: Bytes of a row of a tile, which is as long as there are rows.
+#: Bytes of a row of a tile, which is as long as there are rows, and of a tile.
 _ROW: Final = 4 * amx.ROWS
+_TILE: Final = _ROW * amx.ROWS
+#: Products that are added to each sum before it is stored.
+STEPS: Final = 4
 
 
 def bodies(op: BinaryOp) -> Mapping[str, Body]:
@@ -36,15 +39,30 @@ def bodies(op: BinaryOp) -> Mapping[str, Body]:
             _multiply(loop, op, 0)
         return _SUMS
 
-    return {each.__name__: each for each in (tile_product, tile_latency, tile_load, tile_store)}
+    def tile_moved(loop: Loop) -> int:
+        """Sums, more than the first cache holds, that are loaded, have :data:`STEPS` products added to each, and are stored."""
+        _begin(loop)
+        for place in range(amx.REGISTERS * _TILE, loop.target.l1 + (amx.REGISTERS + _SUMS) * _TILE, _SUMS * _TILE):
+            for number in range(_SUMS):
+                _move(loop, "tileloadd64", number, place + number * _TILE)
+            for _ in range(STEPS):
+                for number in range(_SUMS, amx.REGISTERS):
+                    _move(loop, "tileloadd64", number, number * _TILE)
+                for number in range(_SUMS):
+                    _multiply(loop, op, number)
+            for number in range(_SUMS):
+                _move(loop, "tilestored64", number, place + number * _TILE)
+        return loop.target.l1 // _TILE + _SUMS
+
+    return {each.__name__: each for each in (tile_product, tile_latency, tile_load, tile_moved)}
 
 
 def tile_load(loop: Loop) -> int:
-    return _moved(loop, "tileloadd64")
-
-
-def tile_store(loop: Loop) -> int:
-    return _moved(loop, "tilestored64")
+    """Each register, from a tile of its own in the first cache."""
+    _begin(loop)
+    for number in range(amx.REGISTERS):
+        _move(loop, "tileloadd64", number, number * _TILE)
+    return amx.REGISTERS
 
 
 def _begin(loop: Loop) -> None:
@@ -59,10 +77,6 @@ def _multiply(loop: Loop, op: BinaryOp, total: int) -> None:
     loop.b.call("void", f"llvm.x86.{matrix_tile.INSTRUCTIONS[op][0]}", *(("i8", str(each)) for each in (total, left, right)))
 
 
-def _moved(loop: Loop, instruction: str) -> int:
-    """Each register, to or from a tile of its own in the first cache."""
-    _begin(loop)
-    for number in range(amx.REGISTERS):
-        place = loop.at(number * amx.ROWS * _ROW)
-        loop.b.call("void", f"llvm.x86.{instruction}", ("i8", str(number)), ("ptr", place), ("i64", str(_ROW)))
-    return amx.REGISTERS
+def _move(loop: Loop, instruction: str, number: int, place: int) -> None:
+    """A register, to or from so many bytes behind the head."""
+    loop.b.call("void", f"llvm.x86.{instruction}", ("i8", str(number)), ("ptr", loop.at(place)), ("i64", str(_ROW)))

@@ -27,8 +27,9 @@ class Cycles(NamedTuple):
     """What keeps statements busy, each in cycles of one core, arrays of shape (statements, n).
 
     Attributes:
-        arithmetic, tiles, loads, latency, issue, branches: they overlap, but for a share of the shorter ones; tiles are products
-            on matrix units, in place of arithmetic on vectors.
+        arithmetic, tiles, loads, latency, issue, branches, crossings: they overlap, but for a share of the shorter ones; tiles
+            are products on matrix units, in place of arithmetic on vectors, and loads are then those of tiles; crossings are
+            what loads of two lines take longer, which is part of loads, too.
         stores, moves, spills: come on top.
         l2, runs, pages: of bytes from the second cache, of the starts of runs of them, and of the addresses of pages.
         l3, memory: of bytes from beyond, already shared by the threads.
@@ -42,6 +43,7 @@ class Cycles(NamedTuple):
     latency: Numbers
     issue: Numbers
     branches: Numbers
+    crossings: Numbers
     stores: Numbers
     moves: Numbers
     spills: Numbers
@@ -55,10 +57,11 @@ class Cycles(NamedTuple):
 
     def total(self, machine: MachineConstants) -> Numbers:
         """(statements, n): cycles until all threads are done."""
-        units = np.maximum(np.maximum(np.maximum(self.arithmetic, self.tiles), self.loads), self.latency)
-        busy = _overlapping(units, self.issue + self.branches, machine.core_overlap)
+        fed = _overlapping(self.tiles, self.loads, machine.core_overlap)
+        units = np.maximum(np.maximum(self.arithmetic, fed), self.latency)
+        busy = _overlapping(units, self.issue + self.branches + self.crossings, machine.core_overlap)
         busy = busy + self.stores + self.moves + self.spills
-        own = _overlapping(busy, self.l2 + self.runs + self.pages, np.where(self.tiles > 0, 1.0, machine.near_overlap))
+        own = _overlapping(busy, self.l2 + self.runs + self.pages, machine.near_overlap)
         return _overlapping(own / self.threads, self.l3 + self.memory + self.coherence, machine.far_overlap)
 
 
@@ -130,7 +133,8 @@ class Draft:
         masks = np.where((pieces > 1) & (plain("lane_use") < 1.0), lanes / np.maximum(trip, lanes), 0.0)
         left = (pieces - 1.0) * (k.store + k.arithmetic) if stores_in_pieces(self.target) else k.masked_store
         share = parts / registers
-        loading = (vectors * (k.load + masks * k.masked) * share + magnitude("crossing_loads") * k.crossing) * registers
+        crossing = magnitude("crossing_loads") * k.crossing * registers
+        loading = vectors * (k.load + masks * k.masked) * share * registers + crossing
         loading += scalars * k.broadcast + gathered * lanes * k.gather + whole * registers * k.load
         loaded = (vectors + scalars + whole + picks) * registers + gathered * lanes
         accumulators = np.maximum(magnitude("accumulators"), 1.0)
@@ -171,6 +175,7 @@ class Draft:
             latency=np.where(in_registers, steps * latency / accumulators, 0.0),
             issue=issued * each,
             branches=magnitude("branches") * k.branch,
+            crossings=blocks * crossing,
             stores=np.where(in_registers, 0.0, steps * (parts * in_memory + masks * left) + blocks * apart * (k.scatter + again)),
             # Accumulators go back to their tile after as many steps as they live through, unless they are the tile.
             moves=np.where(plain("in_registers") == 1, steps / np.maximum(magnitude("reduce"), 1.0) * moving, 0.0),
@@ -201,8 +206,9 @@ class Draft:
             loads=instead(v.loads, tile_loads * k.tile_load),
             latency=instead(v.latency, products * k.tile_latency / np.maximum(magnitude("tile_sums"), 1.0)),
             issue=instead(v.issue, (products + tile_loads + tile_stores) / k.issue),
+            crossings=instead(v.crossings, 0.0),
             branches=instead(v.branches, products / np.maximum(magnitude("tile_sums"), 1.0) * k.branch),
-            moves=v.moves + tile_stores * k.tile_store,
+            moves=v.moves + tile_stores * k.tile_move,
             spills=instead(v.spills, 0.0),
         )
 

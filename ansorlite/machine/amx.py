@@ -17,8 +17,9 @@ REGISTERS: Final = 8
 #: Cycles from one product of tiles to the next that does not need its sums, and to the next that does.
 PRODUCT: Final = 16.0
 LATENCY: Final = 52.0
-#: Cycles of loading a tile, and of storing one.
+#: Cycles of loading a tile, and what moving one of sums takes more, from the second cache and back between products: Intel says
+#: 16 for a store alone, which products hide as little as the lines that it waits for, so this is what was measured on that Xeon.
 LOAD: Final = 8.0
-STORE: Final = 16.0
+MOVE: Final = 50.0
 #: Dot products of vectors that begin in a cycle.
 VECTORS: Final = 2.0

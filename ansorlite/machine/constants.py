@@ -55,7 +55,8 @@ class MachineConstants:
         coherence_miss: a line that another core has written, read in runs of two, and what writing it anew then costs that one.
         tile_product: a product of tiles on a matrix unit, where many are independent.
         tile_latency: of one whose sums the next one needs.
-        tile_load, tile_store: a tile in the first cache.
+        tile_load: a tile in the first cache.
+        tile_move: what a tile of sums takes beyond being loaded, where it comes from the second cache and is stored again.
     """
 
     clock: float
@@ -107,7 +108,7 @@ class MachineConstants:
     tile_product: float = amx.PRODUCT
     tile_latency: float = amx.LATENCY
     tile_load: float = amx.LOAD
-    tile_store: float = amx.STORE
+    tile_move: float = amx.MOVE
 
     def as_dict(self) -> dict[str, float]:
         """By name, to be written down."""

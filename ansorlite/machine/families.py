@@ -102,7 +102,7 @@ FAMILIES: Final[Mapping[str, MachineConstants]] = {
         l2_bytes=41.0, l3_bytes=6.2, memory_bytes=3.9, l3_all=13.0, memory_all=7.6, l2_share=0.75, l2_run=0.3, l3_run=0.0,
             l3_short=0.23, memory_short=0.68, streams=64.0, tlb_pages=96.0, page=7.2, near_overlap=0.12, far_overlap=0.6,
             region=1500.0, half=0.9,
-        tile_product=18.0, tile_latency=18.0, tile_load=9.6, tile_store=18.0,
+        tile_product=18.0, tile_latency=18.0, tile_load=9.6, tile_move=51.0,
     ),
     "znver2": replace(MIDDLE, issue=5.0, latency=5.0, add_latency=3.0, div=5.0, dot=2.0, forwarding=10.0, update=1.0,
         l3_bytes=16.0, code=4096.0, masked_store=11.0),

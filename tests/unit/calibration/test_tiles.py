@@ -24,18 +24,26 @@ def test_products_are_of_the_operation_that_is_asked_for(op: BinaryOp) -> None:
         for name, body in tiles.bodies(op).items()
     }
     assert not made["tile_load"]
-    assert not made["tile_store"]
     apart, in_turn = made["tile_product"], made["tile_latency"]
     assert len({instruction for instruction, *_ in (*apart, *in_turn)}) == 1
     assert len({total for *_, total in apart}) == len(apart) == amx.REGISTERS // 2
     assert len({total for *_, total in in_turn}) == 1 < len(in_turn)
 
 
-def test_tiles_are_moved_from_and_to_places_of_their_own() -> None:
-    for body, instruction in ((tiles.tile_load, "tileloadd"), (tiles.tile_store, "tilestored")):
-        text = assembly(WITH_TILES, body)
-        assert len(set(re.findall(r"%tmm\d", text))) == len(re.findall(rf"\t{instruction}\t", text)) == amx.REGISTERS
-        assert text.index("tilerelease") > text.rindex(f"\t{instruction}\t")
+def test_tiles_are_loaded_from_places_of_their_own() -> None:
+    text = assembly(WITH_TILES, tiles.tile_load)
+    assert len(set(re.findall(r"%tmm\d", text))) == len(re.findall(r"\ttileloadd\t", text)) == amx.REGISTERS
+    assert text.index("tilerelease") > text.rindex("\ttileloadd\t")
+
+
+def test_sums_that_are_moved_are_more_than_the_first_cache_holds() -> None:
+    text = assembly(WITH_TILES, tiles.bodies(min(WITH_TILES.matrix_dots, key=str))["tile_moved"])
+    steps = re.findall(r"\t(tileloadd|tdp|tilestored)\w*\t", text)
+    sums, half = steps.count("tilestored"), amx.REGISTERS // 2
+    assert sums * amx.BYTES > WITH_TILES.l1
+    assert steps.count("tdp") == tiles.STEPS * sums
+    block = ["tileloadd"] * half + (["tileloadd"] * half + ["tdp"] * half) * tiles.STEPS + ["tilestored"] * half
+    assert steps == block * (sums // half)
 
 
 @pytest.mark.skipif(not process_target().matrix_dots, reason="this processor has no matrix units")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ansorlite.cost_model import draft
-from ansorlite.cost_model.draft import Draft
+from ansorlite.cost_model.draft import Cycles, Draft
 from ansorlite.errors import CalibrationError
 from ansorlite.features.names import COLUMN
 from ansorlite.machine.constants import MachineConstants
@@ -121,15 +121,23 @@ def test_a_dot_product_is_added_to_its_sum_at_once() -> None:
     assert model.cycles(multiplied).arithmetic == pytest.approx(2.0**16 * WIDE.arithmetic)
 
 
-def test_products_of_tiles_wait_for_the_second_cache() -> None:
-    """Vectors hide most of it behind arithmetic."""
+def test_loads_of_two_lines_are_not_all_hidden_behind_arithmetic() -> None:
+    """Though units could take them all meanwhile."""
+    units = Cycles(*(np.zeros((1, 1)) for _ in Cycles._fields))._replace(threads=np.ones((1, 1)))
+    aligned = units._replace(arithmetic=np.array([[100.0]]), loads=np.array([[40.0]]))
+    crossing = aligned._replace(loads=np.array([[50.0]]), crossings=np.array([[10.0]]))
+    assert crossing.total(WIDE) - aligned.total(WIDE) == pytest.approx(WIDE.core_overlap * 10.0)
+
+
+def test_products_hide_most_of_what_loads_of_tiles_take() -> None:
     tiled = _features(**{name: float(np.log2(1 + value)) for name, value in _TILES.items()})
     cycles = Draft(TILED).cycles(tiled)
-    quick = cycles._replace(l2=np.zeros((1, 1)), l3=np.zeros((1, 1)), memory=np.zeros((1, 1)), coherence=np.zeros((1, 1)))
-    slow = quick._replace(l2=cycles.l2)
-    assert slow.total(WIDE) - quick.total(WIDE) == pytest.approx(cycles.l2 / cycles.threads)
-    vectors = slow._replace(tiles=np.zeros((1, 1))).total(WIDE) - quick._replace(tiles=np.zeros((1, 1))).total(WIDE)
-    assert vectors < cycles.l2 / cycles.threads
+    units = Cycles(*(np.zeros((1, 1)) for _ in Cycles._fields))._replace(threads=np.ones((1, 1)))
+    both = units._replace(tiles=cycles.tiles, loads=cycles.loads)
+    assert cycles.loads < cycles.tiles
+    assert both.total(WIDE) == pytest.approx(cycles.tiles + WIDE.core_overlap * cycles.loads)
+    vectors = units._replace(arithmetic=cycles.tiles, loads=cycles.loads)
+    assert vectors.total(WIDE) == pytest.approx(cycles.tiles)
 
 
 def test_no_number_of_a_machine_is_in_the_model() -> None:
