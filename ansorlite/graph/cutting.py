@@ -9,6 +9,7 @@ from ansorlite.graph.passes import optimize
 from ansorlite.graph.passes.block_channels import block_channels
 from ansorlite.graph.producers import join_producers
 from ansorlite.target import Target
+from ansorlite.te.ops import DOTS
 
 
 def cut(graph: Graph, target: Target, blocked: bool) -> tuple[Graph, tuple[FusionGroup, ...]]:
@@ -19,7 +20,7 @@ def cut(graph: Graph, target: Target, blocked: bool) -> tuple[Graph, tuple[Fusio
     """
     optimized = run_in_chunks(optimize(graph), target)
     if blocked and target.gpu is None:
-        lanes = target.lanes("float32")
         # Matrix units multiply rows of as many bytes as a vector has.
-        optimized = block_channels(optimized, lanes, target.lanes("uint8") if target.matrix_dots else lanes)
+        rows = {pieces.dtype: target.lanes(pieces.dtype) for op in target.matrix_dots for pieces in DOTS[op]}
+        optimized = block_channels(optimized, target.lanes("float32"), rows)
     return optimized, join_producers(optimized, fuse(optimized), target)

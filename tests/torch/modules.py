@@ -106,6 +106,20 @@ class Half(nn.Module):
         return x.bfloat16() * 2
 
 
+class Masked(nn.Module):
+    """Multiplies by what float16 does not hold: PyTorch does that in float32, and exports an infinity."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (1 - torch.ones_like(x).half()) * -1e9
+
+
+class Quarter(nn.Module):
+    """Returns floats of one byte."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x * 2).to(torch.float8_e4m3fn)
+
+
 class Nothing(nn.Module):
     """Returns a tensor without elements."""
 

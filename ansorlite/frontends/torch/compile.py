@@ -11,10 +11,11 @@ import ansorlite
 from ansorlite.api.database import opened
 from ansorlite.errors import AnsorliteError
 from ansorlite.frontends.onnx import load_model
+from ansorlite.frontends.torch.agreement import check_agreement
 from ansorlite.frontends.torch.errors import NotCompiledError
 from ansorlite.frontends.torch.export import export
 from ansorlite.frontends.torch.fast_paths import without_fast_paths
-from ansorlite.frontends.torch.placement import Placement, call_there, placement_of
+from ansorlite.frontends.torch.placement import Placement, call_here, call_there, placement_of
 from ansorlite.frontends.torch.rehearsal import rehearse
 from ansorlite.frontends.torch.settings import Settings
 from ansorlite.graph.executable import Executable
@@ -50,7 +51,7 @@ def compile_graph(graph: torch.fx.GraphModule, arguments: Sequence[Any], constan
         constant: for each argument, whether its value does not change either.
 
     Raises:
-        NotCompiledError: the graph has to be left to PyTorch.
+        NotCompiledError: the graph has to be left to PyTorch; what is compiled was compared with it for these arguments.
         RecordsError: the database cannot be used.
         ArgumentError: there is no such space, or the target is not where the tensors are.
         TargetError: there is no such target.
@@ -73,6 +74,8 @@ def compile_graph(graph: torch.fx.GraphModule, arguments: Sequence[Any], constan
     orders = [_order(results[position]) for position in positions]
 
     run = _call_of(executable, placement)
+    with torch.inference_mode(False), torch.no_grad():
+        check_agreement(run([arguments[n].detach() for n in free]), [results[n] for n in positions])
 
     def call(arguments: Sequence[Any]) -> Sequence[Any]:
         outputs = run([arguments[position].detach() for position in free])
@@ -95,7 +98,7 @@ def _call_of(executable: Executable, placement: Placement) -> Callable[[Sequence
             lambda shape, dtype: torch.empty(shape, dtype=dtype, device=device),
             lambda: int(torch.cuda.current_stream(device).cuda_stream),
         )
-    return lambda tensors: [torch.from_dlpack(array) for array in executable(*tensors).values()]
+    return call_here(executable)
 
 
 def _order(result: torch.Tensor) -> tuple[int, ...] | None:
@@ -115,8 +118,9 @@ def _executable(
     graph: torch.fx.GraphModule, arguments: Sequence[Any], free: Sequence[int], placement: Placement, settings: Settings
 ) -> Executable:
     detached = [argument.detach() if isinstance(argument, torch.Tensor) else argument for argument in arguments]
+    plain = all(argument.dtype is not torch.bfloat16 for argument in detached if isinstance(argument, torch.Tensor))
     try:
-        proto = export(_Closed(without_fast_paths(graph), detached, free), [detached[n] for n in free])
+        proto = export(_Closed(without_fast_paths(graph), detached, free), [detached[n] for n in free], optimize=plain)
     except Exception as error:  # PyTorch's exporter is many packages, each with errors of its own
         raise NotCompiledError(f"PyTorch cannot export it to ONNX: {_reason(error)}") from error
     try:

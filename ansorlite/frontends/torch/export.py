@@ -20,11 +20,14 @@ def export(
     arguments: Sequence[torch.Tensor],
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
+    optimize: bool = True,
 ) -> onnx.ModelProto:
     """``module`` called with ``arguments``, as an ONNX model of their shapes; parameters and buffers are constants of it.
 
     Args:
         inputs, outputs: what to call these; by default as PyTorch does.
+        optimize: whether the exporter may simplify the graph. It makes float32 of bfloat16 weights that it folds batch
+            normalisation into, beside data that stay bfloat16.
 
     Raises:
         Exception: whatever PyTorch's exporter raises about what it does not take.
@@ -35,6 +38,7 @@ def export(
             tuple(arguments),
             dynamo=True,
             verbose=False,
+            optimize=optimize,
             input_names=None if inputs is None else list(inputs),
             output_names=None if outputs is None else list(outputs),
         )

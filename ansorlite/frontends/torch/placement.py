@@ -1,4 +1,4 @@
-"""Where a graph's tensors are, which target that is, and how kernels on a GPU come to use tensors there."""
+"""Where a graph's tensors are, which target that is, and how kernels come to use tensors there."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+import numpy as np
 import torch
 
 from ansorlite.errors import ArgumentError, TargetError
 from ansorlite.frontends.torch.errors import NotCompiledError
 from ansorlite.graph.executable import Executable
+from ansorlite.runtime.arguments import Array, numpy_type
 from ansorlite.runtime.cuda import Cuda
 from ansorlite.target import Target, resolve
 
@@ -94,6 +96,28 @@ def call_there(executable: Executable, gpu: Cuda, make: Make, stream: Callable[[
     return call
 
 
+def call_here(executable: Executable) -> Callable[[Sequence[Any]], list[Any]]:
+    """A call of a model for the processor on tensors in its memory."""
+    return lambda tensors: [_tensor(array) for array in executable(*map(array_of, tensors)).values()]
+
+
+def array_of(tensor: torch.Tensor) -> Array:
+    """The tensor as numpy sees it, in the same memory.
+
+    Raises:
+        BufferError, RuntimeError, TypeError, ValueError: numpy has no such arrays.
+    """
+    array: Array = np.from_dlpack(_bits(tensor))
+    return array.view(numpy_type("bfloat16")) if tensor.dtype is torch.bfloat16 else array
+
+
+def _tensor(array: Array) -> torch.Tensor:
+    """The inverse of :func:`array_of`."""
+    if array.dtype == numpy_type("bfloat16"):
+        return torch.from_dlpack(array.view(np.uint16)).view(torch.bfloat16)
+    return torch.from_dlpack(array)
+
+
 def _bits(tensor: Any) -> Any:
-    """As kernels take it: bfloat16, which CuPy does not have, by its bits."""
+    """bfloat16, which neither CuPy nor DLPack between PyTorch and numpy has, by its bits."""
     return tensor.view(torch.uint16) if tensor.dtype is torch.bfloat16 else tensor

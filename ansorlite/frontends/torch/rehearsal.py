@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
 
 from ansorlite.frontends.torch.errors import NotCompiledError
-from ansorlite.frontends.torch.placement import Placement
+from ansorlite.frontends.torch.placement import Placement, array_of
 from ansorlite.te import dtypes
 
 
@@ -45,7 +44,7 @@ def _check_usable(does: str, argument: Any, placement: Placement) -> None:
             raise NotCompiledError(f"it {does} a tensor of {argument.dtype}, {argument.layout}, which kernels have no arrays for")
         return
     try:
-        np.from_dlpack(argument.detach())
+        array_of(argument.detach())
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise NotCompiledError(f"it {does} a tensor of {argument.dtype} that numpy cannot view ({reason})") from error

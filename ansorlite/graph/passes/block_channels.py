@@ -28,8 +28,12 @@ from ansorlite.topi.quantized import integer_conv, integer_sum, integer_window_s
 from ansorlite.topi.reduction import normalized_axes, reduce_max, reduce_mean, reduce_min, reduce_sum
 from ansorlite.topi.shape import concat, reshape, transpose
 
-#: Convolutions, and the dtype of their results where blocks pay.
-_CONVOLUTIONS: Final[dict[Operator, str]] = {conv: "float32", integer_conv: "int32"}
+#: Convolutions, and the dtypes of their results where blocks pay.
+_CONVOLUTIONS: Final[dict[Operator, frozenset[str]]] = {
+    conv: frozenset({"float32", "bfloat16", "float16"}),
+    integer_conv: frozenset({"int32"}),
+}
+_NO_ROWS: Final[Mapping[str, int]] = {}
 #: Operators of windows, which see the places of a block as one more spatial dimension, with these attributes along it.
 _WINDOWS: Final[tuple[Operator, ...]] = (max_pool, average_pool, lp_pool, integer_window_sum)
 _ALONG_BLOCK: Final = {"kernel": 1, "strides": 1, "before": 0, "after": 0, "dilations": 1}
@@ -38,10 +42,14 @@ _FOLDS: Final[tuple[Operator, ...]] = (reduce_mean, reduce_max, reduce_min, redu
 _GLOBAL: Final[dict[Operator, Operator]] = {global_average_pool: reduce_mean, global_max_pool: reduce_max}
 
 
-def block_channels(graph: Graph, block: int, widest: int | None = None) -> Graph:
+def block_channels(graph: Graph, block: int, rows: Mapping[str, int] = _NO_ROWS) -> Graph:
     """Convolutions with constant weights, of floats and bytes, and what lies between them keep ``block`` channels side by side.
 
-    Where only bytes are convolved these are up to ``widest``, as :func:`~ansorlite.graph.passes.block_sizes.block_sizes` says.
+    Where all that is convolved are numbers that matrix units multiply, these are up to as many as a row of such a unit has.
+
+    Args:
+        block: as many as a vector has float32.
+        rows: how many numbers of a dtype a row of the matrix units has, for those that they multiply.
 
     Values are put back in order where something else reads them; that must happen less often than convolutions gain by it:
     of values that depend on one another, all stay as they are unless there are more such convolutions than conversions.
@@ -54,7 +62,7 @@ def block_channels(graph: Graph, block: int, widest: int | None = None) -> Graph
         return graph
     convolutions = {node.output for node in graph.nodes if node.operator in _CONVOLUTIONS and node.inputs[1] in graph.constants}
     while True:
-        sweep = _Sweep(graph, block_sizes(graph, convolutions, block, widest or block), convolutions)
+        sweep = _Sweep(graph, block_sizes(graph, convolutions, block, rows), convolutions)
         unpaid = sweep.unpaid()
         if not unpaid:
             return eliminate_dead_nodes(simplify_views(graph.replaced(sweep.nodes, constants=sweep.constants)))
@@ -152,7 +160,7 @@ class _Sweep:
         data, weight, *zeros = node.inputs
         channels, (outputs, depth) = self.graph.values[data].shape[1], self.graph.values[weight].shape[:2]
         groups = node.attribute("groups")
-        if self.graph.values[node.output].dtype != _CONVOLUTIONS[node.operator]:
+        if self.graph.values[node.output].dtype not in _CONVOLUTIONS[node.operator]:
             return None
         if any(math.prod(self.graph.values[zero].shape) > 1 for zero in zeros):
             # A zero point for each filter: its taps are no bytes, and no words of them are made.

@@ -1,7 +1,7 @@
-"""How many channels a block has: as many as a vector has floats, or more of them where only bytes are convolved.
+"""How many channels a block has: as many as a vector has floats, or more of them where only narrower numbers are convolved.
 
-A product of bytes takes four neighbours for each lane, and matrix units multiply 64 of them at a time: where a value is read by
-convolutions of bytes alone, blocks as long as that are read without being copied.
+A dot product takes four bytes or two bfloat16 for each lane, and matrix units multiply a row of 64 bytes at a time: where a value
+is read by convolutions of such numbers alone, blocks as long as that are read without being copied.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ from collections.abc import Collection, Mapping
 import networkx as nx
 
 from ansorlite.graph.graph import Graph, Node
-from ansorlite.topi.quantized import integer_conv
 from ansorlite.topi.shape import concat
 
 
-def block_sizes(graph: Graph, convolutions: Collection[str], block: int, widest: int) -> Mapping[str, int]:
+def block_sizes(graph: Graph, convolutions: Collection[str], block: int, rows: Mapping[str, int]) -> Mapping[str, int]:
     """The channels of a block of each value that is not a constant, where it is kept in blocks at all.
 
     Values that something else than a convolution makes of one another have blocks of one size, so that it converts nothing; a
@@ -23,12 +22,12 @@ def block_sizes(graph: Graph, convolutions: Collection[str], block: int, widest:
 
     Args:
         convolutions: the outputs of those that are to compute in blocks.
-        block: channels of a block where floats are convolved.
-        widest: at most so many where bytes are: a power of two times ``block``.
+        block: channels of a block where nothing is said of the dtype that is convolved.
+        rows: at most so many of a dtype that matrix units multiply: a power of two times ``block``.
     """
     alike = nx.Graph()
     divisors: dict[str, set[int]] = {}
-    bytes_alone: dict[str, bool] = {}
+    most: dict[str, int] = {}
     for name, value in graph.values.items():
         if name not in graph.constants and len(value.shape) > 1:
             alike.add_node(name)
@@ -37,17 +36,16 @@ def block_sizes(graph: Graph, convolutions: Collection[str], block: int, widest:
         near = [name for name in node.inputs if name in divisors] if node.output in divisors else []
         if node.output in convolutions:
             data = node.inputs[0]
-            of_bytes = node.operator is integer_conv
+            limit = rows.get(graph.values[data].dtype, block)
             for name in (data, node.output):
-                bytes_alone[name] = bytes_alone.get(name, True) and of_bytes
+                most[name] = min(most.get(name, limit), limit)
             near = _grouped(graph, node, divisors)
         elif node.operator is not concat:
             near = [name for name in near if graph.values[name].shape[1] == graph.values[node.output].shape[1]]
         alike.add_edges_from((name, node.output) for name in near)
     sizes: dict[str, int] = {}
     for members in nx.connected_components(alike):
-        touched = [bytes_alone[name] for name in members if name in bytes_alone]
-        limit = widest if touched and all(touched) else block
+        limit = min((most[name] for name in members if name in most), default=block)
         whole = {number for name in members for number in divisors[name] if number % block == 0}
         sizes.update(dict.fromkeys(members, _largest(whole, block, limit)))
     return sizes

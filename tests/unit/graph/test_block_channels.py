@@ -13,10 +13,11 @@ from ansorlite.graph.describe import Value
 from ansorlite.graph.graph import Graph
 from ansorlite.graph.passes.block_channels import block_channels
 from ansorlite.graph.passes.quantized.spread_scales import spread_scales
+from ansorlite.runtime.arguments import numpy_type
 from ansorlite.topi.activations import relu
 from ansorlite.topi.blocked import blocked_conv
 from ansorlite.topi.conv import conv
-from ansorlite.topi.elementwise import add, multiply
+from ansorlite.topi.elementwise import add, cast, multiply
 from ansorlite.topi.matmul import gemm
 from ansorlite.topi.norm import lrn
 from ansorlite.topi.padding import PadMode, pad
@@ -276,10 +277,10 @@ def test_filters_with_a_zero_point_each_stay(build):
     assert [node.attribute("block") for node in after.nodes if node.operator is integer_conv] == [None, None]
 
 
-def blocks(build: GraphBuilder, given: str, widest: int) -> list[int]:
-    """The blocks of the results of the convolutions of the graph of ``given``, in running order."""
+def blocks(build: GraphBuilder, given: str, row: int) -> list[int]:
+    """The blocks of the results of the convolutions of the graph of ``given``, in running order; rows are so many bytes."""
     graph = build.finish({"y": given})
-    after = block_channels(graph, BLOCK, widest)
+    after = block_channels(graph, BLOCK, {"uint8": row, "int8": row})
     inputs = {name: f32(*value.shape, seed=99) for name, value in graph.inputs.items()}
     np.testing.assert_allclose(node_by_node(after, inputs)["y"], node_by_node(graph, inputs)["y"], rtol=1e-5, atol=1e-5)
     return [node.attribute("block") or 0 for node in after.nodes if node.operator in (blocked_conv, integer_conv)]
@@ -324,3 +325,23 @@ def test_blocks_that_floats_are_convolved_with_are_vectors(build):
     data = integer_filters(build, as_bytes(build, filters(build, filters(build, "x", 16), 16)), 32)
     real = build.apply(dequantize, data, build.constant(np.float32(0.1)))
     assert blocks(build, filters(build, real, 16), 32) == [BLOCK] * 4
+
+
+@pytest.mark.parametrize(
+    ("dtype", "rows", "expected"),
+    [
+        ("bfloat16", {}, [BLOCK] * 3),
+        ("bfloat16", {"bfloat16": 2 * BLOCK}, [2 * BLOCK, BLOCK, 2 * BLOCK]),
+        ("float16", {"bfloat16": 2 * BLOCK}, [BLOCK] * 3),
+    ],
+)
+def test_blocks_of_floats_of_two_bytes_are_as_wide_as_matrix_units_take_them(build, dtype, rows, expected):
+    x = build.apply(cast, "x", dtype=dtype)
+    for outputs in (2 * BLOCK, 3 * BLOCK, 2 * BLOCK):
+        weight = f32(outputs, build.value(x).shape[1], 1, 1, seed=outputs).astype(numpy_type(dtype))
+        x = build.apply(conv, x, build.constant(weight))
+    graph = build.finish({"y": build.apply(cast, x, dtype="float32")})
+    after = block_channels(graph, BLOCK, rows)
+    inputs = {"x": f32(2, 3, 6, 6, seed=99)}
+    np.testing.assert_allclose(node_by_node(after, inputs)["y"], node_by_node(graph, inputs)["y"], rtol=2e-2, atol=2e-2)
+    assert [node.attribute("block") for node in after.nodes if node.operator is blocked_conv] == expected

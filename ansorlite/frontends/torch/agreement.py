@@ -1,0 +1,36 @@
+"""Whether a compiled graph computes what PyTorch computed: what its exporter makes of a graph is not always the same.
+
+A number that float16 does not hold, for one, is a float of four bytes in PyTorch's operators, and infinite in an exported graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import torch
+
+from ansorlite.frontends.torch.errors import NotCompiledError
+
+#: The most that an element may differ by, as a share of the largest one: far more than rounding in floats of two bytes does.
+_MOST: Final = 0.1
+
+
+def check_agreement(found: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> None:
+    """Compare results of the same arguments; those of integers may differ by what was rounded before, and are left aside.
+
+    Raises:
+        NotCompiledError: one has numbers where the other has none, or another sign of infinity, or differs by far.
+    """
+    for number, (ours, theirs) in enumerate(zip(found, expected, strict=True)):
+        if not theirs.dtype.is_floating_point:
+            continue
+        x, y = ours.double(), theirs.double()
+        finite = torch.isfinite(y)
+        alike = torch.equal(torch.isfinite(x), finite) and torch.equal(x[~finite].nan_to_num(), y[~finite].nan_to_num())
+        if not alike:
+            raise NotCompiledError(f"as PyTorch exports it, result {number} is not finite in other places than PyTorch's own")
+        apart, largest = (x - y)[finite].abs(), y[finite].abs()
+        if apart.numel() and apart.max() > _MOST * largest.max():
+            share = float(apart.max() / largest.max())
+            raise NotCompiledError(f"as PyTorch exports it, result {number} differs from PyTorch's own by {share:.0%}")
