@@ -47,22 +47,22 @@ def block_channels(graph: Graph, block: int, rows: Mapping[str, int] = _NO_ROWS)
 
     Where all that is convolved are numbers that matrix units multiply, these are up to as many as a row of such a unit has.
 
-    Args:
-        block: as many as a vector has float32.
-        rows: how many numbers of a dtype a row of the matrix units has, for those that they multiply.
-
     Values are put back in order where something else reads them; that must happen less often than convolutions gain by it:
     of values that depend on one another, all stay as they are unless there are more such convolutions than conversions.
 
     >>> before: a = conv(x, w); b = relu(a); c = max_pool(b); d = conv(c, v); y = gemm(reshape(d, (n, -1)), u)
     >>> after:  a = blocked_conv(x, w); b = relu(a); c = max_pool(b); d = blocked_conv(c, v);
     >>>         y = gemm(reshape(transpose(d), (n, -1)), u)
+
+    Args:
+        block: as many as a vector has float32.
+        rows: how many numbers of a dtype a row of the matrix units has, for those that they multiply.
     """
     if block < 2:
         return graph
     convolutions = {node.output for node in graph.nodes if node.operator in _CONVOLUTIONS and node.inputs[1] in graph.constants}
     while True:
-        sweep = _Sweep(graph, block_sizes(graph, convolutions, block, rows), convolutions)
+        sweep = _Sweep(graph, block_sizes(graph, convolutions, block, rows), convolutions, rows)
         unpaid = sweep.unpaid()
         if not unpaid:
             return eliminate_dead_nodes(simplify_views(graph.replaced(sweep.nodes, constants=sweep.constants)))
@@ -80,7 +80,7 @@ class _Sweep:
         plain: the values that are there as they were.
     """
 
-    def __init__(self, graph: Graph, blocks: Mapping[str, int], convolutions: set[str]) -> None:
+    def __init__(self, graph: Graph, blocks: Mapping[str, int], convolutions: set[str], rows: Mapping[str, int]) -> None:
         self.graph = graph
         self.blocks = blocks
         self.nodes: list[Node] = []
@@ -88,6 +88,7 @@ class _Sweep:
         self.blocked: dict[str, str] = {}
         self.plain: set[str] = {*graph.inputs, *graph.constants}
         self._convolutions = convolutions
+        self._rows = rows
         self._regions = nx.Graph()
         self._conversions: list[str] = []
         for node in graph.nodes:
@@ -172,7 +173,10 @@ class _Sweep:
             whole = (outputs // groups) % block == 0 and depth % self.blocks[data] == 0
             if not (depthwise or whole):
                 return None
-        source = self.blocked[data] if data in self.blocked else self._as_plain(data)
+        # Matrix units multiply channels that lie side by side; a vector takes one at a time, wherever it lies.
+        inner = self.blocks.get(data, 0)
+        side_by_side = inner > 0 and channels % inner == 0 and groups == 1 and self.graph.values[data].dtype in self._rows
+        source = self._as_blocked(data, inner) if data in self.blocked or side_by_side else self._as_plain(data)
         operator = blocked_conv if node.operator is conv else node.operator
         return self._node(node, operator, (source, weight, *zeros), {**dict(node.attributes), "block": block})
 

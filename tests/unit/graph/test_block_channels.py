@@ -345,3 +345,17 @@ def test_blocks_of_floats_of_two_bytes_are_as_wide_as_matrix_units_take_them(bui
     inputs = {"x": f32(2, 3, 6, 6, seed=99)}
     np.testing.assert_allclose(node_by_node(after, inputs)["y"], node_by_node(graph, inputs)["y"], rtol=2e-2, atol=2e-2)
     assert [node.attribute("block") for node in after.nodes if node.operator is blocked_conv] == expected
+
+
+@pytest.mark.parametrize(("rows", "expected"), [({}, 1), ({"bfloat16": 2 * BLOCK}, 2)])
+def test_channels_that_matrix_units_multiply_are_put_side_by_side_first(rows, expected):
+    build = GraphBuilder()
+    x = build.input("x", Value((1, 2 * BLOCK, 5, 5), "bfloat16"))
+    for seed in range(3):
+        x = build.apply(conv, x, build.constant(f32(2 * BLOCK, 2 * BLOCK, 1, 1, seed=seed).astype(numpy_type("bfloat16"))))
+    graph = build.finish({"y": build.apply(cast, x, dtype="float32")})
+    after = block_channels(graph, BLOCK, rows)
+    inputs = {"x": f32(1, 2 * BLOCK, 5, 5, seed=99).astype(numpy_type("bfloat16"))}
+    np.testing.assert_allclose(node_by_node(after, inputs)["y"], node_by_node(graph, inputs)["y"], rtol=2e-2, atol=2e-2)
+    assert operators(after).count("blocked_conv") == 3
+    assert moves(after) == expected
