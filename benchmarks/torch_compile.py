@@ -9,39 +9,23 @@ element, of ours and of PyTorch's own.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import click
 import numpy as np
 import torch
-from torch import nn
 
 from ansorlite.target import host
 from benchmarks.common.command import chosen
 from benchmarks.common.rounds import quietest_rounds
 from benchmarks.common.spread import Spread, ratio
 from benchmarks.common.tables import Table, show, spread
-from benchmarks.models.exported import randomize
-from benchmarks.models.zoo.bert import Bert
-from benchmarks.models.zoo.mixer import Mixer
-from benchmarks.models.zoo.mobilenet import MobileNetV2
-from benchmarks.models.zoo.resnet import resnet18, resnet50
-from benchmarks.models.zoo.unet import UNet
-from benchmarks.models.zoo.vit import ViT
+from benchmarks.models.exported import drawn
+from benchmarks.models.modules import MODULES
 
-_PICTURE: Final = ((1, 3, 224, 224),)
-#: What makes a module, and the shapes of what it takes; words, which are integers, have none.
-_MODULES: Final[Mapping[str, tuple[Callable[[], nn.Module], tuple[tuple[int, ...], ...]]]] = {
-    "resnet18": (resnet18, _PICTURE),
-    "resnet50": (resnet50, _PICTURE),
-    "mobilenet_v2": (MobileNetV2, _PICTURE),
-    "unet": (UNet, ((1, 3, 128, 128),)),
-    "vit": (ViT, _PICTURE),
-    "mixer": (Mixer, _PICTURE),
-    "bert": (Bert, ()),
-}
+_NAMES: Final = ("resnet18", "resnet50", "mobilenet_v2", "unet", "vit", "mixer", "bert")
 _DTYPES: Final = {str(dtype).removeprefix("torch."): dtype for dtype in (torch.float32, torch.bfloat16, torch.float16)}
 _HEADER: Final = ("model", "dtype", "ours", "÷ eager", "÷ channels_last", "÷ inductor", "difference", "of eager")
 
@@ -70,7 +54,7 @@ def main(models: Sequence[str], dtypes: Sequence[str], trials: int | None, secon
     """Time modules of benchmarks/models/zoo through torch.compile beside PyTorch."""
     torch.set_num_threads(host().threads)
     lines = []
-    for name in chosen(models, _MODULES, "model"):
+    for name in chosen(models, _NAMES, "model"):
         for dtype in dtypes:
             row = _measured(name, _DTYPES[dtype], trials, seconds, inductor)
             peers = (spread(row.ratios.get(peer)) for peer in ("eager", "channels_last", "inductor"))
@@ -79,18 +63,15 @@ def main(models: Sequence[str], dtypes: Sequence[str], trials: int | None, secon
 
 
 def _measured(name: str, dtype: torch.dtype, trials: int | None, seconds: float, inductor: bool) -> _Row:
-    make, shapes = _MODULES[name]
-    rng = np.random.default_rng(0)
-    module = make().eval()
-    randomize(module, rng)
-    given = [torch.from_numpy(rng.standard_normal(shape, np.float32)) for shape in shapes] or list(_words(rng))
+    module, arrays = drawn(*MODULES[name], np.random.default_rng(0))
+    given = [torch.from_numpy(array) for array in arrays.values()]
     exact = copy.deepcopy(module).double()
     module = module.to(dtype)
     inputs = [_as(tensor, dtype) for tensor in given]
     torch._dynamo.reset()
     ours = torch.compile(module, backend="ansorlite", options={} if trials is None else {"trials": trials})
     peers: dict[str, Callable[[], Any]] = {"eager": lambda: module(*inputs)}
-    if shapes:
+    if all(tensor.ndim == 4 for tensor in inputs):
         last = copy.deepcopy(module).to(memory_format=torch.channels_last)
         pictures = [tensor.to(memory_format=torch.channels_last) for tensor in inputs]
         peers["channels_last"] = lambda: last(*pictures)
@@ -103,11 +84,6 @@ def _measured(name: str, dtype: torch.dtype, trials: int | None, seconds: float,
     mine, *theirs = rounds.times
     ratios = {peer: ratio(times, mine) for peer, times in zip(peers, theirs, strict=True)}
     return _Row(float(np.median(mine)), ratios, (differences[0], differences[1]))
-
-
-def _words(rng: np.random.Generator) -> Iterator[torch.Tensor]:
-    yield torch.from_numpy(rng.integers(30522, size=(1, 128)))
-    yield torch.ones(1, 128, dtype=torch.int64)
 
 
 def _as(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

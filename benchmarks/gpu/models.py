@@ -37,10 +37,7 @@ def run_model(case: ModelCase, target: Target, trials: int, limit: float, databa
         exported = importlib.import_module("benchmarks.models.exported")
         export = importlib.import_module("ansorlite.frontends.torch.export").export
         cpu = importlib.import_module("torch")
-        rng = np.random.default_rng(0)
-        module = case.make().eval()
-        exported.randomize(module, rng)
-        arrays = {name: draw(rng) for name, draw in case.inputs.items()}
+        module, arrays = exported.drawn(case.make, case.inputs, np.random.default_rng(0))
         with cpu.inference_mode():
             reference = module(*map(cpu.from_numpy, arrays.values())).numpy()
         model = al.from_onnx(export(module, [*map(cpu.from_numpy, arrays.values())], inputs=list(arrays)), target=target)

@@ -36,9 +36,7 @@ def exported(make: Callable[[], nn.Module], inputs: Mapping[str, Draw]) -> Sourc
     """The module that ``make`` returns, which takes ``inputs`` in this order."""
 
     def source(rng: np.random.Generator) -> Example:
-        module = make().eval()
-        randomize(module, rng)
-        arrays = {name: draw(rng) for name, draw in inputs.items()}
+        module, arrays = drawn(make, inputs, rng)
         tensors = [torch.from_numpy(array) for array in arrays.values()]
         proto = export(module, tensors, inputs=list(arrays))
 
@@ -52,7 +50,16 @@ def exported(make: Callable[[], nn.Module], inputs: Mapping[str, Draw]) -> Sourc
     return source
 
 
-def randomize(module: nn.Module, rng: np.random.Generator) -> None:
+def drawn(
+    make: Callable[[], nn.Module], inputs: Mapping[str, Draw], rng: np.random.Generator
+) -> tuple[nn.Module, Mapping[str, Array]]:
+    """The module with random weights, for inference, and what it takes."""
+    module = make().eval()
+    _randomize(module, rng)
+    return module, {name: draw(rng) for name, draw in inputs.items()}
+
+
+def _randomize(module: nn.Module, rng: np.random.Generator) -> None:
     """Weights that keep values about as large as they are; statistics of batch normalisation that are not trivial."""
     with torch.no_grad():
         for name, parameter in module.named_parameters():

@@ -73,14 +73,17 @@ def compile_graph(graph: torch.fx.GraphModule, arguments: Sequence[Any], constan
     template = [None if isinstance(result, torch.Tensor) else result for result in results]
     orders = [_order(results[position]) for position in positions]
 
-    run = _call_of(executable, placement)
+    on_tensors = _call_of(executable, placement)
+
+    def run(arguments: Sequence[Any]) -> list[Any]:
+        return on_tensors([arguments[position].detach() for position in free])
+
     with torch.inference_mode(False), torch.no_grad():
-        check_agreement(run([arguments[n].detach() for n in free]), [results[n] for n in positions])
+        check_agreement(run(arguments), [results[position] for position in positions])
 
     def call(arguments: Sequence[Any]) -> Sequence[Any]:
-        outputs = run([arguments[position].detach() for position in free])
         results = list(template)
-        for position, tensor, order in zip(positions, outputs, orders, strict=True):
+        for position, tensor, order in zip(positions, run(arguments), orders, strict=True):
             results[position] = _laid_out(tensor, order)
         return results
 

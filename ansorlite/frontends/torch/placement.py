@@ -21,6 +21,7 @@ Make: TypeAlias = Callable[[tuple[int, ...], torch.dtype], Any]
 
 #: The kind of targets for tensors on GPUs.
 _CUDA: Final = "cuda"
+_BFLOAT16: Final = numpy_type("bfloat16")
 
 
 @dataclass(frozen=True)
@@ -108,12 +109,12 @@ def array_of(tensor: torch.Tensor) -> Array:
         BufferError, RuntimeError, TypeError, ValueError: numpy has no such arrays.
     """
     array: Array = np.from_dlpack(_bits(tensor))
-    return array.view(numpy_type("bfloat16")) if tensor.dtype is torch.bfloat16 else array
+    return array.view(_BFLOAT16) if tensor.dtype is torch.bfloat16 else array
 
 
 def _tensor(array: Array) -> torch.Tensor:
     """The inverse of :func:`array_of`."""
-    if array.dtype == numpy_type("bfloat16"):
+    if array.dtype == _BFLOAT16:
         return torch.from_dlpack(array.view(np.uint16)).view(torch.bfloat16)
     return torch.from_dlpack(array)
 

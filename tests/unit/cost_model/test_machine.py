@@ -121,10 +121,13 @@ def test_a_dot_product_is_added_to_its_sum_at_once() -> None:
     assert model.cycles(multiplied).arithmetic == pytest.approx(2.0**16 * WIDE.arithmetic)
 
 
+#: One thread without anything to do.
+IDLE = Cycles(*(np.zeros((1, 1)) for _ in Cycles._fields))._replace(threads=np.ones((1, 1)))
+
+
 def test_loads_of_two_lines_are_not_all_hidden_behind_arithmetic() -> None:
     """Though units could take them all meanwhile."""
-    units = Cycles(*(np.zeros((1, 1)) for _ in Cycles._fields))._replace(threads=np.ones((1, 1)))
-    aligned = units._replace(arithmetic=np.array([[100.0]]), loads=np.array([[40.0]]))
+    aligned = IDLE._replace(arithmetic=np.array([[100.0]]), loads=np.array([[40.0]]))
     crossing = aligned._replace(loads=np.array([[50.0]]), crossings=np.array([[10.0]]))
     assert crossing.total(WIDE) - aligned.total(WIDE) == pytest.approx(WIDE.core_overlap * 10.0)
 
@@ -132,11 +135,10 @@ def test_loads_of_two_lines_are_not_all_hidden_behind_arithmetic() -> None:
 def test_products_hide_most_of_what_loads_of_tiles_take() -> None:
     tiled = _features(**{name: float(np.log2(1 + value)) for name, value in _TILES.items()})
     cycles = Draft(TILED).cycles(tiled)
-    units = Cycles(*(np.zeros((1, 1)) for _ in Cycles._fields))._replace(threads=np.ones((1, 1)))
-    both = units._replace(tiles=cycles.tiles, loads=cycles.loads)
+    both = IDLE._replace(tiles=cycles.tiles, loads=cycles.loads)
     assert cycles.loads < cycles.tiles
     assert both.total(WIDE) == pytest.approx(cycles.tiles + WIDE.core_overlap * cycles.loads)
-    vectors = units._replace(arithmetic=cycles.tiles, loads=cycles.loads)
+    vectors = IDLE._replace(arithmetic=cycles.tiles, loads=cycles.loads)
     assert vectors.total(WIDE) == pytest.approx(cycles.tiles)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -30,20 +31,22 @@ from ansorlite.topi.softmax import softmax
 from tests.unit.graph.support import node_by_node, operators
 
 BLOCK = 4
+#: Where there are no matrix units.
+NO_ROWS: Mapping[str, int] = {}
 
 
 def f32(*shape: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
-def blocked(graph: Graph) -> Graph:
+def blocked(graph: Graph, rows: Mapping[str, int] = NO_ROWS, tolerance: float = 1e-5) -> Graph:
     """The graph after the pass, which must compute what it did."""
-    after = block_channels(graph, BLOCK)
-    inputs = {name: f32(*value.shape, seed=99) for name, value in graph.inputs.items()}
+    after = block_channels(graph, BLOCK, rows)
+    inputs = {name: f32(*value.shape, seed=99).astype(numpy_type(value.dtype)) for name, value in graph.inputs.items()}
     expected, result = node_by_node(graph, inputs), node_by_node(after, inputs)
     assert expected.keys() == result.keys()
     for name, array in expected.items():
-        np.testing.assert_allclose(result[name], array, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(result[name], array, rtol=tolerance, atol=tolerance)
     return after
 
 
@@ -279,10 +282,7 @@ def test_filters_with_a_zero_point_each_stay(build):
 
 def blocks(build: GraphBuilder, given: str, row: int) -> list[int]:
     """The blocks of the results of the convolutions of the graph of ``given``, in running order; rows are so many bytes."""
-    graph = build.finish({"y": given})
-    after = block_channels(graph, BLOCK, {"uint8": row, "int8": row})
-    inputs = {name: f32(*value.shape, seed=99) for name, value in graph.inputs.items()}
-    np.testing.assert_allclose(node_by_node(after, inputs)["y"], node_by_node(graph, inputs)["y"], rtol=1e-5, atol=1e-5)
+    after = blocked(build.finish({"y": given}), {"uint8": row, "int8": row})
     return [node.attribute("block") or 0 for node in after.nodes if node.operator in (blocked_conv, integer_conv)]
 
 
@@ -340,10 +340,7 @@ def test_blocks_of_floats_of_two_bytes_are_as_wide_as_matrix_units_take_them(bui
     for outputs in (2 * BLOCK, 3 * BLOCK, 2 * BLOCK):
         weight = f32(outputs, build.value(x).shape[1], 1, 1, seed=outputs).astype(numpy_type(dtype))
         x = build.apply(conv, x, build.constant(weight))
-    graph = build.finish({"y": build.apply(cast, x, dtype="float32")})
-    after = block_channels(graph, BLOCK, rows)
-    inputs = {"x": f32(2, 3, 6, 6, seed=99)}
-    np.testing.assert_allclose(node_by_node(after, inputs)["y"], node_by_node(graph, inputs)["y"], rtol=2e-2, atol=2e-2)
+    after = blocked(build.finish({"y": build.apply(cast, x, dtype="float32")}), rows, tolerance=2e-2)
     assert [node.attribute("block") for node in after.nodes if node.operator is blocked_conv] == expected
 
 
@@ -353,9 +350,6 @@ def test_channels_that_matrix_units_multiply_are_put_side_by_side_first(rows, ex
     x = build.input("x", Value((1, 2 * BLOCK, 5, 5), "bfloat16"))
     for seed in range(3):
         x = build.apply(conv, x, build.constant(f32(2 * BLOCK, 2 * BLOCK, 1, 1, seed=seed).astype(numpy_type("bfloat16"))))
-    graph = build.finish({"y": build.apply(cast, x, dtype="float32")})
-    after = block_channels(graph, BLOCK, rows)
-    inputs = {"x": f32(1, 2 * BLOCK, 5, 5, seed=99).astype(numpy_type("bfloat16"))}
-    np.testing.assert_allclose(node_by_node(after, inputs)["y"], node_by_node(graph, inputs)["y"], rtol=2e-2, atol=2e-2)
+    after = blocked(build.finish({"y": build.apply(cast, x, dtype="float32")}), rows, tolerance=2e-2)
     assert operators(after).count("blocked_conv") == 3
     assert moves(after) == expected
