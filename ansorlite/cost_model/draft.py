@@ -166,7 +166,8 @@ class Draft:
         # Runs that end before a page does are fetched ahead less well.
         runs, from_l3, from_memory = magnitude("l2_runs"), magnitude("l2_traffic"), magnitude("l3_traffic")
         late_l3, late = k.l3_short * np.minimum(from_l3, runs * PAGE), k.memory_short * np.minimum(from_memory, runs * PAGE)
-        l3 = (from_l3 + late_l3) / np.minimum(threads * k.l3_bytes, k.l3_all) + runs * k.l3_run / threads
+        weights, l3_rate = magnitude("constant_bytes"), np.minimum(threads * k.l3_bytes, k.l3_all)
+        l3 = (from_l3 + late_l3) / l3_rate + runs * k.l3_run / threads
         memory = (from_memory + late + magnitude("written_over")) / np.minimum(threads * k.memory_bytes, k.memory_all)
         vectors_alone = Cycles(
             arithmetic=steps * parts / done * (fused * k.arithmetic + slow) + blocks * picks * parts * k.arithmetic,
@@ -183,8 +184,8 @@ class Draft:
             l2=magnitude("l1_traffic") / k.l2_bytes,
             runs=magnitude("l1_runs") * k.l2_run,
             pages=magnitude("pages") * k.page,
-            # From one call to the next, a cache keeps what fits into it.
-            l3=np.where(magnitude("thread_bytes") > self.target.l2 * k.l2_share, l3, 0.0),
+            # From one call to the next, a cache keeps what fits into it; but weights of a layer give way to those of all others.
+            l3=np.where(magnitude("thread_bytes") > self.target.l2 * k.l2_share, l3, weights * threads / l3_rate),
             memory=np.where(magnitude("bytes") > self.target.l3 * k.l3_share, memory, 0.0),
             coherence=magnitude("coherence_misses") * k.coherence_miss,
             threads=threads,

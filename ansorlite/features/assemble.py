@@ -108,6 +108,7 @@ def assemble(
         _log(total(where(_changed(a, s, looping), 0, n) for a, n in zip(s.accesses, loads, strict=True) if not a.write)),
         _log(total(_strided_stores(a, n, s) for a, n in zip(s.accesses, loads, strict=True) if a.write)), _log(crossing),
         _log(total(moved.unique)), _log(_of_a_thread(s, moved, parallel, target.threads)),
+        _log(_of_a_thread(s, moved, parallel, target.threads, constant=True)),
         *map(_log, sums), _log(where(s.streamed, 0, written)),
         *(_log(work / maximum(t, 1)) for t in sums), *map(_log, moved.runs), _log(moved.pages),
         _log(s.fetched), _log(_coherence_misses(s, parallel, moved, makers, target.threads)), *map(_log, tiles),
@@ -125,11 +126,16 @@ def _share(teams: Mapping[Hashable, Number], members: Mapping[Hashable, Number])
     return total(where(inside, 1 / maximum(members[team], 1), 0) for team, inside in teams.items())
 
 
-def _of_a_thread(s: StatementFacts, moved: Memory, parallel: Number, threads: int) -> Number:
-    """Bytes of the lines that the busiest thread touches: it has iterations of the outermost parallel loop in a row."""
+def _of_a_thread(s: StatementFacts, moved: Memory, parallel: Number, threads: int, constant: bool = False) -> Number:
+    """Bytes of the lines that the busiest thread touches: it has iterations of the outermost parallel loop in a row.
+
+    Args:
+        constant: whether only those count that are the same in every call.
+    """
     share = ceil(parallel / threads) / parallel
-    parts = (where(_outermost(s, access.moves), share, 1) for access in s.accesses)
-    return total(unique * part for unique, part in zip(moved.unique, parts, strict=True))
+    found = zip(s.accesses, moved.unique, strict=True)
+    counted = ((access, unique) for access, unique in found if access.constant or not constant)
+    return total(unique * where(_outermost(s, access.moves), share, 1) for access, unique in counted)
 
 
 def _is_near(access: AccessFacts) -> Number:

@@ -43,6 +43,7 @@ class AccessFacts:
         counted: whether its lines are its own; else another access, of neighbouring elements, has the lines of both.
         lane_step: elements from one lane to the next, where ``lane_stride`` is 2 and they are known; else 0.
         producer: of a read, the stage that computes what is read; empty of an input.
+        constant: of a read: whether it is the same in every call.
         unaligned: of a read along the lanes: whether a loop moves it by other than whole vectors or cache lines.
     """
 
@@ -58,6 +59,7 @@ class AccessFacts:
     counted: bool = True
     lane_step: Number = 0
     producer: str = ""
+    constant: bool = False
     unaligned: Number = 0
 
 

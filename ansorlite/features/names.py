@@ -42,6 +42,7 @@ _TILE = (
 _MEMORY = (
     "bytes",
     "thread_bytes",  # of these what the busiest thread touches
+    "constant_bytes",  # of these what is the same in every call: a model's weights
     "l1_traffic",
     "l2_traffic",
     "l3_traffic",

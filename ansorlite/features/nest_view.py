@@ -93,6 +93,13 @@ class NestView:
         return result
 
     @cached_property
+    def constants(self) -> frozenset[Tensor]:
+        """Stages that are computed once, before the first call."""
+        nests = [nest for root in self.program.nests for nest in root.all]
+        whole = {tensor for nest in nests if nest.prepared for tensor in (nest.anchor, nest.epilogue) if tensor is not None}
+        return frozenset(whole | {stage.tensor for nest in nests for stage in nest.attached if stage.prepared})
+
+    @cached_property
     def reaches(self) -> Mapping[Axis, Numbers]:
         """As ``sizes``, with the last run of a reduction loop counted whole."""
         found = dict(self.sizes)
@@ -154,7 +161,7 @@ class NestView:
                 uses = [loop.axis in pack.copy.axes for loop in self.loops]
                 item = dtypes.size(pack.tensor.dtype)
                 packed = self.loop_indexed(loops, pack.at, uses, item, write=False, pads=pack.pads)
-                found.append(replace(packed, producer=pack.copy.name))
+                found.append(replace(packed, producer=pack.copy.name, constant=pack.prepared))
             elif access.tensor is tile:
                 item = dtypes.size(access.tensor.dtype)
                 taken = self.loop_indexed(loops, self.nest.epilogue_at, self.space(), item, write=False)
@@ -266,7 +273,8 @@ class NestView:
         lane_step = where(equal(stride, 2), apart, 0) if known else 0
         facts = AccessFacts(tuple(widths), extents, item, moved, stride, False, renewed, pads)
         unaligned = is_unaligned(second, item, loops, moved, renewed)
-        return replace(facts, lane_step=lane_step, producer=producer, unaligned=unaligned)
+        constant = access.tensor.constant or access.tensor in self.constants
+        return replace(facts, lane_step=lane_step, producer=producer, constant=constant, unaligned=unaligned)
 
     def renewed(self, outside: Numbers, loops: Loops) -> Numbers:
         """By loop: whether each iteration has a buffer of its own; ``outside``: which loops of the nest are around that."""

@@ -257,8 +257,9 @@ def _access(
     own = sum(renewed)
     unaligned = not write and stride > 0 and any(_unaligned(where, buffer, depth) for depth in depths[own:-1])
     producer = written.get(buffer, "")
+    constant = not write and buffer.scope in (Scope.CONSTANT, Scope.PREPARED)
     facts = AccessFacts(widths, buffer.shape, item, moves, stride, write, renewed, buffer.pads, held)
-    return replace(facts, lane_step=lane_step, producer=producer, unaligned=unaligned)
+    return replace(facts, lane_step=lane_step, producer=producer, constant=constant, unaligned=unaligned)
 
 
 def _shared(a: StoreCopy, b: StoreCopy) -> int:

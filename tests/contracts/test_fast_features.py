@@ -52,7 +52,7 @@ STEPS: Final = [
 
 #: What a thread touches is a share of all of it where the outermost parallel loop moves it. Where the last boxes of a stage are
 #: shifted inwards, an outer loop that moves none but these is not known to move what the stage reads of them.
-SHARE: Final = NAMES.index("thread_bytes")
+SHARE: Final = [NAMES.index("thread_bytes"), NAMES.index("constant_bytes")]
 
 
 def overlapping(nest: Nest) -> bool:
@@ -76,7 +76,7 @@ def check(dag: ComputeDAG, target: Target, count: int, seed: int) -> None:
                 shifted = [s for s, name in enumerate(statements) if name in nests and overlapping(nests[name])]
                 near = np.ix_(shifted, STEPS)
                 wrong[near] = ~np.isclose(features[near], slow[near], rtol=0.0, atol=0.5)
-                boxes = np.array([name not in nests for name in statements]), SHARE
+                boxes = np.ix_([name not in nests for name in statements], SHARE)
                 wrong[boxes] = ~np.isclose(features[boxes], slow[boxes], rtol=0.0, atol=np.log2(target.threads) + 1e-9)
                 assert not wrong.any(), "\n".join(
                     f"{statements[s]}: {NAMES[f]} is {features[s, f]} in the population, {slow[s, f]} in the loop IR"

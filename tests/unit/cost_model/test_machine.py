@@ -25,7 +25,7 @@ _MAGNITUDES = {
     "accumulators": 40.0,
     "bytes": 2.0**34, "l1_traffic": 2.0**30, "l2_traffic": 2.0**30, "l3_traffic": 2.0**30, "l1_runs": 2.0**20, "l2_runs": 2.0**20,
     "coherence_misses": 2.0**20,
-    "written_over": 2.0**20, "thread_bytes": 2.0**34,
+    "written_over": 2.0**20, "thread_bytes": 2.0**34, "constant_bytes": 0.0,
     "pages": 2.0**20, "convert": 2.0**20, "dot": 2.0**20, "div": 2.0**20, "math": 2.0**20,
 }  # fmt: skip
 
@@ -110,6 +110,18 @@ def test_short_runs_come_slowly() -> None:
 
     assert [longer(1), longer(64)] == pytest.approx([1.5, 1.5])
     assert longer(128) == pytest.approx(1.25)
+
+
+def test_constants_come_from_beyond_the_second_cache() -> None:
+    """What else fits stays there from one call to the next."""
+    fits = {"bytes": 2.0**18, "thread_bytes": 2.0**17, "l2_traffic": 2.0**18}
+    model = Draft(replace(targets.WIDE, threads=2))
+
+    def third(**more: float) -> float:
+        return float(model.cycles(_features(**fits, **more)).l3[0, 0])
+
+    assert third() == 0.0
+    assert third(constant_bytes=2.0**17) == pytest.approx(2.0**18 / min(2 * WIDE.l3_bytes, WIDE.l3_all))
 
 
 def test_a_dot_product_is_added_to_its_sum_at_once() -> None:

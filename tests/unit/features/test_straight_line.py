@@ -96,6 +96,29 @@ def touched(target: Target, depth: int) -> tuple[float, float]:
     return feature(sketch, "bytes"), feature(sketch, "thread_bytes")
 
 
+@pytest.mark.parametrize(
+    ("constant", "packed", "axis", "share"),
+    [
+        (False, False, "i", 0.0),
+        (True, False, "i", 1.0),  # each thread reads all weights
+        (True, False, "j", 0.5),
+        (True, True, "i", 1.0),
+        (True, True, "j", 0.5),
+    ],
+)
+def test_what_a_thread_reads_of_constants(constant: bool, packed: bool, axis: str, share: float) -> None:
+    a, w = te.placeholder((64, 64), name="A"), te.placeholder((64, 64), name="W", constant=constant)
+    k = te.reduce_axis(64, "k")
+    product = te.compute((64, 64), lambda i, j: te.sum(a[i, k] * w[k, j], k), name="C")
+    other = "j" if axis == "i" else "i"
+    lines = ['C = s.stage("C")', f's.reorder(C["{axis}"], C["{other}"], C["k"])', f's.parallel((C["{axis}"],), depth=1)']
+    if packed:
+        lines.append('s.cache_read(C, "W", at=None, name="W_packed")')
+    trace = "\n    ".join(["def schedule(s):", *lines])
+    sketch = sketch_of(Task([a, w, product], replace(targets.WIDE, threads=2)), Candidate(trace))
+    assert feature(sketch, "constant_bytes") == pytest.approx(share * 4 * 64 * 64)
+
+
 @pytest.mark.parametrize(("threads", "depth", "share"), [(1, 1, 1.0), (2, 1, 0.5), (2, 0, 1.0), (3, 1, 22 / 64)])
 def test_a_thread_touches_its_share(threads: int, depth: int, share: float) -> None:
     all_, own = touched(replace(targets.WIDE, threads=threads), depth)
