@@ -41,6 +41,7 @@ def command(
     sizes: tuple[int, ...],
     shapes: tuple[str, ...],
     dims: tuple[str, ...],
+    precision: str,
     database: Path | None,
     target: str,
     space: str | None,
@@ -55,7 +56,7 @@ def command(
     \b
     ansorlite bench resnet50.onnx --database tuning.db --against onnxruntime
     """
-    workload = fixed(load(source, sizes, options.parse_shapes(shapes), options.parse_dims(dims), target), {})
+    workload = fixed(load(source, sizes, options.parse_shapes(shapes), options.parse_dims(dims), target, precision), {})
     program = Runnable.make(workload, database, space)
     arrays = load_inputs(program, {}, seed)
     ours: Callable[[], object] = lambda: program(arrays)  # noqa: E731

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from ansorlite.errors import ArgumentError
+from ansorlite.graph.precision import PRECISIONS
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -66,6 +67,13 @@ def _with_sizes(command: _Command, argument: Callable[[_Command], _Command]) -> 
             multiple=True,
             metavar="NAME=N[,N...]",
             help="Fix an open dimension, or tune for several sizes of it.",
+        ),
+        click.option(
+            "--precision",
+            type=click.Choice(PRECISIONS),
+            default=PRECISIONS[0],
+            show_default=True,
+            help="What products and convolutions of float32 in a model multiply; their sums stay float32.",
         ),
     )
     for option in reversed(options):

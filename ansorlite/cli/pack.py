@@ -27,6 +27,7 @@ def command(
     sizes: tuple[int, ...],
     shapes: tuple[str, ...],
     dims: tuple[str, ...],
+    precision: str,
     target: str,
     output: Path,
     as_json: bool,
@@ -38,7 +39,7 @@ def command(
     \b
     ansorlite pack tuning.db resnet50.onnx -o resnet50.pack
     """
-    workload = load(source, sizes, options.parse_shapes(shapes), options.parse_dims(dims), target)
+    workload = load(source, sizes, options.parse_shapes(shapes), options.parse_dims(dims), target, precision)
     tasks = [task for task, _ in tasks_of(parts_of(workload))]
     with Database(database, create=False) as records:
         found = write_pack([records], tasks, output, Path(source).name)

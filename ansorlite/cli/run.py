@@ -29,6 +29,7 @@ def command(
     sizes: tuple[int, ...],
     shapes: tuple[str, ...],
     dims: tuple[str, ...],
+    precision: str,
     database: Path | None,
     target: str,
     space: str | None,
@@ -43,7 +44,7 @@ def command(
     ansorlite run resnet50.onnx --database tuning.db --input data=x.npy --output-dir out
     """
     files = options.parse_assignments(inputs, "--input data=x.npy")
-    workload = load_open(source, sizes, options.parse_shapes(shapes), options.parse_dims(dims), target)
+    workload = load_open(source, sizes, options.parse_shapes(shapes), options.parse_dims(dims), target, precision)
     program = Runnable.make(fixed(workload, files), database, space)
     arrays = load_inputs(program, files, seed)
     outputs = program(arrays)

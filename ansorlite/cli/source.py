@@ -15,6 +15,7 @@ from ansorlite.api.from_onnx import from_onnx
 from ansorlite.errors import ArgumentError, ExpressionError, ModelError
 from ansorlite.graph.hybrid import AnyModel
 from ansorlite.graph.open_model import OpenModel
+from ansorlite.graph.precision import PRECISIONS
 from ansorlite.python_file import module_of
 from ansorlite.task import Task
 
@@ -25,6 +26,7 @@ def load(
     shapes: Mapping[str, tuple[int, ...]],
     dims: Mapping[str, int | tuple[int, ...]],
     target: str,
+    precision: str = "float32",
 ) -> Task | AnyModel | OpenModel:
     """The model of ``model.onnx``, or the task of ``kernels.py:function``. A model is an open one only if a dimension is open.
 
@@ -34,13 +36,14 @@ def load(
         sizes: the ints that the function is called with.
         shapes: input shapes of the model.
         dims: sizes of its open dimensions.
+        precision: what its products of float32 multiply.
 
     Raises:
         ModelError: a model file that does not exist or cannot be used.
         ArgumentError: a Python file or function that does not exist, or that does not take these ints.
         ExpressionError: the function makes no sense of them; the message names the line.
     """
-    workload = load_open(source, sizes, shapes, dims, target)
+    workload = load_open(source, sizes, shapes, dims, target, precision)
     return workload.at({}) if isinstance(workload, OpenModel) and not workload.dims else workload
 
 
@@ -50,6 +53,7 @@ def load_open(
     shapes: Mapping[str, tuple[int, ...]],
     dims: Mapping[str, int | tuple[int, ...]],
     target: str,
+    precision: str = "float32",
 ) -> Task | AnyModel | OpenModel:
     """As :func:`load`, but a model whose shapes depend on the values of inputs is an open one, too.
 
@@ -58,6 +62,8 @@ def load_open(
     """
     path, colon, function = source.rpartition(":")
     if colon and path.endswith(".py"):
+        if precision != PRECISIONS[0]:
+            raise ArgumentError(f"--precision is for models; the tensors of {source} say themselves what they multiply")
         return _load_kernel(Path(path), function, sizes, target)
     if source.endswith(".py"):
         raise ArgumentError(f"{source} needs the name of a function: {source}:matmul")
@@ -67,7 +73,7 @@ def load_open(
         raise ModelError(f"{source} is a folder; give the ONNX file in it")
     if not Path(source).is_file():
         raise ModelError(f"there is no file {source}; give an ONNX model, or a function in a Python file as in kernels.py:matmul")
-    return from_onnx(source, shapes=dict(shapes), target=target, dims=dims)
+    return from_onnx(source, shapes=dict(shapes), target=target, dims=dims, precision=precision)
 
 
 def _load_kernel(path: Path, name: str, sizes: Sequence[int], target: str) -> Task:

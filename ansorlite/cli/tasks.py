@@ -19,14 +19,20 @@ from ansorlite.tuner.workload import parts_of, tasks_of
 @options.target
 @options.as_json
 def command(
-    source: str, sizes: tuple[int, ...], shapes: tuple[str, ...], dims: tuple[str, ...], target: str, as_json: bool
+    source: str,
+    sizes: tuple[int, ...],
+    shapes: tuple[str, ...],
+    dims: tuple[str, ...],
+    precision: str,
+    target: str,
+    as_json: bool,
 ) -> None:
     """List the tasks that SOURCE consists of: what is tuned, and how often a run uses it.
 
     \b
     ansorlite tasks resnet50.onnx
     """
-    workload = load(source, sizes, options.parse_shapes(shapes), options.parse_dims(dims), target)
+    workload = load(source, sizes, options.parse_shapes(shapes), options.parse_dims(dims), target, precision)
     fallbacks: tuple[HostStep, ...] = workload.fallbacks if isinstance(workload, HybridModel) else ()
     # A model may run in Python altogether.
     has_tasks = isinstance(workload, Task) or bool(workload.tasks)

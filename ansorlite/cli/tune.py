@@ -40,6 +40,7 @@ def command(
     sizes: tuple[int, ...],
     shapes: tuple[str, ...],
     dims: tuple[str, ...],
+    precision: str,
     objective: str,
     bounds: tuple[str, ...],
     references: tuple[str, ...],
@@ -74,7 +75,8 @@ def command(
     of = options.by_source(sources, shapes)
     open_dims = options.by_source(sources, dims)
     workload = [
-        load(source, sizes, options.parse_shapes(of[source]), options.parse_dims(open_dims[source]), target) for source in sources
+        load(source, sizes, options.parse_shapes(of[source]), options.parse_dims(open_dims[source]), target, precision)
+        for source in sources
     ]
     result = tune(
         workload,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Any
 
@@ -10,6 +11,7 @@ from ansorlite.analysis.access import accesses
 from ansorlite.analysis.predicates import has_data_reuse
 from ansorlite.graph.describe import Operator, Value, applied
 from ansorlite.te.dag import ComputeDAG
+from ansorlite.te.expr import Reduce
 from ansorlite.te.traversal import bare_axes
 
 
@@ -48,6 +50,15 @@ def dimensions_in_step(
     if any(len(walked[tensor]) > 1 for tensor in tensors):
         return None
     return tuple(next(iter(walked[tensor]), None) for tensor in tensors)
+
+
+@lru_cache(maxsize=4096)
+def terms(operator: Operator, inputs: tuple[Value, ...], attributes: tuple[tuple[str, Any], ...]) -> int:
+    """Of how many terms the longest fold in the operator is; 1 where there is none."""
+    tensors, result = applied(operator, inputs, attributes)
+    bodies = (stage.body for stage in ComputeDAG.of([*tensors, result]).computes)
+    folds = (body.axes for body in bodies if isinstance(body, Reduce))
+    return max((math.prod(axis.extent for axis in axes) for axes in folds), default=1)
 
 
 @lru_cache(maxsize=4096)

@@ -13,6 +13,7 @@ from ansorlite.errors import ArgumentError
 from ansorlite.graph.describe import Value
 from ansorlite.graph.fusion import FusionGroup, task_of, use_of
 from ansorlite.graph.graph import Graph
+from ansorlite.graph.precision import check_precision
 from ansorlite.target import Target, resolve
 from ansorlite.task import Task
 from ansorlite.visible import visible
@@ -43,21 +44,24 @@ class Model:
     target: Target
 
     @staticmethod
-    def of(graph: Graph, target: str | Target = "llvm", *, blocked: bool = True) -> Model:
+    def of(graph: Graph, target: str | Target = "llvm", *, blocked: bool = True, precision: str = "float32") -> Model:
         """Optimise ``graph``, fuse it into groups, and find the tasks that are equal.
 
         Args:
             blocked: whether convolutions may keep as many channels side by side as a vector of ``target`` has lanes
                 (:func:`ansorlite.graph.passes.block_channels.block_channels`).
+            precision: what products of float32 multiply: ``"float32"``, or ``"bfloat16"``, to which they round their operands
+                (:func:`ansorlite.graph.passes.lower_products.lower_products`).
 
         Raises:
-            ArgumentError: ``graph`` is none.
+            ArgumentError: ``graph`` is none, or another precision.
             TargetError: an unknown target.
         """
         if not isinstance(graph, Graph):
             raise ArgumentError(f"a model is made of a graph, not of {graph!r}; al.from_onnx(...) makes one of a file")
+        check_precision(precision)
         machine = resolve(target)
-        optimized, groups = cutting.cut(graph, machine, blocked)
+        optimized, groups = cutting.cut(graph, machine, blocked, precision)
         # Groups of one use are one task; so are those of equal expressions, which to build takes longer.
         known: dict[Hashable, Task] = {}
         uses = [use_of(optimized, group) for group in groups]

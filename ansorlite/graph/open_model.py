@@ -61,7 +61,7 @@ class OpenModel:
         buckets: open dimension → the sizes, rising, that programs are made for. Those of the others are powers of two.
         target: the machine.
         specialize: makes the model for given shapes and values.
-        blocked: see :meth:`ansorlite.graph.model.Model.of`.
+        blocked, precision: see :meth:`ansorlite.graph.model.Model.of`.
     """
 
     inputs: Mapping[str, OpenValue]
@@ -70,6 +70,7 @@ class OpenModel:
     target: Target
     specialize: Specialize
     blocked: bool = True
+    precision: str = "float32"
 
     @cached_property
     def dims(self) -> tuple[str, ...]:
@@ -110,7 +111,9 @@ class OpenModel:
 
     def built(self, found: Graph | HybridModel) -> AnyModel:
         """What :attr:`specialize` gave, ready to be tuned or compiled."""
-        return Model.of(found, self.target, blocked=self.blocked) if isinstance(found, Graph) else found
+        if not isinstance(found, Graph):
+            return found
+        return Model.of(found, self.target, blocked=self.blocked, precision=self.precision)
 
     def bucket(self, dim: str, size: int) -> int:
         """The size of the programs that serve ``size``: itself, if it is beyond all named ones."""

@@ -31,11 +31,13 @@ def blocked_conv(
     after: Sequence[int] | None = None,
     dilations: Sequence[int] | None = None,
     groups: int = 1,
+    result: str | None = None,
 ) -> Tensor:
     """:func:`ansorlite.topi.conv.conv` with a blocked result ``(n, co / block, ..., block)``.
 
     Args:
         x: blocked ``(n, ci / b, spatial..., b)``, or plain ``(n, ci, spatial...)``; its rank says which.
+        result: dtype of the sums; by default that of the operands.
 
     Raises:
         ExpressionError: ranks, channels or groups that do not fit together, or a group's channels that are no whole blocks.
@@ -51,7 +53,7 @@ def blocked_conv(
         dilations=dilations,
         groups=groups,
     )
-    return narrow(total, dtypes.promote(x.dtype, weight.dtype))
+    return narrow(total, result or dtypes.promote(x.dtype, weight.dtype))
 
 
 def convolve_blocks(

@@ -30,10 +30,14 @@ def conv(
     after: Sequence[int] | None = None,
     dilations: Sequence[int] | None = None,
     groups: int = 1,
+    result: str | None = None,
 ) -> Tensor:
     """Cross-correlation of ``x (n, ci, spatial...)`` with ``weight (co, ci / groups, kernel...)`` → ``(n, co, ...)``.
 
     The border is a stage of its own (:func:`ansorlite.topi.padding.pad`). Depthwise convolution is ``groups == ci``.
+
+    Args:
+        result: dtype of the sums; by default that of the operands.
 
     Raises:
         ExpressionError: ranks, channels or groups that do not fit together, or a kernel larger than the padded data.
@@ -48,7 +52,7 @@ def conv(
         dilations=dilations,
         groups=groups,
     )
-    return narrow(total, dtypes.promote(x.dtype, weight.dtype))
+    return narrow(total, result or dtypes.promote(x.dtype, weight.dtype))
 
 
 def convolve(
@@ -108,6 +112,7 @@ def conv_transpose(
     dilations: Sequence[int] | None = None,
     groups: int = 1,
     output_padding: Sequence[int] | None = None,
+    result: str | None = None,
 ) -> Tensor:
     """Transposed convolution of ``x (n, ci, spatial...)`` with ``weight (ci, co / groups, kernel...)`` → ``(n, co, ...)``.
 
@@ -115,6 +120,9 @@ def conv_transpose(
     ``output_padding`` more rows are computed at the end. An output at ``p`` meets the taps ``p % stride``,
     ``p % stride + stride``, ... and no others, so only those are multiplied; where the stride does not divide the kernel,
     the last of them is zero for some outputs.
+
+    Args:
+        result: dtype of the sums; by default that of the operands.
 
     Raises:
         ExpressionError: ranks, channels or groups that do not fit together, or an empty result.
@@ -163,7 +171,7 @@ def conv_transpose(
         return te.sum(wide(padded[(n, channel, *places)]) * wide(factor), axis=[rc, *steps])
 
     total = te.compute((x.shape[0], share * groups, *extents), element, name="conv_transpose")
-    return narrow(total, dtypes.promote(x.dtype, weight.dtype))
+    return narrow(total, result or dtypes.promote(x.dtype, weight.dtype))
 
 
 def _spread(weight: Tensor, dilations: Sequence[int]) -> Tensor:

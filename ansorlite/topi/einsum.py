@@ -13,10 +13,13 @@ from ansorlite.te.tensor import Tensor
 from ansorlite.topi.wide import narrow, wide
 
 
-def einsum(*tensors: Tensor, inputs: Sequence[str], output: str) -> Tensor:
+def einsum(*tensors: Tensor, inputs: Sequence[str], output: str, result: str | None = None) -> Tensor:
     """``numpy.einsum`` with one letter for each dimension: those of each tensor in ``inputs``, of the result in ``output``.
 
     Letters that are not in ``output`` are summed over. A dimension of extent 1 is broadcast to that of others with its letter.
+
+    Args:
+        result: its dtype; by default that of the tensors.
 
     Raises:
         ExpressionError: letters that do not fit the tensors, or extents that differ.
@@ -45,4 +48,4 @@ def einsum(*tensors: Tensor, inputs: Sequence[str], output: str) -> Tensor:
         return te.sum(product, axis=list(folded.values())) if folded else product
 
     total = te.compute([extents[x] for x in output], element, name="einsum")
-    return narrow(total, reduce(dtypes.promote, (tensor.dtype for tensor in tensors)))
+    return narrow(total, result or reduce(dtypes.promote, (tensor.dtype for tensor in tensors)))

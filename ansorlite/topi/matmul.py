@@ -13,8 +13,11 @@ from ansorlite.topi.elementwise import broadcast_read, broadcast_shape
 from ansorlite.topi.wide import narrow, wide
 
 
-def gemm(a: Tensor, b: Tensor, *, transpose_a: bool = False, transpose_b: bool = False) -> Tensor:
+def gemm(a: Tensor, b: Tensor, *, transpose_a: bool = False, transpose_b: bool = False, result: str | None = None) -> Tensor:
     """``a @ b`` of two matrices, each read transposed if so said: no transposed copy is made.
+
+    Args:
+        result: dtype of the product; by default that of the matrices.
 
     Raises:
         ExpressionError: not matrices, or inner extents that differ.
@@ -31,17 +34,20 @@ def gemm(a: Tensor, b: Tensor, *, transpose_a: bool = False, transpose_b: bool =
         left, right = a[k, i] if transpose_a else a[i, k], b[j, k] if transpose_b else b[k, j]
         return te.sum(wide(left) * wide(right), axis=k)
 
-    return narrow(te.compute((rows, columns), element, name="gemm"), dtypes.promote(a.dtype, b.dtype))
+    return narrow(te.compute((rows, columns), element, name="gemm"), result or dtypes.promote(a.dtype, b.dtype))
 
 
-def matmul(a: Tensor, b: Tensor) -> Tensor:
+def matmul(a: Tensor, b: Tensor, *, result: str | None = None) -> Tensor:
     """``numpy.matmul``: the last two dimensions multiply, those before them broadcast, vectors are rows or columns.
+
+    Args:
+        result: dtype of the product; by default that of the operands.
 
     Raises:
         ExpressionError: a scalar operand, inner extents that differ, or batch shapes that do not broadcast.
     """
     total = multiply_matrices(a, b, lambda left, right, *_: wide(left) * wide(right), "matmul")
-    return narrow(total, dtypes.promote(a.dtype, b.dtype))
+    return narrow(total, result or dtypes.promote(a.dtype, b.dtype))
 
 
 def multiply_matrices(a: Tensor, b: Tensor, product: Callable[[Expr, Expr, Expr | None, Expr | None], Expr], name: str) -> Tensor:

@@ -14,6 +14,7 @@ from rich.console import Console
 from threadpoolctl import threadpool_limits
 
 import ansorlite as al
+from ansorlite.graph.precision import PRECISIONS
 from ansorlite.target import host
 from benchmarks.common.command import chosen, command_line, present
 from benchmarks.common.machine import Machine
@@ -34,6 +35,7 @@ from benchmarks.models.table import MODELS
 @click.option("--untuned", is_flag=True, help="Also time the programs that there are without any trial.")
 @click.option("--few", default=0, type=click.IntRange(min=0), help="Also tune with so few trials for each task, from nothing.")
 @click.option("--threads", type=click.IntRange(min=1), help="For every system.  [default: as many as there are cores]")
+@click.option("--precision", type=click.Choice(PRECISIONS), default=PRECISIONS[0], show_default=True, help="Of float32 products.")
 @click.option("--seed", default=0, show_default=True)
 @click.option("--seconds", default=20.0, show_default=True, help="How long the comparison of one model lasts.")
 @click.option(
@@ -50,6 +52,7 @@ def main(
     untuned: bool,
     few: int,
     threads: int | None,
+    precision: str,
     seed: int,
     seconds: float,
     database: Path | None,
@@ -61,7 +64,7 @@ def main(
     logging.basicConfig(level=logging.ERROR, format="%(message)s")
     screen = Console(stderr=True, highlight=False)
     models = chosen(names, MODELS, "model")
-    run = Run(threads or host().threads, trials, seed, time_limit if trials else None)
+    run = Run(threads or host().threads, trials, seed, time_limit if trials else None, precision)
     settings = Settings(run, present(against, PEERS, missing, screen), untuned, few, seconds)
     try:
         rows = Results(database.with_suffix(".jsonl") if database else None)

@@ -43,11 +43,16 @@ def exported(make: Callable[[], nn.Module], inputs: Mapping[str, Draw]) -> Sourc
         def eager() -> list[Array]:
             with torch.inference_mode():
                 result = module(*tensors)
-            return [tensor.numpy() for tensor in (result if isinstance(result, tuple) else (result,))]
+            return [_array(tensor) for tensor in (result if isinstance(result, tuple) else (result,))]
 
         return Example(proto.SerializeToString(), arrays, eager)
 
     return source
+
+
+def _array(tensor: torch.Tensor) -> Array:
+    """numpy has no bfloat16, which autocast may end with."""
+    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
 
 
 def drawn(

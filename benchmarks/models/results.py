@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from ansorlite.graph.precision import PRECISIONS
 from benchmarks.common.results import Readers, ResultsFile
 from benchmarks.common.spread import Spread
 
@@ -25,12 +26,14 @@ class Run:
     Attributes:
         trials: for each task; 0: not tuned.
         time_limit: seconds of tuning a model, at most.
+        precision: what products of float32 multiply, in all systems that can be told.
     """
 
     threads: int
     trials: int
     seed: int
     time_limit: float | None
+    precision: str = PRECISIONS[0]
 
 
 @dataclass(frozen=True)
@@ -99,12 +102,17 @@ class Results(ResultsFile[Tuning | Timing]):
         """By model, over all its runs on so many threads that led to at most these trials."""
         seconds: dict[str, float] = {}
         for row in self.rows:
-            if not isinstance(row, Tuning) or (row.run.threads, row.run.seed) != (run.threads, run.seed):
+            if not isinstance(row, Tuning) or _whatever_it_took(row.run) != _whatever_it_took(run):
                 continue
             if row.run.trials <= run.trials:
                 before = seconds.get(row.model, 0.0) if row.restored else 0.0
                 seconds[row.model] = before + row.seconds
         return seconds
+
+
+def _whatever_it_took(run: Run) -> Run:
+    """What is the same of runs that go on with one another."""
+    return replace(run, trials=0, time_limit=None)
 
 
 def _timing(fields: dict[str, Any]) -> Timing:

@@ -56,7 +56,7 @@ def example(source: Source, settings: Settings) -> Example:
 def tune(name: str, example: Example, settings: Settings, database: al.Database) -> Tuning:
     """Tune the model until the database holds so many trials of each task, or for as long as there is time."""
     run = settings.run
-    result = _tuned(_model(example, run.threads), run.trials, run, database)
+    result = _tuned(_model(example, run), run.trials, run, database)
     return Tuning(name, run, result.trials, result.restored, result.seconds, nearly(result), time.time())
 
 
@@ -75,9 +75,9 @@ def nearly(result: TuneResult) -> float | None:
 
 def compare(name: str, example: Example, settings: Settings, database: al.Database | None) -> Timing:
     """Check and time the best programs that the database knows, beside the peers."""
-    threads = settings.run.threads
+    threads, precision = settings.run.threads, settings.run.precision
     start = time.perf_counter()
-    model = _model(example, threads)
+    model = _model(example, settings.run)
     untuned = _compiled_anew(model)
     compile_seconds = time.perf_counter() - start
     calls: dict[str, Call] = {OURS: _call(untuned if database is None else al.compile(model, database), example)}
@@ -86,7 +86,7 @@ def compare(name: str, example: Example, settings: Settings, database: al.Databa
     if settings.few and database is not None:
         calls[FEW] = _call(_tuned_anew(model, settings), example)
     for peer in settings.against:
-        call = PEERS[peer](example, threads)
+        call = PEERS[peer](example, threads, precision)
         if call is not None:
             calls[peer] = call
     # Its rewritten graphs of integers do not compute what the model says.
@@ -129,8 +129,8 @@ def _difference(found: Array, expected: Array) -> float:
     return float(np.max(np.abs(found - expected) / np.where(size > 0, size, 1.0), initial=0.0))
 
 
-def _model(example: Example, threads: int) -> Fixed:
-    model = al.from_onnx(onnx.load_from_string(example.data), target=host(threads))
+def _model(example: Example, run: Run) -> Fixed:
+    model = al.from_onnx(onnx.load_from_string(example.data), target=host(run.threads), precision=run.precision)
     assert isinstance(model, Model | HybridModel)
     return model
 

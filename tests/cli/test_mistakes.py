@@ -38,6 +38,7 @@ SQUEEZENET = Path(onnx.__file__).parent / "backend/test/data/light/light_squeeze
         ("tune kernels.py:scale --measurer raising.py:M", "raising.py:3 raises ZeroDivisionError when it is imported"),
         ("tune kernels.py:scale --strategy leaving.py:S", "leaving.py:1 raises SystemExit when it is imported (3); correct it"),
         ("tasks .", ". is a folder; give the ONNX file in it"),
+        ("tasks kernels.py:scale --precision bfloat16", "--precision is for models; the tensors of kernels.py:scale"),
         ("tune kernels.py:wrong --args 3", "kernels.py:21: a has 1 dimensions (3,) but is read with 2 indices"),
         ("tune kernels.py:scale --bound other.onnx=5ms", "'other.onnx' is none of the sources; they are: kernels.py:scale"),
         ("tune kernels.py:scale --bound kernels.py:scale=5", "is '5'; write a number and a unit (s, ms, us, ns), as in 5ms"),

@@ -85,6 +85,20 @@ def test_modules_in_floats_of_two_bytes(module: torch.nn.Module, shape: tuple[in
     torch.testing.assert_close(found.double(), exact, rtol=few, atol=few * float(exact.abs().max()))
 
 
+def test_products_of_float32_may_multiply_bfloat16() -> None:
+    module, x = modules.conv_net().eval(), random(1, 3, 12, 12)
+    compiled = torch.compile(module, backend="ansorlite", options={"precision": "bfloat16"})
+    with torch.inference_mode(), warnings.catch_warnings():
+        warnings.filterwarnings("error", message="ansorlite leaves")
+        found, exact = compiled(x), module(x)
+    assert found.dtype is torch.float32
+    few = 4 * torch.finfo(torch.bfloat16).eps * float(exact.abs().max())
+    assert 0 < float((found - exact).abs().max()) < few
+    lower = torch.compile(module, backend="ansorlite", options={"precision": "half"})
+    with torch.inference_mode(), pytest.raises(Exception, match="precision is 'half'; it must be 'float32' or 'bfloat16'"):
+        lower(x)
+
+
 def test_bfloat16_made_and_returned_beside_floats() -> None:
     module = modules.Half()
     x = random(5, 7).T

@@ -36,6 +36,7 @@ def load_kept(
     target: str | Target = "llvm",
     *,
     blocked: bool = True,
+    precision: str = "float32",
 ) -> AnyModel | OpenModel:
     """As :func:`ansorlite.frontends.onnx.load_any`; a model that is native from end to end and has no open dimension is
     remembered by the bytes of its file.
@@ -44,17 +45,17 @@ def load_kept(
         ModelError, ArgumentError, TargetError: as for that function.
     """
     if not isinstance(source, bytes | str | os.PathLike):
-        return loading.load_any(source, shapes, dims, target, blocked=blocked)
+        return loading.load_any(source, shapes, dims, target, blocked=blocked, precision=precision)
     machine, file, cache = resolve(target), File.of(source), default_cache()
     # SHA-1 is twice as fast as others, and nobody gains by two models of his own that are taken for each other.
     digest = hashlib.sha1(file.data, usedforsecurity=False).hexdigest()
     fixed = {name: tuple(shape) for name, shape in (shapes or {}).items()}
-    key = caches.key("model", digest, fixed, dict(dims or {}), machine, blocked)
+    key = caches.key("model", digest, fixed, dict(dims or {}), machine, blocked, precision)
     parts = cache.get_parts(key)
     known = None if parts is None else stored.loads(parts, machine)
     if known is not None:
         return known
-    model = loading.load_any(file, shapes, dims, machine, blocked=blocked)
+    model = loading.load_any(file, shapes, dims, machine, blocked=blocked, precision=precision)
     if isinstance(model, Model) and _EXTERNAL not in file.data:
         with suppress(stored.NotStorableError):  # it is imported anew each time
             cache.put_parts(key, stored.dumps(model))

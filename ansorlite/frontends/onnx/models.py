@@ -8,18 +8,21 @@ from ansorlite.graph.model import Model
 from ansorlite.target import Target, resolve
 
 
-def model_of(imported: Imported, target: str | Target, *, blocked: bool = True) -> AnyModel:
+def model_of(imported: Imported, target: str | Target, *, blocked: bool = True, precision: str = "float32") -> AnyModel:
     """The model of ``imported``: one that is native from end to end, if there are no host steps.
 
     Args:
-        blocked: see :meth:`ansorlite.graph.model.Model.of`.
+        blocked, precision: see :meth:`ansorlite.graph.model.Model.of`.
 
     Raises:
         TargetError: an unknown target.
     """
     if imported.graph is not None:
-        return Model.of(imported.graph, target, blocked=blocked)
-    steps = tuple(step if isinstance(step, HostStep) else Model.of(step, target, blocked=blocked) for step in imported.steps)
+        return Model.of(imported.graph, target, blocked=blocked, precision=precision)
+    steps = tuple(
+        step if isinstance(step, HostStep) else Model.of(step, target, blocked=blocked, precision=precision)
+        for step in imported.steps
+    )
     return HybridModel(
         steps,
         {name: slot.value for name, slot in imported.inputs.items()},

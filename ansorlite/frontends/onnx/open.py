@@ -22,13 +22,14 @@ def open_model(
     dims: Mapping[str, Sizes] | None = None,
     *,
     blocked: bool = True,
+    precision: str = "float32",
 ) -> OpenModel:
     """A checked ``proto``, with all that is open left open but for what ``shapes`` and ``dims`` fix.
 
     Args:
         shapes: input name → for each dimension its extent, or a name that leaves it open.
         dims: open dimension → its size, or the sizes that programs are made for.
-        blocked: see :meth:`ansorlite.graph.model.Model.of`.
+        blocked, precision: see :meth:`ansorlite.graph.model.Model.of`.
 
     Raises:
         ModelError: a shape is given for an input that is not there or declares another one.
@@ -42,10 +43,10 @@ def open_model(
         imported = import_model(proto, fixed, values, constants)
         if imported.graph is not None:
             return imported.graph
-        model = model_of(imported, machine, blocked=blocked)
+        model = model_of(imported, machine, blocked=blocked, precision=precision)
         assert isinstance(model, HybridModel)
         return model
 
     outputs = tuple(entry.name for entry in proto.graph.output)
     inputs, buckets = with_sizes(open_values(proto.graph, shapes or {}), dims or {})
-    return OpenModel(inputs, outputs, buckets, machine, specialize, blocked)
+    return OpenModel(inputs, outputs, buckets, machine, specialize, blocked, precision)

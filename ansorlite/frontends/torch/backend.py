@@ -37,7 +37,7 @@ def backend(
     """What PyTorch finds under the name ``ansorlite``.
 
     Args:
-        options: ``database``, ``trials``, ``space``, ``target``: see :class:`Settings`.
+        options: those of :class:`Settings`, by name.
         mode: one of :data:`MODES`; PyTorch takes a mode or options, not both.
 
     Raises:

@@ -127,7 +127,7 @@ def _executable(
     except Exception as error:  # PyTorch's exporter is many packages, each with errors of its own
         raise NotCompiledError(f"PyTorch cannot export it to ONNX: {_reason(error)}") from error
     try:
-        model = load_model(proto, target=placement.target)
+        model = load_model(proto, target=placement.target, precision=settings.precision)
     except AnsorliteError as error:
         raise NotCompiledError(str(error)) from error
     if isinstance(model, HybridModel):

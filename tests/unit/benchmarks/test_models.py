@@ -70,6 +70,14 @@ def test_models_are_right_untuned(monkeypatch: pytest.MonkeyPatch) -> None:
         assert max(differences.values()) < 1e-4
 
 
+def test_models_in_bfloat16_differ_by_its_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = run(monkeypatch, "--trials", "0", "--against", "torch", "--precision", "bfloat16")
+    for name in ("mlp", "block", "tcn"):
+        differences = found[name]["differences"]
+        assert isinstance(differences, dict)
+        assert all(1e-4 < differences[who] < 0.1 for who in (OURS, "torch"))
+
+
 def test_a_model_is_tuned_once_and_its_page_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     database, page = tmp_path / "models.db", tmp_path / "page.md"
     arguments = (

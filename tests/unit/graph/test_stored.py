@@ -232,6 +232,16 @@ def test_a_model_whose_data_lie_elsewhere_is_not_kept(tmp_path: Path, monkeypatc
         np.testing.assert_array_equal(y, np.full((2, 3), 4 * factor, np.float32))
 
 
+def test_a_model_is_kept_for_each_precision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+    file = file_of(tmp_path / "m.onnx", np.full((4, 3), 1 / 3, np.float32))
+    for _ in range(2):
+        models = [al.from_onnx(file, precision=precision) for precision in ("float32", "bfloat16")]
+        assert [next(iter(model.graph.constants.values())).dtype.name for model in models] == ["float32", "bfloat16"]
+    with pytest.raises(al.AnsorliteError, match="precision is 'half'; it must be 'float32' or 'bfloat16'"):
+        al.from_onnx(tmp_path / "none.onnx", precision="half")
+
+
 def test_channels_in_blocks_can_be_switched_off(tmp_path: Path) -> None:
     def tasks(**how: bool) -> str:
         model = al.from_onnx(LIGHT / "light_squeezenet.onnx", **how)
