@@ -47,6 +47,6 @@ def _is_product(graph: Graph, node: Node) -> bool:
         return False
     if any(graph.values[name].dtype != _WIDE for name in node.inputs):
         return False
-    if node.operator in _CONVOLUTIONS and node.attribute("groups") > 1 and graph.values[node.inputs[1]].shape[1] == 1:
+    if node.operator in _CONVOLUTIONS and node.attribute("groups") == graph.values[node.inputs[0]].shape[1] > 1:
         return False
     return terms(*graph.use(node)) > 1
