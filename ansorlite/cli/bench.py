@@ -38,10 +38,7 @@ _WIDE = 120
 @options.as_json
 def command(
     source: str,
-    sizes: tuple[int, ...],
-    shapes: tuple[str, ...],
-    dims: tuple[str, ...],
-    precision: str,
+    given: options.Given,
     database: Path | None,
     target: str,
     space: str | None,
@@ -56,7 +53,7 @@ def command(
     \b
     ansorlite bench resnet50.onnx --database tuning.db --against onnxruntime
     """
-    workload = fixed(load(source, sizes, options.parse_shapes(shapes), options.parse_dims(dims), target, precision), {})
+    workload = fixed(load(source, given, target), {})
     program = Runnable.make(workload, database, space)
     arrays = load_inputs(program, {}, seed)
     ours: Callable[[], object] = lambda: program(arrays)  # noqa: E731

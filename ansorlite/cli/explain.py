@@ -41,8 +41,7 @@ _SMALL = 0.005
 @click.option("--candidate", type=int, metavar="ID", help="A record's number in `ansorlite records`, not the best.")
 @options.as_json
 def command(
-    source: str, sizes: tuple[int, ...], shapes: tuple[str, ...], dims: tuple[str, ...], precision: str,
-    target: str, database: Path | None,
+    source: str, given: options.Given, target: str, database: Path | None,
     number: int | None, candidate: int | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Say what bounds each statement of a program, by the analytical cost model, beside what was measured.
@@ -51,7 +50,7 @@ def command(
     ansorlite explain kernels.py:matmul --args 512 512 512
     ansorlite explain resnet50.onnx --task 3 --database tuning.db --candidate 17
     """
-    workload = load(source, sizes, options.parse_shapes(shapes), options.parse_dims(dims), target, precision)
+    workload = load(source, given, target)
     task = workload if isinstance(workload, Task) else _chosen([task for task, _ in tasks_of(parts_of(workload))], number)
     chosen, recorded = _candidate(task, database, candidate)
     found = explain(task, chosen)

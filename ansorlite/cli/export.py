@@ -27,10 +27,7 @@ from ansorlite.task import Task
 @options.as_json
 def command(
     source: str,
-    sizes: tuple[int, ...],
-    shapes: tuple[str, ...],
-    dims: tuple[str, ...],
-    precision: str,
+    given: options.Given,
     database: Path | None,
     target: str,
     space: str | None,
@@ -47,7 +44,7 @@ def command(
     ansorlite export resnet50.onnx --database tuning.db -o resnet50.so
     ansorlite export resnet50.onnx --target aarch64+dotprod --database tuning.db -o resnet50.so
     """
-    model = fixed(load(source, sizes, options.parse_shapes(shapes), options.parse_dims(dims), target, precision), {})
+    model = fixed(load(source, given, target), {})
     if isinstance(model, Task):
         raise ArgumentError(f"{source} is a function in a Python file; only models are exported")
     export(model, output, database, space=space, name=name, weights=weights)

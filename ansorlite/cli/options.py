@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -40,17 +42,46 @@ def database(required: bool = False) -> Callable[[_Command], _Command]:
     )
 
 
-def source(command: _Command) -> _Command:
-    """The SOURCE argument, and how to turn it into tasks."""
-    return _with_sizes(command, click.argument("source"))
+@dataclass(frozen=True)
+class Given:
+    """What a command is told of its sources.
+
+    Attributes:
+        sizes: the ints that a function is called with.
+        shapes, dims: of a model's inputs, and of its open dimensions, as :func:`parse_shapes` and :func:`parse_dims` read them.
+        precision: what a model's products of float32 multiply.
+    """
+
+    sizes: tuple[int, ...] = ()
+    shapes: tuple[str, ...] = ()
+    dims: tuple[str, ...] = ()
+    precision: str = PRECISIONS[0]
+
+    def of(self, source: str, sources: tuple[str, ...]) -> Given:
+        """So much of it as is for one of the sources."""
+        shapes, dims = (by_source(sources, items)[source] for items in (self.shapes, self.dims))
+        return replace(self, shapes=shapes, dims=dims)
 
 
-def sources(command: _Command) -> _Command:
-    """One SOURCE or several."""
-    return _with_sizes(command, click.argument("sources", metavar="SOURCE...", nargs=-1, required=True))
+def source(command: Callable[..., None]) -> Callable[..., None]:
+    """The SOURCE argument, and how to turn it into tasks: ``source`` and ``given``."""
+    return _with_given(command, click.argument("source"))
 
 
-def _with_sizes(command: _Command, argument: Callable[[_Command], _Command]) -> _Command:
+def sources(command: Callable[..., None]) -> Callable[..., None]:
+    """One SOURCE or several: ``sources`` and ``given``."""
+    return _with_given(command, click.argument("sources", metavar="SOURCE...", nargs=-1, required=True))
+
+
+def _with_given(
+    command: Callable[..., None], argument: Callable[[Callable[..., None]], Callable[..., None]]
+) -> Callable[..., None]:
+    @wraps(command)
+    def gathered(
+        *, sizes: tuple[int, ...], shapes: tuple[str, ...], dims: tuple[str, ...], precision: str, **others: Any
+    ) -> None:
+        command(given=Given(sizes, shapes, dims, precision), **others)
+
     options = (
         argument,
         click.option(
@@ -76,9 +107,10 @@ def _with_sizes(command: _Command, argument: Callable[[_Command], _Command]) -> 
             help="What products and convolutions of float32 in a model multiply; their sums stay float32.",
         ),
     )
+    result: Callable[..., None] = gathered
     for option in reversed(options):
-        command = option(command)
-    return command
+        result = option(result)
+    return result
 
 
 class IntListCommand(click.Command):

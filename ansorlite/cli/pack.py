@@ -24,10 +24,7 @@ from ansorlite.tuner.workload import parts_of, tasks_of
 def command(
     database: Path,
     source: str,
-    sizes: tuple[int, ...],
-    shapes: tuple[str, ...],
-    dims: tuple[str, ...],
-    precision: str,
+    given: options.Given,
     target: str,
     output: Path,
     as_json: bool,
@@ -39,7 +36,7 @@ def command(
     \b
     ansorlite pack tuning.db resnet50.onnx -o resnet50.pack
     """
-    workload = load(source, sizes, options.parse_shapes(shapes), options.parse_dims(dims), target, precision)
+    workload = load(source, given, target)
     tasks = [task for task, _ in tasks_of(parts_of(workload))]
     with Database(database, create=False) as records:
         found = write_pack([records], tasks, output, Path(source).name)

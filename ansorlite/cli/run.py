@@ -26,10 +26,7 @@ from ansorlite.writing import writing
 @options.as_json
 def command(
     source: str,
-    sizes: tuple[int, ...],
-    shapes: tuple[str, ...],
-    dims: tuple[str, ...],
-    precision: str,
+    given: options.Given,
     database: Path | None,
     target: str,
     space: str | None,
@@ -44,7 +41,7 @@ def command(
     ansorlite run resnet50.onnx --database tuning.db --input data=x.npy --output-dir out
     """
     files = options.parse_assignments(inputs, "--input data=x.npy")
-    workload = load_open(source, sizes, options.parse_shapes(shapes), options.parse_dims(dims), target, precision)
+    workload = load_open(source, given, target)
     program = Runnable.make(fixed(workload, files), database, space)
     arrays = load_inputs(program, files, seed)
     outputs = program(arrays)

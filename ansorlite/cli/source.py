@@ -6,12 +6,13 @@ import contextlib
 import inspect
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from ansorlite.api.from_onnx import from_onnx
+from ansorlite.cli.options import Given, parse_dims, parse_shapes
 from ansorlite.errors import ArgumentError, ExpressionError, ModelError
 from ansorlite.graph.hybrid import AnyModel
 from ansorlite.graph.open_model import OpenModel
@@ -20,60 +21,41 @@ from ansorlite.python_file import module_of
 from ansorlite.task import Task
 
 
-def load(
-    source: str,
-    sizes: Sequence[int],
-    shapes: Mapping[str, tuple[int, ...]],
-    dims: Mapping[str, int | tuple[int, ...]],
-    target: str,
-    precision: str = "float32",
-) -> Task | AnyModel | OpenModel:
+def load(source: str, given: Given, target: str) -> Task | AnyModel | OpenModel:
     """The model of ``model.onnx``, or the task of ``kernels.py:function``. A model is an open one only if a dimension is open.
 
     What shapes depend on the values of is left to Python: there are no values before the model runs.
-
-    Args:
-        sizes: the ints that the function is called with.
-        shapes: input shapes of the model.
-        dims: sizes of its open dimensions.
-        precision: what its products of float32 multiply.
 
     Raises:
         ModelError: a model file that does not exist or cannot be used.
         ArgumentError: a Python file or function that does not exist, or that does not take these ints.
         ExpressionError: the function makes no sense of them; the message names the line.
     """
-    workload = load_open(source, sizes, shapes, dims, target, precision)
+    workload = load_open(source, given, target)
     return workload.at({}) if isinstance(workload, OpenModel) and not workload.dims else workload
 
 
-def load_open(
-    source: str,
-    sizes: Sequence[int],
-    shapes: Mapping[str, tuple[int, ...]],
-    dims: Mapping[str, int | tuple[int, ...]],
-    target: str,
-    precision: str = "float32",
-) -> Task | AnyModel | OpenModel:
+def load_open(source: str, given: Given, target: str) -> Task | AnyModel | OpenModel:
     """As :func:`load`, but a model whose shapes depend on the values of inputs is an open one, too.
 
     Raises:
         ModelError, ArgumentError, ExpressionError: as :func:`load`.
     """
+    shapes, dims = parse_shapes(given.shapes), parse_dims(given.dims)
     path, colon, function = source.rpartition(":")
     if colon and path.endswith(".py"):
-        if precision != PRECISIONS[0]:
+        if given.precision != PRECISIONS[0]:
             raise ArgumentError(f"--precision is for models; the tensors of {source} say themselves what they multiply")
-        return _load_kernel(Path(path), function, sizes, target)
+        return _load_kernel(Path(path), function, given.sizes, target)
     if source.endswith(".py"):
         raise ArgumentError(f"{source} needs the name of a function: {source}:matmul")
-    if sizes:
+    if given.sizes:
         raise ArgumentError(f"--args is for a function in a Python file; {source} is a model, whose inputs --shape and --dim fix")
     if Path(source).is_dir():
         raise ModelError(f"{source} is a folder; give the ONNX file in it")
     if not Path(source).is_file():
         raise ModelError(f"there is no file {source}; give an ONNX model, or a function in a Python file as in kernels.py:matmul")
-    return from_onnx(source, shapes=dict(shapes), target=target, dims=dims, precision=precision)
+    return from_onnx(source, shapes=shapes, target=target, dims=dims, precision=given.precision)
 
 
 def _load_kernel(path: Path, name: str, sizes: Sequence[int], target: str) -> Task:

@@ -20,10 +20,7 @@ from ansorlite.tuner.workload import parts_of, tasks_of
 @options.as_json
 def command(
     source: str,
-    sizes: tuple[int, ...],
-    shapes: tuple[str, ...],
-    dims: tuple[str, ...],
-    precision: str,
+    given: options.Given,
     target: str,
     as_json: bool,
 ) -> None:
@@ -32,7 +29,7 @@ def command(
     \b
     ansorlite tasks resnet50.onnx
     """
-    workload = load(source, sizes, options.parse_shapes(shapes), options.parse_dims(dims), target, precision)
+    workload = load(source, given, target)
     fallbacks: tuple[HostStep, ...] = workload.fallbacks if isinstance(workload, HybridModel) else ()
     # A model may run in Python altogether.
     has_tasks = isinstance(workload, Task) or bool(workload.tasks)

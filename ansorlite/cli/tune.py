@@ -37,10 +37,7 @@ from ansorlite.tuner.result import TaskResult, TuneResult
 @options.as_json
 def command(
     sources: tuple[str, ...],
-    sizes: tuple[int, ...],
-    shapes: tuple[str, ...],
-    dims: tuple[str, ...],
-    precision: str,
+    given: options.Given,
     objective: str,
     bounds: tuple[str, ...],
     references: tuple[str, ...],
@@ -72,12 +69,7 @@ def command(
     ansorlite tune a.onnx b.onnx --objective bounds --bound a.onnx=5ms --stop-below 0.1%
     """
     wanted = goals.goals(sources, bounds, references, weights)
-    of = options.by_source(sources, shapes)
-    open_dims = options.by_source(sources, dims)
-    workload = [
-        load(source, sizes, options.parse_shapes(of[source]), options.parse_dims(open_dims[source]), target, precision)
-        for source in sources
-    ]
+    workload = [load(source, given.of(source, sources), target) for source in sources]
     result = tune(
         workload,
         trials=trials,

@@ -13,7 +13,7 @@ from ansorlite.target import Target
 from ansorlite.te.ops import DOTS
 
 
-def cut(graph: Graph, target: Target, blocked: bool, precision: str = "float32") -> tuple[Graph, tuple[FusionGroup, ...]]:
+def cut(graph: Graph, target: Target, blocked: bool, precision: str) -> tuple[Graph, tuple[FusionGroup, ...]]:
     """``graph`` after all passes, and the groups of nodes that are computed together, in running order.
 
     Args:

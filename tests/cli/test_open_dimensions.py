@@ -12,6 +12,7 @@ import pytest
 from click.testing import Result
 from onnx import TensorProto, helper
 
+from ansorlite.cli.options import Given
 from ansorlite.cli.program import fixed
 from ansorlite.cli.source import load_open
 from ansorlite.graph.hybrid import HybridModel
@@ -92,7 +93,7 @@ def test_a_run_takes_values_that_decide_shapes_from_files(folder: Path, call_jso
         np.testing.assert_allclose(np.load(output["file"]), np.exp(np.exp(x.reshape(shape))), rtol=1e-5)
     assert call_json("tasks", "reshape.onnx")["tasks"]
     # Without the values, what depends on them runs in Python.
-    whole = load_open("reshape.onnx", (), {}, {}, "llvm")
+    whole = load_open("reshape.onnx", Given(), "llvm")
     assert isinstance(fixed(whole, {"x": "x.npy"}), HybridModel)
     assert isinstance(fixed(whole, {"shape": "shape.npy"}), Model)
 
