@@ -21,7 +21,7 @@ from ansorlite.task import Task
 from ansorlite.task_scheduler import Share, TaskScheduler
 from ansorlite.tuner.clock import PhaseClock
 from ansorlite.tuner.events import Finished, Listener, Measured, RoundFinished, Started
-from ansorlite.tuner.interrupt import deferred_interrupt
+from ansorlite.tuner.interrupt import Interrupts
 from ansorlite.tuner.result import Stop, Trial, TuneResult
 from ansorlite.tuner.state import TaskState
 
@@ -131,6 +131,7 @@ class Tuner:
         self._restored = 0
         self._confirming = False
         self._longest = 0.0  # seconds of one program that ran, compiled, timed and checked
+        self._interrupts = Interrupts()
 
     def run(self) -> TuneResult:
         """Tune until the trials or the time are spent, every strategy is at its end, or Ctrl-C.
@@ -139,15 +140,9 @@ class Tuner:
             TuningError: no program of any task runs, not even the loops as written.
         """
         try:
-            tasks = tuple((state.task, sum(state.uses)) for state in self._states)
-            self._listener(Started(tasks, self._limit, self._time_limit, self._begun))
-            self._restore()
-            stopped = self._reason
-            if not self._finished or (self._unconfirmed and len(self._history) < self._limit):
-                with self._open_measurer() as measurer:
-                    self._search(measurer)
-                    stopped = self._reason
-                    self._confirm(measurer)
+            with self._interrupts.watched():
+                stopped = self._run()
+                self._interrupts.check()
         except KeyboardInterrupt:
             stopped = Stop.INTERRUPTED
         result = self._result(stopped)
@@ -156,6 +151,18 @@ class Tuner:
             raise TuningError(f"no program runs, not even the loops as written: {error}")
         self._listener(Finished(result))
         return result
+
+    def _run(self) -> Stop:
+        tasks = tuple((state.task, sum(state.uses)) for state in self._states)
+        self._listener(Started(tasks, self._limit, self._time_limit, self._begun))
+        self._restore()
+        stopped = self._reason
+        if not self._finished or (self._unconfirmed and len(self._history) < self._limit):
+            with self._open_measurer() as measurer:
+                self._search(measurer)
+                stopped = self._reason
+                self._confirm(measurer)
+        return stopped
 
     @property
     def _finished(self) -> bool:
@@ -314,7 +321,7 @@ class Tuner:
         measured: list[Measurement] = []
         with self._clock.measuring():
             for measurement in measurer.measure(state.task, candidates, state.best):
-                with deferred_interrupt():
+                with self._interrupts.deferred():
                     self._database.add(state.task, measurement)
                     self._note(index, measurement, restored=False)
                 measured.append(measurement)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 import sqlite3
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from ansorlite.tuner.clock import PhaseClock
 from ansorlite.tuner.events import Event, Finished, Measured, RoundFinished, Started
 from ansorlite.tuner.result import Stop
 from ansorlite.tuner.state import TaskState
+from tests.interrupts import interruptible
 from tests.unit.tuner.fakes import FakeMeasurer, ListStrategy, PlainKeys, candidate, formula, run, scale_task
 
 
@@ -135,6 +137,42 @@ def test_ctrl_c_keeps_every_record(tmp_path: Path) -> None:
     assert result.tasks[0].best is not None
     with Database(path) as database:
         assert len(database.records()) == 6
+
+
+class _Finalized:
+    """Ctrl-C arrives while it is finalized, where Python only prints what is raised."""
+
+    def __del__(self) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+
+class _Interrupting(list[Event]):
+    """Events; Ctrl-C arrives with the first of a kind after so many, and is lost."""
+
+    def __init__(self, kind: type[Event], after: int) -> None:
+        super().__init__()
+        self._kind, self._after = kind, after
+
+    def append(self, event: Event) -> None:
+        super().append(event)
+        if len(self) > self._after and isinstance(event, self._kind):
+            _Finalized()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize(("kind", "after", "trials"), [(Measured, 5, 5), (RoundFinished, 20, 20)])
+def test_ctrl_c_is_not_lost_in_a_finalizer(tmp_path: Path, kind: type[Event], after: int, trials: int) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    interruptible()
+    try:
+        result = run([state()], 20, tmp_path / "a.db", events=_Interrupting(kind, after))
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert result.interrupted
+    assert result.trials == trials
+    with Database(tmp_path / "a.db") as database:
+        assert len(database.records()) == result.trials
 
 
 def test_no_program_at_all_is_an_error(tmp_path: Path) -> None:
