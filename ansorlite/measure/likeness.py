@@ -22,6 +22,8 @@ from ansorlite.task import Task
 _SIDE: Final = 192
 #: What is copied lies beyond the last cache so many times.
 _BEYOND: Final = 2
+#: But takes no more bytes than this: a virtual machine is told of a cache that it shares with many others.
+_LARGEST: Final = 64 << 20
 #: Each is timed so often, and the best counts: whatever else runs on a machine can only slow it.
 _ATTEMPTS: Final = 3
 
@@ -91,6 +93,6 @@ def _product(target: Target) -> Task:
 
 
 def _copy(target: Target) -> Task:
-    rows = max(1, _BEYOND * max(target.l3, target.l2) // 4 // 1024)
+    rows = max(1, min(_BEYOND * max(target.l3, target.l2), _LARGEST) // 4 // 1024)
     a = te.placeholder((rows, 1024), name="A")
     return Task([a, te.compute(a.shape, lambda i, j: a[i, j] + 1.0, name="B")], target)

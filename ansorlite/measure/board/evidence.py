@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from ansorlite.measure.filling import from_bfloat16
 
 Array = np.ndarray[Any, Any]
+
+#: Blocks that are summed at a time: what sums take in memory does not grow with the output.
+_PIECE: Final = 1024
 
 
 @dataclass(frozen=True)
@@ -45,16 +48,27 @@ def places(question: Question, size: int) -> Array:
     return np.random.default_rng((question.seed, 0)).integers(0, size, question.sample)
 
 
-def weights(question: Question, size: int) -> Array:
-    """Of all elements: of either sign, none near 0. (size,) float32."""
-    numbers = np.random.default_rng((question.seed, 1)).random(size, dtype=np.float32)
-    return np.where(numbers < 0.5, numbers - 1, numbers).astype(np.float32)
+def sums(question: Question, values: Array, *, largest: bool = False) -> Array:
+    """Of each ``question.block`` of ``values`` (flat), with their weights. (blocks,) float64.
+
+    Args:
+        largest: as large as these sums could be, were each of ``values``, none below 0, the size of an element of either sign.
+    """
+    generator = np.random.default_rng((question.seed, 1))
+    piece = _PIECE * question.block
+    found = []
+    for begin in range(0, values.size, piece):
+        part = values[begin : begin + piece]
+        weights = _weights(generator, part.size)
+        weighted = (np.abs(weights) if largest else weights) * part
+        found.append(np.add.reduceat(weighted, np.arange(0, part.size, question.block)))
+    return np.concatenate(found)
 
 
-def sums(question: Question, values: Array) -> Array:
-    """Of each ``question.block`` of ``values`` (flat), with their weights. (blocks,) float64."""
-    weighted = weights(question, values.size).astype(np.float64) * values
-    return np.add.reduceat(weighted, np.arange(0, values.size, question.block))
+def _weights(generator: np.random.Generator, size: int) -> Array:
+    """Of so many elements more: of either sign, none near 0. (size,) float64."""
+    numbers = generator.random(size, dtype=np.float32)
+    return np.where(numbers < 0.5, numbers - 1, numbers).astype(np.float64)
 
 
 def numbers(output: Array, dtype: str) -> Array:
