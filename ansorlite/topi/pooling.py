@@ -14,7 +14,7 @@ from ansorlite.te.tensor import Tensor
 from ansorlite.topi.elementwise import elementwise
 from ansorlite.topi.padding import pad
 from ansorlite.topi.reduction import reduce_max, reduce_mean, reduce_sum
-from ansorlite.topi.wide import wide
+from ansorlite.topi.wide import comparable, narrow, wide
 from ansorlite.topi.windows import Window, window
 
 
@@ -58,7 +58,8 @@ def max_pool(
         ExpressionError: a window that does not fit the data.
     """
     slide = window(kernel, strides=strides, before=before, after=after, dilations=dilations, ceil_mode=ceil_mode)
-    return reduce_windows(x, slide, lowest(x.dtype), te.max, "max_pool")
+    largest = reduce_windows(x, slide, lowest(x.dtype), lambda v, axis: te.max(comparable(v), axis=axis), "max_pool")
+    return narrow(largest, x.dtype)
 
 
 def max_pool_places(

@@ -12,7 +12,7 @@ from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis, Expr
 from ansorlite.te.tensor import Tensor
 from ansorlite.topi.elementwise import elementwise
-from ansorlite.topi.wide import narrow, wide
+from ansorlite.topi.wide import comparable, narrow, wide
 
 
 def normalized_axes(axes: Sequence[int] | None, rank: int) -> tuple[int, ...]:
@@ -63,6 +63,11 @@ def wide_sum_square(x: Tensor, *, axes: Sequence[int] | None = None, keepdims: b
     return reduce(te.sum, x, axes, keepdims, "sum_square", lambda v: wide(v) * wide(v))
 
 
+def wide_max(x: Tensor, *, axes: Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
+    """:func:`reduce_max` that is not made bfloat16 again yet; see :func:`wide_sum`."""
+    return reduce(te.max, x, axes, keepdims, "max", comparable)
+
+
 def wide_l1(x: Tensor, *, axes: Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """:func:`reduce_l1` that is not rounded yet; see :func:`wide_sum`."""
     return reduce(te.sum, x, axes, keepdims, "l1", lambda v: wide(te.abs(v)))
@@ -77,11 +82,11 @@ def reduce_prod(x: Tensor, *, axes: Sequence[int] | None = None, keepdims: bool 
 
 
 def reduce_max(x: Tensor, *, axes: Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
-    return reduce(te.max, x, axes, keepdims, "max")
+    return narrow(wide_max(x, axes=axes, keepdims=keepdims), x.dtype)
 
 
 def reduce_min(x: Tensor, *, axes: Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
-    return reduce(te.min, x, axes, keepdims, "min")
+    return narrow(reduce(te.min, x, axes, keepdims, "min", comparable), x.dtype)
 
 
 def reduce_mean(x: Tensor, *, axes: Sequence[int] | None = None, keepdims: bool = False) -> Tensor:

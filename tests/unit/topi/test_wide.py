@@ -19,9 +19,9 @@ from ansorlite.topi.einsum import einsum
 from ansorlite.topi.indexing import Scatter, scatter_elements
 from ansorlite.topi.matmul import gemm, matmul
 from ansorlite.topi.patterns import cumulative_sum
-from ansorlite.topi.pooling import average_pool, global_lp_pool
-from ansorlite.topi.reduction import reduce_l1, reduce_l2, reduce_log_sum_exp, reduce_mean, reduce_sum
-from ansorlite.topi.softmax import softmax
+from ansorlite.topi.pooling import average_pool, global_lp_pool, max_pool
+from ansorlite.topi.reduction import reduce_l1, reduce_l2, reduce_log_sum_exp, reduce_max, reduce_mean, reduce_min, reduce_sum
+from ansorlite.topi.softmax import log_softmax, softmax
 
 #: From this many ones on, a sum in float16 does not grow any more.
 MANY = 4096
@@ -61,6 +61,39 @@ def test_a_sum_of_many_ones(name: str, dtype: type) -> None:
     compiled, meaning = _kernel(operator, [np.ones(shape, dtype) for shape in shapes])
     for result in (compiled, meaning):
         np.testing.assert_allclose(result.astype(np.float64), expected, rtol=float(ml_dtypes.finfo(dtype).eps))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16], ids=["float16", "bfloat16"])
+@pytest.mark.parametrize("operator", [softmax, log_softmax])
+def test_softmax_rounds_once(operator: Callable[..., Tensor], dtype: type) -> None:
+    x = np.random.default_rng(0).normal(0, 4, (5, 300)).astype(dtype)
+    shifted = x.astype(np.float64) - x.astype(np.float64).max(1, keepdims=True)
+    total = np.exp(shifted).sum(1, keepdims=True)
+    expected = np.exp(shifted) / total if operator is softmax else shifted - np.log(total)
+    compiled, meaning = _kernel(lambda x: operator(x, axes=[1]), [x])
+    for result in (compiled, meaning):
+        # Half a unit in the last place, and what float32 rounds before.
+        half = float(ml_dtypes.finfo(dtype).eps) / 2 + 1e-5
+        np.testing.assert_allclose(result.astype(np.float64), expected, rtol=half, atol=float(ml_dtypes.finfo(dtype).tiny))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16], ids=["float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["max", "min", "pool"])
+def test_extremes_are_elements(name: str, dtype: type) -> None:
+    x = np.random.default_rng(0).normal(0, 4, (1, 3, 12, 12)).astype(dtype)
+    x[0, 0, 0, 0], x[0, 1], x[0, 2] = np.nan, -np.inf, -np.abs(x[0, 2])
+    operator: dict[str, Callable[..., Tensor]] = {
+        "max": lambda x: reduce_max(x, axes=[2, 3]),
+        "min": lambda x: reduce_min(x, axes=[2, 3]),
+        "pool": lambda x: max_pool(x, kernel=(3, 3), strides=(3, 3)),
+    }
+    expected = {
+        "max": lambda: x.max((2, 3)),
+        "min": lambda: x.min((2, 3)),
+        "pool": lambda: x.reshape(1, 3, 4, 3, 4, 3).max((3, 5)),
+    }
+    for result in _kernel(operator[name], [x]):
+        np.testing.assert_array_equal(result.astype(np.float32), expected[name]().astype(np.float32))
 
 
 def test_a_running_sum() -> None:
