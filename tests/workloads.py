@@ -45,12 +45,15 @@ def int8_matmul(m: int = 128, n: int = 128, k: int = 128) -> Tensors:
     return [a, b, c]
 
 
-def widened_matmul(m: int = 128, n: int = 128, k: int = 128, dtype: str = "bfloat16") -> Tensors:
-    """Products of narrow floats, added up in float32."""
-    a, b = te.placeholder((m, k), dtype, name="A"), te.placeholder((k, n), dtype, name="B")
+def widened_matmul(m: int = 128, n: int = 128, k: int = 128, dtype: str = "bfloat16", *, turned: bool = False) -> Tensors:
+    """Products of narrow floats, added up in float32; of a matrix whose columns are the rows, if that is ``turned``."""
+    a, b = te.placeholder((k, m) if turned else (m, k), dtype, name="A"), te.placeholder((k, n), dtype, name="B")
     r = te.reduce_axis(k, name="k")
-    c = te.compute((m, n), lambda i, j: te.sum(te.cast(a[i, r], "float32") * te.cast(b[r, j], "float32"), axis=r), name="C")
-    return [a, b, c]
+
+    def product(i: te.Expr, j: te.Expr) -> te.Expr:
+        return te.cast(a[(r, i) if turned else (i, r)], "float32") * te.cast(b[r, j], "float32")
+
+    return [a, b, te.compute((m, n), lambda i, j: te.sum(product(i, j), axis=r), name="C")]
 
 
 def widened_conv2d(ci: int = 6, h: int = 4, w: int = 5, co: int = 4, block: int = 0, stride: int = 1, pad: int = 1) -> Tensors:

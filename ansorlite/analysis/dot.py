@@ -106,6 +106,25 @@ def dot_products(tensor: Tensor, ops: Sequence[BinaryOp]) -> Iterator[DotProduct
                     break
 
 
+def steps_apart(tensor: Tensor, how: DotProduct) -> bool:
+    """Whether the words of a row of the product do not lie side by side in memory, and no longer part of the sum does, as along a
+    wide window over few channels. A row is of the factor that the last dimension of ``tensor`` does not index."""
+    rows = (factor for factor in (how.a, how.b) if tensor.axes[-1] not in free_vars(factor.read) and not factor.adjacent)
+    words = -(-how.axis.extent // how.width)
+    return any(all(axis.extent < words for axis in _summed(factor.read.indices[-1])) for factor in rows)
+
+
+def _summed(index: Expr) -> Iterator[Axis]:
+    return (axis for axis in free_vars(index) if isinstance(axis, Axis) and axis.reduce)
+
+
+def words_dot(tensor: Tensor) -> BinaryOp | None:
+    """The dot product of words that ``tensor`` is a sum of; ``None`` if it is none."""
+    body = tensor.body
+    product = body.body if isinstance(body, Reduce) and body.op is ReduceOp.SUM else None
+    return product.op if isinstance(product, Binary) and product.op in DOTS else None
+
+
 def _pays(how: DotProduct) -> bool:
     return min(how.a.uses, how.b.uses) >= _LEAST_REUSE and _padding(how.axis, how.width) <= _MOST_PADDING
 

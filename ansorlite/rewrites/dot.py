@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from ansorlite.analysis.dot import DotProduct, Factor
 from ansorlite.te import dtypes
@@ -17,7 +17,7 @@ from ansorlite.te.traversal import free_vars, reads, rewrite, substitute
 from ansorlite.te.words import WORD, Pieces
 
 
-def dot_words(dag: ComputeDAG, stage: str, how: DotProduct, names: tuple[str, str]) -> ComputeDAG:
+def dot_words(dag: ComputeDAG, stage: str, how: DotProduct, names: tuple[str, str], *, steps_last: bool = False) -> ComputeDAG:
     """A sum of products of small numbers over words of them::
 
         C[i] = sum(A[i, k] * B[k], k)   ->   A_w[i, w] = word(A[i, 4w], ..., A[i, 4w + 3]); B_w[w] = ...
@@ -25,6 +25,10 @@ def dot_words(dag: ComputeDAG, stage: str, how: DotProduct, names: tuple[str, st
 
     Pieces past the end of the axis are 0, in both words. Where the words of an operand are what memory has already, it becomes
     a tensor of words itself, and no stage makes them.
+
+    Args:
+        steps_last: whether the words of a row of the product lie side by side, in whatever order its elements do. A row is of
+            a factor that the last dimension of the stage does not index.
     """
     target = tensor_named(dag, stage)
     pieces = DOTS[how.op]
@@ -46,8 +50,12 @@ def dot_words(dag: ComputeDAG, stage: str, how: DotProduct, names: tuple[str, st
         def operand(factor: Factor, kind: Pieces, name: str) -> Read:
             source = redirect(factor.read)
             assert isinstance(source, Read)
-            made = source.tensor if factor.read.tensor in in_place else _packed(factor, how.axis, kind, name, redirect)
-            return _read_of(made, factor, how.axis, words, kind.count)
+            if factor.read.tensor in in_place:
+                return _read_of(source.tensor, factor, how.axis, words, kind.count)
+            rows = steps_last and target.axes[-1] not in free_vars(factor.read)
+            order = sorted(range(source.tensor.ndim), key=lambda d: rows and d == factor.dim)
+            made = _packed(factor, how.axis, kind, name, redirect, order)
+            return _read_of(made, factor, how.axis, words, kind.count, order)
 
         a, b = map(operand, factors, pieces, names)
         axes = tuple(words if axis is how.axis else axis for axis in target.body.axes)
@@ -117,8 +125,10 @@ def _retyped(body: Expr) -> Expr:
     return Select(body.cond, _retyped(body.then), _retyped(body.otherwise), WORD) if isinstance(body, Select) else body
 
 
-def _packed(factor: Factor, axis: Axis, pieces: Pieces, name: str, redirect: Callable[[Expr], Expr]) -> Tensor:
-    """The stage that makes words of a factor: over the dimensions of the tensor read, that of ``axis`` in words."""
+def _packed(
+    factor: Factor, axis: Axis, pieces: Pieces, name: str, redirect: Callable[[Expr], Expr], order: Sequence[int]
+) -> Tensor:
+    """The stage that makes words of a factor: over the dimensions of the tensor read in this order, that of ``axis`` in words."""
     source = factor.read.tensor
     whole = bool(factor.start.terms) or bool(factor.start.constant)
     length = source.shape[factor.dim] // pieces.count * pieces.count if whole else axis.extent
@@ -139,7 +149,7 @@ def _packed(factor: Factor, axis: Axis, pieces: Pieces, name: str, redirect: Cal
         placed = piece << number * pieces.bits if number else piece
         word = placed if word is None else word | placed
     assert word is not None
-    return Tensor(name, shape, WORD, axes, word)
+    return Tensor(name, tuple(shape[d] for d in order), WORD, tuple(axes[d] for d in order), word)
 
 
 def _bits(value: Expr, pieces: Pieces) -> Expr:
@@ -157,12 +167,12 @@ def _at(factor: Factor, places: Mapping[Var, Expr], read: Read) -> Expr:
     return substitute(open_, {**places, element: read})
 
 
-def _read_of(made: Tensor, factor: Factor, axis: Axis, words: Axis, count: int) -> Read:
-    """The word in which the factor's element is."""
+def _read_of(made: Tensor, factor: Factor, axis: Axis, words: Axis, count: int, order: Sequence[int] | None = None) -> Read:
+    """The word in which the factor's element is; the dimensions of the tensor read are in this order there, or in their own."""
     at: dict[Var, Expr] = {axis: words}
     start = Affine(
         tuple((term, coefficient // count) for term, coefficient in factor.start.terms), factor.start.constant // count
     )
     place = (start + Affine(((words, 1),), 0)).expr()
-    indices = (place if d == factor.dim else substitute(i, at) for d, i in enumerate(factor.read.indices))
-    return Read(made, tuple(indices), WORD)
+    indices = [place if d == factor.dim else substitute(i, at) for d, i in enumerate(factor.read.indices)]
+    return Read(made, tuple(indices if order is None else (indices[d] for d in order)), WORD)

@@ -252,10 +252,12 @@ class Schedule:
         """See :class:`~ansorlite.schedule.primitives.rewrites.AddUnitAxis`."""
         self.apply(p.AddUnitAxis(_stage(stage)))
 
-    def tensorize(self, loop: LoopRef, op: str, *, words: tuple[str, str] | None = None) -> tuple[Stage, ...]:
+    def tensorize(
+        self, loop: LoopRef, op: str, *, words: tuple[str, str] | None = None, steps_last: bool = False
+    ) -> tuple[Stage, ...]:
         """See :class:`~ansorlite.schedule.primitives.products.Tensorize`."""
         a, b = words or (unused_name(self.dag, f"{loop.stage}_a"), unused_name(self.dag, f"{loop.stage}_b"))
-        return _stages(self.apply(p.Tensorize(_loop(loop), op, (Name(a), Name(b)))))
+        return _stages(self.apply(p.Tensorize(_loop(loop), op, (Name(a), Name(b)), steps_last)))
 
     def convert(self, stage: Stage | str, copies: Sequence[str]) -> tuple[Stage, ...]:
         """See :class:`~ansorlite.schedule.primitives.products.Convert`."""

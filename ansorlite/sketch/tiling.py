@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ansorlite.analysis.access import LEAST_LANES, accesses, contiguous_axis
 from ansorlite.analysis.constants import constant_stages
+from ansorlite.analysis.dot import words_dot
 from ansorlite.analysis.predicates import is_expensive, is_strictly_inlinable, packable, reused_over
 from ansorlite.schedule.refs import LoopRef
 from ansorlite.schedule.schedule import Schedule
@@ -222,6 +223,8 @@ def packs(state: State, stage: Tensor, lane: Axis, structure: str) -> tuple[tupl
     packed, for they are there before the nest begins, and ``operands`` made of inputs, which are computed into the copy and
     nowhere else.
 
+    Matrix units read a row's words side by side, as their stage has them, and not in the order of use: none is packed.
+
     A constant operand, or a stage that follows from constants alone, is packed at the root whenever it can be: that is done
     before the first call, and costs none of them.
     """
@@ -232,8 +235,11 @@ def packs(state: State, stage: Tensor, lane: Axis, structure: str) -> tuple[tupl
     may: list[Pack] = []
     spread: list[Pack] = []
     loadable = True
+    on_matrix_units = words_dot(stage) in target.matrix_dots
     for access in accesses(stage):
         stride = access.stride(lane)
+        if stride == 0 and on_matrix_units:
+            continue
         stays = access.tensor in constants and not is_strictly_inlinable(state.dag, access.tensor)
         constant = access.tensor.constant or stays
         single = sum(other.tensor is access.tensor for other in accesses(stage)) == 1

@@ -25,7 +25,8 @@ class Tensorize(Rewrite):
 
         C[i] = sum(A[i, k] * B[k])      ->      C[i] = sum(dot(A_w[i, w], B_w[w]), w)       # tensorize(k, "dot_u8s8")
 
-    Words that are what memory has already need no stage.
+    Words that are what memory has already need no stage. Others are in the order of what they are made of; with ``steps_last``,
+    those of a factor that the last dimension of the result does not index lie side by side, as matrix units read rows.
     """
 
     method: ClassVar = "tensorize"
@@ -34,6 +35,7 @@ class Tensorize(Rewrite):
     loop: LoopRef
     op: str
     words: tuple[Name, Name]
+    steps_last: bool = False
 
     def apply(self, structure: Structure) -> Structure:
         tensor = structure.untouched(self.loop.stage)
@@ -46,7 +48,7 @@ class Tensorize(Rewrite):
             raise ScheduleError(f"loop {self.loop} is no sum of products that {self.op} can add up")
         for name in self.words:
             structure.check_unused(name)
-        return structure.rewritten(dot_words(structure.dag, tensor.name, how, self.words))
+        return structure.rewritten(dot_words(structure.dag, tensor.name, how, self.words, steps_last=self.steps_last))
 
     def results(self, after: Structure) -> Results:
         return tuple(StageRef(name) for name in self.words if name in after.tensors)

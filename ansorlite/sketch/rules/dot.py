@@ -2,12 +2,13 @@
 
 It is asked about the expression alone: which dot products the machine has, and whether the values of both factors fit
 into the pieces of their words. The words are stages of their own, which are then given a place like any other, or what memory has
-anyway; the sum over words is visited again, and tiled like any other sum. Without such an instruction nothing changes.
+anyway; the sum over words is visited again, and tiled like any other sum. Matrix units multiply rows whose words lie side by
+side. Without such an instruction nothing changes.
 """
 
 from __future__ import annotations
 
-from ansorlite.analysis.dot import dot_product
+from ansorlite.analysis.dot import dot_product, steps_apart
 from ansorlite.sketch.state import Applicability, Rule, State
 
 
@@ -21,7 +22,8 @@ def _apply(state: State) -> tuple[State, ...]:
     how = dot_product(stage, state.target.dots)
     assert how is not None
     s = state.fork()
-    words = s.tensorize(s.stage(stage)[how.axis], how.op.value)
+    steps_last = how.op in state.target.matrix_dots and steps_apart(stage, how)
+    words = s.tensorize(s.stage(stage)[how.axis], how.op.value, steps_last=steps_last)
     return (state.visited(s, first=(stage.name, *(made.name for made in words))),)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from ansorlite import te
-from ansorlite.analysis.dot import dot_product
+from ansorlite.analysis.dot import dot_product, steps_apart
 from ansorlite.target import NAMED, Target
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.ops import BinaryOp
@@ -159,3 +159,31 @@ def test_the_channels_of_a_block_are_dotted_from_the_start_of_a_word_on() -> Non
     assert halves is not None
     assert halves.op is BinaryOp.DOT_S16S16
     assert dot_product(conv_of_blocks(5), BYTES.dots) is None
+
+
+def _windows(channels: int, window: int) -> te.Tensor:
+    """Windows over rows of channels, into channels that are last."""
+    x = te.placeholder((channels, 64 + window), "bfloat16", name="X")
+    w = te.placeholder((channels, window, 16), "bfloat16", name="W")
+    c, r = te.reduce_axis(channels, name="c"), te.reduce_axis(window, name="r")
+
+    def summed(i: te.Expr, j: te.Expr) -> te.Expr:
+        return te.sum(te.cast(x[c, i + r], "float32") * te.cast(w[c, r, j], "float32"), axis=(c, r))
+
+    return te.compute((64, 16), summed, name="Y")
+
+
+@pytest.mark.parametrize(
+    ("stage", "apart"),
+    [
+        (last(workloads.widened_matmul(8, 16, 32)), False),
+        (last(workloads.widened_matmul(8, 16, 32, turned=True)), True),
+        (_windows(64, 3), True),
+        (_windows(4, 7), False),
+    ],
+    ids=["in order", "turned", "short window", "wide window of few channels"],
+)
+def test_rows_whose_words_are_apart(stage: te.Tensor, apart: bool) -> None:
+    found = dot_product(stage, NAMED["x86-64-v4+bf16"].dots)
+    assert found is not None
+    assert steps_apart(stage, found) is apart

@@ -249,6 +249,8 @@ def test_processors_without_them_use_vectors() -> None:
     [
         (al.Task(workloads.quantised_matmul(32, 96, 128), replace(SAPPHIRE, threads=2)), "tdpbusd"),
         (al.Task(workloads.widened_matmul(32, 96, 128), replace(SAPPHIRE, threads=1)), "tdpbf16ps"),
+        (al.Task(workloads.widened_matmul(64, 96, 100, turned=True), replace(SAPPHIRE, threads=1)), "tdpbf16ps"),
+        (al.Task(workloads.widened_conv2d(64, 6, 16, 48), replace(SAPPHIRE, threads=1)), "tdpbf16ps"),
     ],
 )
 def test_default_programs_of_products(task: al.Task, name: str) -> None:

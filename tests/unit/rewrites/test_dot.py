@@ -61,6 +61,23 @@ def test_products_of_bfloat16(k: int) -> None:
     assert f"dot_bf16({'A' if k % 2 == 0 else 'A_words'}[" in text(words)
 
 
+@pytest.mark.parametrize("k", [7, 66])
+@pytest.mark.parametrize("pair", OP_OF)
+def test_the_words_of_rows_lie_side_by_side_if_wanted(pair: tuple[str, str], k: int) -> None:
+    a, b = te.placeholder((k, 5), pair[0], "A"), te.placeholder((k, 6), pair[1], "B")
+    r = te.reduce_axis(k, name="k")
+    product = te.compute((5, 6), lambda i, j: te.sum(te.cast(a[r, i], "int32") * te.cast(b[r, j], "int32"), axis=r), name="C")
+    dag = ComputeDAG.of([a, b, product])
+    how = dot_product(product, (OP_OF[pair],))
+    assert how is not None
+    inputs = [extremes(t.shape, t.dtype, np.random.default_rng(k)) for t in dag.inputs]
+    count = -(-k // DOTS[how.op][0].count)
+    for steps_last, shape in ((True, (5, count)), (False, (count, 5))):
+        words = dot_words(dag, "C", how, ("A_words", "B_words"), steps_last=steps_last)
+        assert [tensor.shape for tensor in words.computes[:2]] == [shape, (count, 6)]
+        np.testing.assert_array_equal(evaluate(words, inputs)[0], evaluate(dag, inputs)[0])
+
+
 def test_a_border_of_bfloat16_is_seen_as_words() -> None:
     dag = ComputeDAG.of(workloads.widened_conv2d(8, block=4))
     how = dot_product(dag.outputs[0], (BinaryOp.DOT_BF16,))
