@@ -19,7 +19,9 @@ from ansorlite.topi.conv import conv, conv_transpose
 from ansorlite.topi.einsum import einsum
 from ansorlite.topi.elementwise import add
 from ansorlite.topi.matmul import gemm, matmul
+from ansorlite.topi.pooling import max_pool
 from ansorlite.topi.quantized import integer_matmul
+from ansorlite.topi.shape import concat, transpose
 from ansorlite.topi.softmax import softmax
 from tests import targets
 from tests.unit.graph.support import node_by_node, operators
@@ -65,6 +67,26 @@ def test_an_operand_of_several_products_is_rounded_once(build: GraphBuilder) -> 
     one = build.apply(matmul, "a", build.constant(f32(8, 5)))
     two = build.apply(matmul, "a", build.constant(f32(8, 5, seed=1)))
     assert operators(both(build.finish({"y": build.apply(add, one, two)}))[0]).count("cast") == 1
+
+
+def test_what_only_moves_on_the_way_to_products_is_rounded_before(build: GraphBuilder) -> None:
+    weights = [build.constant(f32(4, channels, 3, 3, seed=channels)) for channels in (8, 16)]
+    first = build.apply(relu, build.apply(conv, "x", weights[0], before=(1, 1), after=(1, 1)))
+    joined = build.apply(relu, build.apply(concat, build.apply(max_pool, first, kernel=(1, 1)), first, "x", axis=1))
+    graph = build.finish({"y": build.apply(conv, joined, weights[1])})
+    after, result, before = both(graph)
+    assert operators(after) == ["cast", "conv", "relu", "cast", "max_pool", "concat", "relu", "conv"]
+    wide = [node.output for node in after.nodes if after.values[node.output].dtype == "float32"]
+    assert [after.producers[name].operator for name in wide] == [conv, relu, conv]
+    error = np.abs(result["y"] - before["y"]).max() / np.sqrt(np.mean(before["y"] ** 2))
+    assert 0 < error < 2e-2
+
+
+def test_what_something_else_reads_too_moves_as_it_is(build: GraphBuilder) -> None:
+    turned = build.apply(transpose, "a", axes=(1, 0))
+    product = build.apply(matmul, turned, build.constant(f32(6, 5)))
+    after, _, _ = both(build.finish({"y": product, "turned": turned}))
+    assert operators(after) == ["transpose", "cast", "matmul"]
 
 
 @pytest.mark.parametrize("name", ["gemm", "conv", "in groups", "conv_transpose", "one filter a group", "einsum"])

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
 
 import numpy as np
 
-from ansorlite.graph.describe import Operator
 from ansorlite.graph.graph import Array, Graph, Node
+from ansorlite.graph.passes.choosing import CHOOSING, chosen_from
 from ansorlite.graph.passes.cleanup import eliminate_dead_nodes
 from ansorlite.graph.passes.quantized.scaling import Scaling, scaling_of
 from ansorlite.topi.activations import relu
 from ansorlite.topi.elementwise import clip, maximum, minimum
-from ansorlite.topi.pooling import global_max_pool, max_pool
 from ansorlite.topi.quantized import dequantize, quantize
-from ansorlite.topi.reduction import reduce_max, reduce_min
-from ansorlite.topi.shape import broadcast_to, concat, gather, reshape, strided_slice, tile, transpose
-
-#: Operators whose results are elements of their first inputs, chosen by place or as the largest.
-_CHOOSING: Final[frozenset[Operator]] = frozenset(
-    (reshape, transpose, strided_slice, broadcast_to, tile, concat, gather, max_pool, global_max_pool, reduce_max, reduce_min)
-)
 
 
 def quantize_early(graph: Graph) -> Graph:
@@ -75,11 +66,10 @@ class _Sweep:
             if self.graph.values[source].dtype == dtype:
                 return self.same.get(source, source)
         alone = producer is not None and self.graph.only_consumer(name) is not None
-        if producer is not None and alone and producer.operator in _CHOOSING:
-            # What a gather reads besides its data are places.
-            data = 1 if producer.operator is gather else len(producer.inputs)
-            parts = [self._quantized(part, node, scaling) for part in producer.inputs[:data]]
-            parts += (self.same.get(part, part) for part in producer.inputs[data:])
+        if producer is not None and alone and producer.operator in CHOOSING:
+            chosen = chosen_from(producer)
+            parts = [self._quantized(part, node, scaling) for part in chosen]
+            parts += (self.same.get(part, part) for part in producer.inputs[len(chosen) :])
             return self._new(name, Node("", producer.operator, tuple(parts), producer.attributes, producer.label))
         if producer is not None and alone and producer.operator in (relu, clip):
             limits = (0, None) if producer.operator is relu else (producer.attribute("low"), producer.attribute("high"))
