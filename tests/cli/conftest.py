@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ansorlite.cli import main
-from tests.interrupts import interruptible
+from tests.interrupts import PYTHON_M
 
 #: A small task, tuned for a few trials.
 TUNE = ("tune", "kernels.py:matmul", "--args", 16, 16, 16, "--trials", 4, "--database", "t.db")
@@ -102,12 +102,11 @@ def start(folder: Path) -> Callable[..., subprocess.Popen[str]]:
 
     def begin(*words: object) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-m", "ansorlite", *map(str, words)],
+            [*PYTHON_M, "ansorlite", *map(str, words)],
             cwd=folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            preexec_fn=interruptible,
         )
 
     return begin

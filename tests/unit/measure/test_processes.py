@@ -6,7 +6,6 @@ import itertools
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -25,7 +24,7 @@ from ansorlite.measure.protocol import Phase, Purpose, Run, start_message
 from ansorlite.records import Outcome
 from ansorlite.target import host
 from ansorlite.temporary import TemporaryFolder
-from tests.interrupts import interruptible
+from tests.interrupts import PYTHON_M
 from tests.unit.measure.fake_backend import faked
 from tests.unit.measure.tasks import matmul
 from tests.unit.measure.test_measurer import GOOD, SETTINGS
@@ -66,7 +65,8 @@ def workers(process: psutil.Process) -> list[psutil.Process]:
 
 
 def servers(process: psutil.Process) -> list[psutil.Process]:
-    return [child for child in process.children() if "ansorlite.measure.fork_server" in child.cmdline()]
+    alive = (child for child in process.children() if child.status() != psutil.STATUS_ZOMBIE)
+    return [child for child in alive if "ansorlite.measure.fork_server" in child.cmdline()]
 
 
 def test_a_runner_killed_from_outside_costs_one_record(measurer: Measurer, pid_file: Path) -> None:
@@ -122,8 +122,7 @@ def test_an_interrupt_ends_busy_workers_and_closing_removes_all_files(
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_a_tuner_that_ends_takes_its_workers_with_it(pid_file: Path, tmp_path: Path, how: signal.Signals) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    command = [sys.executable, "-m", "tests.unit.measure.hang"]
-    tuner = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment, preexec_fn=interruptible)
+    tuner = subprocess.Popen([*PYTHON_M, "tests.unit.measure.hang"], stderr=subprocess.DEVNULL, env=environment)
     pid = pid_in(pid_file)
     born = workers(psutil.Process(tuner.pid))
     assert pid in [worker.pid for worker in born]

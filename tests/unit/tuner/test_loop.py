@@ -162,13 +162,9 @@ class _Interrupting(list[Event]):
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(("kind", "after", "trials"), [(Measured, 5, 5), (RoundFinished, 20, 20)])
 def test_ctrl_c_is_not_lost_in_a_finalizer(tmp_path: Path, kind: type[Event], after: int, trials: int) -> None:
-    before = signal.getsignal(signal.SIGINT)
-    interruptible()
-    try:
+    with interruptible():
         result = run([state()], 20, tmp_path / "a.db", events=_Interrupting(kind, after))
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    finally:
-        signal.signal(signal.SIGINT, before)
     assert result.interrupted
     assert result.trials == trials
     with Database(tmp_path / "a.db") as database:
