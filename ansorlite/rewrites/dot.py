@@ -52,7 +52,7 @@ def dot_words(dag: ComputeDAG, stage: str, how: DotProduct, names: tuple[str, st
             assert isinstance(source, Read)
             if factor.read.tensor in in_place:
                 return _read_of(source.tensor, factor, how.axis, words, kind.count)
-            rows = steps_last and target.axes[-1] not in free_vars(factor.read)
+            rows = steps_last and free_vars(factor.read).isdisjoint(target.axes[-1:])
             order = sorted(range(source.tensor.ndim), key=lambda d: rows and d == factor.dim)
             made = _packed(factor, how.axis, kind, name, redirect, order)
             return _read_of(made, factor, how.axis, words, kind.count, order)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ansorlite import te
-from ansorlite.analysis.dot import dot_product
+from ansorlite.analysis.dot import dot_product, dot_products
 from ansorlite.rewrites.dot import dot_words
 from ansorlite.te import dtypes
 from ansorlite.te.dag import ComputeDAG
@@ -76,6 +76,17 @@ def test_the_words_of_rows_lie_side_by_side_if_wanted(pair: tuple[str, str], k: 
         words = dot_words(dag, "C", how, ("A_words", "B_words"), steps_last=steps_last)
         assert [tensor.shape for tensor in words.computes[:2]] == [shape, (count, 6)]
         np.testing.assert_array_equal(evaluate(words, inputs)[0], evaluate(dag, inputs)[0])
+
+
+def test_a_single_sum_has_words_too() -> None:
+    a, b = (te.placeholder((18, 1), "int8", name) for name in "AB")
+    r = te.reduce_axis(18, name="k")
+    single = te.compute((), lambda: te.sum(te.cast(a[r, 0], "int32") * te.cast(b[r, 0], "int32"), axis=r), name="C")
+    dag = ComputeDAG.of([a, b, single])
+    how = next(dot_products(single, (BinaryOp.DOT_S8S8,)))
+    words = dot_words(dag, "C", how, ("A_words", "B_words"), steps_last=True)
+    inputs = [extremes(t.shape, t.dtype, np.random.default_rng(1)) for t in dag.inputs]
+    np.testing.assert_array_equal(evaluate(words, inputs)[0], evaluate(dag, inputs)[0])
 
 
 def test_a_border_of_bfloat16_is_seen_as_words() -> None:
