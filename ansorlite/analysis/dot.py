@@ -66,6 +66,11 @@ class DotProduct:
         """How many steps of the axis are in a word."""
         return DOTS[self.op][0].count
 
+    @property
+    def words(self) -> int:
+        """How many words the axis is; the last one may be padded."""
+        return -(-self.axis.extent // self.width)
+
 
 def dot_product(tensor: Tensor, ops: Sequence[BinaryOp]) -> DotProduct | None:
     """The best of the ways to compute ``tensor`` with dot products of words that pay; ``None`` if there is none.
@@ -106,16 +111,18 @@ def dot_products(tensor: Tensor, ops: Sequence[BinaryOp]) -> Iterator[DotProduct
                     break
 
 
+def has_rows(tensor: Tensor, factor: Factor) -> bool:
+    """Whether the factor is the one with the rows of the product: the last dimension of ``tensor`` does not index it."""
+    return free_vars(factor.read).isdisjoint(tensor.axes[-1:])
+
+
 def steps_apart(tensor: Tensor, how: DotProduct) -> bool:
     """Whether the words of a row of the product do not lie side by side in memory, and no longer part of the sum does, as along a
-    wide window over few channels. A row is of the factor that the last dimension of ``tensor`` does not index."""
-    rows = (factor for factor in (how.a, how.b) if tensor.axes[-1] not in free_vars(factor.read) and not factor.adjacent)
-    words = -(-how.axis.extent // how.width)
-    return any(all(axis.extent < words for axis in _summed(factor.read.indices[-1])) for factor in rows)
-
-
-def _summed(index: Expr) -> Iterator[Axis]:
-    return (axis for axis in free_vars(index) if isinstance(axis, Axis) and axis.reduce)
+    wide window over few channels."""
+    apart = (factor.read for factor in (how.a, how.b) if has_rows(tensor, factor) and not factor.adjacent)
+    return any(
+        all(axis.extent < how.words for axis in tensor.reduce_axes if axis in free_vars(read.indices[-1])) for read in apart
+    )
 
 
 def words_dot(tensor: Tensor) -> BinaryOp | None:
@@ -126,12 +133,8 @@ def words_dot(tensor: Tensor) -> BinaryOp | None:
 
 
 def _pays(how: DotProduct) -> bool:
-    return min(how.a.uses, how.b.uses) >= _LEAST_REUSE and _padding(how.axis, how.width) <= _MOST_PADDING
-
-
-def _padding(axis: Axis, width: int) -> float:
-    """The share of all words of an axis that is beyond its end."""
-    return -(-axis.extent // width) * width / axis.extent - 1
+    padding = how.words * how.width / how.axis.extent - 1
+    return min(how.a.uses, how.b.uses) >= _LEAST_REUSE and padding <= _MOST_PADDING
 
 
 def places(read: Read) -> dict[Axis, int]:

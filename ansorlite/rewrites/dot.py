@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ansorlite.analysis.dot import DotProduct, Factor
+from ansorlite.analysis.dot import DotProduct, Factor, has_rows
 from ansorlite.te import dtypes
 from ansorlite.te.dag import ComputeDAG
 from ansorlite.te.expr import Axis, Binary, Cast, Const, Expr, Read, Reduce, Select, Var, cast, const, select, unary
@@ -27,8 +27,7 @@ def dot_words(dag: ComputeDAG, stage: str, how: DotProduct, names: tuple[str, st
     a tensor of words itself, and no stage makes them.
 
     Args:
-        steps_last: whether the words of a row of the product lie side by side, in whatever order its elements do. A row is of
-            a factor that the last dimension of the stage does not index.
+        steps_last: whether the words of a row of the product lie side by side, in whatever order its elements do.
     """
     target = tensor_named(dag, stage)
     pieces = DOTS[how.op]
@@ -45,16 +44,15 @@ def dot_words(dag: ComputeDAG, stage: str, how: DotProduct, names: tuple[str, st
         if tensor is not target:
             return redirected(tensor, redirect)
         assert isinstance(target.body, Reduce)
-        words = Axis(how.axis.name, extent=-(-how.axis.extent // how.width), reduce=True)
+        words = Axis(how.axis.name, extent=how.words, reduce=True)
 
         def operand(factor: Factor, kind: Pieces, name: str) -> Read:
             source = redirect(factor.read)
             assert isinstance(source, Read)
-            if factor.read.tensor in in_place:
-                return _read_of(source.tensor, factor, how.axis, words, kind.count)
-            rows = steps_last and free_vars(factor.read).isdisjoint(target.axes[-1:])
-            order = sorted(range(source.tensor.ndim), key=lambda d: rows and d == factor.dim)
-            made = _packed(factor, how.axis, kind, name, redirect, order)
+            last = steps_last and has_rows(target, factor)
+            # Of words that are in memory the steps are last anyhow.
+            order = sorted(range(source.tensor.ndim), key=lambda d: last and d == factor.dim)
+            made = source.tensor if factor.read.tensor in in_place else _packed(factor, how.axis, kind, name, redirect, order)
             return _read_of(made, factor, how.axis, words, kind.count, order)
 
         a, b = map(operand, factors, pieces, names)
@@ -167,12 +165,12 @@ def _at(factor: Factor, places: Mapping[Var, Expr], read: Read) -> Expr:
     return substitute(open_, {**places, element: read})
 
 
-def _read_of(made: Tensor, factor: Factor, axis: Axis, words: Axis, count: int, order: Sequence[int] | None = None) -> Read:
-    """The word in which the factor's element is; the dimensions of the tensor read are in this order there, or in their own."""
+def _read_of(made: Tensor, factor: Factor, axis: Axis, words: Axis, count: int, order: Sequence[int]) -> Read:
+    """The word in which the factor's element is; the dimensions of the tensor read are in this order there."""
     at: dict[Var, Expr] = {axis: words}
     start = Affine(
         tuple((term, coefficient // count) for term, coefficient in factor.start.terms), factor.start.constant // count
     )
     place = (start + Affine(((words, 1),), 0)).expr()
     indices = [place if d == factor.dim else substitute(i, at) for d, i in enumerate(factor.read.indices)]
-    return Read(made, tuple(indices if order is None else (indices[d] for d in order)), WORD)
+    return Read(made, tuple(indices[d] for d in order), WORD)
