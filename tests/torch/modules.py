@@ -92,11 +92,40 @@ class Counting(nn.Module):
         return x * 2
 
 
-class Flat(nn.Module):
-    """Returns a view of its argument."""
+class Views(nn.Module):
+    """Returns a tensor, views of it, parts of another one, and a view of its argument."""
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        y = torch.relu(x)
+        halves = (x * 2).chunk(2, dim=1)
+        return y.T, y, y[1:, 2:4], *halves, x.view(-1)
+
+
+class Overlapping(nn.Module):
+    """Returns parts of a tensor that share elements."""
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        y = torch.relu(x)
+        return y[:, :5], y[:, 3:]
+
+
+class Strided(nn.Module):
+    """Steps through memory of a tensor whose dimensions lie there in another order, from ``begin`` on."""
+
+    def __init__(self, begin: int | None = None) -> None:
+        super().__init__()
+        self.begin = begin
 
     def forward(self, x: Tensor) -> Tensor:
-        return x.view(-1)
+        y = (x + 1).T
+        return y.as_strided((3, 4), (2, 1)) if self.begin is None else torch.as_strided(y, (3, 4), (1, 2), self.begin)
+
+
+class Between(nn.Module):
+    """Steps through what is between a tensor's elements."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x + 1)[:, ::2].as_strided((2, 5), (5, 1))
 
 
 class Half(nn.Module):

@@ -20,7 +20,7 @@ pytest.importorskip("onnxscript", reason="PyTorch's exporter needs onnxscript: p
 import torch
 
 import ansorlite as al
-from ansorlite.frontends.torch.agreement import check_agreement
+from ansorlite.frontends.torch.agreement import check_agreement, most_apart
 from ansorlite.frontends.torch.backend import backend
 from ansorlite.frontends.torch.errors import NotCompiledError
 from tests.torch import modules
@@ -109,11 +109,33 @@ def test_bfloat16_made_and_returned_beside_floats() -> None:
 
 def test_results_that_are_not_pytorchs_are_told_apart() -> None:
     expected = torch.tensor([4.0, -1.0, torch.inf, torch.nan])
-    check_agreement([expected.clone(), torch.tensor([5])], [expected, torch.tensor([7])])
-    check_agreement([torch.tensor([4.3, -1.0, torch.inf, torch.nan])], [expected])
+    check_agreement([expected.clone(), torch.tensor([5])], [expected, torch.tensor([7])], 0.1)
+    check_agreement([torch.tensor([4.3, -1.0, torch.inf, torch.nan])], [expected], 0.1)
     for wrong in ([4.5, -1.0, torch.inf, torch.nan], [4.0, -1.0, -torch.inf, torch.nan], [4.0, -1.0, torch.nan, torch.inf]):
         with pytest.raises(NotCompiledError, match="result 1 "):
-            check_agreement([expected, torch.tensor(wrong)], [expected, expected])
+            check_agreement([expected, torch.tensor(wrong)], [expected, expected], 0.1)
+
+
+@pytest.mark.parametrize(
+    ("function", "precision", "most"),
+    [
+        (torch.relu, "float32", 0.01),
+        (torch.relu, "bfloat16", 0.1),
+        (lambda x: x.half().relu(), "float32", 0.1),
+        (lambda x: x.bfloat16().relu().float(), "float32", 0.1),
+    ],
+)
+def test_graphs_of_narrow_floats_may_differ_by_more(
+    function: Callable[[torch.Tensor], torch.Tensor], precision: str, most: float
+) -> None:
+    graphs: list[torch.fx.GraphModule] = []
+
+    def keep(graph: torch.fx.GraphModule, _: object) -> Callable[..., Any]:
+        graphs.append(graph)
+        return graph.forward
+
+    torch.compile(function, backend=keep)(random(3))
+    assert most_apart(graphs[0], precision) == most
 
 
 def encoder(**options: bool | str) -> torch.nn.Module:
@@ -179,6 +201,78 @@ def test_results_have_the_strides_that_later_views_need() -> None:
     same(found[0].T.view(-1), expected[0].T.view(-1))
 
 
+def test_results_that_are_views_of_each_other_or_of_arguments() -> None:
+    module = modules.Views()
+    compiled = torch.compile(module, backend="ansorlite", fullgraph=True)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.filterwarnings("error", message="ansorlite leaves")
+        for _ in range(2):
+            x = random(3, 8)
+            found, expected = compiled(x), module(x)
+            same(found, expected)
+            turned, whole, part, *_, flat = found
+            assert [tensor.stride() for tensor in (turned, whole, part)] == [(1, 8), (8, 1), (8, 1)]
+            whole[1, 2] = 5
+            assert turned[2, 1] == part[0, 0] == 5
+            flat[0] = 7
+            assert x[0, 0] == 7
+
+
+def test_what_only_returns_views_is_nothing_to_compile() -> None:
+    compiled = torch.compile(lambda x: (x.T, x[1:]), backend="ansorlite")
+    x = random(3, 8)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.filterwarnings("error", message="ansorlite leaves")
+        turned, rest = compiled(x)
+    x[1, 0] = 5
+    assert turned[0, 1] == rest[0, 0] == 5
+
+
+def test_results_that_overlap_are_left_to_pytorch() -> None:
+    compiled = torch.compile(modules.Overlapping(), backend="ansorlite")
+    with torch.no_grad(), pytest.warns(UserWarning, match="returns tensors that overlap"):
+        left, right = compiled(random(2, 8))
+    left[1, 4] = 5
+    assert right[1, 1] == 5
+
+
+@pytest.mark.parametrize(
+    ("lead", "mask"),
+    [
+        ((), None),
+        ((), (16, 12)),
+        ((4,), None),
+        ((4,), (4, 16, 12)),
+        ((3, 4), (3, 1, 16, 12)),
+        ((2, 3, 4), None),
+        ((2, 3, 4), (16, 12)),
+        ((2, 3, 4), (3, 1, 16, 12)),
+        ((2, 3, 4), (2, 1, 4, 16, 12)),
+    ],
+    ids=str,
+)
+def test_attention_of_any_number_of_dimensions(lead: tuple[int, ...], mask: tuple[int, ...] | None) -> None:
+    attention = torch.nn.functional.scaled_dot_product_attention
+    compiled = torch.compile(attention, backend="ansorlite")
+    query, key, value = random(*lead, 16, 8), random(*lead, 12, 8), random(*lead, 12, 6)
+    seen = None if mask is None else random(*mask) > 0
+    if seen is not None:
+        seen[..., 0] = True
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.filterwarnings("error", message="ansorlite leaves")
+        same(compiled(query, key, value, attn_mask=seen, scale=0.25), attention(query, key, value, attn_mask=seen, scale=0.25))
+
+
+@pytest.mark.parametrize("begin", [None, 0, 3])
+def test_steps_through_memory_are_those_of_pytorch(begin: int | None) -> None:
+    module = modules.Strided(begin)
+    compiled = torch.compile(module, backend="ansorlite")
+    x = random(4, 5)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.filterwarnings("error", message="ansorlite leaves")
+        same(compiled(x), module(x))
+
+
 def test_arguments_and_results_that_are_no_single_tensor() -> None:
     compiled = torch.compile(modules.Several(), backend="ansorlite", fullgraph=True)
     x, y = random(2, 3), random(3)
@@ -236,7 +330,7 @@ def test_modules_of_one_class_keep_their_own_parameters() -> None:
         (modules.Largest(), "TopK"),
         (modules.Noisy(), "Dropout"),
         (modules.Counting(), "changes tensors in place"),
-        (modules.Flat(), "views of one tensor"),
+        (modules.Between(), "as_strided of a part"),
         (modules.Quarter(), "numpy cannot view"),
         (modules.Masked(), "is not finite in other places"),
         (modules.Nothing(), "has no elements"),

@@ -11,13 +11,14 @@ import ansorlite
 from ansorlite.api.database import opened
 from ansorlite.errors import AnsorliteError
 from ansorlite.frontends.onnx import load_model
-from ansorlite.frontends.torch.agreement import check_agreement
+from ansorlite.frontends.torch.agreement import check_agreement, most_apart
 from ansorlite.frontends.torch.errors import NotCompiledError
 from ansorlite.frontends.torch.export import export
-from ansorlite.frontends.torch.fast_paths import without_fast_paths
+from ansorlite.frontends.torch.exportable import exportable
 from ansorlite.frontends.torch.placement import Placement, call_here, call_there, placement_of
 from ansorlite.frontends.torch.rehearsal import rehearse
 from ansorlite.frontends.torch.settings import Settings
+from ansorlite.frontends.torch.views import along_memory, graph_of
 from ansorlite.graph.executable import Executable
 from ansorlite.graph.hybrid import HybridModel
 from ansorlite.graph.model import Model
@@ -29,23 +30,29 @@ Call: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
 
 
 class _Closed(torch.nn.Module):
-    """A graph as a module that has some of its arguments within, and returns tensors only."""
+    """A graph as a module that has some of its arguments within, and returns some of its results."""
 
-    def __init__(self, graph: torch.fx.GraphModule, arguments: Sequence[Any], free: Sequence[int]) -> None:
+    def __init__(
+        self, graph: torch.fx.GraphModule, arguments: Sequence[Any], free: Sequence[int], computed: Sequence[int]
+    ) -> None:
         super().__init__()
         self.graph = graph
         self.arguments = list(arguments)
         self.free = list(free)
+        self.computed = list(computed)
 
     def forward(self, *given: torch.Tensor) -> tuple[torch.Tensor, ...]:
         arguments = list(self.arguments)
         for position, tensor in zip(self.free, given, strict=True):
             arguments[position] = tensor
-        return tuple(result for result in self.graph(*arguments) if isinstance(result, torch.Tensor))
+        results = self.graph(*arguments)
+        return tuple(results[position] for position in self.computed)
 
 
 def compile_graph(graph: torch.fx.GraphModule, arguments: Sequence[Any], constant: Sequence[bool], settings: Settings) -> Call:
     """A function for all arguments that differ from ``arguments`` in nothing but the values of tensors.
+
+    Results that are in memory of an argument are views that PyTorch takes in each call.
 
     Args:
         constant: for each argument, whether its value does not change either.
@@ -64,28 +71,35 @@ def compile_graph(graph: torch.fx.GraphModule, arguments: Sequence[Any], constan
     free = [n for n, argument in enumerate(arguments) if isinstance(argument, torch.Tensor) and not constant[n]]
     with torch.inference_mode(False), torch.no_grad():
         results = rehearse(graph, arguments, placement)
-        executable = _executable(graph, arguments, free, placement, settings)
-    positions = [n for n, result in enumerate(results) if isinstance(result, torch.Tensor)]
-    expected = [(tuple(results[n].shape), str(results[n].dtype).removeprefix("torch.")) for n in positions]
+        if not results.computed:
+            return lambda arguments: graph(*arguments)
+        executable = _executable(graph, arguments, free, results.computed, placement, settings)
+    due = [results.values[position] for position in results.computed]
+    expected = [(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")) for tensor in due]
     found = [(value.shape, value.dtype) for value in executable.outputs.values()]
     if found != expected:
         raise NotCompiledError(f"PyTorch's exporter gives it results of {found}, where {expected} are due")
-    template = [None if isinstance(result, torch.Tensor) else result for result in results]
-    orders = [_order(results[position]) for position in positions]
-
+    template = [None if isinstance(value, torch.Tensor) else value for value in results.values]
+    orders = [_order(tensor) for tensor in due]
+    views = graph_of(graph, results.of_arguments) if results.of_arguments else None
     on_tensors = _call_of(executable, placement)
 
     def run(arguments: Sequence[Any]) -> list[Any]:
         return on_tensors([arguments[position].detach() for position in free])
 
     with torch.inference_mode(False), torch.no_grad():
-        check_agreement(run(arguments), [results[position] for position in positions])
+        check_agreement(run(arguments), due, most_apart(graph, settings.precision))
 
     def call(arguments: Sequence[Any]) -> Sequence[Any]:
-        results = list(template)
-        for position, tensor, order in zip(positions, run(arguments), orders, strict=True):
-            results[position] = _laid_out(tensor, order)
-        return results
+        returned = list(template)
+        for position, tensor, order in zip(results.computed, run(arguments), orders, strict=True):
+            returned[position] = _laid_out(tensor, order)
+        for position, view in results.views.items():
+            returned[position] = view.taken(returned)
+        if views is not None:
+            for position, tensor in zip(results.of_arguments, views(*arguments), strict=True):
+                returned[position] = tensor
+        return returned
 
     return call
 
@@ -104,13 +118,12 @@ def _call_of(executable: Executable, placement: Placement) -> Callable[[Sequence
     return call_here(executable)
 
 
-def _order(result: torch.Tensor) -> tuple[int, ...] | None:
-    """The dimensions in the order in which they lie in memory, outermost first; ``None`` if that is their own."""
-    order = tuple(sorted(range(result.ndim), key=result.stride, reverse=True))
-    return None if result.is_contiguous() or not result.permute(order).is_contiguous() else order
+def _order(result: torch.Tensor) -> list[int] | None:
+    """The order in which its dimensions lie in memory; ``None`` if that is their own, or it has gaps, which are not made."""
+    return None if result.is_contiguous() else along_memory(result)
 
 
-def _laid_out(result: torch.Tensor, order: tuple[int, ...] | None) -> torch.Tensor:
+def _laid_out(result: torch.Tensor, order: list[int] | None) -> torch.Tensor:
     """With strides as PyTorch's result has them: what follows may take views of it that need these."""
     if order is None:
         return result
@@ -118,12 +131,20 @@ def _laid_out(result: torch.Tensor, order: tuple[int, ...] | None) -> torch.Tens
 
 
 def _executable(
-    graph: torch.fx.GraphModule, arguments: Sequence[Any], free: Sequence[int], placement: Placement, settings: Settings
+    graph: torch.fx.GraphModule,
+    arguments: Sequence[Any],
+    free: Sequence[int],
+    computed: Sequence[int],
+    placement: Placement,
+    settings: Settings,
 ) -> Executable:
     detached = [argument.detach() if isinstance(argument, torch.Tensor) else argument for argument in arguments]
-    plain = all(argument.dtype is not torch.bfloat16 for argument in detached if isinstance(argument, torch.Tensor))
+    optimize = all(argument.dtype is not torch.bfloat16 for argument in detached if isinstance(argument, torch.Tensor))
+    plain = exportable(graph)
+    if plain is not graph:
+        plain(*detached)  # What it does not take it says here; the exporter would go on by other ways.
     try:
-        proto = export(_Closed(without_fast_paths(graph), detached, free), [detached[n] for n in free], optimize=plain)
+        proto = export(_Closed(plain, detached, free, computed), [detached[n] for n in free], optimize=optimize)
     except Exception as error:  # PyTorch's exporter is many packages, each with errors of its own
         raise NotCompiledError(f"PyTorch cannot export it to ONNX: {_reason(error)}") from error
     try:

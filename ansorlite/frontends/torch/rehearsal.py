@@ -9,14 +9,16 @@ import torch
 
 from ansorlite.frontends.torch.errors import NotCompiledError
 from ansorlite.frontends.torch.placement import Placement, array_of
+from ansorlite.frontends.torch.views import Results, sorted_out
 from ansorlite.te import dtypes
 
 
-def rehearse(graph: torch.fx.GraphModule, arguments: Sequence[Any], placement: Placement) -> list[Any]:
+def rehearse(graph: torch.fx.GraphModule, arguments: Sequence[Any], placement: Placement) -> Results:
     """What the graph returns for ``arguments``; these are not touched, nor is PyTorch's random state.
 
     Raises:
-        NotCompiledError: it changes arguments in place, returns views, or handles tensors that kernels cannot use where they are.
+        NotCompiledError: it changes arguments in place, returns tensors that overlap, or handles some that kernels cannot use
+            where they are.
     """
     for argument in arguments:
         _check_usable("takes", argument, placement)
@@ -28,10 +30,7 @@ def rehearse(graph: torch.fx.GraphModule, arguments: Sequence[Any], placement: P
         raise NotCompiledError("it changes tensors in place")
     for result in results:
         _check_usable("returns", result, placement)
-    places = [_place(tensor) for tensor in (*copies, *results) if isinstance(tensor, torch.Tensor) and tensor.numel()]
-    if len(set(places)) < len(places):
-        raise NotCompiledError("it takes or returns several views of one tensor")
-    return results
+    return sorted_out(copies, results)
 
 
 def _check_usable(does: str, argument: Any, placement: Placement) -> None:
@@ -52,8 +51,3 @@ def _check_usable(does: str, argument: Any, placement: Placement) -> None:
 
 def _version(copy: Any) -> int:
     return copy._version if isinstance(copy, torch.Tensor) else 0
-
-
-def _place(tensor: torch.Tensor) -> int:
-    address: int = tensor.untyped_storage().data_ptr()
-    return address
