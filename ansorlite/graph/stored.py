@@ -28,8 +28,8 @@ from ansorlite.te import dtypes, serialize
 
 #: The modules of ``topi`` that define operators. A module is imported when a model names it.
 THEMES: Final = (
-    *("activations", "arguments", "bits", "blocked", "conv", "einsum", "elementwise", "grid_sample", "indexing", "matmul"),
-    *("norm", "padding", "patterns", "pooling", "quantized", "recurrent", "reduction", "resample", "shape", "softmax"),
+    *("activations", "arguments", "bits", "blocked", "col2im", "conv", "einsum", "elementwise", "grid_sample", "indexing"),
+    *("matmul", "norm", "padding", "patterns", "pooling", "quantized", "recurrent", "reduction", "resample", "shape", "softmax"),
     *("trigonometry", "wide"),
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ansorlite import te
+from ansorlite.errors import ExpressionError
 from ansorlite.te.expr import Expr
 from ansorlite.te.tensor import Tensor
 from ansorlite.topi.reduction import normalized_axes, reduce_max, reduce_min
@@ -35,6 +36,38 @@ def _where(x: Tensor, extreme: Tensor, axis: int, keepdims: bool, last: bool, na
         return fold(te.if_then_else(found, k, te.cast(0 if last else extent - 1, "int64")), axis=k)
 
     return te.compute(shape, element, name=name)
+
+
+def top_places(x: Tensor, *, count: int, axis: int = -1, largest: bool = True) -> Tensor:
+    """The places of the ``count`` largest elements along ``axis``, or smallest, in order, int64. NaN is largest.
+
+    Of equal ones the first goes first. There is no sorting: how many elements go before each one is counted, with as many
+    comparisons as there are pairs.
+
+    Raises:
+        ExpressionError: there are not so many elements.
+    """
+    (d,) = normalized_axes([axis], x.ndim)
+    extent = x.shape[d]
+    if not 1 <= count <= extent:
+        raise ExpressionError(f"top_places: the dimension has {extent} elements, and {count} of them are asked for")
+    other, k = te.reduce_axis(extent, name="other"), te.reduce_axis(extent, name="k")
+
+    def goes_before(*axes: Expr) -> Expr:
+        mine, theirs = x[axes], x[(*axes[:d], other, *axes[d + 1 :])]
+        high, low = (theirs, mine) if largest else (mine, theirs)
+        ahead = te.any(high > low, te.all(high != high, low == low))
+        behind = te.any(low > high, te.all(low != low, high == high))
+        first = te.any(ahead, te.all(~behind, other < axes[d]))
+        return te.sum(te.cast(first, "int32"), axis=other)
+
+    ranks = te.compute(x.shape, goes_before, name="ranks")
+
+    def place(*axes: Expr) -> Expr:
+        found = te.cast(ranks[(*axes[:d], k, *axes[d + 1 :])], "int64") == axes[d]
+        return te.max(te.if_then_else(found, k, te.cast(0, "int64")), axis=k)
+
+    return te.compute((*x.shape[:d], count, *x.shape[d + 1 :]), place, name="top_places")
 
 
 def hardmax(x: Tensor, *, axis: int = -1) -> Tensor:

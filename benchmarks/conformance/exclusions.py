@@ -25,4 +25,8 @@ EXCLUDED: Final[dict[str, str]] = {
         "sums of float16 are made in float32 here, and rounded once; the test expects, to the last bit, a softmax rounded at "
         "each step",
     ),
+    **dict.fromkeys(
+        ("test_dft_inverse", "test_dft_inverse_opset19"),
+        "sums of float32 are made in float32; the test expects zero to 1e-7 beside numbers of 50, as float64 gives it",
+    ),
 }

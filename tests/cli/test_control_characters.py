@@ -10,11 +10,10 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import onnx
 import pytest
 from click.testing import Result
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 import ansorlite as al
 from ansorlite import te
@@ -36,22 +35,19 @@ def clean(text: str) -> str:
 def evil_model(operator: str = "Exp", domain: str = "", rows: int | str = 2) -> onnx.ModelProto:
     nodes = [
         helper.make_node(operator, [f"x{EVIL}"], [f"h{EVIL}"], name=f"node{EVIL}", domain=domain),
-        helper.make_node("TopK", [f"h{EVIL}", f"k{EVIL}"], [f"y{EVIL}", f"i{EVIL}"], name=f"best{EVIL}"),
+        helper.make_node("Det", [f"h{EVIL}"], [f"y{EVIL}"], name=f"volume{EVIL}"),
     ]
-    inputs = [helper.make_tensor_value_info(f"x{EVIL}", TensorProto.FLOAT, (rows, 4))]
-    outputs = [
-        helper.make_tensor_value_info(f"y{EVIL}", TensorProto.FLOAT, (rows, 2)),
-        helper.make_tensor_value_info(f"i{EVIL}", TensorProto.INT64, (rows, 2)),
-    ]
-    graph = helper.make_graph(nodes, f"g{EVIL}", inputs, outputs, [numpy_helper.from_array(np.array([2]), f"k{EVIL}")])
+    inputs = [helper.make_tensor_value_info(f"x{EVIL}", TensorProto.FLOAT, (rows, 2, 2))]
+    outputs = [helper.make_tensor_value_info(f"y{EVIL}", TensorProto.FLOAT, (rows,))]
+    graph = helper.make_graph(nodes, f"g{EVIL}", inputs, outputs)
     opsets = [helper.make_opsetid("", 20), *([helper.make_opsetid(domain, 1)] if domain else [])]
     return helper.make_model(graph, opset_imports=opsets, ir_version=10)
 
 
 def native_model() -> onnx.ModelProto:
     proto = evil_model()
-    del proto.graph.node[1], proto.graph.output[1], proto.graph.initializer[0]
-    proto.graph.output[0].CopyFrom(helper.make_tensor_value_info(f"h{EVIL}", TensorProto.FLOAT, (2, 4)))
+    del proto.graph.node[1]
+    proto.graph.output[0].CopyFrom(helper.make_tensor_value_info(f"h{EVIL}", TensorProto.FLOAT, (2, 2, 2)))
     return proto
 
 

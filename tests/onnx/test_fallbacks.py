@@ -23,6 +23,7 @@ from tests.onnx.support import Meaning, make_model, run
 PEAKS = Peaks(2, 100e9, (MemoryLevel("memory", 1 << 30, 10e9, 8e9),))
 
 X = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
+MATRICES = X.reshape(3, 2, 2)
 
 
 _info = helper.make_tensor_value_info
@@ -34,25 +35,26 @@ def _hybrid(model: onnx.ModelProto) -> HybridModel:
     return loaded
 
 
-def _largest() -> onnx.ModelProto:
-    """A native node, the largest elements of a row, and a native node on these."""
+def _determinants() -> onnx.ModelProto:
+    """A native node, determinants of its matrices, and native nodes on these and beside them."""
     nodes = [
         helper.make_node("Relu", ["x"], ["a"]),
-        helper.make_node("TopK", ["a", "k"], ["top", "where"], name="best"),
-        helper.make_node("Exp", ["top"], ["y"]),
+        helper.make_node("Det", ["a"], ["d"], name="volume"),
+        helper.make_node("Exp", ["d"], ["y"]),
         helper.make_node("Neg", ["a"], ["z"]),
     ]
-    return make_model(nodes, {"x": X}, ["y", "where", "z"], {"k": np.array([2])})
+    return make_model(nodes, {"x": MATRICES}, ["y", "z"])
 
 
 def test_native_segments_before_and_after_a_fallback_of_known_shape():
-    model = _hybrid(_largest())
-    assert [step.operator for step in model.fallbacks] == ["TopK"]
-    assert model.fallbacks[0].title == "node 'best' (TopK)"
+    model = _hybrid(_determinants())
+    assert [step.operator for step in model.fallbacks] == ["Det"]
+    assert model.fallbacks[0].title == "node 'volume' (Det)"
     assert [len(segment.groups) for segment in model.segments] == [2, 1]
     assert len(model.tasks) == 3
-    for name, expected in zip(("y", "where", "z"), ReferenceEvaluator(_largest()).run(None, {"x": X}), strict=True):
-        np.testing.assert_allclose(run(_largest(), {"x": X})[name], expected, rtol=1e-6)
+    expected = ReferenceEvaluator(_determinants()).run(None, {"x": MATRICES})
+    for name, array in zip(("y", "z"), expected, strict=True):
+        np.testing.assert_allclose(run(_determinants(), {"x": MATRICES})[name], array, rtol=1e-6)
 
 
 def test_what_depends_on_a_result_of_unknown_shape_runs_in_python_too():
@@ -182,7 +184,7 @@ def test_nothing_stays_so_where_inference_knows_no_shapes(operator, parameters, 
 @pytest.mark.parametrize("given", [(X, X), (), (X[:2],), (X.astype(np.float64),)])
 def test_wrong_inputs(given):
     with pytest.raises(ArgumentError):
-        compile_any(load_model(_largest()), Meaning)(*given)
+        compile_any(load_model(_determinants()), Meaning)(*given)
 
 
 def test_what_the_reference_refuses_at_run_time_is_one_clear_sentence():
@@ -193,33 +195,33 @@ def test_what_the_reference_refuses_at_run_time_is_one_clear_sentence():
 
 
 def test_a_model_with_a_fallback_is_not_exported(tmp_path):
-    executable = compile_any(_hybrid(_largest()), Meaning)
-    with pytest.raises(ArgumentError, match=r"exported to .*m\.so, as it runs in Python in part: node 'best' \(TopK\)$"):
+    executable = compile_any(_hybrid(_determinants()), Meaning)
+    with pytest.raises(ArgumentError, match=r"exported to .*m\.so, as it runs in Python in part: node 'volume' \(Det\)$"):
         executable.export(tmp_path / "m.so")
 
 
 def test_kernels_and_host_steps_have_a_profile_in_running_order():
-    executable = compile_any(_hybrid(_largest()), Meaning)
-    profile = executable.profile({"x": X}, runs=2, peaks=PEAKS)
+    executable = compile_any(_hybrid(_determinants()), Meaning)
+    profile = executable.profile({"x": MATRICES}, runs=2, peaks=PEAKS)
     assert len(profile.steps) == executable.steps
     assert all(step.seconds > 0 for step in profile.steps)
     names = [step.facts.name.partition(" ")[0] for step in profile.steps]
     assert names == ["relu", "negative", "Python:", "exp"]
     host = profile.steps[2].facts
-    # It reads 12 numbers, and gives 6 and where they were.
-    assert (host.name, host.task, host.bytes) == ("Python: node 'best' (TopK)", "", 12 * 4 + 6 * (4 + 8))
+    # It reads 12 numbers, and gives 3.
+    assert (host.name, host.task, host.bytes) == ("Python: node 'volume' (Det)", "", 12 * 4 + 3 * 4)
     with pytest.raises(ArgumentError, match="runs is 0"):
-        executable.profile({"x": X}, runs=0, peaks=PEAKS)
+        executable.profile({"x": MATRICES}, runs=0, peaks=PEAKS)
 
 
 def test_the_command_names_what_runs_in_python(tmp_path):
     path = tmp_path / "model.onnx"
-    onnx.save(_largest(), path)
+    onnx.save(_determinants(), path)
     found = CliRunner().invoke(main, ["tasks", str(path), "--json"])
     assert found.exit_code == 0
     (fallback,) = json.loads(found.stdout)["fallbacks"]
-    assert fallback == {"operator": "TopK", "node": "node 'best' (TopK)", "reason": "it is not written as a tensor expression"}
-    assert "node 'best' (TopK): it is not written" in CliRunner().invoke(main, ["tasks", str(path)]).stdout
+    assert fallback == {"operator": "Det", "node": "node 'volume' (Det)", "reason": "it is not written as a tensor expression"}
+    assert "node 'volume' (Det): it is not written" in CliRunner().invoke(main, ["tasks", str(path)]).stdout
 
 
 def test_loops_and_branches_with_a_known_course_are_native():

@@ -67,10 +67,10 @@ class Several(nn.Module):
 
 
 class Largest(nn.Module):
-    """Sorts, which is no tensor expression."""
+    """Sorts long rows, which is no tensor expression."""
 
     def forward(self, x: Tensor) -> Tensor:
-        return torch.topk(torch.relu(x), 3).values
+        return torch.topk(torch.relu(x).tile(1000), 3).values
 
 
 class Noisy(nn.Module):

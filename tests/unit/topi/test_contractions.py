@@ -6,6 +6,7 @@ import pytest
 from ansorlite import te
 from ansorlite.errors import ExpressionError
 from ansorlite.te.traversal import reads
+from ansorlite.topi.col2im import col2im
 from ansorlite.topi.conv import conv, conv_transpose
 from ansorlite.topi.matmul import gemm, matmul
 from tests.unit.topi.support import meaning, normal, onnx_meaning
@@ -123,3 +124,36 @@ def test_conv_refuses_what_does_not_fit():
         conv(x, te.placeholder((4, 1, 3, 3)), groups=3)
     with pytest.raises(ExpressionError, match="does not fit into"):
         conv(x, te.placeholder((4, 3, 9, 9)))
+
+
+@pytest.mark.parametrize(
+    ("image", "block", "slide"),
+    [
+        ((5, 5), (2, 3), {}),
+        ((7,), (3,), {"strides": (5,)}),
+        ((9, 8), (3, 3), {"strides": (3, 4), "dilations": (2, 1), "before": (1, 1), "after": (0, 1)}),
+        ((6, 6), (2, 2), {"strides": (2, 2)}),
+        ((4, 3, 5), (2, 1, 3), {"strides": (1, 2, 1), "before": (1, 0, 0), "after": (1, 0, 1)}),
+    ],
+)
+def test_col2im(image, block, slide):
+    rank = len(block)
+    strides, dilations = slide.get("strides", (1,) * rank), slide.get("dilations", (1,) * rank)
+    before, after = slide.get("before", (0,) * rank), slide.get("after", (0,) * rank)
+    spans = [(extent - 1) * dilation + 1 for extent, dilation in zip(block, dilations, strict=True)]
+    padded = [b + extent + a for b, extent, a in zip(before, image, after, strict=True)]
+    counts = [(extent - span) // stride + 1 for extent, span, stride in zip(padded, spans, strides, strict=True)]
+    x = normal(2, 3 * int(np.prod(block)), int(np.prod(counts)))
+    expected = np.zeros((2, 3, *padded), np.float32)
+    blocks = x.reshape(2, 3, *block, *counts)
+    for tap in np.ndindex(*block):
+        for number in np.ndindex(*counts):
+            at = tuple(n * s + t * d for n, s, t, d in zip(number, strides, tap, dilations, strict=True))
+            expected[(slice(None), slice(None), *at)] += blocks[(slice(None), slice(None), *tap, *number)]
+    inside = (slice(None), slice(None), *(slice(b, b + extent) for b, extent in zip(before, image, strict=True)))
+    np.testing.assert_allclose(meaning(col2im, x, image=image, block=block, **slide), expected[inside], **CLOSE)
+
+
+def test_blocks_that_are_not_of_the_image():
+    with pytest.raises(ExpressionError, match=r"\(4, 4\) blocks of \(2, 2\) are \(n, c \* 4, 16\)"):
+        col2im(te.placeholder((1, 8, 15)), image=(5, 5), block=(2, 2))

@@ -79,6 +79,27 @@ def test_arguments_of_extremes(operator, numpy, keepdims):
     assert meaning(operator, x, axis=1, keepdims=False)[2] == 3
 
 
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int64", "bool"])
+def test_top_places(dtype, axis, largest):
+    x = np.random.default_rng(0).integers(-3, 4, (5, 6, 7)).astype(dtype)
+    if dtype == "float32":
+        x[1, 2, 3] = x[4, 2, 3] = x[1, 2, 6] = np.nan
+        x[2, 2] = [np.inf, -np.inf, np.inf, -0.0, 0.0, -np.inf, 2]
+    # numpy sorts NaN to the end. Of equal ones the last goes last: the other way round, that is the first.
+    order = np.argsort(np.flip(x, axis) if largest else x, axis=axis, kind="stable")
+    expected = (x.shape[axis] - 1 - np.flip(order, axis) if largest else order).take(range(4), axis=axis)
+    found = meaning(arguments.top_places, x, count=4, axis=axis, largest=largest)
+    assert found.dtype == np.int64
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_more_places_than_there_are():
+    with pytest.raises(ExpressionError, match="has 3 elements, and 4 of them"):
+        arguments.top_places(te.placeholder((2, 3)), count=4)
+
+
 def test_hardmax():
     x = np.array([[1, 3, 3, 2], [0, -1, -5, 0]], np.float32)
     np.testing.assert_array_equal(meaning(arguments.hardmax, x), [[0, 1, 0, 0], [1, 0, 0, 0]])

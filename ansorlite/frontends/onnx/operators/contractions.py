@@ -9,6 +9,7 @@ import numpy as np
 from ansorlite.frontends.onnx.node import NodeView
 from ansorlite.graph.describe import Operator
 from ansorlite.te import dtypes
+from ansorlite.topi.col2im import col2im
 from ansorlite.topi.conv import conv, conv_transpose
 from ansorlite.topi.elementwise import add, multiply
 from ansorlite.topi.matmul import gemm, matmul
@@ -98,6 +99,12 @@ def convert_conv(node: NodeView) -> str:
     slide = window_of(node, kernel, node.value(0).shape[2:])
     result = node.apply(conv, node.input(0), node.input(1), groups=node.integer("group", 1), **slide)
     return _biased(node, result, 2)
+
+
+def convert_col2im(node: NodeView) -> str:
+    image, block = (tuple(int(extent) for extent in node.array(position).reshape(-1)) for position in (1, 2))
+    slide = window_of(node, block, image)
+    return node.apply(col2im, node.input(0), image=image, block=block, **slide)
 
 
 def convert_conv_transpose(node: NodeView) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 from onnx import helper
@@ -15,6 +16,9 @@ from ansorlite.te import dtypes
 from ansorlite.topi import arguments, indexing, patterns
 from ansorlite.topi.indexing import Scatter
 from ansorlite.topi.shape import reshape
+
+#: Pairs of elements that are compared at most, which takes about a millisecond.
+_MOST_PAIRS: Final = 1 << 24
 
 
 def gather_elements(node: NodeView) -> str:
@@ -59,6 +63,21 @@ def arg_extreme(operator: Operator) -> Callable[[NodeView], str]:
         )
 
     return convert
+
+
+def top_k(node: NodeView) -> tuple[str, str]:
+    """The largest elements, and where they are. In order whether or not that is asked for."""
+    shape = node.value(0).shape
+    count, axis = int(node.scalar(1)) if node.opset >= 10 else node.integer("k", -1), node.integer("axis", -1)
+    if not -len(shape) <= axis < len(shape) or count > shape[axis] or count < 0:
+        raise node.error(f"the {count} largest elements along dimension {axis} of {shape} are asked for; there are not so many")
+    if count == 0:
+        raise UnsupportedError("the result has no elements")
+    if math.prod(shape) * shape[axis] > _MOST_PAIRS:
+        raise UnsupportedError(f"without sorting, {math.prod(shape) * shape[axis]} pairs of elements are to be compared")
+    largest = bool(node.integer("largest", 1))
+    places = node.apply(arguments.top_places, node.input(0), count=count, axis=axis, largest=largest)
+    return node.apply(indexing.gather_elements, node.input(0), places, axis=axis), places
 
 
 def hardmax(node: NodeView) -> str:
