@@ -100,7 +100,7 @@ def scatter_nd(x: Tensor, indices: Tensor, updates: Tensor, *, mode: Scatter = S
     """``x``, with slices of ``updates`` put to (or combined with) the places that the last dimension of ``indices`` names.
 
     Every place looks for the updates that go to it: work grows with the product of the number of tuples and the size of
-    ``x``. Of several replacements the last one stays.
+    ``x``, of replacements with that of the number of places that a tuple may name. Of several replacements the last one stays.
 
     Raises:
         ExpressionError: shapes that do not fit together.
@@ -112,7 +112,53 @@ def scatter_nd(x: Tensor, indices: Tensor, updates: Tensor, *, mode: Scatter = S
     def hits(axes: tuple[Expr, ...], k: Sequence[Expr]) -> Expr:
         return te.all(*(wrapped(indices[(*k, n)], x.shape[n]) == axes[n] for n in range(depth)))
 
-    return _scattered(x, mode, lead, lambda _: [], hits, lambda a, k: updates[(*k, *a[depth:])])
+    return _scattered(x, mode, lead, lambda _: [], hits, lambda a, k: updates[(*k, *a[depth:])], depth)
+
+
+def slice_scatter(x: Tensor, updates: Tensor, *, axis: int, start: int, step: int = 1, mode: Scatter = Scatter.REPLACE) -> Tensor:
+    """``x``, with ``updates`` put to (or combined with) the slice that begins at ``start`` along ``axis``.
+
+    Raises:
+        ExpressionError: the slice does not fit.
+    """
+    (d,) = normalized_axes([axis], x.ndim)
+    count = updates.shape[d] if updates.ndim == x.ndim else 0
+    rest = updates.shape[:d] == x.shape[:d] and updates.shape[d + 1 :] == x.shape[d + 1 :]
+    if not rest or step < 1 or count < 1 or start < 0 or start + (count - 1) * step >= x.shape[d]:
+        raise ExpressionError(f"slice_scatter: {updates.shape} does not fit into {x.shape} from {start} in steps of {step}")
+
+    def element(*axes: Expr) -> Expr:
+        behind = axes[d] - start
+        place = behind // step if step > 1 else behind
+        inside = [behind >= 0, place < count, *([behind % step == 0] if step > 1 else ())]
+        return te.if_then_else(te.all(*inside), _joined(x[axes], updates[(*axes[:d], place, *axes[d + 1 :])], mode), x[axes])
+
+    return te.compute(x.shape, element, name="slice_scatter")
+
+
+def table_scatter(x: Tensor, updates: Tensor, table: Tensor, *, axis: int, mode: Scatter = Scatter.REPLACE) -> Tensor:
+    """``x``, with ``updates`` put to (or combined with) the places along ``axis`` that ``table`` gives one.
+
+    Args:
+        table: for each place along ``axis``, which update goes there; -1: none does.
+
+    Raises:
+        ExpressionError: shapes that do not fit together.
+    """
+    (d,) = normalized_axes([axis], x.ndim)
+    if table.shape != x.shape[d : d + 1] or updates.shape != (*x.shape[:d], *updates.shape[d : d + 1], *x.shape[d + 1 :]):
+        raise ExpressionError(f"table_scatter: {x.shape}, updates {updates.shape} and table {table.shape} do not fit")
+
+    def element(*axes: Expr) -> Expr:
+        place = te.cast(table[axes[d]], "int64")
+        return te.if_then_else(place >= 0, _joined(x[axes], updates[(*axes[:d], place, *axes[d + 1 :])], mode), x[axes])
+
+    return te.compute(x.shape, element, name="table_scatter")
+
+
+def _joined(old: Expr, update: Expr, mode: Scatter) -> Expr:
+    """An element of what ``old`` was, with the only ``update`` that goes there."""
+    return update if mode is Scatter.REPLACE else te.cast(_FOLDS[mode][1](old, update), old.dtype)
 
 
 def _scattered(
@@ -122,8 +168,13 @@ def _scattered(
     covered: Callable[[tuple[Expr, ...]], list[Expr]],
     hits: Callable[[tuple[Expr, ...], Sequence[Expr]], Expr],
     update: Callable[[tuple[Expr, ...], Sequence[Expr]], Expr],
+    depth: int | None = None,
 ) -> Tensor:
-    """``x`` with updates over a domain of ``extents``; ``covered`` says where in ``x`` they may go at all."""
+    """``x`` with updates over a domain of ``extents``; ``covered`` says where in ``x`` they may go at all.
+
+    Args:
+        depth: of how many dimensions of ``x``, the first ones, ``hits`` asks; by default of all.
+    """
     lengths = extents or (1,)
     steps = [te.reduce_axis(extent, name=f"u{n}") for n, extent in enumerate(lengths)]
 
@@ -152,11 +203,11 @@ def _scattered(
         return flat
 
     last = te.compute(
-        x.shape, lambda *a: te.max(where(a, steps, number(steps), te.cast(-1, "int64")), axis=steps), name="scatter_last"
+        x.shape[:depth], lambda *a: te.max(where(a, steps, number(steps), te.cast(-1, "int64")), axis=steps), name="scatter_last"
     )
 
     def element(*a: Expr) -> Expr:
-        flat = last[a]
+        flat = last[a[:depth]]
         k = [(flat // math.prod(lengths[n + 1 :])) % lengths[n] for n in range(len(lengths))]
         return te.if_then_else(flat >= 0, update(a, own(k)), x[a])
 

@@ -243,6 +243,50 @@ def test_inputs_are_in_the_order_of_the_model_and_not_of_their_first_use():
     np.testing.assert_array_equal(compile_any(model, Meaning)(x, unread, y)["z"], y - x)
 
 
+@pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min"])
+@pytest.mark.parametrize(
+    ("places", "operator"),
+    [
+        ([1, 2, 3], "slice_scatter"),
+        ([0, 2, -1], "slice_scatter"),
+        ([2], "slice_scatter"),
+        ([3, 0, 2], "table_scatter"),
+        ([3, 0, 3], None),
+    ],
+)
+def test_scatter_to_constant_places_looks_for_nothing(places, operator, reduction):
+    """``None``: where several add up, they are looked for; of replacements the last one stays."""
+    if operator is None:
+        operator = "table_scatter" if reduction == "none" else "scatter"
+    x, updates = f32(5, 3, 2), f32(len(places), 3, 2)
+    indices = np.array(places)
+    given = {"x": x, "u": updates}
+    expected = x.copy()
+    combine = {"none": lambda _, new: new, "add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}[reduction]
+    for place, update in zip(places, updates, strict=True):
+        expected[place] = combine(expected[place], update)
+    for node, constant in (
+        (helper.make_node("ScatterND", ["x", "i", "u"], ["y"], reduction=reduction), indices[:, None]),
+        (
+            helper.make_node("ScatterElements", ["x", "i", "u"], ["y"], reduction=reduction, axis=0),
+            np.broadcast_to(indices[:, None, None], updates.shape).copy(),
+        ),
+    ):
+        model = make_model([node], given, ["y"], {"i": constant})
+        used = {node.operator.__name__ for node in load_model(model).graph.nodes}
+        assert any(name.startswith(operator) for name in used), used
+        np.testing.assert_allclose(run(model, given)["y"], expected, rtol=1e-6)
+
+
+def test_scatter_to_constant_places_in_several_dimensions():
+    x, updates = f32(3, 4, 2), f32(2, 2, 2)
+    places = np.array([[[2, 1], [0, -1]], [[-2, 0], [2, 2]]])
+    expected = x.copy()
+    expected[places[..., 0], places[..., 1]] = updates
+    model = make_model([helper.make_node("ScatterND", ["x", "i", "u"], ["y"])], {"x": x, "u": updates}, ["y"], {"i": places})
+    np.testing.assert_array_equal(run(model, {"x": x, "u": updates})["y"], expected)
+
+
 def test_results_besides_the_first():
     x, scale = f32(2, 3, 4), np.ones(4, np.float32)
     norm = helper.make_node("LayerNormalization", ["x", "s"], ["y", "mean", "deviation"], epsilon=1e-3)

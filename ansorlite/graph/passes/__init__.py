@@ -8,6 +8,7 @@ from typing import Final
 
 from ansorlite.graph.graph import Graph, Pass
 from ansorlite.graph.passes.affine import combine_affine
+from ansorlite.graph.passes.assigned_slices import simplify_assigned_slices
 from ansorlite.graph.passes.cleanup import (
     eliminate_common_subexpressions,
     eliminate_dead_nodes,
@@ -37,6 +38,7 @@ PASSES: Final[tuple[Pass, ...]] = (
     describe_weights,
     spread_scales,
     simplify_views,
+    simplify_assigned_slices,
     eliminate_common_subexpressions,
     scale_products,
     combine_affine,

@@ -11,6 +11,7 @@ from ansorlite.graph.describe import Value
 from ansorlite.graph.graph import Graph
 from ansorlite.graph.passes import PASSES, optimize
 from ansorlite.graph.passes.affine import combine_affine
+from ansorlite.graph.passes.assigned_slices import simplify_assigned_slices
 from ansorlite.graph.passes.cleanup import (
     eliminate_common_subexpressions,
     eliminate_dead_nodes,
@@ -23,8 +24,9 @@ from ansorlite.graph.passes.scales_of_products import scale_products
 from ansorlite.topi.activations import relu
 from ansorlite.topi.conv import conv, conv_transpose
 from ansorlite.topi.elementwise import add, cast, exp, multiply, subtract
+from ansorlite.topi.indexing import Scatter, slice_scatter
 from ansorlite.topi.matmul import gemm, matmul
-from ansorlite.topi.shape import broadcast_to, reshape
+from ansorlite.topi.shape import broadcast_to, reshape, strided_slice, transpose
 from tests.unit.graph.support import node_by_node, operators
 
 
@@ -271,3 +273,73 @@ def test_a_scale_for_each_column_and_a_scaled_value_that_is_read_again_stay(buil
     twice = build.apply(multiply, "x", build.constant(np.array([2], np.float32)))
     graph = build.finish({"y": build.apply(matmul, columns, twice), "z": build.apply(relu, twice)})
     assert operators(scale_products(graph)) == operators(graph)
+
+
+def _sliced(build: GraphBuilder, x: str, start: int, count: int, step: int = 1) -> str:
+    return build.apply(strided_slice, x, starts=(0, start, 0, 0), counts=(2, count, 4, 4), steps=(1, step, 1, 1))
+
+
+def test_slices_are_assigned_to_before_transposes(build):
+    axes = (1, 0, 3, 2)
+    update = build.constant(f32(2, 2, 4, 4), "u")
+    whole, part = (build.apply(transpose, value, axes=axes) for value in ("x", update))
+    assigned = build.apply(slice_scatter, whole, part, axis=0, start=1)
+    graph = build.finish({"y": build.apply(transpose, assigned, axes=axes)})
+    result = simplify_assigned_slices(graph)
+    assert operators(result) == ["slice_scatter"]
+    assert result.nodes[0].attribute("axis") == 1
+    _same_numbers(graph, result)
+
+
+def test_what_is_transposed_otherwise_stays_so(build):
+    square = build.constant(f32(4, 2, 3, 4), "u")
+    whole = build.apply(transpose, "x", axes=(2, 0, 1, 3))
+    graph = build.finish({"y": build.apply(slice_scatter, whole, square, axis=0, start=0)})
+    assert simplify_assigned_slices(graph) is graph
+    other = build.apply(transpose, build.constant(f32(2, 2, 3, 4), "v"), axes=(1, 0, 2, 3))
+    graph = eliminate_dead_nodes(build.finish({"y": build.apply(slice_scatter, whole, other, axis=0, start=1)}))
+    assert simplify_assigned_slices(graph) is graph
+
+
+def test_transposes_of_transposes_are_one(build):
+    once = build.apply(transpose, "x", axes=(3, 0, 1, 2))
+    twice = build.apply(transpose, once, axes=(3, 0, 1, 2))
+    back = build.apply(transpose, once, axes=(1, 2, 3, 0))
+    graph = build.finish({"y": build.apply(relu, twice), "z": build.apply(exp, back)})
+    result = simplify_assigned_slices(graph)
+    assert operators(result) == ["transpose", "relu", "exp"]
+    assert result.nodes[0].attribute("axes") == (2, 3, 0, 1)
+    _same_numbers(graph, result)
+
+
+@pytest.mark.parametrize(("start", "step"), [(1, 1), (0, 2)])
+def test_a_slice_that_is_assigned_what_it_is_stays(build, start, step):
+    """``x[:, 1:] += u`` is exported as an addition to a part of ``x``, put to it twice."""
+    part = _sliced(build, "x", start, 2, step)
+    first = build.apply(slice_scatter, "x", build.apply(exp, part), axis=1, start=start, step=step)
+    again = build.apply(slice_scatter, first, _sliced(build, first, start, 2, step), axis=1, start=start, step=step)
+    graph = build.finish({"y": build.apply(relu, again)})
+    result = simplify_assigned_slices(graph)
+    assert operators(result) == ["strided_slice", "exp", "slice_scatter", "relu"]
+    _same_numbers(graph, result)
+
+
+def test_what_is_assigned_over_goes(build):
+    values = [build.constant(f32(2, 2, 4, 4, seed=n), f"u{n}") for n in range(2)]
+    first = build.apply(slice_scatter, "x", values[0], axis=1, start=1)
+    second = build.apply(slice_scatter, first, values[1], axis=1, start=1)
+    third = build.apply(slice_scatter, second, values[1], axis=1, start=1)
+    graph = build.finish({"y": build.apply(relu, third)})
+    result = simplify_assigned_slices(graph)
+    assert operators(result) == ["slice_scatter", "relu"]
+    _same_numbers(graph, result)
+
+
+def test_other_slices_and_sums_are_not_what_was_assigned(build):
+    values = [build.constant(f32(2, 2, 4, 4, seed=n), f"u{n}") for n in range(2)]
+    apart = build.apply(slice_scatter, build.apply(slice_scatter, "x", values[0], axis=1, start=0), values[1], axis=1, start=1)
+    added = build.apply(slice_scatter, "x", values[0], axis=1, start=1, mode=Scatter.ADD)
+    twice = build.apply(slice_scatter, added, values[0], axis=1, start=1, mode=Scatter.ADD)
+    less = _sliced(build, build.apply(slice_scatter, "x", values[0], axis=1, start=0), 0, 1)
+    graph = build.finish({"a": apart, "b": twice, "c": _sliced(build, twice, 1, 2), "d": less})
+    assert simplify_assigned_slices(graph) is graph

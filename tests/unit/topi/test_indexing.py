@@ -57,6 +57,34 @@ def test_scatter_nd(mode):
     np.testing.assert_allclose(meaning(indexing.scatter_nd, x, indices, updates, mode=mode), expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("mode", list(Scatter))
+@pytest.mark.parametrize(("start", "step"), [(0, 1), (2, 1), (1, 3)])
+def test_scatter_to_places_that_are_known(start, step, mode):
+    x, updates = normal(4, 9, 2), normal(4, 3, 2, seed=1)
+    combine = _UFUNCS.get(mode, lambda _, new: new)
+    expected, slices = x.copy(), (slice(None), slice(start, start + 3 * step, step))
+    expected[slices] = combine(x[slices], updates)
+    found = meaning(indexing.slice_scatter, x, updates, axis=1, start=start, step=step, mode=mode)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    table = np.full(9, -1)
+    table[[start, start + step, start + 2 * step]] = 0, 1, 2
+    np.testing.assert_array_equal(meaning(indexing.table_scatter, x, updates, table, axis=1, mode=mode), found)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis", "start", "step"),
+    [((4, 3), 1, 2, 1), ((4, 2), 1, 0, 4), ((3, 2), 1, 0, 1), ((4,), 0, 0, 1), ((4, 2), 1, -1, 1)],
+)
+def test_a_slice_that_does_not_fit(shape, axis, start, step):
+    with pytest.raises(ExpressionError, match="does not fit into"):
+        indexing.slice_scatter(te.placeholder((4, 4)), te.placeholder(shape), axis=axis, start=start, step=step)
+
+
+def test_a_table_that_does_not_fit():
+    with pytest.raises(ExpressionError, match="do not fit"):
+        indexing.table_scatter(te.placeholder((4, 4)), te.placeholder((2, 4)), te.placeholder((3,), "int64"), axis=0)
+
+
 def test_of_several_replacements_the_last_one_stays():
     x, indices, updates = np.zeros(3, np.float32), np.array([1, 1, 1]), np.array([5, 6, 7], np.float32)
     np.testing.assert_array_equal(meaning(indexing.scatter_elements, x, indices, updates), [0, 7, 0])

@@ -11,6 +11,7 @@ from onnx import helper
 
 from ansorlite.frontends.onnx.node import NodeView, UnsupportedError
 from ansorlite.graph.describe import Operator
+from ansorlite.graph.graph import Array
 from ansorlite.graph.limits import check_size
 from ansorlite.te import dtypes
 from ansorlite.topi import arguments, indexing, patterns
@@ -38,11 +39,65 @@ def _mode(node: NodeView) -> Scatter:
 
 def scatter_elements(node: NodeView) -> str:
     inputs = [node.input(position) for position in range(3)]
-    return node.apply(indexing.scatter_elements, *inputs, axis=node.integer("axis", 0), mode=_mode(node))
+    shape, axis, mode = node.value(0).shape, node.integer("axis", 0), _mode(node)
+    known = node.builder.array(inputs[1])
+    places = None if known is None else _along(known, axis, shape, node.value(2).shape)
+    found = None if places is None else _by_known_places(node, inputs[0], inputs[2], places, axis % len(shape), mode)
+    return found or node.apply(indexing.scatter_elements, *inputs, axis=axis, mode=mode)
+
+
+def _along(known: Array, axis: int, shape: tuple[int, ...], updated: tuple[int, ...]) -> Array | None:
+    """The places along ``axis``, if whole slices are put to them."""
+    if not known.size or known.shape != updated or known.ndim != len(shape) or not -len(shape) <= axis < len(shape):
+        return None
+    d = axis % len(shape)
+    first = known[tuple(slice(None) if n == d else slice(1) for n in range(known.ndim))]
+    whole = updated[:d] == shape[:d] and updated[d + 1 :] == shape[d + 1 :]
+    return first.reshape(-1) if whole and (known == first).all() else None
 
 
 def scatter_nd(node: NodeView) -> str:
-    return node.apply(indexing.scatter_nd, *(node.input(position) for position in range(3)), mode=_mode(node))
+    inputs = [node.input(position) for position in range(3)]
+    shape, mode = node.value(0).shape, _mode(node)
+    known = node.builder.array(inputs[1])
+    places = None if known is None else _rows(known, shape)
+    if known is not None and places is not None and node.value(2).shape == (*known.shape[:-1], *shape[known.shape[-1] :]):
+        lead, rest = shape[: known.shape[-1]], shape[known.shape[-1] :]
+        rows = node.apply(reshape, inputs[0], shape=(math.prod(lead), *rest))
+        updates = node.apply(reshape, inputs[2], shape=(len(places), *rest))
+        found = _by_known_places(node, rows, updates, places, 0, mode)
+        if found is not None:
+            return node.apply(reshape, found, shape=shape)
+    return node.apply(indexing.scatter_nd, *inputs, mode=mode)
+
+
+def _rows(known: Array, shape: tuple[int, ...]) -> Array | None:
+    """Tuples of indices as places along one dimension, instead of the first ones of ``shape``; ``None`` if one is outside."""
+    if not known.size or not known.ndim or known.shape[-1] > len(shape):
+        return None
+    extents = np.array(shape[: known.shape[-1]])
+    tuples = known.reshape(-1, len(extents))
+    tuples = np.where(tuples < 0, tuples + extents, tuples)
+    if not ((tuples >= 0) & (tuples < extents)).all():
+        return None
+    return np.asarray(np.ravel_multi_index(tuple(tuples.T), tuple(extents)))
+
+
+def _by_known_places(node: NodeView, x: str, updates: str, places: Array, axis: int, mode: Scatter) -> str | None:
+    """Updates put to places along ``axis`` that are known now: nothing is to be looked for. ``None`` if several add up."""
+    extent = node.builder.value(x).shape[axis]
+    places = np.where(places < 0, places + extent, places).astype(np.int64)
+    if not ((places >= 0) & (places < extent)).all():
+        return None
+    steps = np.diff(places)
+    if (steps == (steps[0] if steps.size else 1)).all() and (steps > 0).all():
+        step = int(steps[0]) if steps.size else 1
+        return node.apply(indexing.slice_scatter, x, updates, axis=axis, start=int(places[0]), step=step, mode=mode)
+    if mode is not Scatter.REPLACE and len(np.unique(places)) < len(places):
+        return None
+    table = np.full(extent, -1, np.int64)
+    table[places] = np.arange(len(places))
+    return node.apply(indexing.table_scatter, x, updates, node.constant(table), axis=axis, mode=mode)
 
 
 def reverse_sequence(node: NodeView) -> str:
