@@ -111,6 +111,7 @@ def test_results_that_are_not_pytorchs_are_told_apart() -> None:
     expected = torch.tensor([4.0, -1.0, torch.inf, torch.nan])
     check_agreement([expected.clone(), torch.tensor([5])], [expected, torch.tensor([7])], 0.1)
     check_agreement([torch.tensor([4.3, -1.0, torch.inf, torch.nan])], [expected], 0.1)
+    check_agreement([torch.tensor([5e-40, 0.0])], [torch.tensor([6e-40, 1e-44])], 0.01)
     for wrong in ([4.5, -1.0, torch.inf, torch.nan], [4.0, -1.0, -torch.inf, torch.nan], [4.0, -1.0, torch.nan, torch.inf]):
         with pytest.raises(NotCompiledError, match="result 1 "):
             check_agreement([expected, torch.tensor(wrong)], [expected, expected], 0.1)

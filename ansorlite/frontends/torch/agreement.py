@@ -49,6 +49,7 @@ def check_agreement(found: Sequence[torch.Tensor], expected: Sequence[torch.Tens
         if not alike:
             raise NotCompiledError(f"as PyTorch exports it, result {number} is not finite in other places than PyTorch's own")
         apart, largest = (x - y)[finite].abs(), y[finite].abs()
-        if apart.numel() and apart.max() > most * largest.max():
+        # Numbers below the least normal one have few digits, or none where processors flush them.
+        if apart.numel() and apart.max() > most * largest.max() + torch.finfo(theirs.dtype).tiny:
             share = float(apart.max() / largest.max())
             raise NotCompiledError(f"as PyTorch exports it, result {number} differs from PyTorch's own by {share:.0%}")

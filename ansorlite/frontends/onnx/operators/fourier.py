@@ -20,7 +20,7 @@ from ansorlite.topi.shape import reshape, transpose
 Array: TypeAlias = np.ndarray[Any, Any]
 
 #: Elements of a matrix at most: longer rows are transformed in Python, by a fast transform.
-_MOST: Final = 1 << 22
+_MOST: Final = 1 << 24
 
 
 def convert_dft(node: NodeView) -> str:
