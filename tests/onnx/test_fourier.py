@@ -66,6 +66,12 @@ def test_real_numbers_have_half_of_the_frequencies(length: int | None) -> None:
     np.testing.assert_allclose(native(dft(half, length, 1, inverse=1, onesided=1), half), expected, atol=1e-6)
 
 
+def test_what_is_left_out_may_be_no_number() -> None:
+    x = parts(signal(3, 8))
+    x[:, 5:] = np.nan
+    np.testing.assert_allclose(native(dft(x, 5, 1), x), parts(np.fft.fft(x[:, :5, 0] + 1j * x[:, :5, 1])), atol=1e-5)
+
+
 @pytest.mark.parametrize("onesided", [0, 1])
 @pytest.mark.parametrize("given", ["window", "length", "both"])
 def test_short_time_transform(given: str, onesided: int) -> None:

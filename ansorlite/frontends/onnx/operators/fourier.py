@@ -15,7 +15,7 @@ from ansorlite.te import dtypes
 from ansorlite.topi.conv import conv
 from ansorlite.topi.elementwise import multiply
 from ansorlite.topi.matmul import matmul
-from ansorlite.topi.shape import reshape, transpose
+from ansorlite.topi.shape import reshape, strided_slice, transpose
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -32,15 +32,20 @@ def convert_dft(node: NodeView) -> str:
         raise node.error(f"axis {axis} is none of the {len(shape) - 1} dimensions before that of real and imaginary parts")
     axis %= len(shape)
     inverse, onesided = bool(node.integer("inverse", 0)), bool(node.integer("onesided", 0))
-    extent = shape[axis]
-    length = int(node.scalar(1)) if node.has(1) else 2 * (extent - 1) if inverse and onesided else extent
+    halved = inverse and onesided
+    length = int(node.scalar(1)) if node.has(1) else 2 * (shape[axis] - 1) if halved else shape[axis]
     if length < 1:
         raise node.error(f"a transform of {length} elements; it must be of 1 at least")
+    extent = min(shape[axis], length // 2 + 1 if halved else length)
     _check(extent * parts * length * 2)
     matrix = _inverse(extent, length, onesided) if inverse else _forward(extent, length, onesided)
     matrix = matrix[:, :parts]
     order = (*(d for d in range(len(shape) - 1) if d != axis), axis, len(shape) - 1)
-    rows = node.apply(transpose, node.input(0), axes=order)
+    taken = node.input(0)
+    if extent < shape[axis]:
+        counts = tuple(extent if d == axis else count for d, count in enumerate(shape))
+        taken = node.apply(strided_slice, taken, starts=(0,) * len(shape), counts=counts, steps=(1,) * len(shape))
+    rows = node.apply(transpose, taken, axes=order)
     lead = tuple(shape[d] for d in order[:-2])
     rows = node.apply(reshape, rows, shape=(*lead, extent * parts))
     product = node.apply(matmul, rows, _constant(node, matrix.reshape(extent * parts, -1)))
@@ -86,16 +91,14 @@ def _check(elements: int) -> None:
 
 
 def _forward(extent: int, length: int, onesided: bool) -> Array:
-    """Of ``extent`` elements, those beyond ``length`` left out: (extent, 2, frequencies, 2), parts of elements and of results."""
+    """Of ``extent`` elements, and zeros up to ``length``: (extent, 2, frequencies, 2), with parts of elements and of results."""
     angles = _angles(extent, length, length // 2 + 1 if onesided else length)
     cosines, sines = np.cos(angles), np.sin(angles)
-    matrix = np.stack([np.stack([cosines, -sines], -1), np.stack([sines, cosines], -1)], 1)
-    matrix[length:] = 0
-    return matrix
+    return np.stack([np.stack([cosines, -sines], -1), np.stack([sines, cosines], -1)], 1)
 
 
 def _inverse(extent: int, length: int, onesided: bool) -> Array:
-    """Of ``extent`` frequencies, times ``length``: (extent, 2, length, 2).
+    """Of ``extent`` frequencies, and zeros after them, times ``length``: (extent, 2, length, 2).
 
     With ``onesided`` others are their conjugates, and results are real: (extent, 2, length, 1).
     """
@@ -103,9 +106,7 @@ def _inverse(extent: int, length: int, onesided: bool) -> Array:
     cosines, sines = np.cos(angles), np.sin(angles)
     matrix = np.stack([np.stack([cosines, sines], -1), np.stack([-sines, cosines], -1)], 1)
     if not onesided:
-        matrix[length:] = 0
         return matrix
-    matrix[length // 2 + 1 :] = 0
     # Each frequency stands for its conjugate, too, but for the first one, and the last one of an even number.
     matrix[1 : (length + 1) // 2] *= 2
     return matrix[..., :1]
