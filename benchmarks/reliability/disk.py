@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import shutil
 import sqlite3
 import subprocess
@@ -27,6 +26,15 @@ FULL: Final = "full disks"
 _SIZES: Final = (8, 600)
 #: Seconds that a command may take.
 _PATIENCE: Final = 600.0
+#: Becomes the command after its first argument, in which no file may be longer than that many bytes; 0 for no limit. Not between
+#: fork and exec of the calling process, where what other libraries have of threads there (gRPC's) may disturb the new one.
+_LIMITED: Final = """
+import os, resource, sys
+limit = int(sys.argv[1])
+if limit:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+os.execv(sys.argv[2], sys.argv[2:])
+"""
 
 
 def attempt_with(disks: int = 6) -> Attempt:
@@ -120,21 +128,14 @@ def _command(folder: Path, words: list[str], limit: int) -> list[str]:
 
 def _run(words: list[str], folder: Path, environment: Mapping[str, str], limit: int) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        words,
+        [sys.executable, "-c", _LIMITED, str(limit), *words],
         cwd=folder,
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
         timeout=_PATIENCE,
-        preexec_fn=partial(_limit_files, limit),
         check=False,
     )
-
-
-def _limit_files(limit: int) -> None:
-    """No file of this process may be longer; 0 for no limit."""
-    if limit:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
 
 @contextmanager
