@@ -23,6 +23,7 @@ from typing import Any, Final
 import click
 import torch
 
+from ansorlite.frontends.torch.compiled_graph import LEFT_TO_PYTORCH
 from ansorlite.target import host
 from benchmarks.common.command import chosen
 from benchmarks.common.rounds import quietest_rounds
@@ -31,7 +32,6 @@ from benchmarks.common.tables import Table, geometric_mean, show
 
 _TOKENS: Final = 64
 _WORDS: Final = 1000
-_LEFT: Final = "ansorlite leaves a graph to PyTorch: "
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,8 @@ def _measured(architecture: _Architecture, seconds: float) -> dict[str, Any]:
         results = list(_tensors(compiled(**given)))
         took = time.perf_counter() - begin
         rounds = quietest_rounds([lambda: compiled(**given), lambda: module(**given)], seconds, host().threads)
-    left = [text.removeprefix(_LEFT) for text in (str(warning.message) for warning in caught) if text.startswith(_LEFT)]
+    said = [str(warning.message) for warning in caught]
+    left = [text.removeprefix(LEFT_TO_PYTORCH) for text in said if text.startswith(LEFT_TO_PYTORCH)]
     mine, theirs = rounds.times
     return {
         "left": len(left),

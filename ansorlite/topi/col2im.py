@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from math import prod
 
 from ansorlite import te
@@ -11,6 +10,7 @@ from ansorlite.errors import ExpressionError
 from ansorlite.te.expr import Expr
 from ansorlite.te.tensor import Tensor
 from ansorlite.topi.conv import axis_names
+from ansorlite.topi.row_major import flat
 from ansorlite.topi.wide import narrow, wide
 from ansorlite.topi.windows import window
 
@@ -50,13 +50,8 @@ def col2im(
             inside += [tap < span, tap % dilation == 0, number >= 0, number < count]
             taps.append(tap // dilation)
             blocks.append(number)
-        value = x[(n, _flat((c, *taps), (0, *slide.kernel)), _flat(blocks, counts))]
+        value = x[(n, flat((c, *taps), (0, *slide.kernel)), flat(blocks, counts))]
         return te.sum(wide(te.if_then_else(te.all(*inside), value, te.cast(0, x.dtype))), axis=steps)
 
     shape = (x.shape[0], x.shape[1] // prod(slide.kernel), *image)
     return narrow(te.compute(shape, element, name="col2im"), x.dtype)
-
-
-def _flat(indices: Sequence[Expr], extents: Sequence[int]) -> Expr:
-    """The place in memory, row by row, of an element of a tensor of ``extents``; the first one is not needed."""
-    return reduce(lambda flat, both: flat * both[1] + both[0], zip(indices[1:], extents[1:], strict=True), indices[0])

@@ -14,6 +14,7 @@ from ansorlite.te.tensor import Tensor
 from ansorlite.topi.elementwise import elementwise
 from ansorlite.topi.padding import pad
 from ansorlite.topi.reduction import reduce_max, reduce_mean, reduce_sum
+from ansorlite.topi.row_major import coordinates, flat
 from ansorlite.topi.wide import comparable, narrow, wide
 from ansorlite.topi.windows import Window, window
 
@@ -99,7 +100,7 @@ def max_pool_places(
         inside += [place < extent for place, extent, after in zip(own, extents, reach, strict=True) if after]
         value = padded[(n, c, *places)]
         found = te.all(*inside, te.any(value == largest[(n, c, *spatial)], value != value))
-        return te.min(te.if_then_else(found, te.cast(_flat(own, extents), "int64"), size), axis=taps)
+        return te.min(te.if_then_else(found, te.cast(flat(own, extents), "int64"), size), axis=taps)
 
     first = te.compute(largest.shape, element, name="max_pool_first")
 
@@ -107,27 +108,10 @@ def max_pool_places(
         # In a window of nothing but border, no element is the largest.
         found = te.minimum(first[(n, c, *spatial)], size - 1)
         if column_major:
-            found = _flat(_coordinates(found, extents)[::-1], extents[::-1])
+            found = flat(coordinates(found, extents)[::-1], extents[::-1])
         return te.cast((n * x.shape[1] + c) * size, "int64") + found
 
     return te.compute(largest.shape, place, name="max_pool_places")
-
-
-def _flat(places: Sequence[Expr], extents: Sequence[int]) -> Expr:
-    """The number of an element, the last dimension counting fastest."""
-    result = places[0]
-    for place, extent in zip(places[1:], extents[1:], strict=True):
-        result = result * extent + place
-    return result
-
-
-def _coordinates(number: Expr, extents: Sequence[int]) -> list[Expr]:
-    """The places that :func:`_flat` makes ``number`` of."""
-    found = []
-    for extent in extents[:0:-1]:
-        found.append(number % extent)
-        number = number // extent
-    return [number, *found[::-1]]
 
 
 def average_pool(

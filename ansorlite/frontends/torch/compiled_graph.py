@@ -17,6 +17,9 @@ from ansorlite.frontends.torch.settings import Settings
 #: More of them are not kept: who calls with ever new shapes compiles every time, but memory stays in bounds.
 _MOST: Final = 64
 
+#: What the warning begins with.
+LEFT_TO_PYTORCH: Final = "ansorlite leaves a graph to PyTorch: "
+
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -66,7 +69,7 @@ class CompiledGraph:
         except NotCompiledError as error:
             if str(error) not in self._said:
                 self._said.add(str(error))
-                warnings.warn(f"ansorlite leaves a graph to PyTorch: {_plain(str(error))}", stacklevel=2)
+                warnings.warn(LEFT_TO_PYTORCH + _plain(str(error)), stacklevel=2)
             return _Entry(lambda arguments: self._graph(*arguments), constants, None)
 
 

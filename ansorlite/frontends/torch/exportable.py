@@ -20,13 +20,20 @@ from ansorlite.frontends.torch.views import along_memory
 
 def exportable(graph: torch.fx.GraphModule) -> torch.fx.GraphModule:
     """``graph``, which stays as it is, with each such call replaced by one of the plain function."""
-    if not any(node.target in _PLAIN for node in graph.graph.nodes):
+    if not any(map(_is_misread, graph.graph.nodes)):
         return graph
     nodes = copy.deepcopy(graph.graph)
     for node in nodes.nodes:
-        if node.target in _PLAIN:
+        if _is_misread(node):
             node.op, node.target = "call_function", _PLAIN[node.target]
     return torch.fx.GraphModule(graph, nodes)
+
+
+def _is_misread(node: torch.fx.Node) -> bool:
+    """Whether it is such a call; attention of four dimensions is none."""
+    made = node.meta.get("example_value")
+    known = node.target is functional.scaled_dot_product_attention and made is not None and made.ndim == 4
+    return node.target in _PLAIN and not known
 
 
 def _as_strided(

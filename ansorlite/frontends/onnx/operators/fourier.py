@@ -6,18 +6,17 @@ nevertheless what the rest of a model is made of, and fuses with what is around 
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import numpy as np
 
 from ansorlite.frontends.onnx.node import NodeView, UnsupportedError
+from ansorlite.graph.graph import Array
 from ansorlite.te import dtypes
 from ansorlite.topi.conv import conv
 from ansorlite.topi.elementwise import multiply
 from ansorlite.topi.matmul import matmul
 from ansorlite.topi.shape import reshape, strided_slice, transpose
-
-Array: TypeAlias = np.ndarray[Any, Any]
 
 #: Elements of a matrix at most: longer rows are transformed in Python, by a fast transform.
 _MOST: Final = 1 << 24

@@ -47,13 +47,13 @@ def scatter_elements(node: NodeView) -> str:
 
 
 def _along(known: Array, axis: int, shape: tuple[int, ...], updated: tuple[int, ...]) -> Array | None:
-    """The places along ``axis``, if whole slices are put to them."""
+    """The places along ``axis``, if whole slices are put to them, and none is outside."""
     if not known.size or known.shape != updated or known.ndim != len(shape) or not -len(shape) <= axis < len(shape):
         return None
     d = axis % len(shape)
     first = known[tuple(slice(None) if n == d else slice(1) for n in range(known.ndim))]
     whole = updated[:d] == shape[:d] and updated[d + 1 :] == shape[d + 1 :]
-    return first.reshape(-1) if whole and (known == first).all() else None
+    return _inside(first.reshape(-1), shape[d]) if whole and (known == first).all() else None
 
 
 def scatter_nd(node: NodeView) -> str:
@@ -75,27 +75,26 @@ def _rows(known: Array, shape: tuple[int, ...]) -> Array | None:
     """Tuples of indices as places along one dimension, instead of the first ones of ``shape``; ``None`` if one is outside."""
     if not known.size or not known.ndim or known.shape[-1] > len(shape):
         return None
-    extents = np.array(shape[: known.shape[-1]])
-    tuples = known.reshape(-1, len(extents))
-    tuples = np.where(tuples < 0, tuples + extents, tuples)
-    if not ((tuples >= 0) & (tuples < extents)).all():
-        return None
-    return np.asarray(np.ravel_multi_index(tuple(tuples.T), tuple(extents)))
+    extents = shape[: known.shape[-1]]
+    tuples = _inside(known.reshape(-1, len(extents)), extents)
+    return None if tuples is None else np.asarray(np.ravel_multi_index(tuple(tuples.T), extents))
+
+
+def _inside(places: Array, extents: int | tuple[int, ...]) -> Array | None:
+    """Places without those that count from the end; ``None`` if one is outside."""
+    counted = np.where(places < 0, places + np.array(extents), places)
+    return counted if ((counted >= 0) & (counted < np.array(extents))).all() else None
 
 
 def _by_known_places(node: NodeView, x: str, updates: str, places: Array, axis: int, mode: Scatter) -> str | None:
     """Updates put to places along ``axis`` that are known now: nothing is to be looked for. ``None`` if several add up."""
-    extent = node.builder.value(x).shape[axis]
-    places = np.where(places < 0, places + extent, places).astype(np.int64)
-    if not ((places >= 0) & (places < extent)).all():
-        return None
     steps = np.diff(places)
     if (steps == (steps[0] if steps.size else 1)).all() and (steps > 0).all():
         step = int(steps[0]) if steps.size else 1
         return node.apply(indexing.slice_scatter, x, updates, axis=axis, start=int(places[0]), step=step, mode=mode)
     if mode is not Scatter.REPLACE and len(np.unique(places)) < len(places):
         return None
-    table = np.full(extent, -1, np.int64)
+    table = np.full(node.builder.value(x).shape[axis], -1, np.int64)
     table[places] = np.arange(len(places))
     return node.apply(indexing.table_scatter, x, updates, node.constant(table), axis=axis, mode=mode)
 
