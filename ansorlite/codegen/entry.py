@@ -48,6 +48,9 @@ class Move:
 
 EntryStep: TypeAlias = Call | Move
 
+#: Steps of one function: what LLVM takes for one grows faster than its length.
+_MOST_STEPS: Final = 128
+
 _COPY: Final = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
 
 _COUNT: Final = Template("""  %t$next = call i64 @now()
@@ -72,18 +75,32 @@ def text(name: str, steps: Sequence[EntryStep], target: Target) -> str:
             NOW,
             _COPY,
             *(f"declare void @{entry}(ptr)" for entry in entries),
-            f"define void @{name}(ptr %bases) nounwind {{",
-            *_body(steps, counted=False),
-            "}",
-            f"define void @{profiled(name)}(ptr %bases, ptr %nanoseconds) nounwind {{",
-            *_body(steps, counted=True),
-            "}",
+            *_function(name, steps, "ptr %bases", counted=False),
+            *_function(profiled(name), steps, "ptr %bases, ptr %nanoseconds", counted=True),
             "",
         ]
     )
 
 
-def _body(steps: Sequence[EntryStep], counted: bool) -> Iterable[str]:
+def _function(name: str, steps: Sequence[EntryStep], parameters: str, *, counted: bool) -> Iterable[str]:
+    """The function of all ``steps``; of many, it calls functions of some each."""
+    begins = range(0, len(steps), _MOST_STEPS)
+    if len(begins) > 1:
+        for begin in begins:
+            yield f"define internal void @{name}.{begin}({parameters}) noinline nounwind {{"
+            yield from _body(begin, steps[begin : begin + _MOST_STEPS], counted)
+            yield "}"
+    yield f"define void @{name}({parameters}) nounwind {{"
+    if len(begins) > 1:
+        yield from (f"  call void @{name}.{begin}({parameters})" for begin in begins)
+        yield "  ret void"
+    else:
+        yield from _body(0, steps, counted)
+    yield "}"
+
+
+def _body(first: int, steps: Sequence[EntryStep], counted: bool) -> Iterable[str]:
+    """``steps``, the first of which has this number."""
     bases = 1 + max((address.base for step in steps for address in _addresses(step)), default=0)
     longest = max((len(step.arguments) for step in steps if isinstance(step, Call)), default=0)
     yield f"  %arguments = alloca [{max(1, longest)} x ptr], align 64"
@@ -91,8 +108,8 @@ def _body(steps: Sequence[EntryStep], counted: bool) -> Iterable[str]:
         yield f"  %slot{base} = getelementptr ptr, ptr %bases, i64 {base}"
         yield f"  %base{base} = load ptr, ptr %slot{base}"
     if counted:
-        yield "  %t0 = call i64 @now()"
-    for number, step in enumerate(steps):
+        yield f"  %t{first} = call i64 @now()"
+    for number, step in enumerate(steps, first):
         yield from _step(number, step)
         if counted:
             yield _COUNT.substitute(number=number, next=number + 1)

@@ -92,10 +92,13 @@ def skip_bytes(graph: Graph) -> Graph:
     for node in graph.nodes:
         scaling = scaling_of(node, dequantize, graph.constants)
         producer = graph.producers.get(node.inputs[0]) if scaling is not None and scaling.uniform else None
-        alone = producer is not None and graph.only_consumer(producer.output) is node
+        if scaling is None or producer is None or producer.operator is not requantize:
+            nodes.append(node)
+            continue
+        alone = graph.only_consumer(producer.output) is node
         reader = graph.only_consumer(node.output)
         stored = reader is not None and max(reader.inputs, key=lambda name: rank.get(name, -1)) != node.output
-        if scaling is None or producer is None or producer.operator is not requantize or not alone or stored:
+        if not alone or stored:
             nodes.append(node)
             continue
         shift, scale = graph.fresh(f"{node.output}.shift"), graph.fresh(f"{node.output}.scale")
