@@ -87,6 +87,14 @@ def test_short_time_transform(given: str, onesided: int) -> None:
     np.testing.assert_allclose(native(model, x), expected, atol=1e-5)
 
 
+def test_a_signal_without_a_dimension_for_its_parts_is_real() -> None:
+    x = RNG.standard_normal((2, 33)).astype(np.float32)
+    node = helper.make_node("STFT", ["x", "step", "", "length"], ["y"])
+    model = make_model([node], {"x": x}, ["y"], {"step": np.array(4), "length": np.array(16)}, 17)
+    frames = np.stack([x[:, begin : begin + 16] for begin in range(0, 18, 4)], 1)
+    np.testing.assert_allclose(native(model, x), parts(np.fft.rfft(frames)), atol=1e-5)
+
+
 def test_short_time_transform_of_complex_numbers() -> None:
     data = signal(1, 20)
     x = parts(data)

@@ -28,7 +28,7 @@ from ansorlite.topi.quantized import (
     saturate,
 )
 from ansorlite.topi.reduction import reduce_mean
-from tests.onnx.support import run
+from tests.onnx.support import make_model, run
 
 Array = np.ndarray
 
@@ -308,3 +308,34 @@ def test_residual_sums_store_bytes_and_no_floats() -> None:
     x = _bytes(np.random.default_rng(8), "uint8", 1, 8, 9, 9)
     (reference,) = ReferenceEvaluator(_residual()).run(None, {"x": x})
     within_a_quantum(run(_residual(), {"x": x})["out"], np.asarray(reference))
+
+
+@pytest.mark.parametrize("weight_zero", [None, np.int8(3), np.array([1, -2, 0, 5], np.int8)], ids=["none", "one", "channels"])
+@pytest.mark.parametrize(
+    "window",
+    [
+        {},
+        {"pads": [1, 2, 0, 1]},
+        {"auto_pad": "SAME_UPPER", "strides": [2, 1]},
+        {"pads": [2, 2, 2, 2], "dilations": [2, 2], "group": 2},
+    ],
+)
+def test_a_zero_point_that_is_data(window: dict, weight_zero: Array | None) -> None:
+    """As dynamically quantised models have them."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 256, (2, 4, 6, 5), np.uint8)
+    w = rng.integers(-60, 60, (4, 4 // window.get("group", 1), 3, 2), np.int8)
+    own = [] if weight_zero is None else ["w_zero"]
+    node = make_node("ConvInteger", ["x", "w", "zero", *own], ["y"], **window)
+    constants = {"w": w} | ({} if weight_zero is None else {"w_zero": np.asarray(weight_zero)})
+    for zero in (0, 131):
+        inputs = {"x": x, "zero": np.asarray(zero, np.uint8)}
+        model = make_model([node], inputs, ["y"], constants)
+        assert isinstance(load_model(model), Model)
+        shift = 0 if weight_zero is None else weight_zero.reshape(-1, *[1] * (3 * weight_zero.ndim)).astype(np.float64)
+        real = {"x": x.astype(np.float64) - zero, "w": w.astype(np.float64) - shift}
+        conv_node = make_node("Conv", ["x", "w"], ["y"], **window)
+        expected = ReferenceEvaluator(make_model([conv_node], real, ["y"])).run(None, real)[0]
+        found = run(model, inputs)["y"]
+        assert found.dtype == np.int32
+        np.testing.assert_array_equal(found, expected)

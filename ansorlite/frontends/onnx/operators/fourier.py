@@ -57,10 +57,15 @@ def convert_dft(node: NodeView) -> str:
 
 def convert_stft(node: NodeView) -> str:
     """Of pieces of a signal, each weighted: a convolution whose weights are the matrix, times the window."""
+    signal = node.input(0)
     shape = node.value(0).shape
+    if len(shape) == 2:
+        # Real numbers, which runtimes take without a dimension for their parts, too.
+        shape = (*shape, 1)
+        signal = node.apply(reshape, signal, shape=shape)
     parts = _parts(node, shape)
     if len(shape) != 3:
-        raise node.error(f"the signal has shape {shape}; it must be (batch, elements, 1 or 2)")
+        raise node.error(f"the signal has shape {shape}; it must be (batch, elements), or (batch, elements, 1 or 2)")
     step = int(node.scalar(1))
     window = node.array(2) if node.has(2) else None
     length = int(node.scalar(3)) if node.has(3) else shape[1] if window is None else window.size
@@ -72,7 +77,7 @@ def convert_stft(node: NodeView) -> str:
         matrix = matrix * window.astype(np.float64)[:, None, None, None]
     bins = matrix.shape[2]
     weight = matrix.transpose(2, 3, 1, 0).reshape(bins * 2, parts, length)
-    signal = node.apply(transpose, node.input(0), axes=(0, 2, 1))
+    signal = node.apply(transpose, signal, axes=(0, 2, 1))
     frames = node.apply(conv, signal, _constant(node, weight), strides=(step,))
     count = (shape[1] - length) // step + 1
     return node.apply(reshape, node.apply(transpose, frames, axes=(0, 2, 1)), shape=(shape[0], count, bins, 2))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
+import numpy as np
 from onnx import TensorProto, helper
 
 from ansorlite.frontends.onnx.node import NodeView, UnsupportedError
@@ -11,7 +13,9 @@ from ansorlite.frontends.onnx.operators.contractions import check_kernel, window
 from ansorlite.graph.describe import Operator
 from ansorlite.te import dtypes
 from ansorlite.topi import quantized as topi
-from ansorlite.topi.elementwise import add, cast, divide, multiply
+from ansorlite.topi.conv import conv
+from ansorlite.topi.elementwise import add, cast, divide, multiply, subtract
+from ansorlite.topi.reduction import reduce_sum
 from ansorlite.topi.shape import reshape
 
 
@@ -107,10 +111,32 @@ def _convolution(node: NodeView, x: int, weight: int, x_zero: int, weight_zero: 
     kernel = node.value(weight).shape[2:]
     check_kernel(node, kernel)
     slide = window_of(node, kernel, node.value(x).shape[2:])
-    zero = int(node.scalar(x_zero)) if node.has(x_zero) else 0
+    shift = _zero(node, x_zero)
+    known = None if shift is None else node.builder.array(shift)
     own = _zero(node, weight_zero)
     inputs = [node.input(x), node.input(weight), *([own] if own else [])]
-    return node.apply(topi.integer_conv, *inputs, zero=zero, groups=node.integer("group", 1), **slide)
+    zero = 0 if known is None else int(node.scalar(x_zero))
+    total = node.apply(topi.integer_conv, *inputs, zero=zero, groups=node.integer("group", 1), **slide)
+    if shift is None or known is not None:
+        return total
+    weights = _met_weights(node, x, weight, own, slide)
+    return node.apply(subtract, total, node.apply(multiply, node.apply(cast, shift, dtype="int32"), weights))
+
+
+def _met_weights(node: NodeView, x: int, weight: int, weight_zero: str | None, slide: Mapping[str, tuple[int, ...]]) -> str:
+    """For each output of a convolution, the sum of the weights that meet data there, and not the border.
+
+    That sum times the data's zero point, which is known only while the model runs, is how much of the convolution it makes.
+    """
+    taps = node.apply(cast, node.input(weight), dtype="int32")
+    rank = len(node.value(weight).shape)
+    if weight_zero is not None:
+        zeros = node.apply(cast, weight_zero, dtype="int32")
+        spread = (*node.builder.value(zeros).shape, *(1,) * (rank - 1)) if node.builder.value(zeros).shape else ()
+        taps = node.apply(subtract, taps, node.apply(reshape, zeros, shape=spread) if spread else zeros)
+    sums = node.apply(reduce_sum, taps, axes=(1,), keepdims=True)
+    ones = node.constant(np.ones((1, 1, *node.value(x).shape[2:]), np.int32))
+    return node.apply(conv, ones, sums, **slide)
 
 
 def _single(node: NodeView, name: str) -> str:
