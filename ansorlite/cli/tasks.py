@@ -48,7 +48,13 @@ def command(
         table.add_row(str(number), label(task), str(weight), f"{task.dag.flops / 1e6:.2f}")
     printed = screen()
     printed.print(table)
-    if fallbacks:
-        printed.print(f"\nrun in Python, as they are no tensor expressions here ({len(fallbacks)}):")
-    for step in fallbacks:
-        printed.print(f"  {step.title}: {step.reason}")
+    called = [step for step in fallbacks if step.bodies]
+    rest = [step for step in fallbacks if not step.bodies]
+    for steps, what in (
+        (called, "called from Python, what they run compiled"),
+        (rest, "run in Python, as they are no tensor expressions here"),
+    ):
+        if steps:
+            printed.print(f"\n{what} ({len(steps)}):")
+        for step in steps:
+            printed.print(f"  {step.title}: {step.reason}")

@@ -27,6 +27,15 @@ class GraphBuilder:
         self._values[name] = value
         return name
 
+    @property
+    def size(self) -> int:
+        """How many nodes there are so far."""
+        return len(self._nodes)
+
+    def is_input(self, name: str) -> bool:
+        """Whether a value is one that the caller will give."""
+        return name in self._inputs
+
     def constant(self, array: Array, name: str = "constant") -> str:
         """A value known now. The array is not copied, and must not change any more."""
         name = self._unique(name)

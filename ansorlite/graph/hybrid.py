@@ -48,7 +48,9 @@ class HostStep:
         reason: why it is not native.
         inputs: the values that it reads.
         outputs: the values that it gives, each with shape and dtype if they are known beforehand.
-        function: inputs in order → outputs in order.
+        function: inputs in order, and the bodies, compiled → outputs in order.
+        bodies: models that the function calls: what a loop repeats, or the branches of a condition.
+        turns: how often it calls them, as far as that is known beforehand.
     """
 
     operator: str
@@ -56,16 +58,21 @@ class HostStep:
     reason: str
     inputs: tuple[str, ...]
     outputs: tuple[tuple[str, Value | None], ...]
-    function: Callable[[Sequence[Datum]], Sequence[Datum]]
+    function: Callable[..., Sequence[Datum]]
+    bodies: tuple[AnyModel, ...] = ()
+    turns: int = 1
 
-    def run(self, values: dict[str, Datum]) -> None:
+    def run(self, values: dict[str, Datum], bodies: Sequence[AnyExecutable] = ()) -> None:
         """Read from ``values``, and write to it.
+
+        Args:
+            bodies: those of this step, compiled.
 
         Raises:
             ModelError: the operator refuses its inputs, or gives other shapes or dtypes than announced.
         """
         try:
-            results = self.function([values[name] for name in self.inputs])
+            results = self.function([values[name] for name in self.inputs], *bodies)
         except Exception as error:
             raise ModelError(f"{self.title} cannot run: {' '.join(str(error).split())}") from error
         for (name, expected), result in zip(self.outputs, results, strict=True):
@@ -103,10 +110,17 @@ class HybridModel:
     @cached_property
     def tasks(self) -> tuple[tuple[Task, int], ...]:
         """The distinct tasks of all segments, in order of first use, each with the number of its uses."""
-        return merged_tasks(self.segments)
+        counted: list[tuple[Task, int]] = []
+        for step in self.steps:
+            if isinstance(step, Model):
+                counted.extend(step.tasks)
+            else:
+                counted.extend((task, weight * step.turns) for body in step.bodies for task, weight in body.tasks)
+        return merged_tasks(counted)
 
     @property
     def segments(self) -> tuple[Model, ...]:
+        """The native parts, but for those within bodies of host steps."""
         return tuple(step for step in self.steps if isinstance(step, Model))
 
     @property
@@ -119,14 +133,13 @@ class HybridModel:
 AnyModel: TypeAlias = Model | HybridModel
 
 
-def merged_tasks(models: Iterable[AnyModel]) -> tuple[tuple[Task, int], ...]:
-    """The distinct tasks of all ``models``, in order of first use, each with the number of its uses."""
-    merged: dict[str, tuple[Task, int]] = {}
-    for model in models:
-        for task, weight in model.tasks:
-            first, before = merged.get(task.key, (task, 0))
-            merged[task.key] = (first, before + weight)
-    return tuple(merged.values())
+def merged_tasks(tasks: Iterable[tuple[Task, int]]) -> tuple[tuple[Task, int], ...]:
+    """Each task once, in order of first use, with the sum of its uses."""
+    found: dict[str, tuple[Task, int]] = {}
+    for task, uses in tasks:
+        first, before = found.get(task.key, (task, 0))
+        found[task.key] = (first, before + uses)
+    return tuple(found.values())
 
 
 class HybridExecutable(NotCopied):
@@ -138,17 +151,23 @@ class HybridExecutable(NotCopied):
 
     elsewhere = "load and compile the model's file"
 
-    def __init__(self, model: HybridModel, segments: Sequence[Executable]) -> None:
+    def __init__(self, model: HybridModel, compiled: Callable[[AnyModel], AnyExecutable]) -> None:
         self.inputs = model.inputs
         self._model = model
         self._arrays = arrays_of(device_of(model.target))
-        native = iter(segments)
-        self._steps = [step if isinstance(step, HostStep) else next(native) for step in model.steps]
+        self._steps: list[Executable | _Hosted] = []
+        for step in model.steps:
+            if isinstance(step, Model):
+                segment = compiled(step)
+                assert isinstance(segment, Executable)
+                self._steps.append(segment)
+            else:
+                self._steps.append(_Hosted(step, tuple(map(compiled, step.bodies))))
 
     @property
     def steps(self) -> int:
         """How many kernels, copies and host steps one run takes."""
-        return sum(1 if isinstance(step, HostStep) else step.steps for step in self._steps)
+        return sum(1 if isinstance(step, _Hosted) else step.steps for step in self._steps)
 
     def __call__(self, /, *arrays: Any, **named: Any) -> dict[str, Datum]:
         """Run the model: see :class:`ansorlite.graph.executable.Executable`. What host steps read of a GPU is waited for.
@@ -160,8 +179,8 @@ class HybridExecutable(NotCopied):
         values = self._given(arrays, named)
         there = any(on_gpu(values[name]) for name in self.inputs)
         for step in self._steps:
-            if isinstance(step, HostStep):
-                step.run(self._brought(step, values))
+            if isinstance(step, _Hosted):
+                step.step.run(self._brought(step.step, values), step.bodies)
             else:
                 values.update(step({name: values[name] for name in step.inputs}))
         results = {public: values[name] for public, name in self._model.outputs.items()}
@@ -187,11 +206,11 @@ class HybridExecutable(NotCopied):
         facts: list[StepFacts] = []
         times: list[int] = []
         for step in self._steps:
-            if isinstance(step, HostStep):
+            if isinstance(step, _Hosted):
                 start = time.perf_counter_ns()
-                step.run(self._brought(step, values))
+                step.step.run(self._brought(step.step, values), step.bodies)
                 times.append(time.perf_counter_ns() - start)
-                facts.append(step.facts(values))
+                facts.append(step.step.facts(values))
             else:
                 results, taken = step.timed({name: values[name] for name in step.inputs})
                 values.update(results)
@@ -227,14 +246,30 @@ class HybridExecutable(NotCopied):
         raise ArgumentError(f"this model cannot be exported to {os.fspath(path)}, as it runs in Python in part: {named}")
 
 
-def compile_any(
-    model: AnyModel, kernel_for: Callable[[Task], Bindable], shared: SharedWeights | None = None
-) -> Executable | HybridExecutable:
+#: A model that runs.
+AnyExecutable: TypeAlias = Executable | HybridExecutable
+
+
+@dataclass(frozen=True, eq=False)
+class _Hosted:
+    """A host step, with its bodies compiled."""
+
+    step: HostStep
+    bodies: tuple[AnyExecutable, ...]
+
+
+def compile_any(model: AnyModel, kernel_for: Callable[[Task], Bindable], shared: SharedWeights | None = None) -> AnyExecutable:
     """Make ``model`` callable. ``kernel_for`` is asked once for each distinct task; other models have weights in ``shared``."""
     if isinstance(model, Model):
         return compile_model(model, kernel_for, shared)
     kernels = {task.key: kernel_for(task) for task, _ in model.tasks}
-    return HybridExecutable(model, [compile_model(segment, lambda task: kernels[task.key], shared) for segment in model.segments])
+
+    def compiled(part: AnyModel) -> AnyExecutable:
+        if isinstance(part, Model):
+            return compile_model(part, lambda task: kernels[task.key], shared)
+        return HybridExecutable(part, compiled)
+
+    return HybridExecutable(model, compiled)
 
 
 def _is_array(datum: Datum) -> bool:

@@ -136,7 +136,8 @@ class OpenModel:
                 f'dims={{"{unnamed[0]}": (1, 8, 32)}}, or --dim {unnamed[0]}=1,8,32'
             )
         every = itertools.product(*(self.buckets[dim] for dim in self.dims))
-        return merged_tasks(self.at(dict(zip(self.dims, sizes, strict=True))) for sizes in every)
+        models = (self.at(dict(zip(self.dims, sizes, strict=True))) for sizes in every)
+        return merged_tasks(counted for model in models for counted in model.tasks)
 
 
 def open_dims(inputs: Mapping[str, OpenValue]) -> tuple[str, ...]:

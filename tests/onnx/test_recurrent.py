@@ -14,7 +14,7 @@ import onnxruntime
 
 from ansorlite.best import Programs
 from ansorlite.errors import ModelError
-from ansorlite.frontends.onnx import load_model
+from ansorlite.frontends.onnx import control, load_model, recurrence
 from ansorlite.frontends.onnx.operators import recurrent
 from ansorlite.graph.hybrid import HybridModel, compile_any
 from ansorlite.graph.model import Model
@@ -113,11 +113,38 @@ def test_data_of_unknown_shape(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_more_steps_than_are_written_out(kind, monkeypatch):
-    monkeypatch.setattr(recurrent, "_MOST_STEPS", 4)
+    monkeypatch.setattr(recurrent, "MOST_STEPS", 4)
     network = with_lengths(kind, [2, 3, 5])
     model = load_model(network.model)
     assert isinstance(model, HybridModel)
     assert [step.reason for step in model.fallbacks] == ["more than 4 steps"]
+    compare(run(network.model, network.inputs), expected(network))
+
+
+def long_network(seed: int, kind: str) -> Network:
+    """One of the usual forms, of more than two steps."""
+    rng = np.random.default_rng((seed, KINDS.index(kind)))
+    while True:
+        network = random_network(rng, kind)
+        parameters = {attribute.name for attribute in network.model.graph.node[0].attribute} & {
+            "activation_alpha",
+            "activation_beta",
+        }
+        if "lens" not in network.arrays and len(network.arrays["x"]) > 2 and not parameters:
+            return network
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(8))
+def test_long_networks_run_piece_by_piece(kind, seed, monkeypatch):
+    for module in (recurrent, recurrence):
+        monkeypatch.setattr(module, "MOST_STEPS", 2)
+    monkeypatch.setattr(recurrence, "_PIECE", 2)
+    monkeypatch.setattr(control, "_MOST_NODES", 0)
+    network = long_network(seed, kind)
+    model = load_model(network.model)
+    assert isinstance(model, HybridModel)
+    assert {(step.operator, step.turns) for step in model.fallbacks} == {("Scan", len(network.arrays["x"]) // 2)}
     compare(run(network.model, network.inputs), expected(network))
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 import onnx
-from onnx import TypeProto
+from onnx import TypeProto, helper
 
 from ansorlite.errors import ExpressionError, ModelError
+from ansorlite.frontends.onnx.calls import control_of, is_control
 from ansorlite.frontends.onnx.control import unroll
 from ansorlite.frontends.onnx.expansion import expand
 from ansorlite.frontends.onnx.folding import known_arrays
@@ -24,6 +24,7 @@ from ansorlite.frontends.onnx.meaning import MeaningNode
 from ansorlite.frontends.onnx.misread import refusal
 from ansorlite.frontends.onnx.node import NodeView, NotKnownError, UnsupportedError
 from ansorlite.frontends.onnx.operators.table import converter
+from ansorlite.frontends.onnx.recurrence import in_pieces
 from ansorlite.frontends.onnx.reference import (
     DOMAINS,
     ReferenceNode,
@@ -36,7 +37,7 @@ from ansorlite.frontends.onnx.reference import (
 )
 from ansorlite.frontends.onnx.scope import Attempt, NameScope
 from ansorlite.frontends.onnx.scope import title as title_of
-from ansorlite.frontends.onnx.segments import Segments, Slot, empty
+from ansorlite.frontends.onnx.segments import HostNode, Imported, Segments, Slot, empty
 from ansorlite.frontends.onnx.tensors import dense_array, tensor_array
 from ansorlite.frontends.onnx.types import as_due, check_inputs
 from ansorlite.graph.graph import Array, Graph
@@ -54,22 +55,6 @@ _NOT_FOLDED: Final = frozenset(("DequantizeLinear",))
 
 #: Elements up to which an input may be one whose value decides what is compiled: axes, pads, shapes, scales.
 _LARGEST_VALUE: Final = 64
-
-
-@dataclass(frozen=True, eq=False)
-class Imported:
-    """A model, imported.
-
-    Attributes:
-        graph: all of it, if all of it is native.
-        steps: else native segments and host steps, in running order.
-        inputs, outputs: name → value.
-    """
-
-    graph: Graph | None
-    steps: Sequence[Graph | HostStep]
-    inputs: Mapping[str, Slot]
-    outputs: Mapping[str, Slot]
 
 
 def import_model(
@@ -135,11 +120,10 @@ class _Importer:
         for entry in self.proto.output:
             check_output(entry, outputs[entry.name])
         native = all(slot.value is not None and not slot.empty for slot in (*inputs.values(), *outputs.values()))
-        if native and not self.segments.hosted:
+        steps = self.segments.steps([self.segments.export(slot) for slot in outputs.values()])
+        if native and all(isinstance(step, Graph) for step in steps):
             return Imported(self.segments.graph(inputs, outputs), (), inputs, outputs)
-        for slot in outputs.values():
-            self.segments.export(slot)
-        return Imported(None, self.segments.steps(), inputs, outputs)
+        return Imported(None, steps, inputs, outputs)
 
     def _slot(self, name: str, reader: str, scope: NameScope) -> Slot:
         if name not in scope.slots:
@@ -233,13 +217,14 @@ class _Importer:
         return None if value is None else math.prod(value.shape)
 
     def _expanded(self, attempt: Attempt) -> bool:
-        """By ONNX's definition of the operator, if it has one."""
+        """By ONNX's definition of the operator, if it has one, or in pieces."""
         types = [TypeProto() if slot is None else slot.type for slot in attempt.inputs]
         if attempt.proto.domain not in DOMAINS or any(
             slot is not None and not slot.type.HasField("tensor_type") for slot in attempt.inputs
         ):
             return False
-        found = expand(attempt.proto, attempt.scope.opsets, types)
+        pieces = in_pieces(attempt)
+        found = (pieces, attempt.scope.opsets) if pieces else expand(attempt.proto, attempt.scope.opsets, types)
         if found is None:
             return False
         nodes, opsets = found
@@ -264,6 +249,11 @@ class _Importer:
         return NameScope(
             {**around.slots, **constants, **given}, around.opsets, f"{around.prefix}{graph.name or 'step'}~{self.bodies}/"
         )
+
+    @property
+    def size(self) -> int:
+        """How many nodes there are so far, on native segments and beside them."""
+        return self.segments.size
 
     def need(self, slot: Slot) -> None:
         """If the value of ``slot`` follows from small inputs of the model, ask for them."""
@@ -306,7 +296,13 @@ class _Importer:
         return attempt.named([empty(name, value) for name, value in zip(attempt.names, values, strict=True)])
 
     def _hosted(self, attempt: Attempt, reason: str) -> Sequence[Slot]:
+        """In Python: control flow as calls of compiled bodies, if it can be that."""
         proto = attempt.proto
+        if is_control(proto):
+            try:
+                return self._controlled(attempt)
+            except UnsupportedError as error:
+                reason = str(error)
         kinds = self._inferred(attempt)
         values = [value_of(kind) for kind in kinds]
         try:
@@ -316,16 +312,50 @@ class _Importer:
         except Exception as error:
             text = " ".join(str(error).split())
             raise ModelError(f"{title_of(proto)} needs operator {proto.op_type}, which is not supported: {text}") from None
-        stage = max((slot.stage for slot in attempt.captured if not slot.known), default=0)
         inputs = tuple(self.segments.export(attempt.slots[name]) for name in function.inputs)
         outputs = tuple(zip(attempt.names, values, strict=True))
-        self.segments.host(stage, HostStep(proto.op_type, title_of(proto), reason, inputs, outputs, function))
-        return attempt.named(
-            [
-                Slot(name, kind, stage + 1, value, None, attempt.depends)
-                for (name, value), kind in zip(outputs, kinds, strict=True)
-            ]
-        )
+        step = HostStep(proto.op_type, title_of(proto), reason, inputs, outputs, function)
+        return attempt.named(self._host(attempt, HostNode(step), kinds))
+
+    def _host(self, attempt: Attempt, node: HostNode, kinds: Sequence[TypeProto]) -> Sequence[Slot]:
+        """The results of a node that runs in Python, of these types."""
+        stage = max((slot.stage for slot in attempt.captured if not slot.known), default=0)
+        self.segments.host(stage, node)
+        return [
+            Slot(name, kind, stage + 1, value, None, attempt.depends)
+            for (name, value), kind in zip(node.step.outputs, kinds, strict=True)
+        ]
+
+    def _controlled(self, attempt: Attempt) -> Sequence[Slot]:
+        """Control flow as models that Python calls.
+
+        Raises:
+            UnsupportedError: a value that it reads or carries has no shape that is known and stays.
+        """
+        control = control_of(attempt, self)
+        inputs = tuple(map(self.segments.export, control.reads))
+        outputs = tuple((attempt.scope.prefix + name, value_of(kind)) for name, kind in control.results.items())
+        title = title_of(attempt.proto)
+        step = HostStep(attempt.proto.op_type, title, control.reason, inputs, outputs, control.run, turns=control.turns)
+        slots = self._host(attempt, HostNode(step, control.bodies), list(control.results.values()))
+        found = {**dict(zip(control.results, slots, strict=True)), **control.passed}
+        return [found.get(name, Slot("", TypeProto())) for name in attempt.proto.output]
+
+    def body(
+        self, graph: onnx.GraphProto, given: Mapping[str, Slot], opsets: Mapping[str, int], wanted: Sequence[str]
+    ) -> Imported:
+        """A subgraph as a model of its own, of those of ``given`` that are not known.
+
+        Args:
+            given: the values that it reads from outside, each of known shape.
+            wanted: those of its results that are.
+        """
+        constants = {name: slot.datum for name, slot in given.items() if slot.known}
+        inputs = [helper.make_value_info(name, slot.type) for name, slot in given.items() if not slot.known]
+        outputs = [helper.make_value_info(name, TypeProto()) for name in dict.fromkeys(wanted)]
+        proto = helper.make_graph(graph.node, graph.name or "body", inputs, outputs)
+        model = helper.make_model(proto, opset_imports=[helper.make_opsetid(*entry) for entry in opsets.items()])
+        return import_model(model, {}, None, constants | initializers(graph))
 
     def _function(self, attempt: Attempt) -> ReferenceNode | MeaningNode:
         """The node in Python."""

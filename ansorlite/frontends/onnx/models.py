@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from ansorlite.frontends.onnx.importer import Imported
-from ansorlite.graph.hybrid import AnyModel, HostStep, HybridModel
+from dataclasses import replace
+from functools import partial
+
+from ansorlite.frontends.onnx.segments import HostNode, Imported
+from ansorlite.graph.hybrid import AnyModel, HybridModel
 from ansorlite.graph.model import Model
 from ansorlite.target import Target, resolve
 
@@ -19,8 +22,11 @@ def model_of(imported: Imported, target: str | Target, *, blocked: bool = True, 
     """
     if imported.graph is not None:
         return Model.of(imported.graph, target, blocked=blocked, precision=precision)
+    made = partial(model_of, target=target, blocked=blocked, precision=precision)
     steps = tuple(
-        step if isinstance(step, HostStep) else Model.of(step, target, blocked=blocked, precision=precision)
+        replace(step.step, bodies=tuple(map(made, step.bodies)))
+        if isinstance(step, HostNode)
+        else Model.of(step, target, blocked=blocked, precision=precision)
         for step in imported.steps
     )
     return HybridModel(

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 from onnx.reference.op_run import OpRun
+from onnx.reference.ops.op_one_hot import OneHot as ReferenceOneHot
 
 from ansorlite.te import dtypes
 
@@ -40,4 +41,14 @@ class Det(OpRun):  # type: ignore[misc]
         return (np.asarray(np.linalg.det(wide)).astype(x.dtype),)
 
 
-REPLACED: Final[tuple[type[OpRun], ...]] = (Unique, Det)
+class OneHot(ReferenceOneHot):  # type: ignore[misc]
+    """The reference's own takes a depth that is a scalar only, and not a vector of one element."""
+
+    op_domain = ""
+
+    def _run(self, indices: Array, depth: Array, values: Array, axis: int | None = None) -> tuple[Array]:
+        result: tuple[Array] = super()._run(indices, np.asarray(depth).reshape(()), values, axis=axis)
+        return result
+
+
+REPLACED: Final[tuple[type[OpRun], ...]] = (Unique, Det, OneHot)

@@ -6,9 +6,8 @@ segment that comes after all it reads.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from onnx import TypeProto
@@ -19,6 +18,7 @@ from ansorlite.graph.constants import splat
 from ansorlite.graph.describe import Value
 from ansorlite.graph.graph import Graph
 from ansorlite.graph.hybrid import HostStep
+from ansorlite.graph.passes.cleanup import eliminate_dead_nodes
 from ansorlite.te import dtypes
 
 
@@ -59,6 +59,35 @@ class Slot:
         return self.value is not None and 0 in self.value.shape
 
 
+@dataclass(frozen=True, eq=False)
+class Imported:
+    """A model, or a body of control flow, imported.
+
+    Attributes:
+        graph: all of it, if all of it is native.
+        steps: else native segments and host steps, in running order.
+        inputs, outputs: name → value.
+    """
+
+    graph: Graph | None
+    steps: Sequence[Graph | HostNode]
+    inputs: Mapping[str, Slot]
+    outputs: Mapping[str, Slot]
+
+
+@dataclass(frozen=True, eq=False)
+class HostNode:
+    """A node that runs in Python.
+
+    Attributes:
+        step: what it does, without the models that it calls.
+        bodies: these models.
+    """
+
+    step: HostStep
+    bodies: tuple[Imported, ...] = ()
+
+
 def empty(name: str, value: Value) -> Slot:
     """A tensor without elements."""
     return Slot.constant(name, splat(np.zeros((), dtypes.NUMPY[value.dtype])[()], value.shape))
@@ -70,13 +99,18 @@ class Segments:
     def __init__(self) -> None:
         self._builders: dict[int, GraphBuilder] = {}
         self._exports: dict[int, dict[str, str]] = {}
-        self._hosts: dict[int, list[HostStep]] = {}
+        self._hosts: dict[int, list[HostNode]] = {}
 
     def builder(self, stage: int) -> GraphBuilder:
         if stage not in self._builders:
             self._builders[stage] = GraphBuilder()
             self._exports[stage] = {}
         return self._builders[stage]
+
+    @property
+    def size(self) -> int:
+        """How many nodes there are so far."""
+        return sum(builder.size for builder in self._builders.values()) + sum(map(len, self._hosts.values()))
 
     def bring(self, slot: Slot, stage: int) -> str:
         """What ``slot``, which has a shape and dtype, is called in a segment; it is handed there if it comes from elsewhere."""
@@ -105,13 +139,8 @@ class Segments:
             self._exports[slot.stage][slot.name] = slot.places[slot.stage]
         return slot.name
 
-    def host(self, stage: int, step: HostStep) -> None:
-        self._hosts.setdefault(stage, []).append(step)
-
-    @property
-    def hosted(self) -> bool:
-        """Whether any step runs in Python."""
-        return bool(self._hosts)
+    def host(self, stage: int, node: HostNode) -> None:
+        self._hosts.setdefault(stage, []).append(node)
 
     def graph(self, inputs: Mapping[str, Slot], outputs: Mapping[str, Slot]) -> Graph:
         """All of it as one graph, if there are no host steps. It has all of ``inputs``, read or not, in this order."""
@@ -120,11 +149,23 @@ class Segments:
         graph = self.builder(0).finish({name: self.bring(slot, 0) for name, slot in outputs.items()})
         return replace(graph, inputs={name: graph.inputs[name] for name in inputs})
 
-    def steps(self) -> Sequence[Graph | HostStep]:
-        """Segments that hand something on, and host steps, in running order."""
-        found: list[Any] = []
-        for stage in sorted({*self._builders, *self._hosts}):
-            if self._exports.get(stage):
-                found.append(self._builders[stage].finish(self._exports[stage]))
-            found.extend(self._hosts.get(stage, ()))
-        return found
+    def steps(self, outputs: Iterable[str]) -> Sequence[Graph | HostNode]:
+        """The segments and host steps that ``outputs`` depend on, in running order."""
+        needed = set(outputs)
+        found: list[Graph | HostNode] = []
+        for stage in sorted({*self._builders, *self._hosts}, reverse=True):
+            for node in reversed(self._hosts.get(stage, ())):
+                if any(name in needed for name, _ in node.step.outputs):
+                    needed.update(node.step.inputs)
+                    found.append(node)
+            made = {name: place for name, place in self._exports.get(stage, {}).items() if name in needed}
+            builder = self.builder(stage)
+            # What a segment only reads is there without it.
+            exports = {name: place for name, place in made.items() if name != place or not builder.is_input(place)}
+            if exports:
+                graph = eliminate_dead_nodes(builder.finish(exports))
+                read = {name for node in graph.nodes for name in node.inputs} | set(graph.outputs.values())
+                graph = replace(graph, inputs={name: value for name, value in graph.inputs.items() if name in read})
+                needed.update(graph.inputs)
+                found.append(graph)
+        return found[::-1]

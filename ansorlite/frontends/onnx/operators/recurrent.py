@@ -26,7 +26,7 @@ from ansorlite.topi.recurrent import Activation, Curve
 from ansorlite.topi.shape import concat, reshape, transpose
 
 #: Steps that a network may be written out for.
-_MOST_STEPS: Final = 1024
+MOST_STEPS: Final = 1024
 
 #: The parameters of curves that have some, with the defaults of the operators of these names; ``None``: there is no default.
 _ALPHA: Final[dict[Curve, float | None]] = {
@@ -208,8 +208,8 @@ def _network(node: NodeView, kind: _Kind) -> tuple[str, ...]:
     x = node.apply(transpose, node.input(0), axes=(1, 0, 2)) if batch_first else node.input(0)
     steps, batch, width = node.builder.value(x).shape
     directions, hidden = shapes[2][0], _hidden(node, kind)
-    if steps > _MOST_STEPS and not node.at_once:
-        raise UnsupportedError(f"more than {_MOST_STEPS} steps")
+    if steps > MOST_STEPS and not node.at_once:
+        raise UnsupportedError(f"more than {MOST_STEPS} steps")
     direction = node.text("direction", "forward")
     if direction not in ("forward", "reverse", "bidirectional"):
         raise node.error(f"direction {direction!r} is unknown")
