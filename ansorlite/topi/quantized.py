@@ -21,6 +21,7 @@ from ansorlite.topi.elementwise import broadcast_read, elementwise
 from ansorlite.topi.matmul import multiply_matrices
 from ansorlite.topi.pooling import reduce_windows
 from ansorlite.topi.reduction import reduce
+from ansorlite.topi.wide import narrow, wide
 from ansorlite.topi.windows import window
 
 
@@ -276,6 +277,40 @@ def integer_conv(
         return total[axes] - sums[axes[1] if block is None else axes[1] * block + axes[-1]] * zero
 
     return te.compute(total.shape, corrected, name="corrected")
+
+
+def packed_matmul(a: Tensor, weight: Tensor, scale: Tensor, zero: Tensor | None = None, *, bits: int) -> Tensor:
+    """``a @ w.T`` for a weight of a few bits, several in a byte, the least bits first; it is unpacked where it is multiplied.
+
+    Args:
+        a: (..., inner) of floats.
+        weight: (outputs, blocks, bytes), unsigned bytes, of ``inner`` numbers of ``bits`` bits in a row.
+        scale: (outputs, blocks): of each block of a row.
+        zero: the same for zero points, as floats; half of the range if left out.
+
+    Raises:
+        ExpressionError: shapes that do not fit together, or bits that no byte is made of.
+    """
+    parts = 8 // bits if bits in (2, 4, 8) else 0
+    fits = a.ndim > 0 and weight.ndim == 3 and scale.shape == weight.shape[:2] and (zero is None or zero.shape == scale.shape)
+    if not parts or not fits or a.shape[-1] != weight.shape[1] * weight.shape[2] * parts:
+        raise ExpressionError(
+            f"packed_matmul: {a.shape}, weights {weight.shape} of {bits} bits and scales {scale.shape} do not fit"
+        )
+    block = weight.shape[2] * parts
+    kb, kj = te.reduce_axis(weight.shape[1], name="kb"), te.reduce_axis(weight.shape[2], name="kj")
+    part = te.reduce_axis(parts, name="part")
+
+    def element(*axes: Expr) -> Expr:
+        *rows, column = axes
+        byte = weight[(column, kb, kj)]
+        level = (byte >> te.cast(part * bits, "uint8")) & te.cast((1 << bits) - 1, "uint8") if parts > 1 else byte
+        middle = te.cast(1 << (bits - 1), "float32") if zero is None else te.cast(zero[(column, kb)], "float32")
+        factor = (te.cast(level, "float32") - middle) * te.cast(scale[(column, kb)], "float32")
+        place = kb * block + kj * parts + part if parts > 1 else kb * block + kj
+        return te.sum(wide(a[(*rows, place)]) * factor, axis=[kb, kj, part] if parts > 1 else [kb, kj])
+
+    return narrow(te.compute((*a.shape[:-1], weight.shape[0]), element, name="packed_matmul"), a.dtype)
 
 
 def integer_sum(x: Tensor, *, zero: int = 0, axes: Sequence[int] | None = None, keepdims: bool = False) -> Tensor:

@@ -8,6 +8,8 @@ from typing import Final
 
 import onnx
 
+from ansorlite.frontends.onnx.contrib.table import DEFINITIONS
+from ansorlite.frontends.onnx.operators.table import MICROSOFT as OWN
 from benchmarks.conformance.result import Result, Way
 
 _HEAD: Final = """\
@@ -42,6 +44,8 @@ def page(results: Sequence[Result], excluded: Mapping[str, str]) -> str:
         _by_operator(results),
         "## Why nodes fall back\n",
         _reasons(results),
+        "## Operators of onnxruntime's own\n",
+        _contrib(),
     ]
     return "\n".join(parts)
 
@@ -86,6 +90,14 @@ def _by_operator(results: Sequence[Result]) -> str:
         counts = [sum(r.way is way for r in group) for way in Way]
         rows.append((operator, *(count or "" for count in counts)))
     return _table(("operator", *(way.value for way in Way)), rows)
+
+
+def _contrib() -> str:
+    names = ", ".join(f"`{name}`" for name in sorted({*DEFINITIONS, *OWN}))
+    return (
+        "Its optimiser, its quantisers and exporters of language models write operators of the domain `com.microsoft`.\n"
+        f"Known, and compared with onnxruntime in `tests/onnx/test_contrib.py` and `test_recurrent.py`, are: {names}.\n"
+    )
 
 
 def _reasons(results: Sequence[Result]) -> str:

@@ -193,6 +193,6 @@ def test_what_makes_no_sense_is_one_clear_sentence(lengths, attributes, message)
 
 def test_an_operator_of_onnxruntimes_own_that_is_not_known():
     network = random_quantized(np.random.default_rng(0))
-    network.model.graph.node[0].op_type = "QAttention"
-    with pytest.raises(ModelError, match=r"needs operator com.microsoft.QAttention, which is not supported"):
+    network.model.graph.node[0].op_type = "QOrderedAttention"
+    with pytest.raises(ModelError, match=r"needs operator com.microsoft.QOrderedAttention, which is not supported"):
         load_model(network.model)

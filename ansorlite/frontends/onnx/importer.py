@@ -16,6 +16,7 @@ from onnx import TypeProto, helper
 
 from ansorlite.errors import ExpressionError, ModelError
 from ansorlite.frontends.onnx.calls import control_of, is_control
+from ansorlite.frontends.onnx.contrib.table import defined, is_defined
 from ansorlite.frontends.onnx.control import unroll
 from ansorlite.frontends.onnx.expansion import expand
 from ansorlite.frontends.onnx.folding import known_arrays
@@ -40,6 +41,7 @@ from ansorlite.frontends.onnx.scope import title as title_of
 from ansorlite.frontends.onnx.segments import HostNode, Imported, Segments, Slot, empty
 from ansorlite.frontends.onnx.tensors import dense_array, tensor_array
 from ansorlite.frontends.onnx.types import as_due, check_inputs
+from ansorlite.frontends.onnx.writer import OPSETS
 from ansorlite.graph.graph import Array, Graph
 from ansorlite.graph.hybrid import Datum, HostStep
 from ansorlite.graph.open_model import ValuesNeededError
@@ -143,7 +145,7 @@ class _Importer:
 
     def _add_node(self, proto: onnx.NodeProto, read: set[str], scope: NameScope) -> None:
         title = title_of(proto)
-        known = proto.domain in DOMAINS or converter(proto) is not None
+        known = proto.domain in DOMAINS or converter(proto) is not None or is_defined(proto)
         if not known or proto.domain not in scope.opsets:
             raise ModelError(f"{title} needs operator {proto.domain}.{proto.op_type}, which is not supported")
         inputs = [self._slot(name, title, scope) if name else None for name in proto.input]
@@ -217,14 +219,8 @@ class _Importer:
         return None if value is None else math.prod(value.shape)
 
     def _expanded(self, attempt: Attempt) -> bool:
-        """By ONNX's definition of the operator, if it has one, or in pieces."""
-        types = [TypeProto() if slot is None else slot.type for slot in attempt.inputs]
-        if attempt.proto.domain not in DOMAINS or any(
-            slot is not None and not slot.type.HasField("tensor_type") for slot in attempt.inputs
-        ):
-            return False
-        pieces = in_pieces(attempt)
-        found = (pieces, attempt.scope.opsets) if pieces else expand(attempt.proto, attempt.scope.opsets, types)
+        """By other nodes that it stands for, if there are some."""
+        found = self._definition(attempt)
         if found is None:
             return False
         nodes, opsets = found
@@ -234,6 +230,22 @@ class _Importer:
         self.add_nodes(nodes, outputs, scope)
         attempt.scope.slots.update((name, scope.slots[name]) for name in outputs)
         return True
+
+    def _definition(self, attempt: Attempt) -> tuple[Sequence[onnx.NodeProto], Mapping[str, int]] | None:
+        """Nodes, and the versions of their operators: a node of onnxruntime's own, a long network, or by ONNX's definition."""
+        if is_defined(attempt.proto):
+            try:
+                return defined(attempt), OPSETS
+            except UnsupportedError as error:
+                raise ModelError(f"{title_of(attempt.proto)} is not supported as it is here: {error}") from None
+        pieces = in_pieces(attempt)
+        if pieces:
+            return pieces, OPSETS
+        tensors = all(slot is None or slot.type.HasField("tensor_type") for slot in attempt.inputs)
+        if attempt.proto.domain not in DOMAINS or not tensors:
+            return None
+        types = [TypeProto() if slot is None else slot.type for slot in attempt.inputs]
+        return expand(attempt.proto, attempt.scope.opsets, types)
 
     def _unrolled(self, attempt: Attempt) -> Sequence[Slot] | None:
         """Control flow that is known beforehand, as the nodes that it runs."""

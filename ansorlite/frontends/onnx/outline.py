@@ -8,6 +8,8 @@ import onnx
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
+from ansorlite.frontends.onnx.contrib.table import DOMAIN, is_misplaced
+from ansorlite.frontends.onnx.reference import DOMAINS
 from ansorlite.frontends.onnx.tensors import nbytes
 
 #: Bytes of data up to which they stay.
@@ -31,6 +33,13 @@ def outline(model: onnx.ModelProto) -> onnx.ModelProto:
             copied.CopyFrom(tensor)
     for entry in (*result.graph.input, *result.graph.output):
         _give_shape(entry)
+    opset = max((entry.version for entry in model.opset_import if entry.domain in DOMAINS[:2]), default=0)
+    for node in result.graph.node:
+        if is_misplaced(node, opset):
+            # The checker knows none of that name, and leaves other domains alone.
+            node.domain = DOMAIN
+            if all(entry.domain != DOMAIN for entry in result.opset_import):
+                result.opset_import.append(onnx.helper.make_opsetid(DOMAIN, 1))
     return result
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Final
 
 import numpy as np
 from onnx import TensorProto, helper
@@ -11,12 +12,17 @@ from onnx import TensorProto, helper
 from ansorlite.frontends.onnx.node import NodeView, UnsupportedError
 from ansorlite.frontends.onnx.operators.contractions import check_kernel, window_of
 from ansorlite.graph.describe import Operator
+from ansorlite.graph.graph import Array
 from ansorlite.te import dtypes
 from ansorlite.topi import quantized as topi
 from ansorlite.topi.conv import conv
 from ansorlite.topi.elementwise import add, cast, divide, multiply, subtract
 from ansorlite.topi.reduction import reduce_sum
 from ansorlite.topi.shape import reshape
+
+#: Rows up to which weights of a few bits are unpacked where they are multiplied. That takes some five operations a weight, again
+#: for each few rows, and saves reading four or eight times as many bytes; for more rows weights are made numbers beforehand.
+_FEW_ROWS: Final = 8
 
 
 def quantize_linear(node: NodeView) -> str:
@@ -149,3 +155,37 @@ def _requantized(node: NodeView, total: str, scales: tuple[int, int, int], zero:
     first, second, third = (_single(node, _flat(node, node.input(position))) for position in scales)
     factor = node.apply(divide, node.apply(multiply, first, second), third)
     return node.apply(topi.requantize, total, factor, _flat(node, node.input(zero)), axis=axis)
+
+
+def matmul_nbits(node: NodeView) -> str:
+    """onnxruntime's product with weights of a few bits, of few rows."""
+    shape, weight = node.value(0).shape, node.value(1)
+    bits, depth = node.integer("bits", 4), node.integer("K", 0)
+    blocks = weight.shape[:2]
+    whole = len(weight.shape) == 3 and shape[-1:] == (depth,) and weight.shape[1] * weight.shape[2] * 8 == depth * bits
+    if (
+        math.prod(shape[:-1]) > _FEW_ROWS
+        or bits not in (2, 4, 8)
+        or not whole
+        or node.has(4)
+        or node.integer("weight_prepacked", 0)
+    ):
+        raise UnsupportedError("many rows, or blocks that are not whole")
+    inputs = [node.input(0), node.input(1), node.apply(reshape, node.input(2), shape=blocks)]
+    if node.has(3):
+        inputs.append(node.constant(_zero_points(node, blocks, bits)))
+    product = node.apply(topi.packed_matmul, *inputs, bits=bits)
+    return node.apply(add, product, node.input(5)) if node.has(5) else product
+
+
+def _zero_points(node: NodeView, blocks: tuple[int, ...], bits: int) -> Array:
+    """Of each block, as float32; given as such numbers, or in bytes as weights are."""
+    given = node.array(3)
+    packed = given.dtype == np.uint8
+    row = -(-blocks[1] * bits // 8) if packed else blocks[1]
+    if given.size != blocks[0] * row:
+        raise node.error(f"its zero points have shape {given.shape}; there must be {row} for each of {blocks[0]} rows")
+    if not packed:
+        return given.reshape(blocks).astype(np.float32)
+    levels = given.reshape(blocks[0], row, 1) >> np.arange(0, 8, bits, dtype=np.uint8) & np.uint8((1 << bits) - 1)
+    return levels.reshape(blocks[0], -1)[:, : blocks[1]].astype(np.float32)

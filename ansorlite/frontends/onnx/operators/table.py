@@ -186,12 +186,13 @@ CONVERTERS: Final[Mapping[str, Converter]] = {
     "Xor": old_broadcast(topi.logical_xor),
 }
 
-#: The same for the operators of onnxruntime's own domain.
-_MICROSOFT: Final[Mapping[str, Converter]] = {
+#: The same for the operators of onnxruntime's own domain; :mod:`ansorlite.frontends.onnx.contrib` says others in standard ones.
+MICROSOFT: Final[Mapping[str, Converter]] = {
     "DynamicQuantizeLSTM": recurrent.dynamic_quantize_lstm,
+    "MatMulNBits": quantized.matmul_nbits,
 }
 
-_TABLES: Final[Mapping[str, Mapping[str, Converter]]] = {"": CONVERTERS, "ai.onnx": CONVERTERS, "com.microsoft": _MICROSOFT}
+_TABLES: Final[Mapping[str, Mapping[str, Converter]]] = {"": CONVERTERS, "ai.onnx": CONVERTERS, "com.microsoft": MICROSOFT}
 
 
 def converter(proto: onnx.NodeProto) -> Converter | None:
