@@ -42,7 +42,7 @@ def in_pieces(attempt: Attempt) -> list[onnx.NodeProto] | None:
         return None
     given = writer.attributes
     parameters = weights.shape[0] > 1 and ("activation_alpha" in given or "activation_beta" in given)
-    if data.shape[0] <= MOST_STEPS or writer.has(4) or given.get("layout", 0) or parameters:
+    if data.shape[0] <= MOST_STEPS or writer.has(4) or writer.integer("layout", 0) or parameters:
         return None
     _Pieces(writer, data, weights).write()
     return writer.nodes
@@ -67,7 +67,7 @@ class _Pieces:
 
     def _direction(self, number: int, pieces: str, rest: str) -> list[str]:
         """What one direction gives: all outputs, and the last states."""
-        states = [self._initial(position, number) for position in (5, 6)[: _STATES[self._w.operator]]]
+        states = [self._initial(position, number) for position in (5, 6)[: _STATES[self._w.proto.op_type]]]
         if not rest:
             return self._through(pieces, states, number)
         if self._backwards(number):
@@ -102,10 +102,10 @@ class _Pieces:
         weights = [self._part(position, number) for position in (1, 2, 3)]
         more = [self._part(7, number)] if len(states) == 2 else []
         inputs = [x, *weights, "", *states, *more]
-        return self._w.several(self._w.operator, inputs, 1 + len(states), **self._attributes(number))
+        return self._w.several(self._w.proto.op_type, inputs, 1 + len(states), **self._attributes(number))
 
     def _backwards(self, number: int) -> bool:
-        return number == 1 or self._w.attributes.get("direction", "forward") == "reverse"
+        return number == 1 or self._w.text("direction", "forward") == "reverse"
 
     def _attributes(self, number: int) -> dict[str, Any]:
         given = {name: value for name, value in self._w.attributes.items() if name != "direction"}

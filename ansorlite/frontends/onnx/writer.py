@@ -9,10 +9,10 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from ansorlite.errors import ModelError
+from ansorlite.frontends.onnx.attributes import NodeAttributes
 from ansorlite.frontends.onnx.node import UnsupportedError
 from ansorlite.frontends.onnx.reference import DOMAINS
-from ansorlite.frontends.onnx.scope import Attempt, title
+from ansorlite.frontends.onnx.scope import Attempt
 from ansorlite.graph.describe import Value
 from ansorlite.te import dtypes
 
@@ -20,25 +20,22 @@ from ansorlite.te import dtypes
 OPSETS: Final = dict.fromkeys(DOMAINS[:2], 23)
 
 
-class Writer:
+class Writer(NodeAttributes):
     """Nodes in the place of one. They read and write the names that it does, and names of their own.
 
     Attributes:
         nodes: those written so far.
-        attributes: of the node that they replace.
+        attributes: of the node that they replace, as they are given.
     """
 
     def __init__(self, attempt: Attempt) -> None:
+        super().__init__(attempt.proto)
         self.nodes: list[onnx.NodeProto] = []
         self.attributes: dict[str, Any] = {a.name: _plain(helper.get_attribute_value(a)) for a in attempt.proto.attribute}
         self._attempt = attempt
         self._taken = {*attempt.slots, *attempt.proto.output}
 
     # What there is -------------------------------------------------------------------------------------------------
-
-    @property
-    def operator(self) -> str:
-        return str(self._attempt.proto.op_type)
 
     def has(self, position: int) -> bool:
         """Whether an input is given."""
@@ -63,15 +60,28 @@ class Writer:
             raise UnsupportedError(f"the shape of its input {position} is not known")
         return slot.value
 
-    def required(self, attribute: str) -> Any:
-        """An attribute that must be given.
+    def shape(self, position: int, *ranks: int) -> tuple[int, ...]:
+        """The extents of an input.
+
+        Raises:
+            UnsupportedError: they are not known.
+            ModelError: there are as many as none of ``ranks`` says.
+        """
+        shape = self.value(position).shape
+        if len(shape) not in ranks:
+            raise self.error(f"its input {position} has shape {shape}; it must have {' or '.join(map(str, ranks))} dimensions")
+        return shape
+
+    def count(self, attribute: str) -> int:
+        """A positive integer that must be given as an attribute.
 
         Raises:
             ModelError: it is not.
         """
-        if attribute not in self.attributes:
-            raise ModelError(f"{title(self._attempt.proto)} needs its attribute {attribute!r}")
-        return self.attributes[attribute]
+        number = self.integer(attribute, 0)
+        if number < 1:
+            raise self.error(f"its attribute {attribute!r} must be a positive integer")
+        return number
 
     def refuse(self, *attributes: str) -> None:
         """

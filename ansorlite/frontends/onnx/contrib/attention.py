@@ -29,21 +29,23 @@ def quantized_attention(w: Writer) -> None:
 def _self_attention(w: Writer, projected: str, mask: int, past: int, bias: int | None) -> None:
     if w.has(2):
         projected = w("Add", projected, w.input(2))
-    heads = w.required("num_heads")
-    width = w.value(1).shape[1]
-    sizes = w.attributes.get("qkv_hidden_sizes") or [width // 3] * 3
+    heads = w.count("num_heads")
+    width = w.shape(1, 2)[1]
+    sizes = w.integers("qkv_hidden_sizes") or (width // 3,) * 3
+    if len(sizes) != 3 or sum(sizes) != width or any(size < 1 or size % heads for size in sizes):
+        raise w.error(f"its weights have {width} columns, which are no queries, keys and values of {heads} heads")
     parts = w.several("Split", [projected, w.constant(np.array(sizes, np.int64))], 3, axis=-1)
     query, key, value = (_by_heads(w, part, heads) for part in parts)
     before = 0
     if w.has(past):
-        before = w.value(past).shape[3]
+        before = w.shape(past, 5)[3]
         key, value = (
             w("Concat", w("Gather", w.input(past), w.constant(np.int64(which)), axis=0), fresh, axis=2)
             for which, fresh in enumerate((key, value))
         )
     if w.wants(1):
         w.give(1, w("Concat", w.unsqueezed(key, 0), w.unsqueezed(value, 0), axis=0))
-    length = w.value(0).shape[1]
+    length = w.shape(0, 3)[1]
     w.give(0, _attended(w, (query, key, value), sizes[0] // heads, (length, before + length, before), mask, bias))
 
 
@@ -52,11 +54,11 @@ def multi_head_attention(w: Writer) -> None:
     query = w.input(0)
     if len(w.value(0).shape) != 3 or not w.has(1) or not w.has(2):
         raise UnsupportedError("queries, keys and values in one array")
-    heads, shape = w.required("num_heads"), w.value(0).shape
-    together = len(w.value(1).shape) == 3
+    heads, shape = w.count("num_heads"), w.shape(0, 3)
+    together = len(w.shape(1, 3, 4)) == 3
     parts = [query, w.input(1), w.input(2)]
     if w.has(3):
-        widths = [shape[2], *(w.value(position).shape[2] for position in (1, 2))] if together else [shape[2]]
+        widths = [shape[2], *(w.shape(position, 3)[2] for position in (1, 2))] if together else [shape[2]]
         bounds = np.cumsum([0, *widths])
         for part in range(len(widths)):
             parts[part] = w("Add", parts[part], w.cut(w.input(3), int(bounds[part]), int(bounds[part + 1])))
@@ -64,7 +66,7 @@ def multi_head_attention(w: Writer) -> None:
     key, value = (_by_heads(w, part, heads) if together else part for part in parts[1:])
     before, length = 0, w.value(1).shape[1 if together else 2]
     if w.has(6):
-        before = w.value(6).shape[2]
+        before = w.shape(6, 4)[2]
         key, value = (w("Concat", w.input(p), fresh, axis=2) for p, fresh in ((6, key), (7, value)))
     w.give(1, key)
     w.give(2, value)
@@ -89,14 +91,16 @@ def _attended(
         mask, bias: positions of inputs.
     """
     query, key, value = parts
-    scale = w.attributes.get("scale") or 1 / math.sqrt(size)
-    kind = next(p for p in range(3) if w.has(p) and dtypes.is_float(w.value(p).dtype))
+    scale = w.number("scale", 0) or 1 / math.sqrt(max(1, size))
+    kind = next((p for p in range(4) if w.has(p) and dtypes.is_float(w.value(p).dtype)), None)
+    if kind is None:
+        raise w.error("none of its inputs are floats")
     scores = w("Mul", w("MatMul", query, w("Transpose", key, perm=[0, 1, 3, 2])), w.scalar(scale, like=kind))
-    hidden = w.scalar(w.attributes.get("mask_filter_value", -10000.0), like=kind)
+    hidden = w.scalar(w.number("mask_filter_value", -10000.0), like=kind)
     nothing = w.scalar(0, like=kind)
     if w.has(mask):
         scores = w("Add", scores, w("Where", _seen(w, mask, lengths[1]), nothing, hidden))
-    if w.attributes.get("unidirectional", 0):
+    if w.integer("unidirectional", 0):
         rows, columns = np.arange(lengths[0])[:, None] + lengths[2], np.arange(lengths[1])
         scores = w("Add", scores, w("Where", w.constant(columns <= rows), nothing, hidden))
     if bias is not None and w.has(bias):
@@ -126,14 +130,14 @@ def _seen(w: Writer, mask: int, keys: int) -> str:
 
 def rotary_embedding(w: Writer) -> None:
     w.refuse("is_packed_batching")
-    if w.attributes.get("scale", 1.0) != 1:
+    if w.number("scale", 1.0) != 1:
         raise UnsupportedError("its attribute 'scale'")
-    shape, positions = w.value(0).shape, w.input(1)
+    shape, positions = w.shape(0, 3, 4), w.input(1)
     if w.value(1).shape in ((), (1,)):
         batch, length = shape[0], shape[1 if len(shape) == 3 else 2]
         rows = w("Add", w.reshaped(positions, (1, 1)), w.constant(np.arange(length, dtype=np.int64)[None]))
         positions = w("Expand", rows, w.constant(np.array([batch, length])))
     own = {name: w.attributes.get(name) for name in ("interleaved", "num_heads", "rotary_embedding_dim")}
     if not own["num_heads"] and len(shape) == 3:
-        own["num_heads"] = shape[2] // (2 * w.value(2).shape[1])
+        own["num_heads"] = shape[2] // max(1, 2 * w.shape(2, 2)[1])
     w.give(0, w("RotaryEmbedding", w.input(0), w.input(2), w.input(3), positions, **own))

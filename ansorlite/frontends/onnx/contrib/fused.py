@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ansorlite.frontends.onnx.node import UnsupportedError
@@ -22,20 +24,20 @@ def fast_gelu(w: Writer) -> None:
 
 
 def quick_gelu(w: Writer) -> None:
-    scaled = w("Mul", w.input(0), w.scalar(w.attributes.get("alpha", 1.702)))
+    scaled = w("Mul", w.input(0), w.scalar(w.number("alpha", 1.702)))
     w.give(0, w("Mul", w.input(0), w("Sigmoid", scaled)))
 
 
 def fused_matmul(w: Writer) -> None:
     w.refuse("transBatchA", "transBatchB")
     factors = [_transposed(w, 0, "transA"), _transposed(w, 1, "transB")]
-    product, alpha = w("MatMul", *factors), w.attributes.get("alpha", 1.0)
+    product, alpha = w("MatMul", *factors), w.number("alpha", 1.0)
     w.give(0, product if alpha == 1 else w("Mul", product, w.scalar(alpha)))
 
 
 def _transposed(w: Writer, position: int, attribute: str) -> str:
     rank = len(w.value(position).shape)
-    if not w.attributes.get(attribute, 0) or rank < 2:
+    if not w.integer(attribute, 0) or rank < 2:
         return w.input(position)
     return w("Transpose", w.input(position), perm=[*range(rank - 2), rank - 1, rank - 2])
 
@@ -43,7 +45,7 @@ def _transposed(w: Writer, position: int, attribute: str) -> str:
 def fused_gemm(w: Writer) -> None:
     own = {name: w.attributes.get(name) for name in ("alpha", "beta", "transA", "transB")}
     product = w("Gemm", *(w.input(position) for position in range(3) if w.has(position)), **own)
-    numbers = [w.attributes[name] for name in ("activation_alpha", "activation_beta") if name in w.attributes]
+    numbers = [w.number(name, 0) for name in ("activation_alpha", "activation_beta") if name in w.attributes]
     w.give(0, _activated(w, product, numbers))
 
 
@@ -52,11 +54,11 @@ def fused_conv(w: Writer) -> None:
     total = w("Conv", *(w.input(position) for position in range(3) if w.has(position)), **own)
     if w.has(3):
         total = w("Add", total, w.input(3))
-    w.give(0, _activated(w, total, w.attributes.get("activation_params", [])))
+    w.give(0, _activated(w, total, w.numbers("activation_params") or ()))
 
 
-def _activated(w: Writer, x: str, numbers: list[float]) -> str:
-    kind = w.attributes.get("activation", "")
+def _activated(w: Writer, x: str, numbers: Sequence[float]) -> str:
+    kind = w.text("activation", "")
     if kind in ("", "Relu", "Sigmoid", "Tanh", "Softsign"):
         return w(kind, x) if kind else x
     if kind == "LeakyRelu":
@@ -71,12 +73,12 @@ def _activated(w: Writer, x: str, numbers: list[float]) -> str:
 def skip_layer_normalization(w: Writer) -> None:
     total = _skipped(w, bias=4)
     beta = [w.input(3)] if w.has(3) else []
-    w.give(0, w("LayerNormalization", total, w.input(2), *beta, axis=-1, epsilon=w.attributes.get("epsilon", 1e-12)))
+    w.give(0, w("LayerNormalization", total, w.input(2), *beta, axis=-1, epsilon=w.number("epsilon", 1e-12)))
 
 
 def skip_simplified_layer_normalization(w: Writer) -> None:
     total = _skipped(w, bias=3)
-    w.give(0, w("RMSNormalization", total, w.input(2), axis=-1, epsilon=w.attributes.get("epsilon", 1e-12)))
+    w.give(0, w("RMSNormalization", total, w.input(2), axis=-1, epsilon=w.number("epsilon", 1e-12)))
 
 
 def _skipped(w: Writer, bias: int) -> str:
@@ -113,7 +115,7 @@ def _embedded(w: Writer, tables: list[str], places: int | None) -> None:
         tables: of words, places and segments; and the normalisation's scale and shift.
         places: the position of an input with the words' places.
     """
-    batch, length = w.value(0).shape
+    batch, length = w.shape(0, 2)
     words, positions, segments, gamma, beta = tables
     total = w("Gather", words, w.input(0))
     given = places is not None and w.has(places)
@@ -123,7 +125,7 @@ def _embedded(w: Writer, tables: list[str], places: int | None) -> None:
         total = w("Add", total, w("Gather", segments, w.input(1)))
     if places is not None:
         w.give(2, total)
-    epsilon = w.attributes.get("epsilon", 1e-12)
+    epsilon = w.number("epsilon", 1e-12)
     w.give(0, w("LayerNormalization", total, gamma, beta, axis=-1, epsilon=epsilon))
     if not w.wants(1):
         return

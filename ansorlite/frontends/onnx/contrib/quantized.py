@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 from onnx import TensorProto
@@ -12,13 +13,15 @@ from ansorlite.errors import ModelError
 from ansorlite.frontends.onnx.node import UnsupportedError
 from ansorlite.frontends.onnx.writer import Writer
 
+_FLOATS: Final = {"float32": TensorProto.FLOAT, "float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16}
+
 
 def quantize(w: Writer) -> None:
-    w.give(0, w("QuantizeLinear", *w.inputs, axis=w.attributes.get("axis", 1)))
+    w.give(0, w("QuantizeLinear", *w.inputs, axis=w.integer("axis", 1)))
 
 
 def dequantize(w: Writer) -> None:
-    w.give(0, w("DequantizeLinear", *w.inputs, axis=w.attributes.get("axis", 1)))
+    w.give(0, w("DequantizeLinear", *w.inputs, axis=w.integer("axis", 1)))
 
 
 def _real(w: Writer, position: int, axis: int | None = None) -> str:
@@ -51,15 +54,15 @@ def on_one(operator: str, *attributes: str) -> Callable[[Writer], None]:
 
 
 def softmax(w: Writer) -> None:
-    rank, axis = len(w.value(0).shape), w.attributes.get("axis", -1)
-    if w.attributes.get("opset", 13) < 13 and axis % rank != rank - 1:
+    rank, axis = len(w.value(0).shape), w.integer("axis", -1)
+    if w.integer("opset", 13) < 13 and axis not in (-1, rank - 1):
         raise UnsupportedError("before opset 13 a softmax of all dimensions from its axis on")
     _give(w, w("Softmax", _real(w, 0), axis=axis), 3)
 
 
 def concat(w: Writer) -> None:
     parts = [_real(w, position) for position in range(2, len(w.inputs), 3)]
-    _give(w, w("Concat", *parts, axis=w.required("axis")), 0)
+    _give(w, w("Concat", *parts, axis=w.integer("axis", 0)), 0)
 
 
 def where(w: Writer) -> None:
@@ -67,8 +70,8 @@ def where(w: Writer) -> None:
 
 
 def gemm(w: Writer) -> None:
-    transposed = w.attributes.get("transB", 0)
-    alpha = w.attributes.get("alpha", 1.0)
+    transposed = w.integer("transB", 0)
+    alpha = w.number("alpha", 1.0)
     own = {"alpha": alpha, "transA": w.attributes.get("transA"), "transB": transposed}
     total = w("Gemm", _real(w, 0), _real(w, 3, axis=0 if transposed else 1), **own)
     if w.has(6):
@@ -98,16 +101,17 @@ def _give_real(w: Writer, total: str, step: str, bias: int) -> None:
 
 def matmul_nbits(w: Writer) -> None:
     """Weights (rows, blocks, bytes of a block), with a scale and a zero point a block; the least bits of a byte come first."""
-    depth, columns, size = map(w.required, ("K", "N", "block_size"))
-    bits = w.attributes.get("bits", 4)
+    depth, columns, size = map(w.count, ("K", "N", "block_size"))
+    bits = w.integer("bits", 4)
     w.refuse("weight_prepacked")
     if bits not in (2, 4, 8) or (w.has(4) and 0 not in w.value(4).shape):
         raise UnsupportedError(f"weights of {bits} bits" if bits not in (2, 4, 8) else "rows in an order of their own")
     blocks = -(-depth // size)
     if math.prod(w.value(1).shape) * 8 != columns * blocks * size * bits:
         raise ModelError(f"MatMulNBits: weights {w.value(1).shape} are not {columns} rows of {blocks} blocks of {size} numbers")
-    number = w.value(0).dtype
-    kind = {"float32": TensorProto.FLOAT, "float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16}[number]
+    kind = _FLOATS.get(w.value(0).dtype)
+    if kind is None:
+        raise UnsupportedError(f"a product with {w.value(0).dtype}")
     levels = w.reshaped(_unpacked(w, w.reshaped(w.input(1), (columns, -1)), bits), (columns, blocks, size))
     if not w.has(3):
         zeros = w.scalar(1 << (bits - 1))
