@@ -64,7 +64,7 @@ def is_defined(proto: onnx.NodeProto) -> bool:
 
 def is_misplaced(proto: onnx.NodeProto, opset: int) -> bool:
     """Whether onnxruntime has a node's operator among the standard ones, and ONNX of this version has not."""
-    return proto.domain in DOMAINS[:2] and opset < _MISPLACED.get(proto.op_type, 0)
+    return proto.domain in DOMAINS[:2] and opset < _MISPLACED.get(proto.op_type, -math.inf)
 
 
 def defined(attempt: Attempt) -> list[onnx.NodeProto]:
