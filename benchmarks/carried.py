@@ -158,6 +158,7 @@ def _carried(wheel: Path, model: str) -> bytes:
 def _measured(data: bytes, given: Mapping[str, Given], seconds: float) -> _Row:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = host().threads
+    options.log_severity_level = 3  # errors only
     session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     inputs = {entry.name: _array(entry, given.get(entry.name)) for entry in session.get_inputs()}
     expected = session.run(None, inputs)
