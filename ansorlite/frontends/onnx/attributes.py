@@ -11,6 +11,11 @@ from onnx import AttributeProto, helper
 from ansorlite.errors import ModelError
 
 
+def title(proto: onnx.NodeProto) -> str:
+    """How to name a node to a person."""
+    return f"node {proto.name or (proto.output[0] if proto.output else '')!r} ({proto.op_type})"
+
+
 class NodeAttributes:
     """A node, by its name and its attributes."""
 
@@ -21,8 +26,7 @@ class NodeAttributes:
     @property
     def title(self) -> str:
         """How to name this node to a person."""
-        name = self.proto.name or (self.proto.output[0] if self.proto.output else "")
-        return f"node {name!r} ({self.proto.op_type})"
+        return title(self.proto)
 
     def error(self, message: str) -> ModelError:
         return ModelError(f"{self.title}: {message}")

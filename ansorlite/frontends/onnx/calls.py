@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import onnx
-
 from ansorlite.errors import ModelError
 from ansorlite.frontends.onnx.bodies import Body, Compiled, Control, Reads, Source, type_of
 from ansorlite.frontends.onnx.imports import Imports
@@ -19,10 +17,6 @@ from ansorlite.frontends.onnx.loops import single, subgraph
 from ansorlite.frontends.onnx.scope import Attempt
 from ansorlite.frontends.onnx.turns import called_loop, called_scan
 from ansorlite.graph.hybrid import Datum
-
-
-def is_control(proto: onnx.NodeProto) -> bool:
-    return proto.op_type in _MAKERS and proto.domain in ("", "ai.onnx")
 
 
 def control_of(attempt: Attempt, imports: Imports) -> Control:

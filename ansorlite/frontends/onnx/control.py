@@ -32,8 +32,6 @@ def unroll(attempt: Attempt, imports: Imports) -> Sequence[Slot]:
     Raises:
         UnsupportedError: what it does is known only while the model runs, or is no tensor expression, or is too much.
     """
-    if attempt.proto.op_type not in _UNROLLERS or attempt.proto.domain not in ("", "ai.onnx"):
-        raise UnsupportedError("it is no control flow")
     return _UNROLLERS[attempt.proto.op_type](attempt, imports)
 
 

@@ -15,12 +15,14 @@ import onnx
 from onnx import TypeProto, helper
 
 from ansorlite.errors import ExpressionError, ModelError
-from ansorlite.frontends.onnx.calls import control_of, is_control
+from ansorlite.frontends.onnx.attributes import title as title_of
+from ansorlite.frontends.onnx.calls import control_of
 from ansorlite.frontends.onnx.contrib.table import defined, is_defined
 from ansorlite.frontends.onnx.control import unroll
 from ansorlite.frontends.onnx.expansion import expand
 from ansorlite.frontends.onnx.folding import known_arrays
 from ansorlite.frontends.onnx.inputs import check_output, open_inputs
+from ansorlite.frontends.onnx.loops import is_control
 from ansorlite.frontends.onnx.meaning import MeaningNode
 from ansorlite.frontends.onnx.misread import refusal
 from ansorlite.frontends.onnx.node import NodeView, NotKnownError, UnsupportedError
@@ -37,7 +39,6 @@ from ansorlite.frontends.onnx.reference import (
     without_elements,
 )
 from ansorlite.frontends.onnx.scope import Attempt, NameScope
-from ansorlite.frontends.onnx.scope import title as title_of
 from ansorlite.frontends.onnx.segments import HostNode, Imported, Segments, Slot, empty
 from ansorlite.frontends.onnx.tensors import dense_array, tensor_array
 from ansorlite.frontends.onnx.types import as_due, check_inputs
@@ -249,6 +250,8 @@ class _Importer:
 
     def _unrolled(self, attempt: Attempt) -> Sequence[Slot] | None:
         """Control flow that is known beforehand, as the nodes that it runs."""
+        if not is_control(attempt.proto):
+            return None
         try:
             return unroll(attempt, self)
         except UnsupportedError:

@@ -13,7 +13,7 @@ from onnx import helper
 from ansorlite.errors import ModelError
 from ansorlite.frontends.onnx.imports import Imports
 from ansorlite.frontends.onnx.node import UnsupportedError
-from ansorlite.frontends.onnx.reference import free_names
+from ansorlite.frontends.onnx.reference import DOMAINS, free_names
 from ansorlite.frontends.onnx.scope import Attempt
 from ansorlite.frontends.onnx.segments import Slot
 
@@ -143,6 +143,11 @@ class Scan:
     def place(self, turn: int, backwards: bool) -> int:
         """Which row a turn takes."""
         return self.count - 1 - turn if backwards else turn
+
+
+def is_control(proto: onnx.NodeProto) -> bool:
+    """Whether a node decides what runs, and how often."""
+    return proto.op_type in ("If", "Loop", "Scan") and proto.domain in DOMAINS[:2]
 
 
 def subgraph(attempt: Attempt, name: str) -> onnx.GraphProto:

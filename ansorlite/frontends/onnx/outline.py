@@ -8,7 +8,8 @@ import onnx
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-from ansorlite.frontends.onnx.contrib.table import DOMAIN, is_misplaced
+from ansorlite.frontends.onnx.contrib.table import is_misplaced
+from ansorlite.frontends.onnx.operators.table import DOMAIN
 from ansorlite.frontends.onnx.reference import DOMAINS
 from ansorlite.frontends.onnx.tensors import nbytes
 

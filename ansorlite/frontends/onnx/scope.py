@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import onnx
 from onnx import TypeProto
 
+from ansorlite.frontends.onnx.attributes import title
 from ansorlite.frontends.onnx.reference import free_names
 from ansorlite.frontends.onnx.segments import Slot
 
@@ -25,11 +26,6 @@ class NameScope:
     slots: dict[str, Slot]
     opsets: Mapping[str, int]
     prefix: str
-
-
-def title(proto: onnx.NodeProto) -> str:
-    """How to name a node to a person."""
-    return f"node {proto.name or (proto.output[0] if proto.output else '')!r} ({proto.op_type})"
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,7 @@ class Writer(NodeAttributes):
     def __init__(self, attempt: Attempt) -> None:
         super().__init__(attempt.proto)
         self.nodes: list[onnx.NodeProto] = []
-        self.attributes: dict[str, Any] = {a.name: _plain(helper.get_attribute_value(a)) for a in attempt.proto.attribute}
+        self.attributes: dict[str, Any] = {a.name: helper.get_attribute_value(a) for a in attempt.proto.attribute}
         self._attempt = attempt
         self._taken = {*attempt.slots, *attempt.proto.output}
 
@@ -140,10 +140,3 @@ class Writer(NodeAttributes):
 
     def unsqueezed(self, name: str, *axes: int) -> str:
         return self("Unsqueeze", name, self.constant(np.array(axes)))
-
-
-def _plain(value: Any) -> Any:
-    """An attribute with text as ``str``."""
-    if isinstance(value, bytes):
-        return value.decode(errors="replace")
-    return [_plain(entry) for entry in value] if isinstance(value, list) else value

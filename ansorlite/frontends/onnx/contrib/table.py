@@ -9,12 +9,10 @@ from typing import Final
 import onnx
 
 from ansorlite.frontends.onnx.contrib import attention, fused, quantized
-from ansorlite.frontends.onnx.operators.table import converter
+from ansorlite.frontends.onnx.operators.table import DOMAIN
 from ansorlite.frontends.onnx.reference import DOMAINS
 from ansorlite.frontends.onnx.scope import Attempt
 from ansorlite.frontends.onnx.writer import Writer
-
-DOMAIN: Final = "com.microsoft"
 
 #: Those that onnxruntime has among the standard operators: the first version where ONNX has one of that name, if there is one.
 _MISPLACED: Final[Mapping[str, float]] = {"LayerNormalization": 17, "SimplifiedLayerNormalization": math.inf}
@@ -58,8 +56,8 @@ DEFINITIONS: Final[Mapping[str, Callable[[Writer], None]]] = {
 
 def is_defined(proto: onnx.NodeProto) -> bool:
     """Whether a node is of such an operator."""
-    misplaced = proto.domain in DOMAINS[:2] and proto.op_type in _MISPLACED and converter(proto) is None
-    return misplaced or (proto.domain == DOMAIN and proto.op_type in DEFINITIONS)
+    here = proto.domain == DOMAIN or (proto.domain in DOMAINS[:2] and proto.op_type in _MISPLACED)
+    return here and proto.op_type in DEFINITIONS
 
 
 def is_misplaced(proto: onnx.NodeProto, opset: int) -> bool:

@@ -186,13 +186,16 @@ CONVERTERS: Final[Mapping[str, Converter]] = {
     "Xor": old_broadcast(topi.logical_xor),
 }
 
-#: The same for the operators of onnxruntime's own domain; :mod:`ansorlite.frontends.onnx.contrib` says others in standard ones.
+#: onnxruntime's own.
+DOMAIN: Final = "com.microsoft"
+
+#: The same for the operators of that domain; :mod:`ansorlite.frontends.onnx.contrib` says others in standard ones.
 MICROSOFT: Final[Mapping[str, Converter]] = {
     "DynamicQuantizeLSTM": recurrent.dynamic_quantize_lstm,
     "MatMulNBits": quantized.matmul_nbits,
 }
 
-_TABLES: Final[Mapping[str, Mapping[str, Converter]]] = {"": CONVERTERS, "ai.onnx": CONVERTERS, "com.microsoft": MICROSOFT}
+_TABLES: Final[Mapping[str, Mapping[str, Converter]]] = {"": CONVERTERS, "ai.onnx": CONVERTERS, DOMAIN: MICROSOFT}
 
 
 def converter(proto: onnx.NodeProto) -> Converter | None:
