@@ -12,21 +12,55 @@ from typing import Final
 
 from ansorlite.errors import ModelError
 from ansorlite.frontends.onnx.bodies import Body, Compiled, Control, Reads, Source, type_of
+from ansorlite.frontends.onnx.control import written_branch, written_loop, written_scan
 from ansorlite.frontends.onnx.imports import Imports
-from ansorlite.frontends.onnx.loops import single, subgraph
+from ansorlite.frontends.onnx.loops import Loop, Scan, single, subgraph
+from ansorlite.frontends.onnx.node import UnsupportedError
 from ansorlite.frontends.onnx.scope import Attempt
+from ansorlite.frontends.onnx.segments import Slot
+from ansorlite.frontends.onnx.trips import trips
 from ansorlite.frontends.onnx.turns import called_loop, called_scan
 from ansorlite.graph.hybrid import Datum
 
+#: Why a loop that runs a known number of times is not written out.
+_TOO_OFTEN: Final = "it runs too often to be written out"
 
-def control_of(attempt: Attempt, imports: Imports) -> Control:
-    """A node of control flow.
+
+def control(attempt: Attempt, imports: Imports) -> Sequence[Slot] | Control:
+    """The results of a node of control flow, written out; or the node as calls of its bodies, where that cannot be.
 
     Raises:
         UnsupportedError: a value that it reads or carries has no shape that is known and stays.
         ModelError: its parts do not fit together.
     """
     return _MAKERS[attempt.proto.op_type](attempt, imports)
+
+
+def _loop(attempt: Attempt, imports: Imports) -> Sequence[Slot] | Control:
+    loop = Loop.of(attempt)
+    try:
+        count = trips(loop, attempt, imports)
+    except UnsupportedError as error:
+        return called_loop(loop, None, str(error), attempt, imports)
+    try:
+        return written_loop(loop, count, attempt, imports)
+    except UnsupportedError:
+        return called_loop(loop, count, _TOO_OFTEN, attempt, imports)
+
+
+def _scan(attempt: Attempt, imports: Imports) -> Sequence[Slot] | Control:
+    scan = Scan.of(attempt)
+    try:
+        return written_scan(scan, attempt, imports)
+    except UnsupportedError:
+        return called_scan(scan, _TOO_OFTEN, attempt, imports)
+
+
+def _branch(attempt: Attempt, imports: Imports) -> Sequence[Slot] | Control:
+    try:
+        return written_branch(attempt, imports)
+    except UnsupportedError:
+        return _called_branch(attempt, imports)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +88,7 @@ class _Branches:
         return [results[names[which]] for names in self.results]
 
 
-def _branch(attempt: Attempt, imports: Imports) -> Control:
+def _called_branch(attempt: Attempt, imports: Imports) -> Control:
     reads = Reads()
     graphs = [subgraph(attempt, "then_branch"), subgraph(attempt, "else_branch")]
     if any(len(graph.output) != len(attempt.proto.output) for graph in graphs):
@@ -71,4 +105,8 @@ def _branch(attempt: Attempt, imports: Imports) -> Control:
     return Control(reason, reads.slots, run, results, {}, (then.model, other.model))
 
 
-_MAKERS: Final[Mapping[str, Callable[[Attempt, Imports], Control]]] = {"If": _branch, "Loop": called_loop, "Scan": called_scan}
+_MAKERS: Final[Mapping[str, Callable[[Attempt, Imports], Sequence[Slot] | Control]]] = {
+    "If": _branch,
+    "Loop": _loop,
+    "Scan": _scan,
+}

@@ -8,7 +8,7 @@ They become the nodes that they would run; :mod:`ansorlite.frontends.onnx.calls`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -20,22 +20,17 @@ from ansorlite.frontends.onnx.loops import Loop, Scan, known, subgraph
 from ansorlite.frontends.onnx.node import UnsupportedError
 from ansorlite.frontends.onnx.scope import Attempt, NameScope
 from ansorlite.frontends.onnx.segments import Slot
-from ansorlite.frontends.onnx.trips import trips
 
 #: Nodes that a loop may become.
 _MOST_NODES: Final = 2048
 
 
-def unroll(attempt: Attempt, imports: Imports) -> Sequence[Slot]:
-    """The results of a node of control flow.
+def written_branch(attempt: Attempt, imports: Imports) -> Sequence[Slot]:
+    """The results of an ``If`` whose condition is known.
 
     Raises:
-        UnsupportedError: what it does is known only while the model runs, or is no tensor expression, or is too much.
+        UnsupportedError: it is not.
     """
-    return _UNROLLERS[attempt.proto.op_type](attempt, imports)
-
-
-def _branch(attempt: Attempt, imports: Imports) -> Sequence[Slot]:
     condition = known(attempt.inputs[0], imports)
     graph = subgraph(attempt, "then_branch" if condition else "else_branch")
     names = [entry.name for entry in graph.output]
@@ -44,9 +39,12 @@ def _branch(attempt: Attempt, imports: Imports) -> Sequence[Slot]:
     return [scope.slots[name] for name in names]
 
 
-def _loop(attempt: Attempt, imports: Imports) -> Sequence[Slot]:
-    loop = Loop.of(attempt)
-    count = trips(loop, attempt, imports)
+def written_loop(loop: Loop, count: int, attempt: Attempt, imports: Imports) -> Sequence[Slot]:
+    """The results of ``count`` turns of ``loop``, the node of ``attempt``.
+
+    Raises:
+        UnsupportedError: its body is no tensor expressions, or too much.
+    """
     if loop.rows and not count:
         raise UnsupportedError("it runs not once")
     _check_body(loop.body, imports, count)
@@ -63,8 +61,12 @@ def _loop(attempt: Attempt, imports: Imports) -> Sequence[Slot]:
     return [*carried, *(_stacked(column, 0, attempt.scope, imports) for column in columns)]
 
 
-def _scan(attempt: Attempt, imports: Imports) -> Sequence[Slot]:
-    scan = Scan.of(attempt)
+def written_scan(scan: Scan, attempt: Attempt, imports: Imports) -> Sequence[Slot]:
+    """The results of ``scan``, the node of ``attempt``.
+
+    Raises:
+        UnsupportedError: its body is no tensor expressions, or too much.
+    """
     _check_body(scan.body, imports, scan.count)
     carried = list(scan.carried)
     columns: list[list[Slot]] = [[] for _ in scan.columns]
@@ -124,6 +126,3 @@ def _apply(node: onnx.NodeProto, given: Mapping[str, Slot], around: NameScope, i
     scope = imports.scope_of(onnx.GraphProto(), given, around)
     imports.add_nodes([node], list(node.output), scope)
     return scope.slots[node.output[0]]
-
-
-_UNROLLERS: Final[Mapping[str, Callable[[Attempt, Imports], Sequence[Slot]]]] = {"If": _branch, "Loop": _loop, "Scan": _scan}

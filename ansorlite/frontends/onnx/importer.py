@@ -16,9 +16,9 @@ from onnx import TypeProto, helper
 
 from ansorlite.errors import ExpressionError, ModelError
 from ansorlite.frontends.onnx.attributes import title as title_of
-from ansorlite.frontends.onnx.calls import control_of
+from ansorlite.frontends.onnx.bodies import Control
+from ansorlite.frontends.onnx.calls import control
 from ansorlite.frontends.onnx.contrib.table import defined, is_defined
-from ansorlite.frontends.onnx.control import unroll
 from ansorlite.frontends.onnx.expansion import expand
 from ansorlite.frontends.onnx.folding import known_arrays
 from ansorlite.frontends.onnx.inputs import check_output, open_inputs
@@ -161,7 +161,10 @@ class _Importer:
             ours = converter(proto) is not None and any(slot is not None and slot.value is None for slot in inputs)
             if emptied is None and not ours and self._expanded(attempt):
                 return
-            results = emptied or self._unrolled(attempt) or self._folded(attempt) or self._hosted(attempt, str(error))
+            if is_control(proto):
+                results = emptied or self._controlled(attempt)
+            else:
+                results = emptied or self._folded(attempt) or self._hosted(attempt, str(error))
         scope.slots.update((name, slot) for name, slot in zip(proto.output, results, strict=False) if name)
 
     # The ways to import a node -----------------------------------------------------------------------------------
@@ -248,15 +251,6 @@ class _Importer:
         types = [TypeProto() if slot is None else slot.type for slot in attempt.inputs]
         return expand(attempt.proto, attempt.scope.opsets, types)
 
-    def _unrolled(self, attempt: Attempt) -> Sequence[Slot] | None:
-        """Control flow that is known beforehand, as the nodes that it runs."""
-        if not is_control(attempt.proto):
-            return None
-        try:
-            return unroll(attempt, self)
-        except UnsupportedError:
-            return None
-
     def scope_of(self, graph: onnx.GraphProto, given: Mapping[str, Slot], around: NameScope) -> NameScope:
         """A scope for the nodes of a subgraph, whose inputs are ``given``."""
         self.bodies += 1
@@ -311,13 +305,8 @@ class _Importer:
         return attempt.named([empty(name, value) for name, value in zip(attempt.names, values, strict=True)])
 
     def _hosted(self, attempt: Attempt, reason: str) -> Sequence[Slot]:
-        """In Python: control flow as calls of compiled bodies, if it can be that."""
+        """In Python."""
         proto = attempt.proto
-        if is_control(proto):
-            try:
-                return self._controlled(attempt)
-            except UnsupportedError as error:
-                reason = str(error)
         kinds = self._inferred(attempt)
         values = [value_of(kind) for kind in kinds]
         try:
@@ -342,18 +331,21 @@ class _Importer:
         ]
 
     def _controlled(self, attempt: Attempt) -> Sequence[Slot]:
-        """Control flow as models that Python calls.
+        """Control flow: as the nodes that it runs, as calls of compiled bodies, or in Python altogether."""
+        try:
+            found = control(attempt, self)
+        except UnsupportedError as error:
+            return self._hosted(attempt, str(error))
+        return self._calling(attempt, found) if isinstance(found, Control) else found
 
-        Raises:
-            UnsupportedError: a value that it reads or carries has no shape that is known and stays.
-        """
-        control = control_of(attempt, self)
-        inputs = tuple(map(self.segments.export, control.reads))
-        outputs = tuple((attempt.scope.prefix + name, value_of(kind)) for name, kind in control.results.items())
+    def _calling(self, attempt: Attempt, node: Control) -> Sequence[Slot]:
+        """Control flow as calls of compiled bodies."""
+        inputs = tuple(map(self.segments.export, node.reads))
+        outputs = tuple((attempt.scope.prefix + name, value_of(kind)) for name, kind in node.results.items())
         title = title_of(attempt.proto)
-        step = HostStep(attempt.proto.op_type, title, control.reason, inputs, outputs, control.run, turns=control.turns)
-        slots = self._host(attempt, HostNode(step, control.bodies), list(control.results.values()))
-        found = {**dict(zip(control.results, slots, strict=True)), **control.passed}
+        step = HostStep(attempt.proto.op_type, title, node.reason, inputs, outputs, node.run, turns=node.turns)
+        slots = self._host(attempt, HostNode(step, node.bodies), list(node.results.values()))
+        found = {**dict(zip(node.results, slots, strict=True)), **node.passed}
         return [found.get(name, Slot("", TypeProto())) for name in attempt.proto.output]
 
     def body(

@@ -20,7 +20,6 @@ from ansorlite.frontends.onnx.node import UnsupportedError
 from ansorlite.frontends.onnx.reference import tensor_type
 from ansorlite.frontends.onnx.scope import Attempt
 from ansorlite.frontends.onnx.segments import Slot
-from ansorlite.frontends.onnx.trips import trips
 from ansorlite.graph.describe import Value
 from ansorlite.graph.hybrid import Datum
 from ansorlite.te import dtypes
@@ -128,14 +127,17 @@ class _Turns:
         return np.empty((0, *value.shape), dtypes.NUMPY[value.dtype])
 
 
-def called_loop(attempt: Attempt, imports: Imports) -> Control:
-    loop, reads = Loop.of(attempt), Reads()
-    count: int | None = None
-    reason = "it runs too often to be written out"
-    try:
-        count = trips(loop, attempt, imports)
-    except UnsupportedError as error:
-        reason = str(error)
+def called_loop(loop: Loop, count: int | None, reason: str, attempt: Attempt, imports: Imports) -> Control:
+    """``loop``, the node of ``attempt``, as calls of its body.
+
+    Args:
+        count: how often it runs, if that is known beforehand.
+        reason: why it is not written out.
+
+    Raises:
+        UnsupportedError: a value that it reads or carries has no shape that is known and stays.
+    """
+    reads = Reads()
     outputs = _outputs(attempt, len(loop.names) + len(loop.rows))
     columns = [
         _Column(row, 0, False, output) for row, output in zip(loop.rows, outputs[len(loop.names) :], strict=True) if output
@@ -162,8 +164,9 @@ def called_loop(attempt: Attempt, imports: Imports) -> Control:
     return _repeated(turns, reason, reads, passed, count)
 
 
-def called_scan(attempt: Attempt, imports: Imports) -> Control:
-    scan, reads = Scan.of(attempt), Reads()
+def called_scan(scan: Scan, reason: str, attempt: Attempt, imports: Imports) -> Control:
+    """The same for ``scan``."""
+    reads = Reads()
     outputs = _outputs(attempt, len(scan.results))
     carried = len(scan.carried)
     state = []
@@ -190,7 +193,7 @@ def called_scan(attempt: Attempt, imports: Imports) -> Control:
 
     limit = Source(None, np.asarray(scan.count))
     turns = _Turns(_bodies(body, state), limit, reads(None), "", state, columns, taken, None)
-    return _repeated(turns, "it runs too often to be written out", reads, {}, scan.count)
+    return _repeated(turns, reason, reads, {}, scan.count)
 
 
 def _bodies(body: Callable[[dict[str, Value]], Body], state: Sequence[_State]) -> list[Body]:
