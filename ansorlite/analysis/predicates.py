@@ -71,12 +71,13 @@ def has_data_reuse(tensor: Tensor) -> bool:
     TVM's NeedsMultiLevelTiling also says so of a stage without a reduction two of whose reads do (``x * scale[i] + shift[i]``).
     Such a stage stores each of its elements once, which no tiling saves; and if it were tiled, it could not follow in
     the tiles of the reduction that it reads. TVM's also counts reads that only miss an axis that is summed over (the mean or
-    the largest of a row, beside the row): no more than one element for each sum, which is in a register anyway.
+    the largest of a row, beside the row): no more than one element for each sum, which is in a register anyway. So is what is
+    the same everywhere (a size, a scale).
     """
     if not tensor.reduce_axes:
         return False
     axes = [axis for axis in tensor.axes if axis.extent > 1]
-    return any(axis not in access.axes for access in accesses(tensor) for axis in axes)
+    return any(axis not in access.axes for access in accesses(tensor) if access.axes for axis in axes)
 
 
 def fusible_consumer(dag: ComputeDAG, tensor: Tensor) -> Tensor | None:

@@ -11,8 +11,9 @@ from ansorlite.graph.precision import check_precision
 
 if TYPE_CHECKING:
     from ansorlite.frontends.onnx.file import Source
+    from ansorlite.graph.dimensions import Dim, Sizes
     from ansorlite.graph.hybrid import AnyModel
-    from ansorlite.graph.open_model import Dim, OpenModel, Sizes
+    from ansorlite.graph.open_model import OpenModel
     from ansorlite.target import Target
 
 

@@ -11,9 +11,10 @@ import numpy as np
 
 from ansorlite.api.compile import compile
 from ansorlite.errors import ArgumentError
+from ansorlite.graph.dimensions import ValuesNeededError, sizes_of
 from ansorlite.graph.executable import Executable
 from ansorlite.graph.hybrid import AnyModel, HybridExecutable, compile_any
-from ansorlite.graph.open_model import OpenModel, ValuesNeededError, sizes_of
+from ansorlite.graph.open_model import OpenModel
 from ansorlite.graph.profile import Profile
 from ansorlite.measure.inputs import make_inputs
 from ansorlite.programs.kernels import compile_candidate

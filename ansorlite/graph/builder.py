@@ -16,6 +16,7 @@ class GraphBuilder:
     def __init__(self) -> None:
         self._inputs: dict[str, Value] = {}
         self._constants: dict[str, Array] = {}
+        self._known: dict[str, Array] = {}
         self._nodes: dict[str, Node] = {}
         self._values: dict[str, Value] = {}
         #: Of names that are taken: the least number behind them that may be free. Values stay: no smaller one will be free again.
@@ -61,9 +62,14 @@ class GraphBuilder:
         """Shape and dtype of a value."""
         return self._values[name]
 
+    def learn(self, name: str, array: Array) -> None:
+        """A value that is computed is known to be ``array``; it stays computed."""
+        if name not in self._constants:
+            self._known[name] = array
+
     def array(self, name: str) -> Array | None:
-        """The array of a constant; ``None`` for a value that is computed or given."""
-        return self._constants.get(name)
+        """The array of a value that is known; ``None`` for others that are computed or given."""
+        return self._constants.get(name, self._known.get(name))
 
     def node(self, name: str) -> Node | None:
         """What computes a value; ``None`` for a constant, and for what is given."""

@@ -1,29 +1,27 @@
 """Runs a model whose sizes are known only when it is called: picks a program by the sizes of the inputs, made when first needed.
 
-A program for the upper end of a bucket serves every size of it, if :mod:`ansorlite.graph.restriction` shows that it computes
-the same at the places that count. Where it does not, because what lies behind those places would matter, the program is made for
-the very size.
+Inputs are filled up to the sizes that the program takes, and results cropped; :mod:`ansorlite.graph.routes` says which program.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from functools import partial
 from threading import Lock
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
-from ansorlite.errors import ArgumentError, ModelError
+from ansorlite.errors import ArgumentError
+from ansorlite.graph.dimensions import OpenValue, ValuesNeededError
 from ansorlite.graph.executable import Executable
-from ansorlite.graph.graph import Array, Graph
-from ansorlite.graph.hybrid import AnyModel, Datum, HybridExecutable, HybridModel
+from ansorlite.graph.graph import Array
+from ansorlite.graph.hybrid import AnyModel, Datum, HybridExecutable
 from ansorlite.graph.memo import Memo
-from ansorlite.graph.open_model import OpenModel, OpenValue, ValuesNeededError, sizes_of
+from ansorlite.graph.open_model import OpenModel
 from ansorlite.graph.profile import Profile
-from ansorlite.graph.restriction import is_restriction
+from ansorlite.graph.routes import KEEP, Route, key_of
 from ansorlite.graph.shared import SharedWeights
 from ansorlite.runtime.arguments import by_name, empty, imported, numpy_type
 from ansorlite.runtime.cuda import device_type
@@ -32,31 +30,11 @@ from ansorlite.runtime.devices import device_of
 from ansorlite.runtime.not_copied import NotCopied
 from ansorlite.runtime.peaks import Peaks
 
-#: Programs that are kept. What they have of weights they share, as far as it is the same.
-KEEP: Final = 16
-
 #: Makes a program of a model; together with others', its weights are kept where the second says, if it does.
 Build: TypeAlias = Callable[[AnyModel, SharedWeights | None], Executable | HybridExecutable]
 
 #: Sizes, and sets of values, for which it is remembered which program serves them.
 _REMEMBER: Final = 4096
-
-
-@dataclass(frozen=True)
-class _Route:
-    """How to run one set of sizes and values.
-
-    Attributes:
-        program: the key of the program.
-        made_for: the specialisation that the program is made of.
-        padded: input → the larger shape that the program takes.
-        cropped: output → what counts of what the program gives.
-    """
-
-    program: Hashable
-    made_for: tuple[Mapping[str, tuple[int, ...]], Mapping[str, Array]]
-    padded: Mapping[str, tuple[int, ...]]
-    cropped: Mapping[str, tuple[slice, ...]]
 
 
 class OpenExecutable(NotCopied):
@@ -83,9 +61,8 @@ class OpenExecutable(NotCopied):
         self._types = {name: numpy_type(value.dtype) for name, value in model.inputs.items() if value.dtype}
         self._lock = Lock()
         self._by_value: frozenset[str] = frozenset()
-        self._exact: frozenset[tuple[str, int]] = frozenset()
-        self._routes: Memo[_Route] = Memo(_REMEMBER)
-        self._models: Memo[Graph | HybridModel] = Memo(keep)
+        self._router = model.router(keep)
+        self._routes: Memo[Route] = Memo(_REMEMBER)
         self._programs: Memo[Executable | HybridExecutable] = Memo(keep)
         self._weights = SharedWeights()
 
@@ -150,16 +127,20 @@ class OpenExecutable(NotCopied):
 
     def _ready(
         self, arrays: tuple[Any, ...], named: Mapping[str, Any]
-    ) -> tuple[_Route, Executable | HybridExecutable, dict[str, Datum]]:
+    ) -> tuple[Route, Executable | HybridExecutable, dict[str, Datum]]:
         """The program for what a call is given, and what that is given."""
         found = by_name(self.inputs, arrays, named)
         given = {name: self._array(name, found[name]) for name in self.inputs}
         route = self._route(given)
         program = self._programs.get(
-            route.program, lambda: self._build(self._model.built(self._specialized(route)), self._weights)
+            route.program, lambda: self._build(self._model.built(self._router.graph(route.made_for)), self._weights)
         )
         padded = {name: self._padded(given[name], shape) for name, shape in route.padded.items()}
-        return route, program, {name: padded.get(name, given[name]) for name in program.inputs}
+        sizes = {name: np.asarray(size, np.int64) for name, size in route.sizes.items()}
+        ready = {**given, **padded, **sizes}
+        for row in route.rows:
+            ready[row.name], ready[row.layout] = row.given(given[row.name])
+        return route, program, {name: ready[name] for name in program.inputs}
 
     def _array(self, name: str, datum: Any) -> Datum:
         expected = self._types.get(name)
@@ -185,12 +166,12 @@ class OpenExecutable(NotCopied):
 
     # Which program -----------------------------------------------------------------------------------------------
 
-    def _route(self, given: Mapping[str, Datum]) -> _Route:
+    def _route(self, given: Mapping[str, Datum]) -> Route:
         while True:
             shapes = {name: datum.shape for name, datum in given.items() if isinstance(datum, np.ndarray) or on_gpu(datum)}
             values = {name: self._on_host(name, given[name]) for name in sorted(self._by_value)}
             try:
-                return self._routes.get(_key(shapes, values), partial(self._routed, shapes, values))
+                return self._routes.get(key_of(shapes, values), partial(self._router.route, shapes, values))
             except ValuesNeededError as error:
                 with self._lock:
                     self._by_value |= error.names
@@ -198,50 +179,6 @@ class OpenExecutable(NotCopied):
     def _on_host(self, name: str, datum: Datum) -> Array:
         """What a program depends on by its values; of a GPU it is waited for."""
         return datum if self._arrays is None else self._arrays.on_host(name, datum)
-
-    def _routed(self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]) -> _Route:
-        sizes = sizes_of(self.inputs, shapes)
-        # A program is made of them, and the caller's arrays may change.
-        values = {name: array.copy() for name, array in values.items()}
-        exact = self._model.specialize(shapes, values)
-        chosen, found = shapes, exact
-        for dim in self._model.dims:
-            upper = self._model.bucket(dim, sizes[dim])
-            if upper == sizes[dim] or (dim, upper) in self._exact or not isinstance(found, Graph):
-                continue
-            sizes[dim], before = upper, sizes[dim]
-            larger = {**shapes, **self._model.shapes(sizes)}
-            stand_in = self._stand_in(larger, values)
-            if isinstance(stand_in, Graph) and is_restriction(found, stand_in):
-                chosen, found = larger, stand_in
-                continue
-            sizes[dim] = before
-            if before > 1:
-                # Not asked again: that costs time, and other sizes of a bucket hardly have another answer. 1 may have one.
-                with self._lock:
-                    self._exact |= {(dim, upper)}
-        key = _key(chosen, values)
-        self._models.get(key, lambda: found)
-        return _Route(
-            key,
-            (chosen, values),
-            {name: shape for name, shape in chosen.items() if shape != shapes[name]},
-            _crops(exact, found),
-        )
-
-    def _stand_in(self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]) -> Graph | HybridModel | None:
-        try:
-            return self._models.get(_key(shapes, values), lambda: self._model.specialize(shapes, values))
-        except ModelError:
-            # The model has a meaning for the size that was given, and none for the bucket's.
-            return None
-
-    def _specialized(self, route: _Route) -> Graph | HybridModel:
-        return self._models.get(route.program, lambda: self._model.specialize(*route.made_for))
-
-
-def _key(shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]) -> Hashable:
-    return tuple(shapes.items()), tuple((name, array.tobytes()) for name, array in values.items())
 
 
 def _filled(larger: Datum, array: Datum) -> Datum:
@@ -256,12 +193,3 @@ def _filled(larger: Datum, array: Datum) -> Datum:
             larger[(*done, slice(extent, None), *rest)] = larger[(*done, slice(extent - 1, extent), *rest)]
             filled[axis] = upper
     return larger
-
-
-def _crops(small: Graph | HybridModel, large: Graph | HybridModel) -> dict[str, tuple[slice, ...]]:
-    if small is large or not isinstance(small, Graph) or not isinstance(large, Graph):
-        return {}
-    shapes = {
-        public: (small.values[name].shape, large.values[large.outputs[public]].shape) for public, name in small.outputs.items()
-    }
-    return {public: tuple(map(slice, few)) for public, (few, many) in shapes.items() if few != many}

@@ -3,52 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
 
-from ansorlite.errors import ArgumentError
+from ansorlite.errors import ArgumentError, ModelError
+from ansorlite.graph.dimensions import Dimensions, OpenValue, Specialize, ValuesNeededError
 from ansorlite.graph.graph import Array, Graph
 from ansorlite.graph.hybrid import AnyModel, HybridModel, merged_tasks
 from ansorlite.graph.model import Model
+from ansorlite.graph.routes import KEEP, Router
 from ansorlite.target import Target
 from ansorlite.task import Task
-
-#: An extent, or the name of one that is open. Equal names are equal extents.
-Dim: TypeAlias = int | str
-
-#: Of an open dimension: the one that it has, or those that programs are made for.
-Sizes: TypeAlias = int | Sequence[int]
-
-#: Input name → extents.
-Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
-
-
-class ValuesNeededError(Exception):
-    """The model's shapes depend on the values of these inputs. Never an answer to the user."""
-
-    def __init__(self, names: Iterable[str]) -> None:
-        super().__init__()
-        self.names = frozenset(names)
-
-
-@dataclass(frozen=True)
-class OpenValue:
-    """What is known of an input beforehand.
-
-    Attributes:
-        shape: ``None`` if not even the number of dimensions is known, or for what is no tensor.
-        dtype: ``None`` for what is no tensor of numbers.
-    """
-
-    shape: tuple[Dim, ...] | None
-    dtype: str | None
-
-
-#: Input shapes, and values of inputs that decide shapes → the model for these: its graph, if all of it is native. Without values,
-#: what depends on them runs in Python; with them, :class:`ValuesNeededError` says which are missing.
-Specialize: TypeAlias = Callable[[Shapes, Mapping[str, Array] | None], Graph | HybridModel]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,26 +22,33 @@ class OpenModel:
     """A model with open dimensions, or whose shapes depend on the values of inputs. ``ansorlite.from_onnx`` makes them.
 
     Attributes:
-        inputs: name → shape and dtype.
+        dimensions: its inputs, and the sizes that programs are made for.
         outputs: names.
-        buckets: open dimension → the sizes, rising, that programs are made for. Those of the others are powers of two.
         target: the machine.
         specialize: makes the model for given shapes and values.
         blocked, precision: see :meth:`ansorlite.graph.model.Model.of`.
     """
 
-    inputs: Mapping[str, OpenValue]
+    dimensions: Dimensions
     outputs: tuple[str, ...]
-    buckets: Mapping[str, tuple[int, ...]]
     target: Target
     specialize: Specialize
     blocked: bool = True
     precision: str = "float32"
 
-    @cached_property
+    @property
     def dims(self) -> tuple[str, ...]:
         """The open dimensions, in order of first use."""
-        return open_dims(self.inputs)
+        return self.dimensions.names
+
+    @property
+    def inputs(self) -> Mapping[str, OpenValue]:
+        """Name → shape and dtype."""
+        return self.dimensions.inputs
+
+    def router(self, keep: int = KEEP) -> Router:
+        """What finds the programs that serve sizes; it remembers so many graphs."""
+        return Router(self.dimensions, self.specialize, keep, in_place=self.target.gpu is None)
 
     def at(self, sizes: Mapping[str, int], values: Mapping[str, Array] | None = None) -> AnyModel:
         """The model for one size of each open dimension.
@@ -100,27 +73,13 @@ class OpenModel:
         Raises:
             ArgumentError: a dimension that is not there, or lacks a size.
         """
-        check_dims(sizes, self.dims)
-        missing = [name for name in self.dims if name not in sizes]
-        if missing:
-            raise ArgumentError(
-                f'dimension {missing[0]!r} is open; give its size: dims={{"{missing[0]}": 8}}, or --dim {missing[0]}=8'
-            )
-        shapes = substituted(self.inputs, sizes)
-        return {name: tuple(extent for extent in shape if isinstance(extent, int)) for name, shape in shapes.items()}
+        return self.dimensions.shapes(sizes)
 
     def built(self, found: Graph | HybridModel) -> AnyModel:
         """What :attr:`specialize` gave, ready to be tuned or compiled."""
         if not isinstance(found, Graph):
             return found
         return Model.of(found, self.target, blocked=self.blocked, precision=self.precision)
-
-    def bucket(self, dim: str, size: int) -> int:
-        """The size of the programs that serve ``size``: itself, if it is beyond all named ones."""
-        named = self.buckets.get(dim)
-        if named is None:
-            return 1 << (size - 1).bit_length() if size else 0
-        return next((upper for upper in named if upper >= size), size)
 
     @cached_property
     def tasks(self) -> tuple[tuple[Task, int], ...]:
@@ -129,84 +88,29 @@ class OpenModel:
         Raises:
             ArgumentError: a dimension without named sizes.
         """
-        unnamed = [dim for dim in self.dims if dim not in self.buckets]
+        unnamed = [dim for dim in self.dims if dim not in self.dimensions.buckets]
         if unnamed:
             raise ArgumentError(
                 f"dimension {unnamed[0]!r} is open, so there is no task yet; say which sizes programs are to be made for: "
                 f'dims={{"{unnamed[0]}": (1, 8, 32)}}, or --dim {unnamed[0]}=1,8,32'
             )
-        every = itertools.product(*(self.buckets[dim] for dim in self.dims))
-        models = (self.at(dict(zip(self.dims, sizes, strict=True))) for sizes in every)
-        return merged_tasks(counted for model in models for counted in model.tasks)
-
-
-def open_dims(inputs: Mapping[str, OpenValue]) -> tuple[str, ...]:
-    """The names of open dimensions, in order of first use."""
-    shapes = [value.shape or () for value in inputs.values()]
-    return tuple(dict.fromkeys(dim for shape in shapes for dim in shape if isinstance(dim, str)))
-
-
-def substituted(inputs: Mapping[str, OpenValue], sizes: Mapping[str, int]) -> dict[str, tuple[Dim, ...]]:
-    """The shapes of ``inputs``, where those are known, with ``sizes`` for open dimensions."""
-    shapes = {name: value.shape for name, value in inputs.items() if value.shape is not None}
-    return {name: tuple(sizes.get(d, d) if isinstance(d, str) else d for d in shape) for name, shape in shapes.items()}
-
-
-def sizes_of(inputs: Mapping[str, OpenValue], shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
-    """The sizes of open dimensions, where some inputs have these shapes.
-
-    Raises:
-        ArgumentError: a shape that the model contradicts, or two sizes for one dimension.
-    """
-    sizes: dict[str, int] = {}
-    first: dict[str, str] = {}
-    for name, shape in shapes.items():
-        declared = inputs[name].shape
-        if declared is None:
-            continue
-        text = f"({', '.join(map(str, declared))})"
-        if len(declared) != len(shape):
-            raise ArgumentError(f"input {name!r} has shape {tuple(shape)}, but the model takes {text}")
-        for dim, extent in zip(declared, shape, strict=True):
-            if isinstance(dim, int):
-                if dim != extent:
-                    raise ArgumentError(f"input {name!r} has shape {tuple(shape)}, but the model takes {text}")
-            elif sizes.setdefault(dim, extent) != extent:
-                raise ArgumentError(f"dimension {dim!r} is {sizes[dim]} in input {first[dim]!r} and {extent} in input {name!r}")
-            else:
-                first.setdefault(dim, name)
-    return sizes
-
-
-def with_sizes(
-    inputs: Mapping[str, OpenValue], sizes: Mapping[str, Sizes]
-) -> tuple[dict[str, OpenValue], dict[str, tuple[int, ...]]]:
-    """``inputs`` with the dimensions fixed that have one size, and the buckets of those that have several.
-
-    Raises:
-        ArgumentError: a dimension that is not open, or sizes that are not positive integers.
-    """
-    check_dims(sizes, open_dims(inputs))
-    fixed: dict[str, int] = {}
-    buckets: dict[str, tuple[int, ...]] = {}
-    for name, size in sizes.items():
-        several = tuple(size) if isinstance(size, Iterable) and not isinstance(size, str) else (size,)
-        if not several or not all(isinstance(one, int) and one > 0 for one in several):
-            raise ArgumentError(f"dimension {name!r} is given the sizes {several}; give one or more, all of them greater than 0")
-        if isinstance(size, int):
-            fixed[name] = size
-        else:
-            buckets[name] = tuple(sorted(set(several)))
-    shapes = substituted(inputs, fixed)
-    return {name: OpenValue(shapes.get(name), value.dtype) for name, value in inputs.items()}, buckets
-
-
-def check_dims(named: Iterable[str], dims: Sequence[str]) -> None:
-    """Whether what is said of dimensions is said of open ones.
-
-    Raises:
-        ArgumentError: of another one.
-    """
-    unknown = [name for name in named if name not in dims]
-    if unknown:
-        raise ArgumentError(f"the model has no open dimension {unknown[0]!r}; it has: {', '.join(dims) or 'none'}")
+        router = self.router()
+        made: dict[Hashable, AnyModel] = {}
+        refused = None
+        every = itertools.product(*(self.dimensions.buckets[dim] for dim in self.dims))
+        ends = [dict(zip(self.dims, each, strict=True)) for each in every]
+        # A size below an end may be served by another program than the end itself.
+        for sizes in [*ends, *({dim: max(size - 1, 1) for dim, size in each.items()} for each in ends)]:
+            try:
+                route = router.route(self.shapes(sizes), {})
+            except ModelError as error:
+                # Sizes of dimensions that depend on one another do not all go together.
+                refused = error
+                continue
+            except ValuesNeededError as error:
+                raise ArgumentError(f"shapes depend on the value of input {min(error.names)!r}, too; give it") from None
+            if route.program not in made:
+                made[route.program] = self.built(router.graph(route.made_for))
+        if refused is not None and not made:
+            raise refused
+        return merged_tasks(counted for model in made.values() for counted in model.tasks)

@@ -38,11 +38,11 @@ def is_restriction(small: Graph, large: Graph) -> bool:
     """
     if len(small.nodes) != len(large.nodes) or small.outputs != large.outputs or small.values.keys() != large.values.keys():
         return False
-    if small.inputs.keys() != large.inputs.keys() or not all(_within(small.values[n], large.values[n]) for n in small.inputs):
+    if small.inputs.keys() != large.inputs.keys() or not all(is_within(small.values[n], large.values[n]) for n in small.inputs):
         return False
     if small.constants.keys() != large.constants.keys():
         return False
-    if not all(_same_prefix(array, large.constants[name]) for name, array in small.constants.items()):
+    if not all(same_prefix(array, large.constants[name]) for name, array in small.constants.items()):
         return False
     repeats = dict.fromkeys(small.inputs, True)
     repeats |= {name: array.shape == large.constants[name].shape for name, array in small.constants.items()}
@@ -50,14 +50,14 @@ def is_restriction(small: Graph, large: Graph) -> bool:
         if (node.output, node.inputs) != (other.output, other.inputs):
             return False
         flags = tuple(repeats[name] for name in node.inputs)
-        found = _compared(small.use(node), large.use(other), flags)
+        found = compared(small.use(node), large.use(other), flags)
         if found is None:
             return False
         repeats[node.output] = found
     return True
 
 
-def _within(small: Value, large: Value) -> bool:
+def is_within(small: Value, large: Value) -> bool:
     return small.dtype == large.dtype and _fits(small.shape, large.shape)
 
 
@@ -65,7 +65,7 @@ def _fits(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
     return len(small) == len(large) and all(a <= b for a, b in zip(small, large, strict=True))
 
 
-def _same_prefix(small: Array, large: Array) -> bool:
+def same_prefix(small: Array, large: Array) -> bool:
     if small is large:
         return True
     if small.dtype != large.dtype or not _fits(small.shape, large.shape):
@@ -74,7 +74,7 @@ def _same_prefix(small: Array, large: Array) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _compared(small: Use, large: Use, repeats: tuple[bool, ...]) -> bool | None:
+def compared(small: Use, large: Use, repeats: tuple[bool, ...]) -> bool | None:
     """Whether the result repeats itself beyond the small one's places; ``None`` if it is not the small one at those.
 
     Args:

@@ -15,10 +15,11 @@ from onnx.reference import ReferenceEvaluator
 import ansorlite as al
 from ansorlite.errors import ArgumentError, ModelError
 from ansorlite.frontends.onnx import load_any
+from ansorlite.graph.dimensions import Dim
 from ansorlite.graph.executable import Executable
 from ansorlite.graph.hybrid import AnyModel, HybridExecutable, compile_any
 from ansorlite.graph.open_executable import OpenExecutable
-from ansorlite.graph.open_model import Dim, OpenModel
+from ansorlite.graph.open_model import OpenModel
 from ansorlite.graph.shared import SharedWeights
 from ansorlite.runtime.peaks import MemoryLevel, Peaks
 from tests.onnx.support import Meaning

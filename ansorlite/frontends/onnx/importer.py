@@ -43,9 +43,9 @@ from ansorlite.frontends.onnx.segments import HostNode, Imported, Segments, Slot
 from ansorlite.frontends.onnx.tensors import dense_array, tensor_array
 from ansorlite.frontends.onnx.types import as_due, check_inputs
 from ansorlite.frontends.onnx.writer import OPSETS
+from ansorlite.graph.dimensions import ValuesNeededError
 from ansorlite.graph.graph import Array, Graph
 from ansorlite.graph.hybrid import Datum, HostStep
-from ansorlite.graph.open_model import ValuesNeededError
 
 #: Names of the domain of the standard operators.
 _STANDARD: Final = DOMAINS[:2]
@@ -56,6 +56,9 @@ _LARGEST_FOLDED: Final = 1 << 16
 #: Operators whose constant results, but for scalars, are left to it, too: passes look at the integers in quantised weights.
 _NOT_FOLDED: Final = frozenset(("DequantizeLinear",))
 
+#: Operators that tell sizes.
+_SIZES: Final = frozenset(("Shape", "Size"))
+
 #: Elements up to which an input may be one whose value decides what is compiled: axes, pads, shapes, scales.
 _LARGEST_VALUE: Final = 64
 
@@ -65,6 +68,8 @@ def import_model(
     shapes: Mapping[str, Sequence[int]],
     values: Mapping[str, Array] | None = None,
     constants: Mapping[str, Array] | None = None,
+    *,
+    sizes_vary: bool = False,
 ) -> Imported:
     """``model``, with ``shapes`` for the inputs whose shapes it leaves open.
 
@@ -72,13 +77,16 @@ def import_model(
         values: what some inputs are, so that shapes may depend on them. Without it, whatever depends on their values is a
             host step.
         constants: the model's initializers, for who has them already.
+        sizes_vary: whether the model is imported for other shapes, too. What is computed of sizes is then a node where it is
+            no integer, so that graphs for different sizes differ in integers alone.
 
     Raises:
         ModelError: a shape is open or wrong, a node's parts do not fit together, or nothing knows an operator.
         ValuesNeededError: ``values`` is given, and lacks some that would make a node native.
     """
     try:
-        return _Importer(model, shapes, values, initializers(model.graph) if constants is None else constants).imported()
+        known = initializers(model.graph) if constants is None else constants
+        return _Importer(model, shapes, values, known, sizes_vary).imported()
     except ExpressionError as error:
         raise ModelError(f"the model asks for what cannot be: {error}") from None
 
@@ -98,12 +106,14 @@ class _Importer:
         shapes: Mapping[str, Sequence[int]],
         values: Mapping[str, Array] | None,
         constants: Mapping[str, Array],
+        sizes_vary: bool,
     ) -> None:
         self.proto = model.graph
         self.model = model
         self.shapes = shapes
         self.values = values
         self.constants = constants
+        self.sizes_vary = sizes_vary
         self.segments = Segments()
         self.bodies = 0
 
@@ -122,7 +132,12 @@ class _Importer:
         outputs = {name: self._slot(name, "output", scope) for name in wanted}
         for entry in self.proto.output:
             check_output(entry, outputs[entry.name])
+        if self.sizes_vary:
+            # Nobody reads what has no elements, and who calls an open model gives its programs what they read.
+            inputs = {name: slot for name, slot in inputs.items() if not slot.empty}
         native = all(slot.value is not None and not slot.empty for slot in (*inputs.values(), *outputs.values()))
+        if native and not self.segments.has_host_steps:
+            return Imported(self.segments.graph(inputs, outputs), (), inputs, outputs)
         steps = self.segments.steps([self.segments.export(slot) for slot in outputs.values()])
         if native and all(isinstance(step, Graph) for step in steps):
             return Imported(self.segments.graph(inputs, outputs), (), inputs, outputs)
@@ -138,19 +153,20 @@ class _Importer:
         read = set(outputs)
         live = []
         for node in reversed(nodes):
-            if read & set(node.output):
-                live.append(node)
-                read.update(free_names(node))
-        for node in reversed(live):
-            self._add_node(node, read, scope)
+            if not read.isdisjoint(node.output):
+                names = free_names(node)
+                live.append((node, names))
+                read.update(names)
+        for node, names in reversed(live):
+            self._add_node(node, names, read, scope)
 
-    def _add_node(self, proto: onnx.NodeProto, read: set[str], scope: NameScope) -> None:
+    def _add_node(self, proto: onnx.NodeProto, names: Sequence[str], read: set[str], scope: NameScope) -> None:
         title = title_of(proto)
         known = proto.domain in DOMAINS or converter(proto) is not None or is_defined(proto)
         if not known or proto.domain not in scope.opsets:
             raise ModelError(f"{title} needs operator {proto.domain}.{proto.op_type}, which is not supported")
         inputs = [self._slot(name, title, scope) if name else None for name in proto.input]
-        captured = [self._slot(name, title, scope) for name in free_names(proto)]
+        captured = [self._slot(name, title, scope) for name in names]
         attempt = Attempt(proto, inputs, captured, [name in read for name in proto.output], scope)
         variables = check_inputs(attempt)
         try:
@@ -197,16 +213,20 @@ class _Importer:
             self._ask_for_value(attempt.inputs[error.position])
             raise
         names = as_due(attempt, variables, node, result)
+        of_sizes = self.sizes_vary and (proto.op_type in _SIZES or any(slot.of_sizes for slot in attempt.captured))
         if all(slot.known for slot in slots) and any(builder.array(name) is None for name in names):
             shapes = [builder.value(name).shape for name in names]
             stays = proto.op_type in _NOT_FOLDED and any(shapes)
             folded = known_arrays(builder, names) if max(map(math.prod, shapes)) <= _LARGEST_FOLDED and not stays else None
             if folded is not None:
-                given = [attempt.scope.prefix + name for name in proto.output]
-                return [Slot.constant(name, array) for name, array in zip(given, folded, strict=False)]
+                for name, array in zip(names, folded, strict=True):
+                    builder.learn(name, array)
+                if not of_sizes or all(array.dtype.kind in "iub" for array in folded):
+                    given = [attempt.scope.prefix + name for name in proto.output]
+                    return [Slot.constant(name, array, of_sizes) for name, array in zip(given, folded, strict=False)]
         depends = attempt.depends
         return [
-            self.segments.computed(attempt.scope.prefix + given, stage, name, depends)
+            self.segments.computed(attempt.scope.prefix + given, stage, name, depends, of_sizes)
             for given, name in zip(proto.output, names, strict=False)
         ]
 

@@ -11,8 +11,8 @@ from onnx import TypeProto, helper
 from ansorlite.errors import ExpressionError, ModelError
 from ansorlite.frontends.onnx.reference import tensor_type, value_of
 from ansorlite.frontends.onnx.segments import Slot, empty
+from ansorlite.graph.dimensions import Dim, OpenValue
 from ansorlite.graph.limits import check_size
-from ansorlite.graph.open_model import Dim, OpenValue
 from ansorlite.te import dtypes
 
 #: What exporters write for the name of a dimension that has none. Two such dimensions need not be equal.

@@ -18,8 +18,9 @@ from ansorlite.target import Target, resolve
 
 if TYPE_CHECKING:
     from ansorlite.frontends.onnx import loading
+    from ansorlite.graph.dimensions import Dim, Sizes
     from ansorlite.graph.hybrid import AnyModel
-    from ansorlite.graph.open_model import Dim, OpenModel, Sizes
+    from ansorlite.graph.open_model import OpenModel
 else:
     # A model that comes from the cache does without what reads models.
     loading = lazy.module("ansorlite.frontends.onnx.loading")

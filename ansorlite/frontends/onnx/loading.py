@@ -9,8 +9,9 @@ from ansorlite.frontends.onnx.importer import import_model
 from ansorlite.frontends.onnx.load import load
 from ansorlite.frontends.onnx.models import model_of
 from ansorlite.frontends.onnx.open import open_model
+from ansorlite.graph.dimensions import Dim, Sizes, ValuesNeededError
 from ansorlite.graph.hybrid import AnyModel
-from ansorlite.graph.open_model import Dim, OpenModel, Sizes, ValuesNeededError
+from ansorlite.graph.open_model import OpenModel
 from ansorlite.target import Target
 
 

@@ -9,9 +9,11 @@ import onnx
 from ansorlite.frontends.onnx.importer import import_model, initializers
 from ansorlite.frontends.onnx.inputs import open_values
 from ansorlite.frontends.onnx.models import model_of
+from ansorlite.frontends.onnx.tensors import tensor_array
+from ansorlite.graph.dimensions import Dim, Dimensions, Shapes, Sizes, with_sizes
 from ansorlite.graph.graph import Array, Graph
 from ansorlite.graph.hybrid import HybridModel
-from ansorlite.graph.open_model import Dim, OpenModel, Shapes, Sizes, with_sizes
+from ansorlite.graph.open_model import OpenModel
 from ansorlite.target import Target, resolve
 
 
@@ -37,10 +39,11 @@ def open_model(
         TargetError: an unknown target.
     """
     machine = resolve(target)
-    constants = initializers(proto.graph)
+    nodes, constants = _nodes_and_constants(proto)
+    dimensions = Dimensions(*with_sizes(open_values(proto.graph, shapes or {}), dims or {}))
 
     def specialize(fixed: Shapes, values: Mapping[str, Array] | None) -> Graph | HybridModel:
-        imported = import_model(proto, fixed, values, constants)
+        imported = import_model(nodes, fixed, values, constants, sizes_vary=bool(dimensions.names))
         if imported.graph is not None:
             return imported.graph
         model = model_of(imported, machine, blocked=blocked, precision=precision)
@@ -48,5 +51,20 @@ def open_model(
         return model
 
     outputs = tuple(entry.name for entry in proto.graph.output)
-    inputs, buckets = with_sizes(open_values(proto.graph, shapes or {}), dims or {})
-    return OpenModel(inputs, outputs, buckets, machine, specialize, blocked, precision)
+    return OpenModel(dimensions, outputs, machine, specialize, blocked, precision)
+
+
+def _nodes_and_constants(model: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, Array]]:
+    """A model without constants, and these by name: they are read once, and not again for every size."""
+    constants = initializers(model.graph)
+    rest = onnx.ModelProto(opset_import=model.opset_import)
+    rest.graph.name = model.graph.name
+    rest.graph.input.extend(entry for entry in model.graph.input if entry.name not in constants)
+    rest.graph.output.extend(model.graph.output)
+    for node in model.graph.node:
+        given = [attribute for attribute in node.attribute if attribute.name == "value" and attribute.HasField("t")]
+        if node.op_type == "Constant" and len(given) == len(node.attribute) == 1:
+            constants[node.output[0]] = tensor_array(given[0].t)
+        else:
+            rest.graph.node.append(node)
+    return rest, constants

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -42,7 +43,9 @@ def type_of(datum: Datum) -> TypeProto:
     return tensor_type(Value(datum.shape, datum.dtype.name)) if datum.dtype.name in dtypes.NUMPY else _exotic_type(datum)
 
 
+@lru_cache(maxsize=4096)
 def tensor_type(value: Value) -> TypeProto:
+    """ONNX's type of a tensor; all tensors of one type have the same, which must not change."""
     return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(dtypes.NUMPY[value.dtype]), value.shape)
 
 
@@ -127,7 +130,7 @@ def is_deterministic(node: onnx.NodeProto, opsets: Mapping[str, int]) -> bool:
 
 def free_names(node: onnx.NodeProto) -> tuple[str, ...]:
     """The values that the node reads: its inputs, and what its subgraphs take from around them."""
-    names = dict.fromkeys(name for name in node.input if name)
+    names = dict.fromkeys(filter(None, node.input))
     for graph in _subgraphs(node):
         own = {entry.name for entry in graph.input} | {tensor.name for tensor in graph.initializer}
         own |= {sparse.values.name for sparse in graph.sparse_initializer}

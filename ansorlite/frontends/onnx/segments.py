@@ -33,6 +33,7 @@ class Slot:
         value: shape and dtype; ``None`` for what only host steps can read.
         datum: what it is, if that is known now.
         depends: the model's inputs that it depends on.
+        of_sizes: whether it follows from sizes of what the model is given.
         places: segment → what it is called there.
     """
 
@@ -42,12 +43,16 @@ class Slot:
     value: Value | None = None
     datum: Datum = None
     depends: frozenset[str] = frozenset()
+    of_sizes: bool = False
     places: dict[int, str] = field(default_factory=dict)
 
     @staticmethod
-    def constant(name: str, datum: Datum) -> Slot:
+    def constant(name: str, datum: Datum, of_sizes: bool = False) -> Slot:
+        if isinstance(datum, np.ndarray) and datum.dtype.name in dtypes.NUMPY:
+            value = Value(datum.shape, datum.dtype.name)
+            return Slot(name, tensor_type(value), value=value, datum=datum, of_sizes=of_sizes)
         kind = type_of(datum)
-        return Slot(name, kind, value=value_of(kind), datum=datum)
+        return Slot(name, kind, value=value_of(kind), datum=datum, of_sizes=of_sizes)
 
     @property
     def known(self) -> bool:
@@ -108,6 +113,11 @@ class Segments:
         return self._builders[stage]
 
     @property
+    def has_host_steps(self) -> bool:
+        """Whether there are some so far, needed or not."""
+        return bool(self._hosts)
+
+    @property
     def size(self) -> int:
         """How many nodes there are so far."""
         return sum(builder.size for builder in self._builders.values()) + sum(map(len, self._hosts.values()))
@@ -124,14 +134,14 @@ class Segments:
                 slot.places[stage] = builder.input(slot.name, slot.value)
         return slot.places[stage]
 
-    def computed(self, name: str, stage: int, place: str, depends: frozenset[str]) -> Slot:
+    def computed(self, name: str, stage: int, place: str, depends: frozenset[str], of_sizes: bool = False) -> Slot:
         """What a segment computes."""
         builder = self.builder(stage)
         array = builder.array(place)
         value = builder.value(place)
         if array is not None:
-            return Slot(name, tensor_type(value), 0, value, array, places={stage: place})
-        return Slot(name, tensor_type(value), stage, value, None, depends, {stage: place})
+            return Slot(name, tensor_type(value), 0, value, array, of_sizes=of_sizes, places={stage: place})
+        return Slot(name, tensor_type(value), stage, value, None, depends, of_sizes, {stage: place})
 
     def export(self, slot: Slot) -> str:
         """Make a value visible to later steps; returns its name there."""

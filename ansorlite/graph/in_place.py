@@ -1,0 +1,175 @@
+"""Inputs of a size below their bound are read where they are, if it is rows that lie apart: nothing is filled up for them.
+
+A cache of keys that holds 905 of at most 1,023 places is 8 heads of 905 rows, each of 64 numbers in a row. A program for the
+bound takes it as rows, with how many there are of each dimension before, and how many lie between two of them; so a part of a
+larger array is read in place, too, as what this program itself gave the call before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from ansorlite import te
+from ansorlite.graph.dag_operator import DagOperator
+from ansorlite.graph.describe import Pattern, Value, applied
+from ansorlite.graph.graph import Array, Graph, Node
+from ansorlite.te import dtypes
+from ansorlite.te.dag import ComputeDAG
+from ansorlite.te.expr import Const, Expr, Read
+from ansorlite.te.rewriting import with_body
+from ansorlite.te.tensor import Tensor
+from ansorlite.te.traversal import rewrite
+
+#: Bytes of a row from which on reading it in place is worth while: a line of a cache.
+_LEAST_ROW: Final = 64
+
+
+@dataclass(frozen=True)
+class RowInput:
+    """An input that is read row by row.
+
+    Attributes:
+        name: of the input.
+        layout: the input that says where rows are: the extents of its outer dimensions, then rows between neighbours along each.
+        shape: the extents of the array that it stands for, at most.
+        grown: for each outer dimension, those that count rows, whether there may be less of it. The others are a row.
+    """
+
+    name: str
+    layout: str
+    shape: tuple[int, ...]
+    grown: tuple[bool, ...]
+
+    @property
+    def outer(self) -> int:
+        return len(self.grown)
+
+    @property
+    def row(self) -> tuple[int, ...]:
+        return self.shape[self.outer :]
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """The shape of its memory, from its first row to its last at most: there is some room between rows."""
+        return (math.prod(extent + extent // 4 + 1 if grown else extent for extent, grown in self._outer), *self.row)
+
+    @property
+    def _outer(self) -> Iterable[tuple[int, bool]]:
+        return zip(self.shape, self.grown, strict=False)
+
+    def given(self, array: Array) -> tuple[Array, Array]:
+        """What the program takes for ``array``: its memory as rows, and where they are. The program reads no others."""
+        length = math.prod(self.row) * array.itemsize
+        outer = list(zip(array.shape[: self.outer], array.strides, strict=False))
+        in_rows = all(stride >= 0 and not stride % length for _, stride in outer) and self._has_whole_rows(array)
+        within = sum((extent - 1) * stride for extent, stride in outer) < self.rows[0] * length
+        if not (in_rows and within and array.flags.aligned):
+            array = np.array(array, order="C")
+        apart = [stride // length for stride in array.strides[: self.outer]]
+        strides = [length, *array.strides[self.outer :]]
+        return as_strided(array, self.rows, strides), np.array([*array.shape[: self.outer], *apart], np.int64)
+
+    def _has_whole_rows(self, array: Array) -> bool:
+        expected = array.itemsize
+        for extent, stride in zip(reversed(self.row), reversed(array.strides[self.outer :]), strict=True):
+            if extent != 1 and stride != expected:
+                return False
+            expected *= extent
+        return True
+
+
+def row_inputs(graph: Graph, smaller: Mapping[str, tuple[int, ...]]) -> tuple[RowInput, ...]:
+    """Those inputs that may have less than their extents, and have long rows.
+
+    Args:
+        smaller: input → a shape of it below the bound: where it has less, others may, too.
+    """
+    found = (_row_input(graph, name, value, smaller.get(name)) for name, value in graph.inputs.items())
+    return tuple(row for row in found if row is not None)
+
+
+def reading_in_place(graph: Graph, rows: Sequence[RowInput]) -> Graph:
+    """``graph``, which is given these inputs row by row."""
+    if not rows:
+        return graph
+    found = {row.name: row for row in rows}
+    inputs = dict(graph.inputs)
+    for row in found.values():
+        inputs |= {row.name: Value(row.rows, inputs[row.name].dtype), row.layout: Value((2 * row.outer,), dtypes.INDEX)}
+    whole = {name: graph.fresh(f"{name} in place") for name in found}
+    nodes = []
+    for node in graph.nodes:
+        # What moves elements, or computes them one by one, reads them where they are; others read a copy.
+        folds = graph.descriptions[node.output].pattern is Pattern.REDUCTION
+        nodes.append(node.reading(whole) if folds else _directly(graph, node, found))
+    outputs = {public: whole.get(name, name) for public, name in graph.outputs.items()}
+    read = {*outputs.values(), *(name for node in nodes for name in node.inputs)}
+    copies = [
+        Node(whole[row.name], by_rows, (row.name, row.layout), (("shape", row.shape), ("grown", row.grown)))
+        for row in found.values()
+        if whole[row.name] in read
+    ]
+    return Graph.of(inputs, outputs, [*copies, *nodes], graph.constants)
+
+
+def by_rows(rows: Tensor, layout: Tensor, *, shape: tuple[int, ...], grown: tuple[bool, ...]) -> Tensor:
+    """An array of ``shape`` whose rows lie where ``layout`` says; what is beyond its own extents repeats the last one.
+
+    Args:
+        rows: (rows, ...): all of its memory.
+        layout: the outer dimensions' extents, then rows between neighbours along each.
+        grown: for each outer dimension, whether there may be less of it than ``shape`` says.
+    """
+    return te.compute(shape, lambda *axes: _element(rows, layout, axes, shape, grown), name="by_rows")
+
+
+def _element(rows: Tensor, layout: Tensor, indices: Sequence[Expr], shape: tuple[int, ...], grown: tuple[bool, ...]) -> Expr:
+    outer = len(grown)
+    place: Expr = Const(0, dtypes.INDEX)
+    for dimension, index in enumerate(indices[:outer]):
+        if shape[dimension] > 1:
+            within = te.minimum(index, layout[dimension] - 1) if grown[dimension] else index
+            place = place + within * layout[outer + dimension]
+    return rows[(place, *indices[outer:])]
+
+
+def _directly(graph: Graph, node: Node, found: Mapping[str, RowInput]) -> Node:
+    """``node``, which reads what it reads of ``found`` in place."""
+    taken = {name: found[name] for name in node.inputs if name in found}
+    if not taken:
+        return node
+    given, result = applied(*graph.use(node))
+    memory = {name: te.placeholder(row.rows, graph.values[name].dtype, "rows") for name, row in taken.items()}
+    layouts = {name: te.placeholder(2 * row.outer, dtypes.INDEX, "layout") for name, row in taken.items()}
+    names = {tensor: name for tensor, name in zip(given, node.inputs, strict=True) if name in taken}
+    made: dict[Tensor, Tensor] = {}
+
+    def element(read: Expr) -> Expr | None:
+        if not isinstance(read, Read):
+            return None
+        name = names.get(read.tensor)
+        if name is not None:
+            return _element(memory[name], layouts[name], read.indices, taken[name].shape, taken[name].grown)
+        return Read(made.get(read.tensor, read.tensor), read.indices, read.dtype)
+
+    for tensor in ComputeDAG.of([*given, result]).computes:
+        assert tensor.body is not None
+        made[tensor] = with_body(tensor, rewrite(tensor.body, element))
+    inputs = [*(tensor for tensor in given if tensor not in names), *memory.values(), *layouts.values()]
+    read = (*(name for name in node.inputs if name not in taken), *taken, *(row.layout for row in taken.values()))
+    return Node(node.output, DagOperator.of(inputs, made[result]), read, (), node.label)
+
+
+def _row_input(graph: Graph, name: str, value: Value, smaller: tuple[int, ...] | None) -> RowInput | None:
+    """How an input is read row by row, if that is worth while."""
+    grown = [few != many for few, many in zip(smaller or value.shape, value.shape, strict=True)]
+    outer = max((place + 1 for place, less in enumerate(grown) if less), default=0)
+    if not outer or math.prod(value.shape[outer:]) * dtypes.size(value.dtype) < _LEAST_ROW:
+        return None
+    return RowInput(name, graph.fresh(f"layout of {name}"), value.shape, tuple(grown[:outer]))
