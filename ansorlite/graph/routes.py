@@ -18,6 +18,7 @@ from ansorlite.graph.bounded import bounded, by_size
 from ansorlite.graph.dag_operator import DagOperator
 from ansorlite.graph.describe import Use, applied
 from ansorlite.graph.dimensions import Dimensions, Shapes, Specialize, sizes_of
+from ansorlite.graph.fellows import Fellows
 from ansorlite.graph.graph import Array, Graph
 from ansorlite.graph.hybrid import HybridModel
 from ansorlite.graph.in_place import RowInput, reading_in_place, row_inputs
@@ -135,6 +136,7 @@ class Router:
         self._alone: frozenset[Hashable] = frozenset()
         self._together: dict[Hashable, tuple[str, ...]] = {}
         self._own: dict[Hashable, frozenset[int]] = {}
+        self._fellows: dict[Hashable, Fellows] = {}
 
     def route(self, shapes: Shapes, values: Mapping[str, Array]) -> Route:
         """How to run the model on inputs of these shapes and values.
@@ -149,6 +151,8 @@ class Router:
         exact = self._specialized(case)
         if not isinstance(exact, Graph):
             return Route(case.key, case, {}, (), {}, {})
+        with self._lock:
+            self._fellows.setdefault(case.kind, Fellows()).see(case.sizes)
         served = _Served(exact, {})
         for dim in sorted(self._dimensions.names, key=lambda name: name not in self._dimensions.buckets):
             if not any(dim in growth.dims for growth in case.growths):
@@ -202,7 +206,7 @@ class Router:
                 with self._lock:
                     self._alone |= {(call, upper)}
             return case, served
-        grown, larger = min(found, key=lambda each: _operations(each[1].graph)) if len(found) > 1 else found[0]
+        grown, larger = found[0] if len(found) == 1 else min(found, key=lambda each: _operations(each[1].graph))
         if larger.inputs.keys() != served.inputs.keys():
             if not self._pays(dim, case, served, larger):
                 return case, served
@@ -211,11 +215,15 @@ class Router:
         return grown, larger
 
     def _fillings(self, dim: str, sizes: tuple[int, int], case: Case) -> list[tuple[Case, _Served]]:
-        """The ways to fill up ``dim``: alone, if that has a meaning; else together with another dimension."""
-        taken = {dim, *(other for growth in case.growths for other in growth.dims)}
-        pairs = [(dim, other) for other in self._dimensions.names if other not in taken]
-        known = self._together.get((dim, case.kind))
-        for together in ([(dim,)], pairs) if known is None else ([known],):
+        """The ways to fill up ``dim``: with those that always changed as it did, alone, or else with another one."""
+        taken = {other for growth in case.growths for other in growth.dims}
+        with self._lock:
+            beside = self._fellows[case.kind].of(dim)
+            known = self._together.get((dim, case.kind))
+        fellows = tuple(other for other in beside if other not in taken)
+        pairs = [(dim, other) for other in self._dimensions.names if other not in {dim, *taken}]
+        ways: list[list[tuple[str, ...]]] = [[(dim,)], [*pairs]] if known is None or known == (dim,) else [[known]]
+        for together in [[(dim, *fellows)], *ways] if fellows else ways:
             grown = [replace(case, growths=(*case.growths, _Growth(dims, sizes))) for dims in together]
             found = [(each, served) for each in grown if (served := self._served(each)) is not None]
             if found:

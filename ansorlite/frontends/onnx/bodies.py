@@ -125,7 +125,8 @@ def type_of(values: Sequence[Value | None]) -> TypeProto:
     first = values[0]
     if first is None or any(value is None or value.dtype != first.dtype for value in values):
         return TypeProto()
-    kind = tensor_type(first)
-    if any(value != first for value in values):
-        kind.tensor_type.ClearField("shape")
+    if all(value == first for value in values):
+        return tensor_type(first)
+    kind = TypeProto()
+    kind.tensor_type.elem_type = tensor_type(first).tensor_type.elem_type
     return kind

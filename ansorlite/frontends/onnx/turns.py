@@ -239,7 +239,9 @@ def _repeated(turns: _Turns, reason: str, reads: Reads, passed: Mapping[str, Slo
             raise UnsupportedError(f"its rows {column.row!r} have no shape that is known and stays")
         shape = list(row.shape)
         shape.insert(column.axis % (len(shape) + 1), count or 0)
-        results[column.output] = tensor_type(Value(tuple(shape), row.dtype))
+        kind = TypeProto()
+        kind.CopyFrom(tensor_type(Value(tuple(shape), row.dtype)))
         if count is None:
-            results[column.output].tensor_type.shape.dim[0].Clear()
+            kind.tensor_type.shape.dim[0].Clear()
+        results[column.output] = kind
     return Control(reason, reads.slots, turns, results, passed, tuple(body.model for body in turns.bodies), count or 1)
