@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+import onnx
 import torch
 
 import ansorlite
@@ -13,8 +14,7 @@ from ansorlite.errors import AnsorliteError
 from ansorlite.frontends.onnx import load_model
 from ansorlite.frontends.torch.agreement import check_agreement, most_apart
 from ansorlite.frontends.torch.errors import NotCompiledError
-from ansorlite.frontends.torch.export import export
-from ansorlite.frontends.torch.exportable import exportable
+from ansorlite.frontends.torch.exported import exported
 from ansorlite.frontends.torch.placement import Placement, call_here, call_there, placement_of
 from ansorlite.frontends.torch.rehearsal import rehearse
 from ansorlite.frontends.torch.settings import Settings
@@ -27,26 +27,6 @@ from ansorlite.runtime.devices import device_of
 
 #: Takes the graph's arguments, and returns its results.
 Call: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
-
-
-class _Closed(torch.nn.Module):
-    """A graph as a module that has some of its arguments within, and returns some of its results."""
-
-    def __init__(
-        self, graph: torch.fx.GraphModule, arguments: Sequence[Any], free: Sequence[int], computed: Sequence[int]
-    ) -> None:
-        super().__init__()
-        self.graph = graph
-        self.arguments = list(arguments)
-        self.free = list(free)
-        self.computed = list(computed)
-
-    def forward(self, *given: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        arguments = list(self.arguments)
-        for position, tensor in zip(self.free, given, strict=True):
-            arguments[position] = tensor
-        results = self.graph(*arguments)
-        return tuple(results[position] for position in self.computed)
 
 
 def compile_graph(graph: torch.fx.GraphModule, arguments: Sequence[Any], constant: Sequence[bool], settings: Settings) -> Call:
@@ -65,22 +45,20 @@ def compile_graph(graph: torch.fx.GraphModule, arguments: Sequence[Any], constan
         TuningError: tuning cannot go on.
     """
     placement = placement_of(arguments, settings.target)
-    tensors = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
-    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
-        raise NotCompiledError("it may be asked for gradients; call the module under torch.no_grad() or torch.inference_mode()")
+    check_gradients(arguments)
     free = [n for n, argument in enumerate(arguments) if isinstance(argument, torch.Tensor) and not constant[n]]
     with torch.inference_mode(False), torch.no_grad():
         results = rehearse(graph, arguments, placement)
         if not results.computed:
             return lambda arguments: graph(*arguments)
-        executable = _executable(graph, arguments, free, results.computed, placement, settings)
+        executable = _executable(exported(graph, arguments, free, results.computed), placement, settings)
     due = [results.values[position] for position in results.computed]
     expected = [(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")) for tensor in due]
     found = [(value.shape, value.dtype) for value in executable.outputs.values()]
     if found != expected:
         raise NotCompiledError(f"PyTorch's exporter gives it results of {found}, where {expected} are due")
     template = [None if isinstance(value, torch.Tensor) else value for value in results.values]
-    orders = [_order(tensor) for tensor in due]
+    orders = [memory_order(tensor) for tensor in due]
     views = graph_of(graph, results.of_arguments) if results.of_arguments else None
     on_tensors = _call_of(executable, placement)
 
@@ -93,7 +71,7 @@ def compile_graph(graph: torch.fx.GraphModule, arguments: Sequence[Any], constan
     def call(arguments: Sequence[Any]) -> Sequence[Any]:
         returned = list(template)
         for position, tensor, order in zip(results.computed, run(arguments), orders, strict=True):
-            returned[position] = _laid_out(tensor, order)
+            returned[position] = laid_out(tensor, order)
         for position, view in results.views.items():
             returned[position] = view.taken(returned)
         if views is not None:
@@ -102,6 +80,16 @@ def compile_graph(graph: torch.fx.GraphModule, arguments: Sequence[Any], constan
         return returned
 
     return call
+
+
+def check_gradients(arguments: Sequence[Any]) -> None:
+    """
+    Raises:
+        NotCompiledError: results may be asked for gradients.
+    """
+    tensors = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+        raise NotCompiledError("it may be asked for gradients; call the module under torch.no_grad() or torch.inference_mode()")
 
 
 def _call_of(executable: Executable, placement: Placement) -> Callable[[Sequence[Any]], list[Any]]:
@@ -118,44 +106,25 @@ def _call_of(executable: Executable, placement: Placement) -> Callable[[Sequence
     return call_here(executable)
 
 
-def _order(result: torch.Tensor) -> list[int] | None:
+def memory_order(result: torch.Tensor) -> list[int] | None:
     """The order in which its dimensions lie in memory; ``None`` if that is their own, or it has gaps, which are not made."""
     return None if result.is_contiguous() else along_memory(result)
 
 
-def _laid_out(result: torch.Tensor, order: list[int] | None) -> torch.Tensor:
+def laid_out(result: torch.Tensor, order: list[int] | None) -> torch.Tensor:
     """With strides as PyTorch's result has them: what follows may take views of it that need these."""
     if order is None:
         return result
     return result.permute(order).contiguous().permute([order.index(dimension) for dimension in range(len(order))])
 
 
-def _executable(
-    graph: torch.fx.GraphModule,
-    arguments: Sequence[Any],
-    free: Sequence[int],
-    computed: Sequence[int],
-    placement: Placement,
-    settings: Settings,
-) -> Executable:
-    detached = [argument.detach() if isinstance(argument, torch.Tensor) else argument for argument in arguments]
-    optimize = all(argument.dtype is not torch.bfloat16 for argument in detached if isinstance(argument, torch.Tensor))
-    plain = exportable(graph)
-    if plain is not graph:
-        plain(*detached)  # What it does not take it says here; the exporter would go on by other ways.
-    try:
-        proto = export(_Closed(plain, detached, free, computed), [detached[n] for n in free], optimize=optimize)
-    except Exception as error:  # PyTorch's exporter is many packages, each with errors of its own
-        raise NotCompiledError(f"PyTorch cannot export it to ONNX: {_reason(error)}") from error
+def _executable(proto: onnx.ModelProto, placement: Placement, settings: Settings) -> Executable:
     try:
         model = load_model(proto, target=placement.target, precision=settings.precision)
     except AnsorliteError as error:
         raise NotCompiledError(str(error)) from error
     if isinstance(model, HybridModel):
-        if not model.fallbacks:
-            raise NotCompiledError("a tensor that it takes or returns has no elements")
-        fallback = model.fallbacks[0]
-        raise NotCompiledError(f"{fallback.title} would run in Python: {fallback.reason}")
+        raise NotCompiledError(why_not(model))
     if not isinstance(model, Model):
         raise NotCompiledError("the shapes of its results depend on values")
     if settings.trials is None:
@@ -165,8 +134,9 @@ def _executable(
         return ansorlite.compile(model, database, space=settings.space)
 
 
-def _reason(error: BaseException) -> str:
-    """What went wrong first: the exporter's own errors only say in which of its steps that was."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+def why_not(model: HybridModel) -> str:
+    """Why a graph is left to PyTorch, as part of it would run in Python."""
+    if not model.fallbacks:
+        return "a tensor that it takes or returns has no elements"
+    fallback = model.fallbacks[0]
+    return f"{fallback.title} would run in Python: {fallback.reason}"

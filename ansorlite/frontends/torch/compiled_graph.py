@@ -1,4 +1,4 @@
-"""One graph of Dynamo's, compiled for each set of shapes and constants that it is called with."""
+"""One graph of Dynamo's, compiled for each set of shapes and constants that it is called with, or for all shapes at once."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, Final
 import torch
 
 from ansorlite.frontends.torch.compile import Call, compile_graph
+from ansorlite.frontends.torch.compile_open import OpenShapes, compile_open_graph
 from ansorlite.frontends.torch.errors import NotCompiledError
 from ansorlite.frontends.torch.settings import Settings
 
@@ -47,20 +48,40 @@ class CompiledGraph:
 
     def __init__(self, graph: torch.fx.GraphModule, constant: Sequence[bool], settings: Settings) -> None:
         self._graph = graph
+        self._open = OpenShapes.of(graph, constant)
         self._constant = tuple(constant)
         self._settings = settings
         self._entries: dict[object, _Entry] = {}
         self._said: set[str] = set()
 
     def __call__(self, *arguments: Any) -> Sequence[Any]:
-        key = tuple(_key(argument, constant) for argument, constant in zip(arguments, self._constant, strict=True))
-        constants = tuple(argument for argument, constant in zip(arguments, self._constant, strict=True) if constant)
+        if self._open is not None:
+            try:
+                return self._entry(arguments, self._open).call(arguments)
+            except NotCompiledError:
+                self._open = None
+        return self._entry(arguments, None).call(arguments)
+
+    def _entry(self, arguments: Sequence[Any], shapes: OpenShapes | None) -> _Entry:
+        """What computes the graph for these arguments.
+
+        Raises:
+            NotCompiledError: nothing does for all shapes.
+        """
+        each = list(zip(arguments, self._constant, strict=True))
+        key = tuple(_key(argument, constant, shapes is not None) for argument, constant in each)
+        constants = tuple(argument for argument, constant in each if constant)
         entry = self._entries.get(key)
         if entry is None or entry.versions not in (None, _versions(constants)):
-            entry = self._entries[key] = self._compiled(arguments, constants)
+            if shapes is None:
+                entry = self._compiled(arguments, constants)
+            else:
+                call = compile_open_graph(self._graph, arguments, self._constant, shapes, self._settings)
+                entry = _Entry(call, constants, _versions(constants))
+            self._entries[key] = entry
             if len(self._entries) > _MOST:
                 del self._entries[next(iter(self._entries))]
-        return entry.call(arguments)
+        return entry
 
     def _compiled(self, arguments: Sequence[Any], constants: tuple[torch.Tensor, ...]) -> _Entry:
         versions = _versions(constants)
@@ -73,12 +94,12 @@ class CompiledGraph:
             return _Entry(lambda arguments: self._graph(*arguments), constants, None)
 
 
-def _key(argument: Any, constant: bool) -> object:
+def _key(argument: Any, constant: bool, is_open: bool) -> object:
     if not isinstance(argument, torch.Tensor):
-        return argument
+        return None if is_open and type(argument) is int else argument
     if constant:
         return argument.data_ptr(), argument.shape, argument.stride(), argument.dtype, argument.device
-    return argument.shape, argument.dtype, argument.device
+    return None if is_open else argument.shape, argument.dtype, argument.device
 
 
 def _plain(text: str) -> str:

@@ -21,17 +21,23 @@ def export(
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
     optimize: bool = True,
+    open_dimensions: Sequence[Sequence[int]] | None = None,
 ) -> onnx.ModelProto:
-    """``module`` called with ``arguments``, as an ONNX model of their shapes; parameters and buffers are constants of it.
+    """``module`` called with ``arguments``, as an ONNX model; parameters and buffers are constants of it.
 
     Args:
         inputs, outputs: what to call these; by default as PyTorch does.
         optimize: whether the exporter may simplify the graph. It makes float32 of bfloat16 weights that it folds batch
             normalisation into, beside data that stay bfloat16.
+        open_dimensions: of each argument, of a module that takes any number of them; which are equal PyTorch finds. By default
+            all shapes are those of ``arguments``.
 
     Raises:
         Exception: whatever PyTorch's exporter raises about what it does not take.
     """
+    shapes = None
+    if open_dimensions is not None:
+        shapes = {"given": tuple(dict.fromkeys(each, torch.export.Dim.AUTO) for each in open_dimensions)}
     with _quietly():
         program = torch.onnx.export(
             module,
@@ -39,6 +45,7 @@ def export(
             dynamo=True,
             verbose=False,
             optimize=optimize,
+            dynamic_shapes=shapes,
             input_names=None if inputs is None else list(inputs),
             output_names=None if outputs is None else list(outputs),
         )

@@ -12,6 +12,7 @@ import torch
 from ansorlite.errors import ArgumentError, TargetError
 from ansorlite.frontends.torch.errors import NotCompiledError
 from ansorlite.graph.executable import Executable
+from ansorlite.graph.open_executable import OpenExecutable
 from ansorlite.runtime.arguments import Array, numpy_type
 from ansorlite.runtime.cuda import Cuda
 from ansorlite.target import Target, resolve
@@ -97,7 +98,7 @@ def call_there(executable: Executable, gpu: Cuda, make: Make, stream: Callable[[
     return call
 
 
-def call_here(executable: Executable) -> Callable[[Sequence[Any]], list[Any]]:
+def call_here(executable: Executable | OpenExecutable) -> Callable[[Sequence[Any]], list[Any]]:
     """A call of a model for the processor on tensors in its memory."""
     return lambda tensors: [_tensor(array) for array in executable(*map(array_of, tensors)).values()]
 
