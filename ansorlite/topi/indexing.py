@@ -156,6 +156,35 @@ def table_scatter(x: Tensor, updates: Tensor, table: Tensor, *, axis: int, mode:
     return te.compute(x.shape, element, name="table_scatter")
 
 
+def tensor_scatter(past: Tensor, update: Tensor, begins: Tensor | None = None, *, axis: int, circular: bool = False) -> Tensor:
+    """A cache with ``update`` at places ``begins[b]`` and following of dimension ``axis``, for each ``b`` of the first dimension.
+
+    Args:
+        begins: (batch); by default all 0.
+        circular: whether what goes beyond the last place goes on at the first one.
+
+    Raises:
+        ExpressionError: the cache and the update differ in another dimension, or there are not as many ``begins`` as caches.
+    """
+    (d,) = normalized_axes([axis], past.ndim)
+    fitting = update.ndim == past.ndim and all(
+        a == b for k, (a, b) in enumerate(zip(past.shape, update.shape, strict=True)) if k != d
+    )
+    if not fitting or d == 0 or update.shape[d] > past.shape[d]:
+        raise ExpressionError(f"tensor_scatter cannot put {update.shape} along dimension {d} of {past.shape}")
+    if begins is not None and begins.shape != past.shape[:1]:
+        raise ExpressionError(f"tensor_scatter needs a place for each of {past.shape[0]} caches, not {begins.shape}")
+
+    def element(*axes: Expr) -> Expr:
+        place = axes[d] if begins is None else axes[d] - te.cast(begins[axes[0]], "int64")
+        if circular:
+            place = place % past.shape[d]
+        inside = (place >= 0) & (place < update.shape[d])
+        return te.if_then_else(inside, update[(*axes[:d], place, *axes[d + 1 :])], past[axes])
+
+    return te.compute(past.shape, element, name="tensor_scatter")
+
+
 def _joined(old: Expr, update: Expr, mode: Scatter) -> Expr:
     """An element of what ``old`` was, with the only ``update`` that goes there."""
     return update if mode is Scatter.REPLACE else te.cast(_FOLDS[mode][1](old, update), old.dtype)

@@ -94,9 +94,10 @@ def _by_operator(results: Sequence[Result]) -> str:
 
 def _contrib() -> str:
     names = ", ".join(f"`{name}`" for name in sorted({*DEFINITIONS, *OWN}))
+    where = "`test_contrib.py`, `test_grouped.py`, `test_recurrent.py` in `tests/onnx`"
     return (
         "Its optimiser, its quantisers and exporters of language models write operators of the domain `com.microsoft`.\n"
-        f"Known, and compared with onnxruntime in `tests/onnx/test_contrib.py` and `test_recurrent.py`, are: {names}.\n"
+        f"Known, and compared with onnxruntime ({where}), are: {names}.\n"
     )
 
 

@@ -375,7 +375,8 @@ CASES = {
 
 
 def test_every_operator_is_compared() -> None:
-    assert {case.operator for case in CASES.values()} == set(DEFINITIONS)
+    elsewhere = {"GroupQueryAttention"}  # test_grouped.py
+    assert {case.operator for case in CASES.values()} | elsewhere == set(DEFINITIONS)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -17,7 +17,7 @@ from ansorlite.graph.describe import Value
 from ansorlite.te import dtypes
 
 #: The versions of the operators that are written.
-OPSETS: Final = dict.fromkeys(DOMAINS[:2], 23)
+OPSETS: Final = dict.fromkeys(DOMAINS[:2], 24)
 
 
 class Writer(NodeAttributes):
@@ -95,6 +95,17 @@ class Writer(NodeAttributes):
     def wants(self, position: int) -> bool:
         """Whether anything reads a result."""
         return position < len(self._attempt.wanted) and self._attempt.wanted[position]
+
+    def known(self, position: int) -> np.ndarray[Any, Any]:
+        """What an input is.
+
+        Raises:
+            UnsupportedError: that is known only when the model runs.
+        """
+        slot = self._attempt.inputs[position] if self.has(position) else None
+        if slot is None or not isinstance(slot.datum, np.ndarray):
+            raise UnsupportedError(f"its input {position} is known only when the model runs")
+        return slot.datum
 
     # What is written -----------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import onnx
 
-from ansorlite.frontends.onnx.contrib import attention, fused, quantized
+from ansorlite.frontends.onnx.contrib import attention, fused, grouped, quantized
 from ansorlite.frontends.onnx.operators.table import DOMAIN
 from ansorlite.frontends.onnx.reference import DOMAINS
 from ansorlite.frontends.onnx.scope import Attempt
@@ -30,6 +30,7 @@ DEFINITIONS: Final[Mapping[str, Callable[[Writer], None]]] = {
     "FusedGemm": fused.fused_gemm,
     "FusedMatMul": fused.fused_matmul,
     "Gelu": fused.gelu,
+    "GroupQueryAttention": grouped.group_query_attention,
     "MatMulIntegerToFloat": quantized.matmul_integer_to_float,
     "MatMulNBits": quantized.matmul_nbits,
     "MultiHeadAttention": attention.multi_head_attention,

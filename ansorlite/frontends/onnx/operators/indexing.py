@@ -99,6 +99,15 @@ def _by_known_places(node: NodeView, x: str, updates: str, places: Array, axis: 
     return node.apply(indexing.table_scatter, x, updates, node.constant(table), axis=axis, mode=mode)
 
 
+def tensor_scatter(node: NodeView) -> str:
+    mode = node.text("mode", "linear")
+    if mode not in ("linear", "circular"):
+        raise node.error(f"mode {mode!r} is unknown")
+    begins = [node.input(2)] if node.has(2) else []
+    axis = node.integer("axis", -2)
+    return node.apply(indexing.tensor_scatter, node.input(0), node.input(1), *begins, axis=axis, circular=mode == "circular")
+
+
 def reverse_sequence(node: NodeView) -> str:
     batch, time = node.integer("batch_axis", 1), node.integer("time_axis", 0)
     if {batch, time} != {0, 1} or len(node.value(0).shape) < 2:

@@ -176,6 +176,7 @@ CONVERTERS: Final[Mapping[str, Converter]] = {
     "Tan": plain(trigonometry.tan),
     "Tanh": plain(topi.tanh),
     "ThresholdedRelu": plain(activations.thresholded_relu, alpha=1.0),
+    "TensorScatter": indexing.tensor_scatter,
     "Tile": shape.tile,
     "TopK": indexing.top_k,
     "Transpose": shape.transpose,
