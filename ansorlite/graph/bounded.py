@@ -105,7 +105,7 @@ def _affine_parts(small: Array, large: Array, few: int, many: int) -> tuple[Arra
     return None if rests.any() else (slopes, large - slopes * many)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _bounded_operator(small: Use, large: Use, sizes: tuple[int, int]) -> DagOperator | None:
     (few, part), (many, whole) = applied(*small), applied(*large)
     size = te.placeholder(SIZE.shape, SIZE.dtype, "size")

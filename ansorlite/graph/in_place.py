@@ -8,8 +8,11 @@ larger array is read in place, too, as what this program itself gave the call be
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import operator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 from typing import Final
 
 import numpy as np
@@ -50,38 +53,35 @@ class RowInput:
     def outer(self) -> int:
         return len(self.grown)
 
-    @property
-    def row(self) -> tuple[int, ...]:
-        return self.shape[self.outer :]
-
-    @property
+    @cached_property
     def rows(self) -> tuple[int, ...]:
         """The shape of its memory, from its first row to its last at most: there is some room between rows."""
-        return (math.prod(extent + extent // 4 + 1 if grown else extent for extent, grown in self._outer), *self.row)
+        outer = zip(self.shape, self.grown, strict=False)
+        most = math.prod(extent + extent // 4 + 1 if grown else extent for extent, grown in outer)
+        return (most, *self.shape[self.outer :])
 
-    @property
-    def _outer(self) -> Iterable[tuple[int, bool]]:
-        return zip(self.shape, self.grown, strict=False)
+    @cached_property
+    def _within_rows(self) -> tuple[int, ...]:
+        """Elements between neighbours of a row and of its parts, and elements of a row."""
+        extents = reversed(self.shape[self.outer :])
+        return tuple(reversed(list(accumulate(extents, operator.mul, initial=1))))
 
     def given(self, array: Array) -> tuple[Array, Array]:
         """What the program takes for ``array``: its memory as rows, and where they are. The program reads no others."""
-        length = math.prod(self.row) * array.itemsize
-        outer = list(zip(array.shape[: self.outer], array.strides, strict=False))
-        in_rows = all(stride >= 0 and not stride % length for _, stride in outer) and self._has_whole_rows(array)
-        within = sum((extent - 1) * stride for extent, stride in outer) < self.rows[0] * length
-        if not (in_rows and within and array.flags.aligned):
+        extents, strides = array.shape[: self.outer], array.strides[: self.outer]
+        length, *expected = (elements * array.itemsize for elements in self._within_rows)
+        reach = sum((extent - 1) * stride for extent, stride in zip(extents, strides, strict=True))
+        # Strides along a single element say nothing.
+        in_rows = all(
+            stride == due or extent == 1
+            for stride, due, extent in zip(array.strides[self.outer :], expected, array.shape[self.outer :], strict=True)
+        )
+        apart = all(stride >= 0 and not stride % length for stride in strides)
+        if not (in_rows and apart and array.flags.aligned and reach < self.rows[0] * length):
             array = np.array(array, order="C")
-        apart = [stride // length for stride in array.strides[: self.outer]]
-        strides = [length, *array.strides[self.outer :]]
-        return as_strided(array, self.rows, strides), np.array([*array.shape[: self.outer], *apart], np.int64)
-
-    def _has_whole_rows(self, array: Array) -> bool:
-        expected = array.itemsize
-        for extent, stride in zip(reversed(self.row), reversed(array.strides[self.outer :]), strict=True):
-            if extent != 1 and stride != expected:
-                return False
-            expected *= extent
-        return True
+            strides = array.strides[: self.outer]
+        rows = as_strided(array, self.rows, (length, *expected))
+        return rows, np.array([*extents, *(stride // length for stride in strides)], np.int64)
 
 
 def row_inputs(graph: Graph, smaller: Mapping[str, tuple[int, ...]]) -> tuple[RowInput, ...]:

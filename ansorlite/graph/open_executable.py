@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 
 from ansorlite.errors import ArgumentError
+from ansorlite.graph.cases import key_of
 from ansorlite.graph.dimensions import OpenValue, ValuesNeededError
 from ansorlite.graph.executable import Executable
 from ansorlite.graph.graph import Array
@@ -21,7 +22,7 @@ from ansorlite.graph.hybrid import AnyModel, Datum, HybridExecutable
 from ansorlite.graph.memo import Memo
 from ansorlite.graph.open_model import OpenModel
 from ansorlite.graph.profile import Profile
-from ansorlite.graph.routes import KEEP, Route, key_of
+from ansorlite.graph.routes import KEEP, Route
 from ansorlite.graph.shared import SharedWeights
 from ansorlite.runtime.arguments import by_name, empty, imported, numpy_type
 from ansorlite.runtime.cuda import device_type

@@ -33,11 +33,11 @@ from ansorlite.graph.graph import Graph, Node
 from ansorlite.graph.movement import view_offset
 from ansorlite.target import Target
 from ansorlite.te.dag import ComputeDAG
-from ansorlite.te.expr import Binary, Unary
+from ansorlite.te.expr import Axis, Binary, Read, Unary
 from ansorlite.te.ops import Cost, info
 from ansorlite.te.rewriting import inline, tensor_named, with_unique_names
 from ansorlite.te.tensor import Tensor
-from ansorlite.te.traversal import walk
+from ansorlite.te.traversal import free_vars, reads, walk
 
 #: Storing an element and loading it again, from the third cache or memory, takes as long as so many operations of a vector unit.
 _STORING: Final = 16
@@ -230,11 +230,25 @@ def _reads_in_place(union: _Union) -> bool:
 def _costs_less_than_storing(graph: Graph, union: _Union, producer: FusionGroup) -> bool:
     """Whether all that the readers repeat of the producer's work takes less than storing and loading its result."""
     elements = max(1, math.prod(union.result.shape))
-    reads = sum(reader.iterations for reader in union.readers)
+    times = sum(reader.iterations for reader in union.readers)
     if _patterns(graph, producer.nodes) != {Pattern.ELEMENTWISE}:
-        return reads <= _REPEATED * elements and all(is_simple(access) for stage in union.joining for access in accesses(stage))
+        return times <= _REPEATED * elements and all(_reads_plainly(stage) for stage in union.joining)
     operations = sum(math.prod(stage.shape) * _price(stage) for stage in union.joining) / elements
-    return (reads / elements - 1) * operations <= _STORING
+    return (times / elements - 1) * operations <= _STORING
+
+
+def _reads_plainly(stage: Tensor) -> bool:
+    """Whether every read is at axes as they are, or of whole rows whose places are data."""
+    assert stage.body is not None
+    lanes = stage.axes[-1] if stage.axes else None
+    return all(
+        is_simple(access) or _takes_rows(read, lanes) for read, access in zip(reads(stage.body), accesses(stage), strict=True)
+    )
+
+
+def _takes_rows(read: Read, lanes: Axis | None) -> bool:
+    *places, last = read.indices
+    return last is lanes and any(map(reads, places)) and all(lanes not in free_vars(place) for place in places)
 
 
 def _price(stage: Tensor) -> int:

@@ -7,6 +7,7 @@ asked for each size. Where there is no such graph, or it costs much and there we
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -15,6 +16,7 @@ from typing import Final
 
 from ansorlite.errors import ModelError
 from ansorlite.graph.bounded import bounded, by_size
+from ansorlite.graph.cases import Case, Growth
 from ansorlite.graph.dag_operator import DagOperator
 from ansorlite.graph.describe import Use, applied
 from ansorlite.graph.dimensions import Dimensions, Shapes, Specialize, sizes_of
@@ -35,46 +37,6 @@ _CHEAP: Final = 1.25
 
 #: Else so many sizes have programs of their own first: who calls with one or two has the fastest.
 _OWN_PROGRAMS: Final = 2
-
-
-@dataclass(frozen=True)
-class _Growth:
-    """Dimensions that are filled up together, by as many elements each.
-
-    Attributes:
-        dims: the first one's bucket decides.
-        sizes: of the first one, in the smaller and in the larger graph that the program's is made of.
-    """
-
-    dims: tuple[str, ...]
-    sizes: tuple[int, int]
-
-
-@dataclass(frozen=True, eq=False)
-class Case:
-    """What a graph is made for.
-
-    Attributes:
-        shapes: input name → shape.
-        sizes: open dimension → size.
-        values: of the inputs that decide shapes.
-        growths: what is filled up.
-    """
-
-    shapes: Shapes
-    sizes: Mapping[str, int]
-    values: Mapping[str, Array]
-    growths: tuple[_Growth, ...] = ()
-
-    @property
-    def key(self) -> Hashable:
-        """Of what the exact graph depends on."""
-        return key_of(self.shapes, self.values)
-
-    @property
-    def kind(self) -> Hashable:
-        """What kind of call it is: a first one, whose caches have no places yet, one of a single place, or another."""
-        return tuple((dim, min(size, 2)) for dim, size in self.sizes.items())
 
 
 @dataclass(frozen=True)
@@ -106,16 +68,16 @@ class _Served:
     inputs: Mapping[str, str]
 
     @property
-    def operators(self) -> Hashable:
-        """All in which graphs of the same shapes and values may differ."""
-        found: list[Hashable] = []
+    def digest(self) -> bytes:
+        """Of all in which graphs of the same shapes and values may differ."""
+        digest = hashlib.blake2b(digest_size=32)
         for node in self.graph.nodes if self.inputs else ():
             if isinstance(node.operator, DagOperator):
-                found.append((node.output, node.operator))
+                digest.update(f"{node.output}\n{node.operator.key}\n".encode())
             elif node.operator is by_size:
-                constants = self.graph.constants
-                found.append((node.output, *(constants[name].tobytes() for name in node.inputs if name in constants)))
-        return tuple(found)
+                known = [self.graph.constants[name].tolist() for name in node.inputs if name in self.graph.constants]
+                digest.update(f"{node.output}\n{known}\n".encode())
+        return digest.digest()
 
 
 class Router:
@@ -161,7 +123,7 @@ class Router:
         rows = self._rows(case, served)
         placed = {row.name for row in rows}
         return Route(
-            (larger.key, served.operators, rows),
+            (larger.key, served.digest, rows),
             case,
             {name: shape for name, shape in larger.shapes.items() if shape != shapes[name] and name not in placed},
             rows,
@@ -220,15 +182,21 @@ class Router:
         with self._lock:
             beside = self._fellows[case.kind].of(dim)
             known = self._together.get((dim, case.kind))
-        fellows = tuple(other for other in beside if other not in taken)
+        alone, fellows = (dim,), tuple(other for other in beside if other not in taken)
+        ways = [known or alone]
+        if fellows and known in (None, alone):
+            ways.insert(0, (dim, *fellows))
+        for way in ways:
+            grown = replace(case, growths=(*case.growths, Growth(way, sizes)))
+            served = self._served(grown)
+            if served is not None:
+                return [(grown, served)]
+        if known is not None or self._made(self._larger(grown)) is not None:
+            return []
+        # By itself it has no meaning.
         pairs = [(dim, other) for other in self._dimensions.names if other not in {dim, *taken}]
-        ways: list[list[tuple[str, ...]]] = [[(dim,)], [*pairs]] if known is None or known == (dim,) else [[known]]
-        for together in [[(dim, *fellows)], *ways] if fellows else ways:
-            grown = [replace(case, growths=(*case.growths, _Growth(dims, sizes))) for dims in together]
-            found = [(each, served) for each in grown if (served := self._served(each)) is not None]
-            if found:
-                return found
-        return []
+        cases = [replace(case, growths=(*case.growths, Growth(pair, sizes))) for pair in pairs]
+        return [(each, served) for each in cases if (served := self._served(each)) is not None]
 
     def _pays(self, dim: str, case: Case, served: _Served, larger: _Served) -> bool:
         """Whether a program that is given the size is to serve this one."""
@@ -263,7 +231,7 @@ class Router:
             case = self._at(case, growth, growth.sizes[1])
         return replace(case, growths=())
 
-    def _at(self, case: Case, growth: _Growth, size: int) -> Case:
+    def _at(self, case: Case, growth: Growth, size: int) -> Case:
         """``case`` with another size of the growth's first dimension, and the others as much larger or smaller."""
         more = size - case.sizes[growth.dims[0]]
         if not more:
@@ -287,11 +255,6 @@ class Router:
 def _without_dead_nodes(found: Graph | HybridModel) -> Graph | HybridModel:
     """Shapes are computed by nodes that nothing needs once they are known."""
     return eliminate_dead_nodes(found) if isinstance(found, Graph) else found
-
-
-def key_of(shapes: Shapes, values: Mapping[str, Array]) -> Hashable:
-    """What is the same for equal shapes and values."""
-    return tuple(shapes.items()), tuple((name, array.tobytes()) for name, array in values.items())
 
 
 def _crops(small: Graph, large: Graph) -> dict[str, tuple[slice, ...]]:

@@ -19,9 +19,10 @@ from ansorlite.topi.conv import conv
 from ansorlite.topi.elementwise import add, exp, multiply, reciprocal, sqrt, subtract
 from ansorlite.topi.matmul import matmul
 from ansorlite.topi.norm import layer_norm
+from ansorlite.topi.padding import pad
 from ansorlite.topi.pooling import max_pool
 from ansorlite.topi.reduction import reduce_mean
-from ansorlite.topi.shape import reshape, strided_slice, transpose
+from ansorlite.topi.shape import gather, reshape, strided_slice, transpose
 from ansorlite.topi.softmax import softmax
 from tests.unit.graph.support import Meaning, node_by_node
 
@@ -136,3 +137,15 @@ def test_what_is_given_out_or_read_elsewhere_is_computed_once():
     assert sorted(group.name for group in Model.of(graph, ONE_THREAD).groups) == ["add", "reduce_mean", "softmax"]
     given = Graph.of(graph.inputs, {"y": graph.outputs["y"], "z": shifted}, graph.nodes, graph.constants)
     assert sorted(group.name for group in Model.of(given, ONE_THREAD).groups) == ["add", "softmax"]
+
+
+def test_rows_whose_places_are_data_are_read_by_what_moves_them_on():
+    build = GraphBuilder()
+    places = build.input("places", Value((4,), "int64"))
+    taken = build.apply(gather, _input(build, 8, 16), places)
+    graph = build.finish({"y": build.apply(pad, taken, before=(0, 0), after=(1, 0), value=0.0)})
+    model = Model.of(graph, ONE_THREAD)
+    assert [group.name for group in model.groups] == ["gather+pad"]
+    inputs = {"places": np.array([5, 0, 7, 5]), "x216": np.random.default_rng(0).standard_normal((8, 16), np.float32)}
+    expected = np.pad(inputs["x216"][inputs["places"]], [(0, 1), (0, 0)])
+    np.testing.assert_array_equal(compile_model(model, Meaning)(inputs)["y"], expected)
