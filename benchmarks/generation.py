@@ -1,9 +1,10 @@
 """A decoder whose caches of keys and values grow with each token, beside onnxruntime.
 
-    python -m benchmarks.generation [--layers 6] [--width 512] [--prompt 40] [--tokens 60] [--rounds 5]
+    python -m benchmarks.generation [--grouped] [--layers 6] [--width 512] [--prompt 40] [--tokens 60] [--rounds 5]
 
-Weights are random, nothing is tuned, and no dimension has named sizes. The first time, a length is new to ansorlite: it sees
-whether a program that it has serves it, and else makes one. Both generate in turns, and rest between.
+Weights are random, nothing is tuned, and no dimension has named sizes. ``--grouped`` writes it as the builder of onnxruntime's
+language models does: in its own operators, with weights of 4 bits, and two heads to each cache. At first a length is new to
+ansorlite: it sees whether a program that it has serves it, and else makes one. Both generate in turns, and rest between.
 """
 
 from __future__ import annotations
@@ -30,6 +31,13 @@ Run: TypeAlias = Callable[[Mapping[str, Array]], Mapping[str, Array]]
 _HEAD: Final = 64
 _WORDS: Final = 8000
 
+#: Domain of onnxruntime's operators, and rows of a weight that share a scale.
+_OWN: Final = "com.microsoft"
+_BLOCK: Final = 32
+
+#: Positions that waves are made for, where they are constants.
+_MOST: Final = 4096
+
 #: Seconds in which the other's threads go to sleep.
 _REST: Final = 0.3
 
@@ -43,9 +51,12 @@ class _Writer:
         self.constants: list[onnx.TensorProto] = []
 
     def __call__(self, operator: str, *inputs: str, **attributes: Any) -> str:
-        name = f"{operator.lower()}_{len(self.nodes)}"
-        self.nodes.append(helper.make_node(operator, inputs, [name], **attributes))
-        return name
+        return self.several(1, operator, *inputs, **attributes)[0]
+
+    def several(self, count: int, operator: str, *inputs: str, **attributes: Any) -> list[str]:
+        names = [f"{operator.lower()}_{len(self.nodes)}_{number}" for number in range(count)]
+        self.nodes.append(helper.make_node(operator, inputs, names, **attributes))
+        return names
 
     def constant(self, array: Any) -> str:
         name = f"constant_{len(self.constants)}"
@@ -55,6 +66,13 @@ class _Writer:
     def product(self, x: str, columns: int, rows: int) -> str:
         weights = self.rng.standard_normal((rows, columns)).astype(np.float32) / np.float32(rows**0.5)
         return self("MatMul", x, self.constant(weights))
+
+    def small_product(self, x: str, columns: int, rows: int) -> str:
+        """With weights of 4 bits."""
+        packed = self.rng.integers(0, 256, (columns, rows // _BLOCK, _BLOCK // 2)).astype(np.uint8)
+        scales = self.rng.standard_normal((columns, rows // _BLOCK)).astype(np.float32) / np.float32(5 * rows**0.5)
+        parts = self.constant(packed), self.constant(scales)
+        return self("MatMulNBits", x, *parts, domain=_OWN, K=rows, N=columns, bits=4, block_size=_BLOCK)
 
 
 def _decoder(layers: int, width: int) -> onnx.ModelProto:
@@ -89,13 +107,58 @@ def _decoder(layers: int, width: int) -> onnx.ModelProto:
         x = w("Add", x, w.product(w("Mul", w("Mul", gate, w("Sigmoid", gate)), up), width, 4 * width))
         outputs += [(key, f"present.{layer}.key"), (value, f"present.{layer}.value")]
     outputs.insert(0, (w.product(_norm(w, x, width), _WORDS, width), "logits"))
+    return _model(w, layers, heads, outputs)
+
+
+def _grouped_decoder(layers: int, width: int) -> onnx.ModelProto:
+    """The same in onnxruntime's operators: lengths are counted from a mask, and a norm comes with the sum before it."""
+    w = _Writer(0)
+    one, heads = w.constant(np.array([1])), width // _HEAD
+    groups = heads // 2
+    ends = w("Cast", w("Sub", w("ReduceSum", "attention_mask", one, keepdims=0), one), to=TensorProto.INT32)
+    total = w("Cast", w("Squeeze", w("Shape", "attention_mask", start=1)), to=TensorProto.INT32)
+    angles = np.arange(_MOST)[:, None] * 10000.0 ** -(np.arange(0, _HEAD, 2) / _HEAD)
+    waves = [w.constant(wave(angles).astype(np.float32)) for wave in (np.cos, np.sin)]
+    scale, small = w.constant(np.ones(width, np.float32)), 1e-6
+    x = w("Gather", w.constant(w.rng.standard_normal((_WORDS, width)).astype(np.float32)), "input_ids")
+    h = w("SimplifiedLayerNormalization", x, scale, epsilon=small, axis=-1)
+    outputs = []
+    for layer in range(layers):
+        parts = [w.small_product(h, count * _HEAD, width) for count in (heads, groups, groups)]
+        past = [f"past.{layer}.{part}" for part in ("key", "value")]
+        own = {"domain": _OWN, "num_heads": heads, "kv_num_heads": groups, "do_rotary": 1}
+        mixed, key, value = w.several(3, "GroupQueryAttention", *parts, *past, ends, total, *waves, **own)
+        outputs += [(key, f"present.{layer}.key"), (value, f"present.{layer}.value")]
+        h, x = _summed(w, x, w.small_product(mixed, width, width), scale)
+        gate, up = (w.small_product(h, 4 * width, width) for _ in range(2))
+        gated = w("Mul", w("Mul", gate, w("Sigmoid", gate)), up)
+        h, x = _summed(w, x, w.small_product(gated, width, 4 * width), scale)
+    outputs.insert(0, (w.small_product(h, _WORDS, width), "logits"))
+    return _model(w, layers, groups, outputs, mask=True)
+
+
+def _summed(w: _Writer, x: str, y: str, scale: str) -> tuple[str, str]:
+    """Of a sum its norm, and itself."""
+    norm, _, _, total = w.several(4, "SkipSimplifiedLayerNormalization", x, y, scale, domain=_OWN, epsilon=1e-6)
+    return norm, total
+
+
+def _model(w: _Writer, layers: int, heads: int, outputs: list[tuple[str, str]], *, mask: bool = False) -> onnx.ModelProto:
+    """
+    Args:
+        heads: of caches.
+        outputs: value and name of each.
+        mask: whether what is seen is an input.
+    """
     w.nodes.extend(helper.make_node("Identity", [source], [name]) for source, name in outputs)
     kind = helper.make_tensor_value_info
     inputs = [kind("input_ids", TensorProto.INT64, ["batch", "sequence"])]
+    inputs += [kind("attention_mask", TensorProto.INT64, ["batch", "total"])] * mask
     inputs += [kind(name, TensorProto.FLOAT, ["batch", heads, "past", _HEAD]) for name in _caches(layers, "past")]
     results = [kind(name, TensorProto.FLOAT, [None] * (4 if number else 3)) for number, (_, name) in enumerate(outputs)]
     graph = helper.make_graph(w.nodes, "decoder", inputs, results, w.constants)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(_OWN, 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
 
 def _norm(w: _Writer, x: str, width: int) -> str:
@@ -115,27 +178,32 @@ def _caches(layers: int, when: str) -> list[str]:
     return [f"{when}.{layer}.{part}" for layer in range(layers) for part in ("key", "value")]
 
 
-def _generated(run: Run, layers: int, width: int, prompt: int, tokens: int) -> Iterator[tuple[float, Array]]:
+def _generated(run: Run, given: onnx.ModelProto, prompt: int, tokens: int) -> Iterator[tuple[float, Array]]:
     """Of the prompt, and of each token: seconds, and scores of the last place."""
     ids = np.random.default_rng(1).integers(0, _WORDS, (1, prompt))
-    past = {name: np.zeros((1, width // _HEAD, 0, _HEAD), np.float32) for name in _caches(layers, "past")}
-    for _ in range(tokens + 1):
+    names = [entry.name for entry in given.graph.input]
+    caches = [entry for entry in given.graph.input if entry.name.startswith("past.")]
+    heads = caches[0].type.tensor_type.shape.dim[1].dim_value
+    past = {entry.name: np.zeros((1, heads, 0, _HEAD), np.float32) for entry in caches}
+    for number in range(tokens + 1):
+        mask = {"attention_mask": np.ones((1, prompt + number), np.int64)} if "attention_mask" in names else {}
         begin = time.perf_counter()
-        found = run({"input_ids": ids, **past})
+        found = run({"input_ids": ids, **mask, **past})
         yield time.perf_counter() - begin, found["logits"][:, -1]
         ids = found["logits"][:, -1].argmax(-1)[:, None]
-        past = dict(zip(past, (found[name] for name in _caches(layers, "present")), strict=True))
+        past = {name: found[name.replace("past", "present")] for name in past}
 
 
 @click.command()
+@click.option("--grouped", is_flag=True, help="In onnxruntime's operators, with weights of 4 bits.")
 @click.option("--layers", default=6, show_default=True)
-@click.option("--width", default=512, show_default=True, help="A multiple of 64.")
+@click.option("--width", default=512, show_default=True, help="A multiple of 128.")
 @click.option("--prompt", default=40, show_default=True, help="Words in it.")
 @click.option("--tokens", default=60, show_default=True, help="To generate.")
 @click.option("--rounds", default=5, show_default=True, help="After the first one.")
-def main(layers: int, width: int, prompt: int, tokens: int, rounds: int) -> None:
+def main(grouped: bool, layers: int, width: int, prompt: int, tokens: int, rounds: int) -> None:
     """Generate with growing caches, beside onnxruntime."""
-    proto = _decoder(layers, width)
+    proto = (_grouped_decoder if grouped else _decoder)(layers, width)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = host().threads
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
@@ -152,7 +220,7 @@ def main(layers: int, width: int, prompt: int, tokens: int, rounds: int) -> None
     for _ in range(rounds + 1):
         for name, run in runs.items():
             time.sleep(_REST)
-            results = list(_generated(run, layers, width, prompt, tokens))
+            results = list(_generated(run, proto, prompt, tokens))
             times[name].append([seconds for seconds, _ in results])
             scores[name] = [array for _, array in results]
     mine, theirs = (np.concatenate(scores[name]) for name in runs)

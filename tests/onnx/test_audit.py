@@ -22,7 +22,7 @@ from tests.onnx.support import make_model, run
 _ONCE_WRONG = ("AveragePool", "DynamicQuantizeLinear", "Hardmax", "MaxPool", "ReverseSequence", "Softmax", "Split")
 
 #: onnxruntime has them not at all, or they take long to make.
-_NOT_COMPARED = {"BitCast", "ImageDecoder", "TensorScatter"}
+_NOT_COMPARED = {"BitCast", "ImageDecoder"}
 
 _SLOW = {"AveragePool", "MaxPool"}
 
