@@ -245,6 +245,28 @@ def test_a_model_of_any_size(gpu: StandIn) -> None:
         model(*on(gpu, np.ones((2, 4), np.int32)))
 
 
+def normalised_columns() -> onnx.ModelProto:
+    """Along what is open, so that programs are given how much there is of it."""
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 16]) for name in "xy"]
+    nodes = [helper.make_node("Softmax", ["x"], ["y"], axis=0)]
+    graph = helper.make_graph(nodes, "columns", ends[:1], ends[1:])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def columns(x: np.ndarray) -> np.ndarray:
+    powers = np.exp(x - x.max(0))
+    return powers / powers.sum(0)
+
+
+def test_a_model_that_is_given_its_size(gpu: StandIn) -> None:
+    model = al.compile(al.from_onnx(normalised_columns(), target="cuda", dims={"n": (8,)}))
+    for rows in (2, 3, 5):
+        x = RNG.standard_normal((rows, 16)).astype(np.float32)
+        np.testing.assert_allclose(model(x)["y"], columns(x), rtol=1e-5)
+        np.testing.assert_allclose(model(*on(gpu, x))["y"].get(), columns(x), rtol=1e-5)
+    assert model.programs == 1
+
+
 def test_steps_on_the_same_memory_are_a_graph(gpu: StandIn) -> None:
     """Launched, captured, launched from the graph: the same three times. Other memory is another graph."""
     target = resolve("cuda")
@@ -302,6 +324,11 @@ def test_of_arrays_that_move_the_steps_between_are_a_graph() -> None:
     reason="there is no OpenCL: pip install pyopencl pocl-binary-distribution",
 )
 def test_a_model_on_opencl() -> None:
+    served = al.compile(al.from_onnx(normalised_columns(), target="opencl", dims={"n": (8,)}))
+    for rows in (3, 5):
+        x = RNG.standard_normal((rows, 16)).astype(np.float32)
+        np.testing.assert_allclose(served(x)["y"], columns(x), rtol=1e-5)
+    assert served.programs == 1
     model = al.compile(al.from_onnx(proto(), target="opencl"))
     for x in (X, 2 * X):
         np.testing.assert_allclose(model(x=x)["y"], meaning(x), rtol=1e-5)
