@@ -27,7 +27,7 @@ from ansorlite.analysis.access import axes_of
 from ansorlite.graph.dag_operator import DagOperator
 from ansorlite.graph.describe import Use, Value, applied
 from ansorlite.graph.graph import Array, Graph, Node
-from ansorlite.graph.restriction import compared, is_within, same_prefix
+from ansorlite.graph.restriction import compared, have_same_names, is_within, same_prefix
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis, Binary, Cast, Const, Expr, Read, Reduce, Select, Unary, const
 from ansorlite.te.index.form import Affine, form_of
@@ -54,11 +54,7 @@ def bounded(small: Graph, large: Graph, dim: str, sizes: tuple[int, int]) -> tup
         Without an input, and the graph then is ``large``, if the size matters nowhere. ``None`` if there is no such graph.
     """
     few, many = sizes
-    if len(small.nodes) != len(large.nodes) or small.outputs != large.outputs or small.values.keys() != large.values.keys():
-        return None
-    if small.inputs.keys() != large.inputs.keys() or not all(is_within(small.values[n], large.values[n]) for n in small.inputs):
-        return None
-    if small.constants.keys() != large.constants.keys():
+    if not have_same_names(small, large):
         return None
     size = large.fresh(f"size of {dim}")
     nodes: list[Node] = []

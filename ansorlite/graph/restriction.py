@@ -36,11 +36,7 @@ def is_restriction(small: Graph, large: Graph) -> bool:
     The caller promises to give ``large`` the inputs of ``small`` at the first places, and beyond them, along each dimension,
     a repetition of the last place: then nothing that is computed there reads outside of a tensor.
     """
-    if len(small.nodes) != len(large.nodes) or small.outputs != large.outputs or small.values.keys() != large.values.keys():
-        return False
-    if small.inputs.keys() != large.inputs.keys() or not all(is_within(small.values[n], large.values[n]) for n in small.inputs):
-        return False
-    if small.constants.keys() != large.constants.keys():
+    if not have_same_names(small, large):
         return False
     if not all(same_prefix(array, large.constants[name]) for name, array in small.constants.items()):
         return False
@@ -55,6 +51,15 @@ def is_restriction(small: Graph, large: Graph) -> bool:
             return False
         repeats[node.output] = found
     return True
+
+
+def have_same_names(small: Graph, large: Graph) -> bool:
+    """Whether values of both have the same names, and the inputs of one fit into those of the other."""
+    if len(small.nodes) != len(large.nodes) or small.outputs != large.outputs or small.values.keys() != large.values.keys():
+        return False
+    if small.inputs.keys() != large.inputs.keys() or small.constants.keys() != large.constants.keys():
+        return False
+    return all(is_within(small.values[name], large.values[name]) for name in small.inputs)
 
 
 def is_within(small: Value, large: Value) -> bool:
