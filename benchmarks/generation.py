@@ -153,8 +153,9 @@ def _model(w: _Writer, layers: int, heads: int, outputs: list[tuple[str, str]], 
     w.nodes.extend(helper.make_node("Identity", [source], [name]) for source, name in outputs)
     kind = helper.make_tensor_value_info
     inputs = [kind("input_ids", TensorProto.INT64, ["batch", "sequence"])]
+    caches = [f"past.{layer}.{part}" for layer in range(layers) for part in ("key", "value")]
     inputs += [kind("attention_mask", TensorProto.INT64, ["batch", "total"])] * mask
-    inputs += [kind(name, TensorProto.FLOAT, ["batch", heads, "past", _HEAD]) for name in _caches(layers, "past")]
+    inputs += [kind(name, TensorProto.FLOAT, ["batch", heads, "past", _HEAD]) for name in caches]
     results = [kind(name, TensorProto.FLOAT, [None] * (4 if number else 3)) for number, (_, name) in enumerate(outputs)]
     graph = helper.make_graph(w.nodes, "decoder", inputs, results, w.constants)
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid(_OWN, 1)]
@@ -172,10 +173,6 @@ def _turned(w: _Writer, x: str, waves: list[str]) -> str:
     axis, middle, end = (w.constant(np.array([number])) for number in (3, _HEAD // 2, _HEAD))
     second, first = w("Slice", x, middle, end, axis), w("Slice", x, w.constant(np.array([0])), middle, axis)
     return w("Add", w("Mul", x, waves[0]), w("Mul", w("Concat", w("Neg", second), first, axis=3), waves[1]))
-
-
-def _caches(layers: int, when: str) -> list[str]:
-    return [f"{when}.{layer}.{part}" for layer in range(layers) for part in ("key", "value")]
 
 
 def _generated(run: Run, given: onnx.ModelProto, prompt: int, tokens: int) -> Iterator[tuple[float, Array]]:

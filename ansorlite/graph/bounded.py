@@ -27,7 +27,7 @@ from ansorlite.analysis.access import axes_of
 from ansorlite.graph.dag_operator import DagOperator
 from ansorlite.graph.describe import Use, Value, applied
 from ansorlite.graph.graph import Array, Graph, Node
-from ansorlite.graph.restriction import compared, have_same_names, is_within, same_prefix
+from ansorlite.graph.restriction import are_alike, compared, is_within, same_prefix
 from ansorlite.te import dtypes
 from ansorlite.te.expr import Axis, Binary, Cast, Const, Expr, Read, Reduce, Select, Unary, const
 from ansorlite.te.index.form import Affine, form_of
@@ -54,7 +54,7 @@ def bounded(small: Graph, large: Graph, dim: str, sizes: tuple[int, int]) -> tup
         Without an input, and the graph then is ``large``, if the size matters nowhere. ``None`` if there is no such graph.
     """
     few, many = sizes
-    if not have_same_names(small, large):
+    if not are_alike(small, large):
         return None
     size = large.fresh(f"size of {dim}")
     nodes: list[Node] = []
@@ -72,8 +72,6 @@ def bounded(small: Graph, large: Graph, dim: str, sizes: tuple[int, int]) -> tup
             del constants[name]
             nodes.append(Node(name, by_size, (*names, size), (("dtype", array.dtype.name),)))
     for node, other_node in zip(small.nodes, large.nodes, strict=True):
-        if (node.output, node.inputs) != (other_node.output, other_node.inputs):
-            return None
         uses = small.use(node), large.use(other_node)
         found = compared(*uses, tuple(repeats[name] for name in node.inputs))
         repeats[node.output] = bool(found)
@@ -193,8 +191,7 @@ class _Bodies:
     def __init__(self, pairs: _Pairs, small: Tensor, large: Tensor) -> None:
         self._pairs = pairs
         self._few, self._many = (IndexAlgebra(axes_of(tensor)).simplify(_body(tensor)) for tensor in (small, large))
-        both = zip((*large.axes, *large.reduce_axes), (*small.axes, *small.reduce_axes), strict=False)
-        self._axes: dict[Axis, Axis] = dict(both)
+        self._axes: dict[Axis, Axis] = dict(zip(axes_of(large), axes_of(small), strict=False))
         self._done: dict[tuple[Expr, Expr, bool], Expr] = {}
 
     def merged(self) -> Expr:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ansorlite.analysis.access import axes_of
 from ansorlite.te.dag import ComputeDAG
-from ansorlite.te.expr import Axis, Expr, Read, Reduce
+from ansorlite.te.expr import Axis
+from ansorlite.te.rewriting import translated
 from ansorlite.te.tensor import Tensor
-from ansorlite.te.traversal import rewrite
 
 
 @dataclass(frozen=True)
@@ -46,16 +47,6 @@ class DagOperator:
 def _copied(tensor: Tensor, made: Mapping[Tensor, Tensor]) -> Tensor:
     """``tensor`` over axes of its own, reading what ``made`` says."""
     assert tensor.body is not None
-    fresh = {axis: Axis(axis.name, extent=axis.extent, reduce=axis.reduce) for axis in (*tensor.axes, *tensor.reduce_axes)}
-
-    def rule(node: Expr) -> Expr | None:
-        match node:
-            case Axis():
-                return fresh[node]
-            case Read(source, indices, dtype):
-                return Read(made[source], indices, dtype)
-            case Reduce(op, value, axes, dtype):
-                return Reduce(op, value, tuple(fresh[axis] for axis in axes), dtype)
-        return None
-
-    return Tensor(tensor.name, tensor.shape, tensor.dtype, tuple(fresh[axis] for axis in tensor.axes), rewrite(tensor.body, rule))
+    fresh = {axis: Axis(axis.name, extent=axis.extent, reduce=axis.reduce) for axis in axes_of(tensor)}
+    body = translated(tensor.body, fresh, made)
+    return Tensor(tensor.name, tensor.shape, tensor.dtype, tuple(fresh[axis] for axis in tensor.axes), body)

@@ -20,14 +20,13 @@ from numpy.lib.stride_tricks import as_strided
 
 from ansorlite import te
 from ansorlite.graph.dag_operator import DagOperator
-from ansorlite.graph.describe import Pattern, Value, applied
+from ansorlite.graph.describe import Pattern, Value
 from ansorlite.graph.graph import Array, Graph, Node
 from ansorlite.te import dtypes
 from ansorlite.te.dag import ComputeDAG
-from ansorlite.te.expr import Const, Expr, Read
-from ansorlite.te.rewriting import with_body
+from ansorlite.te.expr import Const, Expr
+from ansorlite.te.rewriting import inline, with_unique_names
 from ansorlite.te.tensor import Tensor
-from ansorlite.te.traversal import rewrite
 
 #: Bytes of a row from which on reading it in place is worth while: a line of a cache.
 _LEAST_ROW: Final = 64
@@ -52,6 +51,10 @@ class RowInput:
     @property
     def outer(self) -> int:
         return len(self.grown)
+
+    @property
+    def layout_value(self) -> Value:
+        return Value((2 * self.outer,), dtypes.INDEX)
 
     @cached_property
     def rows(self) -> tuple[int, ...]:
@@ -101,7 +104,7 @@ def reading_in_place(graph: Graph, rows: Sequence[RowInput]) -> Graph:
     found = {row.name: row for row in rows}
     inputs = dict(graph.inputs)
     for row in found.values():
-        inputs |= {row.name: Value(row.rows, inputs[row.name].dtype), row.layout: Value((2 * row.outer,), dtypes.INDEX)}
+        inputs |= {row.name: Value(row.rows, inputs[row.name].dtype), row.layout: row.layout_value}
     whole = {name: graph.fresh(f"{name} in place") for name in found}
     nodes = []
     for node in graph.nodes:
@@ -126,17 +129,17 @@ def by_rows(rows: Tensor, layout: Tensor, *, shape: tuple[int, ...], grown: tupl
         layout: the outer dimensions' extents, then rows between neighbours along each.
         grown: for each outer dimension, whether there may be less of it than ``shape`` says.
     """
-    return te.compute(shape, lambda *axes: _element(rows, layout, axes, shape, grown), name="by_rows")
-
-
-def _element(rows: Tensor, layout: Tensor, indices: Sequence[Expr], shape: tuple[int, ...], grown: tuple[bool, ...]) -> Expr:
     outer = len(grown)
-    place: Expr = Const(0, dtypes.INDEX)
-    for dimension, index in enumerate(indices[:outer]):
-        if shape[dimension] > 1:
-            within = te.minimum(index, layout[dimension] - 1) if grown[dimension] else index
-            place = place + within * layout[outer + dimension]
-    return rows[(place, *indices[outer:])]
+
+    def element(*axes: Expr) -> Expr:
+        place: Expr = Const(0, dtypes.INDEX)
+        for dimension, axis in enumerate(axes[:outer]):
+            if shape[dimension] > 1:
+                within = te.minimum(axis, layout[dimension] - 1) if grown[dimension] else axis
+                place = place + within * layout[outer + dimension]
+        return rows[(place, *axes[outer:])]
+
+    return te.compute(shape, element, name="by_rows")
 
 
 def _directly(graph: Graph, node: Node, found: Mapping[str, RowInput]) -> Node:
@@ -144,26 +147,18 @@ def _directly(graph: Graph, node: Node, found: Mapping[str, RowInput]) -> Node:
     taken = {name: found[name] for name in node.inputs if name in found}
     if not taken:
         return node
-    given, result = applied(*graph.use(node))
-    memory = {name: te.placeholder(row.rows, graph.values[name].dtype, "rows") for name, row in taken.items()}
-    layouts = {name: te.placeholder(2 * row.outer, dtypes.INDEX, "layout") for name, row in taken.items()}
-    names = {tensor: name for tensor, name in zip(given, node.inputs, strict=True) if name in taken}
-    made: dict[Tensor, Tensor] = {}
-
-    def element(read: Expr) -> Expr | None:
-        if not isinstance(read, Read):
-            return None
-        name = names.get(read.tensor)
-        if name is not None:
-            return _element(memory[name], layouts[name], read.indices, taken[name].shape, taken[name].grown)
-        return Read(made.get(read.tensor, read.tensor), read.indices, read.dtype)
-
-    for tensor in ComputeDAG.of([*given, result]).computes:
-        assert tensor.body is not None
-        made[tensor] = with_body(tensor, rewrite(tensor.body, element))
-    inputs = [*(tensor for tensor in given if tensor not in names), *memory.values(), *layouts.values()]
-    read = (*(name for name in node.inputs if name not in taken), *taken, *(row.layout for row in taken.values()))
-    return Node(node.output, DagOperator.of(inputs, made[result]), read, (), node.label)
+    values = {name: graph.values[name] for name in node.inputs}
+    values |= {name: Value(row.rows, values[name].dtype) for name, row in taken.items()}
+    values |= {row.layout: row.layout_value for row in taken.values()}
+    given = {name: te.placeholder(value.shape, value.dtype, name) for name, value in values.items()}
+    whole = {name: by_rows(given[name], given[row.layout], shape=row.shape, grown=row.grown) for name, row in taken.items()}
+    result = node.operator(*(whole.get(name, given[name]) for name in node.inputs), **dict(node.attributes))
+    written = ComputeDAG.of([*given.values(), result])
+    dag = with_unique_names(written)
+    for tensor, named in zip(written.tensors, dag.tensors, strict=True):
+        if tensor in whole.values():
+            dag = inline(dag, named.name)
+    return Node(node.output, DagOperator.of(dag.inputs, dag.outputs[0]), tuple(given), (), node.label)
 
 
 def _row_input(graph: Graph, name: str, value: Value, smaller: tuple[int, ...] | None) -> RowInput | None:

@@ -15,19 +15,20 @@ compared as index arithmetic simplifies them where the small tensor has elements
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from ansorlite.analysis.access import axes_of
 from ansorlite.graph.describe import Use, Value, applied
 from ansorlite.graph.graph import Array, Graph
-from ansorlite.te.expr import Axis, Expr, Read, Reduce
+from ansorlite.te.expr import Axis, Expr
 from ansorlite.te.index.form import division
 from ansorlite.te.index.simplify import IndexAlgebra
 from ansorlite.te.ops import BinaryOp
+from ansorlite.te.rewriting import translated
 from ansorlite.te.tensor import Tensor
-from ansorlite.te.traversal import bare_axes, reads, rewrite, walk
+from ansorlite.te.traversal import bare_axes, reads, walk
 
 
 def is_restriction(small: Graph, large: Graph) -> bool:
@@ -36,15 +37,13 @@ def is_restriction(small: Graph, large: Graph) -> bool:
     The caller promises to give ``large`` the inputs of ``small`` at the first places, and beyond them, along each dimension,
     a repetition of the last place: then nothing that is computed there reads outside of a tensor.
     """
-    if not have_same_names(small, large):
+    if not are_alike(small, large):
         return False
     if not all(same_prefix(array, large.constants[name]) for name, array in small.constants.items()):
         return False
     repeats = dict.fromkeys(small.inputs, True)
     repeats |= {name: array.shape == large.constants[name].shape for name, array in small.constants.items()}
     for node, other in zip(small.nodes, large.nodes, strict=True):
-        if (node.output, node.inputs) != (other.output, other.inputs):
-            return False
         flags = tuple(repeats[name] for name in node.inputs)
         found = compared(small.use(node), large.use(other), flags)
         if found is None:
@@ -53,9 +52,11 @@ def is_restriction(small: Graph, large: Graph) -> bool:
     return True
 
 
-def have_same_names(small: Graph, large: Graph) -> bool:
-    """Whether values of both have the same names, and the inputs of one fit into those of the other."""
-    if len(small.nodes) != len(large.nodes) or small.outputs != large.outputs or small.values.keys() != large.values.keys():
+def are_alike(small: Graph, large: Graph) -> bool:
+    """Whether both have nodes that read the same values, by name, and the inputs of one fit into those of the other."""
+    if small.outputs != large.outputs:
+        return False
+    if [(node.output, node.inputs) for node in small.nodes] != [(node.output, node.inputs) for node in large.nodes]:
         return False
     if small.inputs.keys() != large.inputs.keys() or small.constants.keys() != large.constants.keys():
         return False
@@ -125,24 +126,10 @@ class _Pairs:
         """Whether both bodies are one expression of their axes, once tensors and axes are those of the small one."""
         if [axis.extent for axis in small.reduce_axes] != [axis.extent for axis in large.reduce_axes]:
             return False
-        axes = dict(zip((*large.axes, *large.reduce_axes), (*small.axes, *small.reduce_axes), strict=True))
+        axes = dict(zip(axes_of(large), axes_of(small), strict=True))
         # What it simplifies is one node if it is surely equal wherever the axes go.
         algebra = IndexAlgebra(axes_of(small))
-        return algebra.simplify(self._translated(other, axes)) is algebra.simplify(body)
-
-    def _translated(self, body: Expr, axes: Mapping[Axis, Axis]) -> Expr:
-        def rule(node: Expr) -> Expr | None:
-            match node:
-                case Axis():
-                    return axes[node]
-                case Read(tensor, indices, dtype):
-                    return Read(self.small[tensor], indices, dtype)
-                case Reduce(op, value, reduced, dtype):
-                    return Reduce(op, value, tuple(axes[axis] for axis in reduced), dtype)
-                case _:
-                    return None
-
-        return rewrite(body, rule)
+        return algebra.simplify(translated(other, axes, self.small)) is algebra.simplify(body)
 
     def _in_range(self, body: Expr, grown: set[Axis]) -> bool:
         """Whether what is read at places that data name is there beyond the small tensor's places, too.

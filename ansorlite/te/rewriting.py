@@ -108,6 +108,22 @@ def _with_axes(body: Expr, renamed: Mapping[Axis, Axis]) -> Expr:
     return substitute(body, values)
 
 
+def translated(body: Expr, axes: Mapping[Axis, Axis], tensors: Mapping[Tensor, Tensor]) -> Expr:
+    """``body`` over other axes, reduce axes included, reading other tensors; there is one for each of its own."""
+
+    def rule(node: Expr) -> Expr | None:
+        match node:
+            case Axis():
+                return axes[node]
+            case Read(tensor, indices, dtype):
+                return Read(tensors[tensor], indices, dtype)
+            case Reduce(op, value, reduced, dtype):
+                return Reduce(op, value, tuple(axes[axis] for axis in reduced), dtype)
+        return None
+
+    return rewrite(body, rule)
+
+
 def inline(dag: ComputeDAG, stage: str) -> ComputeDAG:
     """Every read of ``stage`` replaced by its body::
 

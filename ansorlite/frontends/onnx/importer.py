@@ -219,11 +219,11 @@ class _Importer:
             stays = proto.op_type in _NOT_FOLDED and any(shapes)
             folded = known_arrays(builder, names) if max(map(math.prod, shapes)) <= _LARGEST_FOLDED and not stays else None
             if folded is not None:
-                for name, array in zip(names, folded, strict=True):
-                    builder.learn(name, array)
                 if not of_sizes or all(array.dtype.kind in "iub" for array in folded):
                     given = [attempt.scope.prefix + name for name in proto.output]
                     return [Slot.constant(name, array, of_sizes) for name, array in zip(given, folded, strict=False)]
+                for name, array in zip(names, folded, strict=True):
+                    builder.learn(name, array)
         depends = attempt.depends
         return [
             self.segments.computed(attempt.scope.prefix + given, stage, name, depends, of_sizes)

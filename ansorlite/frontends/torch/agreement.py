@@ -31,6 +31,20 @@ def most_apart(graph: torch.fx.GraphModule, precision: str) -> float:
     return _MOST_OF_NARROW if narrow or precision != "float32" else _MOST
 
 
+def check_shapes(found: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> None:
+    """
+    Raises:
+        NotCompiledError: results of the same arguments have other shapes or dtypes.
+    """
+    ours, theirs = ([_kind(tensor) for tensor in tensors] for tensors in (found, expected))
+    if ours != theirs:
+        raise NotCompiledError(f"PyTorch's exporter gives it results of {ours}, where {theirs} are due")
+
+
+def _kind(tensor: torch.Tensor) -> tuple[tuple[int, ...], str]:
+    return tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")
+
+
 def check_agreement(found: Sequence[torch.Tensor], expected: Sequence[torch.Tensor], most: float) -> None:
     """Compare results of the same arguments; those of integers may differ by what was rounded before, and are left aside.
 

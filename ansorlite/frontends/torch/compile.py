@@ -12,13 +12,13 @@ import ansorlite
 from ansorlite.api.database import opened
 from ansorlite.errors import AnsorliteError
 from ansorlite.frontends.onnx import load_model
-from ansorlite.frontends.torch.agreement import check_agreement, most_apart
+from ansorlite.frontends.torch.agreement import check_agreement, check_shapes, most_apart
 from ansorlite.frontends.torch.errors import NotCompiledError
 from ansorlite.frontends.torch.exported import exported
 from ansorlite.frontends.torch.placement import Placement, call_here, call_there, placement_of
 from ansorlite.frontends.torch.rehearsal import rehearse
+from ansorlite.frontends.torch.returned import Returned
 from ansorlite.frontends.torch.settings import Settings
-from ansorlite.frontends.torch.views import along_memory, graph_of
 from ansorlite.graph.executable import Executable
 from ansorlite.graph.hybrid import HybridModel
 from ansorlite.graph.model import Model
@@ -31,8 +31,6 @@ Call: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
 
 def compile_graph(graph: torch.fx.GraphModule, arguments: Sequence[Any], constant: Sequence[bool], settings: Settings) -> Call:
     """A function for all arguments that differ from ``arguments`` in nothing but the values of tensors.
-
-    Results that are in memory of an argument are views that PyTorch takes in each call.
 
     Args:
         constant: for each argument, whether its value does not change either.
@@ -53,33 +51,16 @@ def compile_graph(graph: torch.fx.GraphModule, arguments: Sequence[Any], constan
             return lambda arguments: graph(*arguments)
         executable = _executable(exported(graph, arguments, free, results.computed), placement, settings)
     due = [results.values[position] for position in results.computed]
-    expected = [(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")) for tensor in due]
-    found = [(value.shape, value.dtype) for value in executable.outputs.values()]
-    if found != expected:
-        raise NotCompiledError(f"PyTorch's exporter gives it results of {found}, where {expected} are due")
-    template = [None if isinstance(value, torch.Tensor) else value for value in results.values]
-    orders = [memory_order(tensor) for tensor in due]
-    views = graph_of(graph, results.of_arguments) if results.of_arguments else None
-    on_tensors = _call_of(executable, placement)
+    returned, on_tensors = Returned(graph, results), _call_of(executable, placement)
 
     def run(arguments: Sequence[Any]) -> list[Any]:
         return on_tensors([arguments[position].detach() for position in free])
 
     with torch.inference_mode(False), torch.no_grad():
-        check_agreement(run(arguments), due, most_apart(graph, settings.precision))
-
-    def call(arguments: Sequence[Any]) -> Sequence[Any]:
-        returned = list(template)
-        for position, tensor, order in zip(results.computed, run(arguments), orders, strict=True):
-            returned[position] = laid_out(tensor, order)
-        for position, view in results.views.items():
-            returned[position] = view.taken(returned)
-        if views is not None:
-            for position, tensor in zip(results.of_arguments, views(*arguments), strict=True):
-                returned[position] = tensor
-        return returned
-
-    return call
+        found = run(arguments)
+        check_shapes(found, due)
+        check_agreement(found, due, most_apart(graph, settings.precision))
+    return lambda arguments: returned(arguments, run(arguments))
 
 
 def check_gradients(arguments: Sequence[Any]) -> None:
@@ -104,18 +85,6 @@ def _call_of(executable: Executable, placement: Placement) -> Callable[[Sequence
             lambda: int(torch.cuda.current_stream(device).cuda_stream),
         )
     return call_here(executable)
-
-
-def memory_order(result: torch.Tensor) -> list[int] | None:
-    """The order in which its dimensions lie in memory; ``None`` if that is their own, or it has gaps, which are not made."""
-    return None if result.is_contiguous() else along_memory(result)
-
-
-def laid_out(result: torch.Tensor, order: list[int] | None) -> torch.Tensor:
-    """With strides as PyTorch's result has them: what follows may take views of it that need these."""
-    if order is None:
-        return result
-    return result.permute(order).contiguous().permute([order.index(dimension) for dimension in range(len(order))])
 
 
 def _executable(proto: onnx.ModelProto, placement: Placement, settings: Settings) -> Executable:

@@ -12,14 +12,14 @@ import torch
 import ansorlite
 from ansorlite.errors import AnsorliteError
 from ansorlite.frontends.onnx import load_any
-from ansorlite.frontends.torch.agreement import check_agreement, most_apart
-from ansorlite.frontends.torch.compile import Call, check_gradients, laid_out, memory_order, why_not
+from ansorlite.frontends.torch.agreement import check_agreement, check_shapes, most_apart
+from ansorlite.frontends.torch.compile import Call, check_gradients, why_not
 from ansorlite.frontends.torch.errors import NotCompiledError
 from ansorlite.frontends.torch.exported import Sizes, exported
 from ansorlite.frontends.torch.placement import Placement, call_here, placement_of
 from ansorlite.frontends.torch.rehearsal import rehearse
+from ansorlite.frontends.torch.returned import Returned
 from ansorlite.frontends.torch.settings import Settings
-from ansorlite.frontends.torch.views import graph_of
 from ansorlite.graph.hybrid import HybridModel
 from ansorlite.graph.open_executable import OpenExecutable
 from ansorlite.graph.open_model import OpenModel
@@ -44,14 +44,13 @@ class OpenShapes:
         given = [each for each, fixed in zip(examples, constant, strict=True) if isinstance(each, torch.Tensor) and not fixed]
         places: dict[str, tuple[int, int]] = {}
         for number, tensor in enumerate(given):
-            for dimension, size in enumerate(tensor.shape):
-                if isinstance(size, torch.SymInt):
-                    places.setdefault(str(size.node.expr), (number, dimension))
-        symbols = {position: str(each.node.expr) for position, each in enumerate(examples) if isinstance(each, torch.SymInt)}
+            for dimension in _open(tensor):
+                places.setdefault(_symbol(tensor.shape[dimension]), (number, dimension))
+        symbols = {position: _symbol(each) for position, each in enumerate(examples) if isinstance(each, torch.SymInt)}
         if not places or not all(symbol in places for symbol in symbols.values()):
             return None
         sizes = {position: places[symbol] for position, symbol in symbols.items()}
-        return OpenShapes(sizes, tuple(_open(tensor) for tensor in given))
+        return OpenShapes(sizes, tuple(map(_open, given)))
 
 
 def compile_open_graph(
@@ -77,13 +76,11 @@ def compile_open_graph(
     free = [n for n, argument in enumerate(arguments) if isinstance(argument, torch.Tensor) and not constant[n]]
     with torch.inference_mode(False), torch.no_grad():
         results = rehearse(graph, arguments, placement)
-        template = [None if isinstance(value, torch.Tensor) else value for value in results.values]
-        if results.views or not results.computed or any(isinstance(value, int) for value in template):
+        if results.views or not results.computed or any(isinstance(value, int) for value in results.values):
             raise NotCompiledError("it returns views or sizes, which follow from its shapes")
         proto = exported(graph, arguments, free, results.computed, shapes.sizes, shapes.dimensions)
         executable = _executable(proto, [arguments[n] for n in free], placement, settings)
-    orders = [memory_order(results.values[position]) for position in results.computed]
-    views = graph_of(graph, results.of_arguments) if results.of_arguments else None
+    computed, returned = results.computed, Returned(graph, results)
     most = most_apart(graph, settings.precision)
     on_tensors = call_here(executable)
     seen: set[tuple[torch.Size, ...]] = set()
@@ -98,18 +95,11 @@ def compile_open_graph(
         if sizes not in seen:
             with torch.inference_mode(False), torch.no_grad():
                 theirs = graph(*arguments)
-            due = [theirs[position] for position in results.computed]
-            _check_shapes(found, due)
+            due = [theirs[position] for position in computed]
+            check_shapes(found, due)
             check_agreement(found, due, most)
             seen.add(sizes)
-        returned = list(template)
-        for position, tensor, order in zip(results.computed, found, orders, strict=True):
-            # Parts of larger tensors are not what PyTorch gives: who reads them may view them in other shapes.
-            returned[position] = laid_out(tensor.contiguous(), order)
-        if views is not None:
-            for position, tensor in zip(results.of_arguments, views(*arguments), strict=True):
-                returned[position] = tensor
-        return returned
+        return returned(arguments, found)
 
     return call
 
@@ -130,11 +120,10 @@ def _executable(
     return ansorlite.compile(model, settings.database, space=settings.space)
 
 
+def _symbol(size: Any) -> str:
+    """What Dynamo calls it; sizes that are surely equal have one name."""
+    return str(size.node.expr)
+
+
 def _open(tensor: torch.Tensor) -> tuple[int, ...]:
     return tuple(dimension for dimension, size in enumerate(tensor.shape) if isinstance(size, torch.SymInt))
-
-
-def _check_shapes(found: Sequence[torch.Tensor], due: Sequence[torch.Tensor]) -> None:
-    ours, theirs = ([(tuple(each.shape), each.dtype) for each in tensors] for tensors in (found, due))
-    if ours != theirs:
-        raise NotCompiledError(f"PyTorch's exporter gives it results of {ours}, where {theirs} are due")

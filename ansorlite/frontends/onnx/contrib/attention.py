@@ -35,7 +35,7 @@ def _self_attention(w: Writer, projected: str, mask: int, past: int, bias: int |
     if len(sizes) != 3 or sum(sizes) != width or any(size < 1 or size % heads for size in sizes):
         raise w.error(f"its weights have {width} columns, which are no queries, keys and values of {heads} heads")
     parts = w.several("Split", [projected, w.constant(np.array(sizes, np.int64))], 3, axis=-1)
-    query, key, value = (_by_heads(w, part, heads) for part in parts)
+    query, key, value = (by_heads(w, part, heads) for part in parts)
     before = 0
     if w.has(past):
         before = w.shape(past, 5)[3]
@@ -62,8 +62,8 @@ def multi_head_attention(w: Writer) -> None:
         bounds = np.cumsum([0, *widths])
         for part in range(len(widths)):
             parts[part] = w("Add", parts[part], w.cut(w.input(3), int(bounds[part]), int(bounds[part + 1])))
-    query = _by_heads(w, parts[0], heads)
-    key, value = (_by_heads(w, part, heads) if together else part for part in parts[1:])
+    query = by_heads(w, parts[0], heads)
+    key, value = (by_heads(w, part, heads) if together else part for part in parts[1:])
     before, length = 0, w.value(1).shape[1 if together else 2]
     if w.has(6):
         before = w.shape(6, 4)[2]
@@ -75,7 +75,7 @@ def multi_head_attention(w: Writer) -> None:
     w.give(0, _attended(w, (query, key, value), shape[2] // heads, (shape[1], before + length, before), 4, 5))
 
 
-def _by_heads(w: Writer, x: str, heads: int) -> str:
+def by_heads(w: Writer, x: str, heads: int) -> str:
     """(batch, length, heads * size) → (batch, heads, length, size)."""
     return w("Transpose", w.reshaped(x, (0, 0, heads, -1)), perm=[0, 2, 1, 3])
 

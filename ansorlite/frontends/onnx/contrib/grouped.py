@@ -7,6 +7,7 @@ import math
 import numpy as np
 from onnx import TensorProto
 
+from ansorlite.frontends.onnx.contrib.attention import by_heads
 from ansorlite.frontends.onnx.node import UnsupportedError
 from ansorlite.frontends.onnx.writer import Writer
 
@@ -22,20 +23,20 @@ def group_query_attention(w: Writer) -> None:
     heads, groups = w.count("num_heads"), w.count("kv_num_heads")
     if heads % groups:
         raise w.error(f"its {heads} heads are no multiple of {groups}")
+    batch, length, width = w.shape(0, 3)
+    size = width // (heads if w.has(1) else heads + 2 * groups)
     query, key, value = _parts(w, heads, groups)
-    batch, length, _ = w.shape(0, 3)
     ends = w("Cast", w.reshaped(w.input(5), (batch,)), to=TensorProto.INT64)
     begins = w("Max", w("Add", ends, w.constant(np.int64(1 - length))), w.constant(np.int64(0)))
     rows = w("Add", w.unsqueezed(begins, 1), w.constant(np.arange(length, dtype=np.int64)[None]))
     if w.integer("do_rotary", 0):
-        query, key = (_turned(w, part, count, rows) for part, count in ((query, heads), (key, groups)))
-    query, key, value = (_by_heads(w, part, count) for part, count in ((query, heads), (key, groups), (value, groups)))
-    size = w.shape(0, 3)[2] // (heads if w.has(1) else heads + 2 * groups)
+        query, key = (_turned(w, part, count, size, rows) for part, count in ((query, heads), (key, groups)))
+    query, key, value = (by_heads(w, part, count) for part, count in ((query, heads), (key, groups), (value, groups)))
     total = int(w.known(6).reshape(-1)[0])
-    key, value = (_cached(w, part, past, begins, total) for part, past in ((key, 3), (value, 4)))
+    places = max(total, w.shape(3, 4)[2] if w.has(3) else 0)
+    key, value = (_cached(w, part, past, begins, places) for part, past in ((key, 3), (value, 4)))
     w.give(1, key)
     w.give(2, value)
-    places = max(total, w.shape(3, 4)[2] if w.has(3) else 0)
     scale = w.number("scale", 0) or 1 / math.sqrt(size)
     # Queries of heads that share keys, one after another: no key is repeated.
     query = w.reshaped(query, (batch, groups, heads // groups * length, size))
@@ -66,47 +67,36 @@ def _parts(w: Writer, heads: int, groups: int) -> list[str]:
     return w.several("Split", [w.input(0), w.constant(sizes)], 3, axis=-1)
 
 
-def _by_heads(w: Writer, x: str, heads: int) -> str:
-    return w("Transpose", w.reshaped(x, (0, 0, heads, -1)), perm=[0, 2, 1, 3])
-
-
-def _turned(w: Writer, x: str, heads: int, rows: str) -> str:
+def _turned(w: Writer, x: str, heads: int, size: int, rows: str) -> str:
     """With rotary positions: those of its places, or those that are given."""
     positions = w.input(9) if w.has(9) else rows
-    interleaved = w.integer("rotary_interleaved", 0)
     width = 2 * w.shape(7, 2)[1]
-    size = w.shape(0, 3)[2] // (w.count("num_heads") if w.has(1) else w.count("num_heads") + 2 * w.count("kv_num_heads"))
+    own = {"interleaved": w.integer("rotary_interleaved", 0), "num_heads": heads}
     part = width if width < size else None
-    own = {"interleaved": interleaved, "num_heads": heads, "rotary_embedding_dim": part}
-    return w("RotaryEmbedding", x, w.input(7), w.input(8), positions, **own)
+    return w("RotaryEmbedding", x, w.input(7), w.input(8), positions, rotary_embedding_dim=part, **own)
 
 
-def _cached(w: Writer, x: str, past: int, begins: str, total: int) -> str:
+def _cached(w: Writer, x: str, past: int, begins: str, places: int) -> str:
     """(batch, heads, places, size): what was and what is new, which begins at the first place that is free."""
-    length = w.shape(0, 3)[1]
-    room = w.shape(past, 4)[2] if w.has(past) else 0
-    if not room:
-        return x if total == length else w("Pad", x, _pads(w, total - length), w.scalar(0))
-    before = w.input(past)
-    if total > room:
-        before = w("Pad", before, _pads(w, total - room), w.scalar(0))
+    if not w.has(past) or not w.shape(past, 4)[2]:
+        return _filled_up(w, x, 2, places - w.shape(0, 3)[1])
+    before = _filled_up(w, w.input(past), 2, places - w.shape(past, 4)[2])
     return w("TensorScatter", before, x, begins, axis=2)
-
-
-def _pads(w: Writer, places: int) -> str:
-    return w.constant(np.array([0, 0, 0, 0, 0, 0, places, 0]))
 
 
 def _bias(w: Writer, places: int) -> str:
     """What is added to scores, for places that there are beyond it, too."""
-    shape = w.shape(10, 4)
-    if shape[3] >= places:
-        return w.cut(w.input(10), 0, places, 3)
-    return w("Pad", w.input(10), _pads_at_end(w, places - shape[3]), w.scalar(0))
+    given = w.shape(10, 4)[3]
+    return w.cut(w.input(10), 0, places, 3) if given >= places else _filled_up(w, w.input(10), 3, places - given)
 
 
-def _pads_at_end(w: Writer, places: int) -> str:
-    return w.constant(np.array([0, 0, 0, 0, 0, 0, 0, places]))
+def _filled_up(w: Writer, x: str, axis: int, places: int) -> str:
+    """``x``, of four dimensions, with so many zeros behind."""
+    if not places:
+        return x
+    pads = np.zeros(8, np.int64)
+    pads[4 + axis] = places
+    return w("Pad", x, w.constant(pads), w.scalar(0))
 
 
 def _seen(w: Writer, rows: str, places: int) -> str:
